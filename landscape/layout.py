@@ -1,0 +1,112 @@
+"""How the parameters of a module lie in one vector theta, and its floating buffers beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor, nn
+
+Entry = tuple[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Names and shapes of trainable parameters (theta) and of floating buffers, in order.
+
+    Parameters that do not require a gradient and integer buffers are no part of either vector.
+    """
+
+    parameters: tuple[Entry, ...]
+    buffers: tuple[Entry, ...] = ()
+
+    @classmethod
+    def of(cls, module: nn.Module) -> Layout:
+        """Layout of a module's trainable parameters and floating buffers."""
+        return cls(
+            tuple((name, tuple(p.shape)) for name, p in module.named_parameters() if p.requires_grad),
+            tuple((name, tuple(b.shape)) for name, b in module.named_buffers() if b.is_floating_point()),
+        )
+
+    @property
+    def size(self) -> int:
+        """Length d of theta."""
+        return sum(prod(shape) for _, shape in self.parameters)
+
+    @property
+    def buffer_size(self) -> int:
+        """Length b of the buffer vector."""
+        return sum(prod(shape) for _, shape in self.buffers)
+
+    def named(self, theta: Tensor) -> dict[str, Tensor]:
+        """Views of theta (d,) by parameter name.
+
+        Raises:
+            ValueError: If theta has another length.
+        """
+        if theta.numel() != self.size:
+            raise ValueError(
+                f"theta has {theta.numel()} entries, the task has {self.size}; was it trained with another model?"
+            )
+        return _views(theta, self.parameters)
+
+    def named_buffers(self, buffers: Tensor) -> dict[str, Tensor]:
+        """Views of a buffer vector (b,) by buffer name.
+
+        Raises:
+            ValueError: If the vector has another length.
+        """
+        if buffers.numel() != self.buffer_size:
+            raise ValueError(
+                f"the buffer vector has {buffers.numel()} entries, the task has {self.buffer_size}; "
+                "was it trained with another model?"
+            )
+        return _views(buffers, self.buffers)
+
+    def theta(self, source: nn.Module | Mapping[str, Tensor]) -> Tensor:
+        """theta (d,) of a module or state dict, copied.
+
+        Raises:
+            ValueError: If a parameter is absent or has another shape; the first one is named.
+        """
+        return self._joined(source, self.parameters)
+
+    def buffer_vector(self, source: nn.Module | Mapping[str, Tensor]) -> Tensor:
+        """Floating buffers (b,) of a module or state dict, copied."""
+        return self._joined(source, self.buffers)
+
+    def slices(self) -> dict[str, slice]:
+        """Where each parameter lies in theta."""
+        found, start = {}, 0
+        for name, shape in self.parameters:
+            found[name] = slice(start, start + prod(shape))
+            start += prod(shape)
+        return found
+
+    def _joined(self, source: nn.Module | Mapping[str, Tensor], entries: Iterable[Entry]) -> Tensor:
+        tensors = _tensors(source) if isinstance(source, nn.Module) else source
+        parts = []
+        for name, shape in entries:
+            if name not in tensors:
+                raise ValueError(f"no tensor named {name!r} in the model; it has {', '.join(list(tensors)[:8])}.")
+            if tuple(tensors[name].shape) != shape:
+                raise ValueError(
+                    f"tensor {name!r} has shape {tuple(tensors[name].shape)}, the task has {shape}; "
+                    "was it trained with another model?"
+                )
+            parts.append(tensors[name].detach().reshape(-1))
+        return torch.cat(parts).clone() if parts else torch.zeros(0)
+
+
+def _tensors(module: nn.Module) -> dict[str, Tensor]:
+    return dict(module.named_parameters()) | dict(module.named_buffers())
+
+
+def _views(vector: Tensor, entries: Iterable[Entry]) -> dict[str, Tensor]:
+    views, start = {}, 0
+    for name, shape in entries:
+        views[name] = vector[start : start + prod(shape)].view(shape)
+        start += prod(shape)
+    return views

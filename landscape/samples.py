@@ -1,0 +1,74 @@
+"""A set of samples held in memory: inputs of any nested shape, and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+Inputs = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Inputs and targets with a common first dimension.
+
+    Args:
+        inputs: A tensor, or a tuple or dict of tensors as the model's `forward` takes them.
+        targets: Shape (n,) class indices, or whatever the loss compares outputs with.
+
+    Raises:
+        ValueError: If the first dimensions differ.
+    """
+
+    inputs: Inputs
+    targets: Tensor
+
+    def __post_init__(self) -> None:
+        lengths = {len(leaf) for leaf in leaves(self.inputs)} | {len(self.targets)}
+        if len(lengths) != 1:
+            raise ValueError(f"inputs and targets have {sorted(lengths)} samples; they must have equally many.")
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def __getitem__(self, index: slice | Tensor) -> Samples:
+        return Samples(mapped(lambda leaf: leaf[index], self.inputs), self.targets[index])
+
+    def to(self, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Samples:
+        """Same samples with floating inputs in `dtype`, everything on `device`."""
+
+        def moved(leaf: Tensor) -> Tensor:
+            return leaf.to(device=device, dtype=dtype if leaf.is_floating_point() else None)
+
+        return Samples(mapped(moved, self.inputs), moved(self.targets))
+
+    def blocks(self, size: int) -> Iterator[Samples]:
+        """Consecutive pieces of at most `size` samples."""
+        return (self[start : start + size] for start in range(0, len(self), size))
+
+
+def leaves(inputs: Inputs) -> list[Tensor]:
+    """The tensors in `inputs`, in order."""
+    if isinstance(inputs, Tensor):
+        return [inputs]
+    return list(inputs.values()) if isinstance(inputs, dict) else list(inputs)
+
+
+def mapped(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
+    """`function` of every tensor in `inputs`, in the same structure."""
+    if isinstance(inputs, Tensor):
+        return function(inputs)
+    if isinstance(inputs, dict):
+        return {name: function(leaf) for name, leaf in inputs.items()}
+    return tuple(function(leaf) for leaf in inputs)
+
+
+def called(module: Callable[..., Any], inputs: Inputs) -> Tensor:
+    """Output of `module` on `inputs`, spread as positional or keyword arguments."""
+    if isinstance(inputs, Tensor):
+        return module(inputs)
+    return module(**inputs) if isinstance(inputs, dict) else module(*inputs)

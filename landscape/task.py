@@ -1,0 +1,107 @@
+"""What the loss is: an architecture, a loss function, metrics and the samples of each split."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from landscape.flat import Flat
+from landscape.layout import Layout
+from landscape.samples import Samples
+
+PerSample = Callable[[Tensor, Tensor], Tensor]
+"""(outputs (n, ...), targets (n, ...)) -> one value a sample, shape (n,)."""
+
+Split = str | Samples
+
+
+def cross_entropy(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Cross-entropy of logits (n, C) against class indices (n,), in nats."""
+    return F.cross_entropy(outputs, targets, reduction="none")
+
+
+def squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Squared distance of outputs to targets, summed over output dimensions."""
+    return (outputs - targets.view_as(outputs)).square().flatten(1).sum(1)
+
+
+def error(outputs: Tensor, targets: Tensor) -> Tensor:
+    """1 where the largest logit (n, C) is not the target class (n,), else 0."""
+    return (outputs.argmax(1) != targets).to(outputs.dtype)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Everything that turns a vector theta into numbers.
+
+    The model is copied: the caller's module, its mode and its gradients are never touched.
+
+    Args:
+        model: Any module; gives the architecture and, through `theta`, initial values.
+        samples: Samples by split name, such as train and test.
+        loss: Per-sample loss; its mean over a split is the landscape's height.
+        metrics: Further per-sample values by name.
+    """
+
+    model: nn.Module
+    samples: Mapping[str, Samples]
+    loss: PerSample = cross_entropy
+    metrics: Mapping[str, PerSample] = field(default_factory=lambda: {"error": error})
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", deepcopy(self.model))
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where each parameter lies in theta."""
+        return Layout.of(self.model)
+
+    @property
+    def theta(self) -> Tensor:
+        """Parameters (d,) that the model came with, copied."""
+        return self.layout.theta(self.model)
+
+    @property
+    def buffers(self) -> Tensor:
+        """Floating buffers (b,) that the model came with, copied."""
+        return self.layout.buffer_vector(self.model)
+
+    def flat(self, like: Tensor) -> Flat:
+        """A private copy of the model over one vector, in the dtype and on the device of `like`."""
+        return Flat(self.model, self.layout, self.loss, dtype=like.dtype, device=like.device)
+
+    def split(self, split: Split) -> Samples:
+        """Samples of a split; samples are passed through.
+
+        Raises:
+            ValueError: If there is no such split.
+        """
+        if isinstance(split, Samples):
+            return split
+        if split not in self.samples:
+            raise ValueError(f"no split named {split!r}; the task has {', '.join(self.samples)}.")
+        return self.samples[split]
+
+    def measures(self, names: tuple[str, ...]) -> dict[str, PerSample]:
+        """Per-sample functions by name; "loss" is the task's loss.
+
+        Raises:
+            ValueError: If a name is unknown.
+        """
+        known = {"loss": self.loss, **self.metrics}
+        if unknown := [name for name in names if name not in known]:
+            raise ValueError(f"no metric named {unknown[0]!r}; the task has {', '.join(known)}.")
+        return {name: known[name] for name in names}
+
+    def outputs(self, theta: Tensor, split: Split, *, buffers: Tensor | None = None, block: int = 512) -> Tensor:
+        """Model outputs (n, ...) in eval mode over a whole split, without gradients."""
+        flat = self.flat(theta)
+        flat.load(theta, buffers)
+        with torch.no_grad():
+            return torch.cat([flat.outputs(part.inputs) for part in self.split(split).blocks(block)])
