@@ -1,0 +1,39 @@
+"""Drift: how federated training moves across the loss landscape.
+
+    experiment, read, keep    what a run is, read from TOML
+    method, methods/          hooks of a federated method, one file each
+    client, engines/, simulate   local training, where it runs, the round loop
+    rounds, gram              the record of a round and its inner products
+    store, run, index, verify    files, a run on disk, what exists, what is whole
+    setting, keys, partitions/   data of an experiment, keyed randomness, who holds what
+    coherence, variance, weights, decomposition, terrain   analyses of a run
+    importers/                checkpoints that others wrote
+"""
+
+from landscape import plugins
+
+_PUBLIC = {
+    "Experiment": "drift.experiment",
+    "Run": "drift.run",
+    "Round": "drift.rounds",
+    "read": "drift.read",
+    "simulate": "drift.simulate",
+    "open": "drift.run",
+    "round_plane": "drift.terrain",
+    "global_plane": "drift.terrain",
+    "global_line": "drift.terrain",
+    "average_line": "drift.terrain",
+    "eigen_rounds": "drift.terrain",
+    "eigen_slice": "drift.terrain",
+    "error_averaged": "drift.terrain",
+    "similarity_rounds": "drift.terrain",
+    "coherence": "drift.coherence",
+    "drift_variances": "drift.variance",
+    "update_norms": "drift.weights",
+    "balance": "drift.weights",
+    "learned": "drift.weights",
+    "locality": "drift.weights",
+    "decomposition": "drift.decomposition",
+}
+__all__ = list(_PUBLIC)
+plugins.lazy(__name__, _PUBLIC)

@@ -1,0 +1,54 @@
+"""Partitions: which client holds which samples. One file is one partition, its name is its public name.
+
+    iid        equal random parts
+    shards     sorted by label, cut into shards, a few shards a client (#C)
+    dirichlet  every class spread over the clients by a Dirichlet draw
+
+A file holds the class `Partition`, a `Partitioner` whose fields are the options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from drift.partitions._partitioner import Partitioner
+from landscape import plugins
+
+__all__ = ["Partitioner", "histogram", "load", "names"]
+
+
+def names() -> list[str]:
+    """Names of all partitions, sorted."""
+    return plugins.names(__name__)
+
+
+def load(name: str) -> type[Partitioner]:
+    """The class of the partition called `name`; its fields are the options.
+
+    Raises:
+        ValueError: If there is none; lists what there is and the nearest match.
+    """
+    module = plugins.load(__name__, name, "partition")
+    return plugins.defined(module, Partitioner)  # type: ignore[type-abstract]  # asks for subclasses, makes none
+
+
+def histogram(labels: np.ndarray, parts: Sequence[np.ndarray], classes: int) -> np.ndarray:
+    """Samples of every class that each client holds.
+
+    Args:
+        labels: Class of every sample, shape (n,).
+        parts: Sample numbers of each of the K clients.
+        classes: Number of classes, C.
+
+    Returns:
+        Counts, shape (K, C), int64.
+
+    Raises:
+        ValueError: If a label is not in 0..C-1.
+    """
+    labels = np.asarray(labels)
+    if labels.size and not 0 <= labels.min() <= labels.max() < classes:
+        raise ValueError(f"labels run from {labels.min()} to {labels.max()}; {classes} classes are 0 to {classes - 1}.")
+    return np.stack([np.bincount(labels[part], minlength=classes) for part in parts])

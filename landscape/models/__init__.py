@@ -1,0 +1,85 @@
+"""Models by name; each file of this folder is one, and its file name is its public name.
+
+A plug-in has a one-line docstring with its source and `build(shape, classes, **options) -> nn.Module`, whose module
+has `body` (features) and `head` (the last linear layer). `_parts` holds what they share.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from landscape import plugins
+
+if TYPE_CHECKING:
+    from torch import nn
+
+__all__ = ["build_model", "describe", "names"]
+
+
+def names() -> list[str]:
+    """Public names of all models, sorted."""
+    return plugins.names(__name__)
+
+
+def describe(name: str) -> str:
+    """One line about a model, with its source; nothing is imported."""
+    return plugins.describe(__name__, name)
+
+
+def build_model(name: str, shape: tuple[int, ...], classes: int, *, seed: int, **options: Any) -> nn.Module:
+    """A freshly initialised model; same seed, same bits, and the caller's random state stays as it is.
+
+    Args:
+        name: File name of a plug-in, or "module:function" for a factory of one's own, called like a plug-in's `build`.
+        shape: Shape of one input, such as (1, 28, 28).
+        classes: Number of outputs.
+        seed: Fixes the initial values.
+        options: Further arguments of the factory.
+
+    Raises:
+        ValueError: If the name or an option is unknown, or the model does not take inputs of this shape.
+    """
+    import torch
+    from torch import nn
+
+    if classes < 2:
+        raise ValueError(f"classes is {classes}; a model takes classes >= 2.")
+    build = _factory(name)
+    _check_options(build, name, options)
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        torch.default_generator.manual_seed(seed)
+        model = build(tuple(shape), classes, **options)
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"model factory {name!r} returned {type(model).__name__}; it must return a torch.nn.Module.")
+    return model
+
+
+def _factory(name: str) -> Callable[..., Any]:
+    module, colon, function = name.partition(":")
+    if not colon:
+        return plugins.load(__name__, name, "model").build
+    try:
+        found = importlib.import_module(module)
+    except ModuleNotFoundError as reason:
+        if reason.name is None or not f"{module}.".startswith(f"{reason.name}."):
+            raise  # something that the user's own module imports
+        raise ValueError(
+            f"no module named {reason.name!r} for model {name!r}; is its folder in PYTHONPATH?"
+        ) from reason
+    if not callable(getattr(found, function, None)):
+        raise ValueError(f"module {module!r} has no function {function!r}; a model is named module:function.")
+    return getattr(found, function)
+
+
+def _check_options(build: Callable[..., Any], name: str, options: dict[str, Any]) -> None:
+    parameters = list(inspect.signature(build).parameters.values())[2:]
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    accepted = [parameter.name for parameter in parameters]
+    if unknown := [option for option in options if option not in accepted]:
+        raise ValueError(
+            f"model {name!r} has no option {unknown[0]!r}; it accepts {', '.join(accepted) or 'no options'}."
+        )

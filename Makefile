@@ -1,0 +1,51 @@
+# Every target does its own set-up; the second call finds the stamps and starts at once.
+#   make demo PYTHON=python3.12       another interpreter (3.11 to 3.13)
+#   make demo TORCH_INDEX=ADDRESS     an extra package index, such as the CPU wheel index named on PyTorch's
+#                                     installation page: saves the several GB of a CUDA build
+
+PYTHON ?= python3
+VENV ?= .venv
+TORCH_INDEX ?=
+WORKERS ?= 2
+ARGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c constraints.txt
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test lint bench clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
+
+demo: $(VENV)/.core ## train five methods on real images, draw every figure and the report into out/demo/
+	$(BIN)/fedscape demo $(ARGS)
+
+test: $(VENV)/.dev ## run the tests but the slow ones (all: make test ARGS='-m ""')
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" $(ARGS)
+
+lint: $(VENV)/.dev ## check style, format and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.core ## run every benchmark, one after the other
+	@set -e; for file in benchmarks/[!_]*.py; do \
+	  if [ -e "$$file" ]; then echo "== $$file"; $(BIN)/python "$$file" $(ARGS); fi; \
+	done
+
+clean: ## remove the virtual environment, caches and builds; trained runs (runs/, out/) stay
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[dev,data]'
+	@touch $@ $(VENV)/.core

@@ -1,0 +1,165 @@
+"""One client of one round: its data, what it received, and plain local training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from drift.experiment import Local
+from drift.keys import generator, key
+from drift.method import State
+from landscape.flat import Flat
+from landscape.samples import Samples
+
+Correction = Callable[[Tensor, Tensor], None]
+"""(gradient (d,), theta (d,)) -> None; adds to the gradient in place."""
+
+
+@dataclass(frozen=True)
+class Update:
+    """What a client returns: model (d,), buffers (b,), optimiser steps, mean training loss in nats, state, report."""
+
+    theta: Tensor
+    buffers: Tensor
+    steps: int
+    loss: float
+    state: State = field(default_factory=dict)
+    report: State = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Client:
+    """A local training to be done.
+
+    Args:
+        id, index, seed: Client, round and experiment seed; with `replicate` they key all randomness.
+        samples: The client's training data.
+        start, buffers: Model (d,) and floating buffers (b,) received.
+        local: Local settings as scheduled for this round.
+        state: What this client kept from earlier rounds.
+        server: The server's state, as far as the method broadcasts it.
+        flat: Workspace; its content is not preserved.
+        replicate: 0 is the recorded training; others repeat it with fresh randomness.
+    """
+
+    id: int
+    index: int
+    seed: int
+    samples: Samples
+    start: Tensor
+    buffers: Tensor
+    local: Local
+    flat: Flat
+    state: State = field(default_factory=dict)
+    server: State = field(default_factory=dict)
+    replicate: int = 0
+
+    def purpose(self, what: str) -> tuple[int | str, ...]:
+        """Key of a random draw of this client in this round."""
+        return (self.index, self.id, what) if self.replicate == 0 else (self.index, self.id, what, self.replicate)
+
+    def generator(self, what: str) -> torch.Generator:
+        """Generator for a random draw of this client in this round."""
+        return generator(self.seed, *self.purpose(what))
+
+    def batches(self, *, epochs: int | None = None, order: torch.Generator | None = None) -> Iterator[Samples]:
+        """Minibatches of freshly shuffled epochs, one gather an epoch.
+
+        The last partial batch is kept unless `local.drop_last`; a batch of one is dropped where there are
+        batch statistics. `local.steps` replaces the number of epochs by a number of batches.
+        """
+        order = order if order is not None else self.generator("batches")
+        local, n, done = self.local, len(self.samples), 0
+        limit = local.steps if epochs is None else None
+        epochs = local.epochs if epochs is None else epochs
+        while n and (epochs > 0 if limit is None else done < limit):
+            shuffled = self.samples[torch.randperm(n, generator=order).to(self.samples.targets.device)]
+            for batch in shuffled.blocks(local.batch):
+                partial = len(batch) < local.batch and n >= local.batch
+                if (partial and local.drop_last) or (len(batch) == 1 < n and len(self.buffers)):
+                    continue
+                if limit is not None and done == limit:
+                    return
+                done += 1
+                yield batch
+            epochs -= 1
+
+    def train(self, correction: Correction | None = None) -> Update:
+        """Minibatch training of the received model by the local optimiser.
+
+        Args:
+            correction: Adds to each minibatch gradient, as a proximal term does.
+        """
+        flat = self.flat
+        flat.load(self.start, self.buffers)
+        optimizer = Optimizer(flat.theta, flat.grad, self.local)
+        optimizer.restore(self.state)
+        losses, steps = torch.zeros((), dtype=torch.float64), 0
+        with self.randomness():
+            flat.training(True)
+            for batch in self.batches():
+                losses += flat.gradient(batch).cpu()
+                if correction is not None:
+                    correction(flat.grad, flat.theta)
+                optimizer.step()
+                steps += 1
+            flat.training(False)
+        loss = float(losses) / steps if steps else float("nan")
+        state = {**self.state, **optimizer.kept()}
+        return Update(flat.theta.clone(), flat.buffers.clone(), steps, loss, state)
+
+    def randomness(self) -> ForkedSeed:
+        """Context in which global randomness (dropout) is this client's own; the caller's is restored."""
+        return ForkedSeed(key(self.seed, *self.purpose("dropout")))
+
+
+class ForkedSeed:
+    """Context with the global generator seeded; the caller's state comes back at the end."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __enter__(self) -> None:
+        self.before = torch.get_rng_state()
+        torch.manual_seed(self.seed)
+
+    def __exit__(self, *error: object) -> None:
+        torch.set_rng_state(self.before)
+
+
+class Optimizer:
+    """The local optimiser on one flat vector: SGD (momentum, weight decay) or Adam, by torch.optim."""
+
+    def __init__(self, theta: Tensor, grad: Tensor, local: Local) -> None:
+        self.persist = local.persist_optimizer
+        self.parameter = torch.nn.Parameter(theta)
+        self.parameter.grad = grad
+        self.inner: torch.optim.Optimizer
+        if local.optimizer == "adam":
+            self.inner = torch.optim.Adam(
+                [self.parameter], lr=local.lr, betas=local.betas, weight_decay=local.weight_decay, fused=True
+            )
+        else:
+            self.inner = torch.optim.SGD(
+                [self.parameter], lr=local.lr, momentum=local.momentum, weight_decay=local.weight_decay, fused=True
+            )
+
+    def step(self) -> None:
+        """One step on the current gradient."""
+        self.inner.step()
+
+    def kept(self) -> State:
+        """Moments to keep for the client's next round; nothing unless the optimiser persists."""
+        if not self.persist:
+            return {}
+        held = self.inner.state.get(self.parameter, {})
+        return {f"optimizer.{name}": value.clone() for name, value in held.items() if isinstance(value, Tensor)}
+
+    def restore(self, state: State) -> None:
+        """Take up moments kept by `kept`."""
+        found = {name.removeprefix("optimizer."): value for name, value in state.items() if "optimizer." in name}
+        if self.persist and found:
+            self.inner.state[self.parameter].update({name: value.clone() for name, value in found.items()})

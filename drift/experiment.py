@@ -1,0 +1,157 @@
+"""An experiment: everything that determines a run, as frozen pydantic models read from TOML."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_serializer, field_validator, model_validator
+
+from drift import method as methods
+from drift import partitions
+from drift.keep import Keep
+from drift.method import Method
+from drift.partitions import Partitioner
+
+
+class Part(BaseModel):
+    """A frozen part of an experiment in which an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class TaskPart(Part):
+    """Data and model: which dataset, how pixels are scaled, which architecture with which options."""
+
+    dataset: str
+    model: str
+    scale: Literal["default", "unit", "half", "standard"] = "default"
+    train_samples: int | None = Field(None, gt=0, description="train on a stratified subset of this size")
+    test_samples: int | None = Field(None, gt=0, description="test on a stratified subset of this size")
+    dataset_options: dict[str, Any] = {}
+    model_options: dict[str, Any] = {}
+
+
+class Clients(Part):
+    """Who takes part: K clients, how many in a round, how the data are split over them."""
+
+    number: int = Field(10, gt=0)
+    per_round: int = Field(10, gt=0)
+    partition: SerializeAsAny[Partitioner]
+    partition_seed: int | None = Field(None, description="seed of the partition; the experiment's seed when absent")
+    valid_ratio: float = Field(0.0, ge=0, lt=1, description="held out of each client's data; weights use the full size")
+    weighting: Literal["samples", "uniform"] = "samples"
+    train_all: bool = Field(False, description="train every client each round, aggregate the cohort only (FMA-2)")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _partition_options_beside_its_name(cls, values: Any) -> Any:
+        """`partition = "dirichlet", concentration = 0.1` means `partition = {name = ..., concentration = ...}`."""
+        if not isinstance(values, dict) or not isinstance(values.get("partition"), str | dict):
+            return values
+        named = values["partition"]
+        named = {"name": named} if isinstance(named, str) else named
+        options = set(partitions.load(str(named.get("name"))).model_fields) - set(cls.model_fields)
+        beside = {key: value for key, value in values.items() if key in options}
+        rest = {key: value for key, value in values.items() if key not in options}
+        return {**rest, "partition": {**named, **beside}}
+
+    @field_validator("partition", mode="before")
+    @classmethod
+    def _named_partition(cls, value: Any) -> Any:
+        return _build(value, partitions.load) if isinstance(value, dict) else value
+
+    @field_serializer("partition")
+    def _dump_partition(self, value: Partitioner) -> dict[str, Any]:
+        return {"name": _name(value), **value.model_dump(mode="json")}
+
+    @model_validator(mode="after")
+    def _cohort_fits(self) -> Clients:
+        if self.per_round > self.number:
+            raise ValueError(f"per_round is {self.per_round} but there are only {self.number} clients; lower it.")
+        return self
+
+
+class Local(Part):
+    """Local training: optimiser, rate, epochs over the client's data (or a number of steps), batch size."""
+
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    lr: float = Field(0.01, gt=0)
+    lr_decay: float = Field(1.0, gt=0, le=1, description="the rate is multiplied by this every round")
+    momentum: float = Field(0.9, ge=0, lt=1)
+    betas: tuple[float, float] = (0.9, 0.999)
+    weight_decay: float = Field(0.0, ge=0)
+    epochs: int = Field(5, gt=0)
+    steps: int | None = Field(None, gt=0, description="minibatch steps instead of epochs")
+    batch: int = Field(50, gt=0)
+    drop_last: bool = False
+    persist_optimizer: bool = Field(False, description="clients keep their moments between rounds")
+
+
+class Proxy(Part):
+    """The server's proxy set: class-balanced, taken from the test set and removed from it."""
+
+    per_class: int = Field(10, gt=0)
+    long_tail: float | None = Field(None, ge=1, description="ratio of the largest to the smallest class")
+
+
+class Experiment(Part):
+    """All that determines a run; its hash is the run's identity."""
+
+    rounds: int = Field(gt=0)
+    seed: int = Field(0, ge=0)
+    task: TaskPart
+    clients: Clients
+    method: SerializeAsAny[Method] = Field(default_factory=lambda: methods.load("fedavg")())
+    local: Local = Local()
+    keep: Keep = Keep()
+    proxy: Proxy | None = None
+    evaluate_every: int = Field(1, gt=0, description="rounds between evaluations on the test set")
+    threads: int = Field(1, gt=0, description="torch threads; the same bits need the same number")
+
+    @field_validator("method", mode="before")
+    @classmethod
+    def _named_method(cls, value: Any) -> Any:
+        value = {"name": value} if isinstance(value, str) else value
+        return _build(value, methods.load) if isinstance(value, dict) else value
+
+    @field_serializer("method")
+    def _dump_method(self, value: Method) -> dict[str, Any]:
+        return {"name": _name(value), **value.model_dump(mode="json")}
+
+    @model_validator(mode="after")
+    def _method_fits(self) -> Experiment:
+        if self.method.needs_proxy and self.proxy is None:
+            raise ValueError(
+                f"method {self.method.name()} learns on a proxy set and none is given; set proxy.per_class=10."
+            )
+        self.method.check(self)
+        return self
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting with its value, fit for JSON."""
+        return self.model_dump(mode="json")
+
+    @property
+    def hash(self) -> str:
+        """Eight hexadecimal digits that identify the resolved settings."""
+        text = json.dumps(self.resolved(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    @property
+    def slug(self) -> str:
+        """Short readable name of a run of this experiment, with the hash."""
+        parts = [self.method.name(), self.task.dataset, _name(self.clients.partition), f"s{self.seed}"]
+        return "-".join([*parts, self.hash]).replace("_", "-")
+
+
+def _name(plugin: BaseModel) -> str:
+    return type(plugin).__module__.rsplit(".", 1)[-1]
+
+
+def _build(options: dict[str, Any], load: Callable[[str], type[BaseModel]]) -> BaseModel:
+    if "name" not in options:
+        raise ValueError("a table without a name; give name = ... beside its options.")
+    return load(str(options["name"]))(**{key: value for key, value in options.items() if key != "name"})

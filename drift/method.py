@@ -1,0 +1,158 @@
+"""What a federated method is: FedAvg's hooks, any of which a method overrides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from pydantic import BaseModel, ConfigDict
+from torch import Tensor
+
+from landscape import plugins
+from landscape.samples import Samples
+from landscape.task import Task
+
+if TYPE_CHECKING:
+    from drift.client import Client, Update
+    from drift.experiment import Experiment, Local
+
+State = dict[str, Tensor]
+"""What a server or a client keeps between rounds, by name."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What stays the same over a run: the task, the experiment and, where there is one, the server's proxy set."""
+
+    task: Task
+    experiment: Experiment
+    proxy: Samples | None = None
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """What the server holds when the clients of round `index` have returned.
+
+    Args:
+        theta: Server model before the round, shape (d,).
+        start: What the clients received, shape (d,).
+        ids, sizes, weights: Client ids, sample counts, data-size weights summing to 1, shape (m,).
+        clients: Their models after local training, shape (m, d).
+        steps: Their numbers of optimiser steps, shape (m,).
+        reports: What else they sent, by name, one row a client.
+    """
+
+    index: int
+    theta: Tensor
+    start: Tensor
+    ids: Tensor
+    sizes: Tensor
+    weights: Tensor
+    clients: Tensor
+    steps: Tensor
+    reports: State = field(default_factory=dict)
+
+    @property
+    def deltas(self) -> Tensor:
+        """Client updates, client minus start, shape (m, d)."""
+        return self.clients - self.start
+
+    @property
+    def fma(self) -> Tensor:
+        """Weighted mean of the clients, shape (d,)."""
+        return self.weights.to(self.clients) @ self.clients
+
+
+@dataclass(frozen=True)
+class Combined:
+    """The plain aggregate of a cohort: a model (d,), the weights (m,) that made it, and what is worth recording."""
+
+    theta: Tensor
+    weights: Tensor
+    extras: State = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A round's result: the new global model (d,), the weights used (m,), the new server state, extras to record."""
+
+    end: Tensor
+    weights: Tensor
+    state: State
+    extras: State = field(default_factory=dict)
+
+
+class Method(BaseModel):
+    """Hooks of a federated method; the defaults are FedAvg.
+
+    Hooks are pure: they return new values and change nothing. State is explicit and stored for resuming.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    needs_proxy: ClassVar[bool] = False
+    """Whether the server learns on a proxy set."""
+
+    moments: ClassVar[tuple[str, ...]] = ()
+    """Names in the server state that are an optimiser's memory; a wrapper such as IMA may reset them."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Public name: the name of the method's file."""
+        return cls.__module__.rsplit(".", 1)[-1]
+
+    def check(self, experiment: Experiment) -> None:
+        """Raise ValueError where the method cannot run in this experiment."""
+
+    def initial(self, setting: Setting, theta: Tensor) -> State:
+        """Server state before round 0."""
+        return {}
+
+    def broadcast(self, state: State, theta: Tensor, index: int) -> Tensor:
+        """What the clients of round `index` receive, shape (d,)."""
+        return theta
+
+    def schedule(self, local: Local, index: int, rounds: int) -> Local:
+        """Local settings of round `index`: lr = lr_0 * lr_decay ** index."""
+        return local.model_copy(update={"lr": local.lr * local.lr_decay**index})
+
+    def local(self, client: Client) -> Update:
+        """Local training of one client."""
+        return client.train()
+
+    def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
+        """The cohort's plain aggregate; FMA here."""
+        return Combined(cohort.fma, cohort.weights)
+
+    def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
+        """From the plain aggregate to the new global model; the aggregate itself here."""
+        return Outcome(combined.theta, combined.weights, state, combined.extras)
+
+    def aggregate(self, setting: Setting, state: State, cohort: Cohort) -> Outcome:
+        """One server round: combine, then step."""
+        return self.step(setting, state, cohort, self.combine(setting, state, cohort))
+
+    def momentum(self, state: State) -> Tensor | None:
+        """The update (d,) the server expects next, client minus start in sign; None: the previous mean update."""
+        return None
+
+
+def names() -> list[str]:
+    """Names of all methods."""
+    return plugins.names("drift.methods")
+
+
+def load(name: str) -> type[Method]:
+    """The method called `name`.
+
+    Raises:
+        ValueError: If there is none; lists what there is.
+    """
+    module = plugins.load("drift.methods", name, "method")
+    return plugins.defined(module, Method)
+
+
+def weighted(weights: Tensor, models: Tensor) -> Tensor:
+    """Weighted sum (d,) of models (m, d) in their dtype."""
+    return torch.mv(models.T, weights.to(models))

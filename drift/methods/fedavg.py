@@ -1,0 +1,25 @@
+"""FedAvg, the plain average of the clients."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from drift.method import Cohort, Combined, Method, Outcome, Setting, State
+
+
+class FedAvg(Method):
+    """w_{t+1} = w_t + server_lr sum_k p_k (w_k - w_t), with p_k the share of samples; FMA in the IMA paper.
+
+    With server_lr = 1, the default of every paper, this is the weighted mean of the clients itself.
+
+    Source: McMahan et al. 2017, algorithm 1; Zhou et al. 2024, section 3.1.1; Li et al. 2023, equations 2 and 3.
+    """
+
+    server_lr: float = Field(1.0, gt=0, description="eta_g: scales the mean update")
+
+    def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
+        """The aggregate, or a longer or shorter step towards it."""
+        end = combined.theta
+        if self.server_lr != 1:
+            end = cohort.theta + self.server_lr * (combined.theta - cohort.start)
+        return Outcome(end, combined.weights, state, combined.extras)

@@ -1,0 +1,150 @@
+"""FedLAW: the server learns how much to shrink and how much to weigh each client, on a small proxy set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import ClassVar, Literal
+
+import torch
+from pydantic import Field, model_validator
+from torch import Tensor
+
+from drift.batch_statistics import use_batches
+from drift.keys import generator
+from drift.learned_weights import Aggregate, Base, Learner, Learns, Schedule, initial
+from drift.method import Cohort, Combined, Method, Setting, State
+from landscape.samples import Samples
+
+Variant = Literal["joint", "gws", "attentive", "early_stopped", "swa"]
+Stage = tuple[Learns, int, bool]
+"""What is learned, for how many server epochs, and whether x is averaged over them."""
+
+
+class FedLAW(Method):
+    """w = gamma sum_i lambda_i w_i, with gamma and lambda minimising the loss of w on the proxy set.
+
+    Every round starts at FedAvg (gamma = 1, lambda = data sizes) and runs Adam for `server_epochs` over minibatches
+    of the proxy set. With a server step size, w_i is replaced by start + server_step_lr (w_i - start).
+    Without server epochs this is FedAvg.
+
+    Variants: joint learns both (equation 8), gws the shrinking only (5), attentive the shares only (7),
+    early_stopped the shares up to round `stop_round` and nothing later (figure 5), swa first one and then the
+    other, with the shares averaged over server epochs.
+
+    Models with batch normalisation are run on the statistics of each proxy batch while the weights are learned
+    (LAW-6). Clients without samples get no weight.
+
+    Source: Li et al. 2023, algorithm 1 and appendix C; where the released code differs, see methods.md LAW-1..10.
+    """
+
+    needs_proxy: ClassVar[bool] = True
+
+    variant: Variant = "joint"
+    base: Base = "exponential"
+    stop_round: int | None = Field(None, ge=0, description="last round that learns, for variant early_stopped")
+    server_epochs: int = Field(100, ge=0, description="the paper's number; its code has 20 (LAW-2)")
+    server_lr: float | None = Field(None, gt=0, description="absent: 0.01 for CIFAR-10, else 0.005 (LAW-3)")
+    server_betas: tuple[float, float] = (0.5, 0.999)
+    server_batch: int = Field(128, gt=0)
+    halve_every: int = Field(20, gt=0, description="server epochs between halvings of the rate")
+    server_step_lr: float = Field(1.0, gt=0, description="eta_g of equation 4: scales the client updates")
+    quad_init: Literal["data", "uniform"] = Field("data", description="quadratic start; uniform in the code (LAW-4)")
+    balanced_sampling: bool = Field(False, description="proxy minibatches with equally likely classes (table 6)")
+    swa_order: Literal["weights_first", "gamma_first"] = Field("weights_first", description="the code's order (LAW-1)")
+    swa_lr: float = Field(0.05, gt=0)
+    swa_after: int = Field(6, ge=0, description="server epochs before averaging begins")
+
+    @model_validator(mode="after")
+    def _stop_round_fits(self) -> FedLAW:
+        if (self.variant == "early_stopped") != (self.stop_round is not None):
+            raise ValueError(
+                f"variant is {self.variant!r} and stop_round is {self.stop_round}; early_stopped needs the last round "
+                "that learns (the critical point of the coherence of a FedAvg run), the others take none."
+            )
+        return self
+
+    def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
+        """The cohort under learned weights; records them and how they were learned."""
+        kept = (cohort.weights > 0) & (cohort.sizes > 0)
+        stages = self._stages(cohort.index)
+        if not stages or not bool(kept.any()):
+            return self._combined(cohort, torch.ones((), dtype=torch.float64), cohort.weights.double(), {})
+        learner = self._learner(setting, cohort.weights[kept].double())
+        batches = self._batches(setting, cohort.index)
+        objective = self._objective(setting, cohort, kept)
+        for learns, epochs, average in stages:
+            learner.learn(learns, epochs, objective, batches, average=average)
+        shrink, shares = learner.mixture()
+        history = learner.history()
+        history["lambda"] = _spread(history["lambda"], kept)
+        curves = {f"{name}_epochs": rows for name, rows in history.items()}
+        return self._combined(cohort, shrink, _spread(shares, kept), curves)
+
+    def _stages(self, index: int) -> list[Stage]:
+        epochs = self.server_epochs
+        if epochs == 0 or (self.stop_round is not None and index > self.stop_round):
+            return []
+        if self.variant == "swa":
+            stages: list[Stage] = [("shares", epochs // 2, True), ("shrink", epochs - epochs // 2, False)]
+            return stages if self.swa_order == "weights_first" else stages[::-1]
+        learns: dict[Variant, Learns] = {"joint": "both", "gws": "shrink"}
+        return [(learns.get(self.variant, "shares"), epochs, False)]
+
+    def _learner(self, setting: Setting, shares: Tensor) -> Learner:
+        lr = self.server_lr
+        if lr is None:
+            lr = 0.01 if setting.experiment.task.dataset == "cifar10" else 0.005
+        schedule = Schedule(lr, self.server_betas, self.halve_every, self.swa_lr, self.swa_after)
+        if self.base == "quadratic" and self.quad_init == "uniform" and self.variant != "gws":
+            shares = torch.ones_like(shares)
+        return Learner(self.base, *initial(self.base, (shares / shares.sum()).cpu()), schedule)
+
+    def _objective(self, setting: Setting, cohort: Cohort, kept: Tensor) -> Aggregate:
+        deltas = cohort.deltas if bool(kept.all()) else cohort.clients[kept] - cohort.start
+        if self.server_step_lr != 1:
+            deltas = self.server_step_lr * deltas
+        flat = setting.task.flat(cohort.start)
+        use_batches(flat, True)
+        return Aggregate(flat, cohort.start, deltas)
+
+    def _batches(self, setting: Setting, index: int) -> Callable[[], Iterator[Samples]]:
+        """A function that gives the minibatches of the next server epoch, keyed by the round."""
+        proxy = setting.proxy
+        if proxy is None or not len(proxy):
+            raise ValueError("fedlaw learns on a proxy set and the setting has none; set proxy.per_class=10.")
+        order = generator(setting.experiment.seed, index, "server")
+        size, has_statistics = len(proxy), setting.task.layout.buffer_size > 0
+
+        def epoch() -> Iterator[Samples]:
+            drawn = (
+                _balanced(proxy.targets, order)
+                if self.balanced_sampling
+                else torch.randperm(len(proxy), generator=order)
+            )
+            for batch in proxy[drawn.to(proxy.targets.device)].blocks(self.server_batch):
+                if len(batch) > 1 or not has_statistics:
+                    yield batch
+
+        return epoch
+
+    def _combined(self, cohort: Cohort, shrink: Tensor, shares: Tensor, curves: State) -> Combined:
+        weights = shrink * shares
+        if self.server_step_lr == 1:
+            theta = weights.to(cohort.clients) @ cohort.clients
+        else:
+            mean = shares.to(cohort.clients) @ cohort.clients
+            theta = shrink.to(mean) * (cohort.start + self.server_step_lr * (mean - cohort.start))
+        return Combined(theta, weights, {"gamma": shrink, "lambda": shares, **curves})
+
+
+def _balanced(targets: Tensor, order: torch.Generator) -> Tensor:
+    """As many sample numbers as there are samples, with replacement, every class equally likely."""
+    _, which, counts = targets.cpu().unique(return_inverse=True, return_counts=True)
+    return torch.multinomial(1 / counts[which].double(), len(targets), replacement=True, generator=order)
+
+
+def _spread(shares: Tensor, kept: Tensor) -> Tensor:
+    """Shares (..., m) of the whole cohort from those of the kept clients; the others have 0."""
+    found = shares.new_zeros(*shares.shape[:-1], len(kept))
+    found[..., kept.cpu()] = shares
+    return found

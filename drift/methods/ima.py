@@ -1,0 +1,165 @@
+"""IMA: late in training, the mean of the last few aggregates is evaluated and sent to the clients."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from pydantic import Field, field_serializer, field_validator, model_validator
+from torch import Tensor
+
+from drift.late_phase import Late, late_local
+from drift.method import Cohort, Combined, Method, Outcome, Setting, State, load
+
+if TYPE_CHECKING:
+    from drift.client import Client, Update
+    from drift.experiment import Experiment, Local
+
+_BASE = "base."
+
+
+class IMA(Method):
+    """w_{t+1} = v_t for t < t_s, the mean of v_t, .., v_{t-P+1} from t_s on, with v_t the plain aggregate of round t.
+
+    The window holds aggregates, never averaged models; where fewer than P exist, the mean is over those. Unlike
+    SWA, clients continue from the mean, so the first round t_s still starts at w = v_{t_s-1}. From t_s on
+    clients also follow a late-phase schedule.
+
+    Any other method can be the base: it broadcasts, trains and steps, and its aggregate is what is averaged.
+
+    Extras: aggregate, v_t, in every round whose end is a mean; elsewhere v_t is the end.
+
+    Source: Zhou et al. 2024, section 6, equation 5, algorithm 1: window 5, start at 3/4 of the rounds, "Exp" with
+    factor 0.97. Where the released code differs, see methods.md IMA-1..10.
+    """
+
+    base: Method = Field(default_factory=lambda: load("fedavg")(), description="method that is averaged")
+    window: int = Field(5, ge=1, description="P, aggregates in the mean; 1 leaves only the late schedule")
+    start: float = Field(0.75, ge=0, description="t_s: below 1 a fraction of the rounds, else the number of a round")
+    late: Late = Field("exp", description="what changes for clients from t_s on")
+    late_factor: float = Field(0.97, gt=0, le=1, description="exp: factor a round")
+    const_lr: float = Field(5e-5, gt=0, description="const: the rate")
+    cycle: int = Field(20, ge=2, description="cyclic: rounds in a cycle")
+    cyclic: Literal["sawtooth", "triangular"] = Field(
+        "sawtooth", description="as in the paper; triangular is the code's shape, mended, from the decayed rate (IMA-2)"
+    )
+    lr_max: float = Field(1e-2, gt=0, description="cyclic: rate at the top of a sawtooth")
+    lr_min: float = Field(5e-5, gt=0, description="cyclic: rate at the bottom")
+    epoch_every: int = Field(20, ge=1, description="epoch: rounds until one epoch fewer")
+    restart_lr: bool = Field(False, description="epoch: the rate starts anew at t_s, as in the code (IMA-3)")
+    halve_every: int = Field(20, ge=1, description="stage: rounds until the rate is halved")
+    placement: Literal["inside", "after"] = Field(
+        "inside", description="mean of what goes into the base's server step, or of what comes out of it (IMA-4)"
+    )
+    reset: bool = Field(True, description="the base's server moments return to their initial values at t_s, for good")
+    first: Literal["fma", "window"] = Field(
+        "fma", description="what round t_s starts from; window is algorithm 1 as printed, one round early (IMA-1)"
+    )
+
+    @field_validator("base", mode="before")
+    @classmethod
+    def _named_base(cls, value: Any) -> Any:
+        value = {"name": value} if isinstance(value, str) else value
+        if not isinstance(value, dict):
+            return value
+        if "name" not in value:
+            raise ValueError("a table without a name; give name = ... beside its options.")
+        return load(str(value["name"]))(**{key: option for key, option in value.items() if key != "name"})
+
+    @field_serializer("base")
+    def _dump_base(self, value: Method) -> dict[str, Any]:
+        return {"name": value.name(), **value.model_dump(mode="json")}
+
+    @model_validator(mode="after")
+    def _options_fit(self) -> IMA:
+        if isinstance(self.base, IMA):
+            raise ValueError("base is ima itself; give the method that ima averages, such as fedavg.")
+        if self.start >= 1 and self.start != int(self.start):
+            raise ValueError(f"start is {self.start}; give a fraction of the rounds below 1 or the number of a round.")
+        if self.lr_min > self.lr_max:
+            raise ValueError(f"lr_min is {self.lr_min} and lr_max {self.lr_max}; lr_min must not be larger.")
+        return self
+
+    @property
+    def needs_proxy(self) -> bool:  # type: ignore[override]  # a wrapper needs what its base needs
+        """Whether the base learns on a proxy set."""
+        return self.base.needs_proxy
+
+    def first_round(self, rounds: int) -> int:
+        """t_s, the first round whose clients follow the late-phase schedule."""
+        return int(self.start) if self.start >= 1 else int(self.start * rounds + 1e-9)
+
+    def check(self, experiment: Experiment) -> None:
+        """Raise ValueError where the window or the start lies outside the rounds, or the base cannot run."""
+        self.base.check(experiment)
+        if self.window > experiment.rounds:
+            raise ValueError(
+                f"window is {self.window} and there are {experiment.rounds} rounds; lower method.window or train longer."
+            )
+        if self.first_round(experiment.rounds) >= experiment.rounds:
+            raise ValueError(
+                f"start is {self.start:g} and the last round is {experiment.rounds - 1}; averaging would never begin. "
+                "Give a fraction below 1 or an earlier round."
+            )
+        if self.late == "epoch" and experiment.local.steps is not None:
+            raise ValueError("late = 'epoch' shortens local.epochs, and local.steps replaces them; leave one out.")
+
+    def initial(self, setting: Setting, theta: Tensor) -> State:
+        """The base's state; the window appears when it is first filled."""
+        return _prefixed(self.base.initial(setting, theta))
+
+    def broadcast(self, state: State, theta: Tensor, index: int) -> Tensor:
+        """What the base sends."""
+        return self.base.broadcast(_own(state), theta, index)
+
+    def schedule(self, local: Local, index: int, rounds: int) -> Local:
+        """The base's settings before t_s, the late-phase schedule from then on."""
+        start = self.first_round(rounds)
+        if index < start:
+            return self.base.schedule(local, index, rounds)
+        return late_local(self, lambda at: self.base.schedule(local, at, rounds), start, index - start)
+
+    def local(self, client: Client) -> Update:
+        """Local training of the base."""
+        return self.base.local(replace(client, server=_own(client.server)))
+
+    def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
+        """The base's plain aggregate, not yet averaged."""
+        return self.base.combine(setting, _own(state), cohort)
+
+    def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
+        """The base's step with the mean of the window before or after it."""
+        start = self.first_round(setting.experiment.rounds)
+        begin = start - (self.first == "window")
+        averages, before = cohort.index >= begin, _own(state)
+        held = state.get("window", combined.theta[:0].view(0, 1).expand(0, len(combined.theta)))
+        if self.placement == "inside":
+            aggregate = combined.theta
+        else:
+            outcome = self.base.step(setting, before, cohort, combined)
+        kept = outcome.state
+        if self.reset and cohort.index == self.first_round(rounds) - 1:
+            fresh = self.base.initial(setting, end)
+            kept = {**kept, **{name: fresh[name] for name in self.base.moments if name in fresh}}
+        extras = {**outcome.extras, **({"aggregate": aggregate} if averages else {})}
+        return Outcome(end, outcome.weights, {**_prefixed(kept), "window": window}, extras)
+
+    def momentum(self, state: State) -> Tensor | None:
+        """The update that the base expects."""
+        return self.base.momentum(_own(state))
+
+
+def _pushed(window: Tensor | None, model: Tensor, size: int) -> Tensor:
+    """The last `size` models, oldest first, with one more (d,)."""
+    grown = model[None] if window is None else torch.cat([window, model[None]])
+    return grown[-size:].clone()
+
+
+def _own(state: State) -> State:
+    """The base's part of the state, under its own names."""
+    return {name.removeprefix(_BASE): value for name, value in state.items() if name.startswith(_BASE)}
+
+
+def _prefixed(state: State) -> State:
+    return {f"{_BASE}{name}": value for name, value in state.items()}

@@ -1,0 +1,105 @@
+"""Every class spread over the clients by a Dirichlet draw. Source: Yurochkin et al. 2019, section 4; methods.md 6.2."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+from pydantic import Field
+
+from drift.partitions._partitioner import Partitioner, require_samples
+
+REDRAWS = 10_000
+NUMBERS_AT_ONCE = 2**20
+NUMBERS_IN_ALL = 5 * 10**8
+
+
+class Partition(Partitioner):
+    """Class c goes to the clients in proportions q ~ Dir(concentration 1_K), one draw a class.
+
+    `capped` (FedLab as used by IMA; LSS): in class order, a client that already holds n / K samples gets none of
+    the class and the other proportions are renormalised; all classes are drawn again until every client has
+    `minimum` samples. `plain` (FedEve's code): no cap, no minimum, clients may be empty. Both cut a class at
+    floor(n_c cumsum(q)) and drop nothing; FedLAW's code rounds each count instead, which moves single samples.
+
+    Args:
+        concentration: Small is skewed, large is nearly iid.
+        variant: Default as in the IMA and LSS papers; FedLAW and FedEve use "plain".
+        minimum: Samples that the smallest client must have, in samples; "capped" only (IMA 10, LSS 40).
+    """
+
+    concentration: float = Field(default=0.1, gt=0, allow_inf_nan=False)
+    variant: Literal["capped", "plain"] = "capped"
+    minimum: int = Field(default=10, ge=0)
+
+    def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
+        require_samples(labels, clients)
+        per_class = np.unique(labels, return_counts=True)[1]
+        if self.variant == "plain":
+            counts = _counts(per_class, _log_gammas(self.concentration, (1, len(per_class), clients), rng), np.inf)[0]
+        else:
+            counts = self._capped(per_class, clients, rng)
+        return _dealt(labels, counts, rng)
+
+    def _capped(self, per_class: np.ndarray, clients: int, rng: np.random.Generator) -> np.ndarray:
+        """The first draw that gives every client the minimum, shape (C, K)."""
+        samples = int(per_class.sum())
+        if clients * self.minimum > samples:
+            raise ValueError(
+                f"{clients} clients with at least {self.minimum} samples each need {clients * self.minimum}, there "
+                f"are {samples}; use fewer clients, a smaller minimum, or variant 'plain'."
+            )
+        numbers = len(per_class) * clients
+        redraws = min(REDRAWS, max(1, NUMBERS_IN_ALL // numbers))  # keeps a hopeless try below a minute
+        batch = max(1, min(256, NUMBERS_AT_ONCE // numbers))
+        for done in range(0, redraws, batch):
+            shape = (min(batch, redraws - done), len(per_class), clients)
+            counts = _counts(per_class, _log_gammas(self.concentration, shape, rng), samples / clients)
+            enough = counts.sum(axis=1).min(axis=1) >= self.minimum
+            if enough.any():
+                return counts[enough.argmax()]
+        raise ValueError(
+            f"{redraws} Dirichlet draws with concentration {self.concentration:g} gave no partition of {samples} "
+            f"samples over {clients} clients with at least {self.minimum} each; use fewer clients, a larger "
+            f"concentration, a smaller minimum, or variant 'plain'."
+        )
+
+
+def _log_gammas(concentration: float, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Logarithms of Gamma(concentration) draws, finite where the draws themselves underflow to zero.
+
+    Gamma(a) = Gamma(a + 1) U^(1/a) with U uniform on (0, 1] (Marsaglia and Tsang 2000, section 6).
+    """
+    return np.log(rng.standard_gamma(concentration + 1, shape)) + np.log1p(-rng.random(shape)) / concentration
+
+
+def _counts(per_class: np.ndarray, log_gammas: np.ndarray, cap: float) -> np.ndarray:
+    """Samples of each class for each client; clients with `cap` samples get no more.
+
+    Args:
+        per_class: Samples of each class, shape (C,).
+        log_gammas: Logarithms of the unnormalised proportions, shape (draws, C, K).
+        cap: In samples.
+
+    Returns:
+        Counts, shape (draws, C, K), int64; over the clients they add up to `per_class`.
+    """
+    counts = np.empty(log_gammas.shape, dtype=np.int64)
+    held = np.zeros((log_gammas.shape[0], log_gammas.shape[2]), dtype=np.int64)
+    for c, size in enumerate(per_class):
+        logs = np.where(held < cap, log_gammas[:, c], -np.inf)
+        reached = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
+        cuts = np.floor(size * (reached / reached[:, -1:])).astype(np.int64)
+        counts[:, c] = np.diff(cuts, axis=1, prepend=0)
+        held += counts[:, c]
+    return counts
+
+
+def _dealt(labels: np.ndarray, counts: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """Sample numbers of every client, drawn class by class in the given counts (C, K)."""
+    order = np.argsort(labels, kind="stable")
+    of_class = np.split(order, np.cumsum(counts.sum(axis=1))[:-1])
+    pieces = [
+        np.split(rng.permutation(members), np.cumsum(row)[:-1]) for members, row in zip(of_class, counts, strict=True)
+    ]
+    return [np.sort(np.concatenate(own)) for own in zip(*pieces, strict=True)]

@@ -1,0 +1,176 @@
+"""Experiments from TOML files, presets, methods' variants and overrides; every mistake in one clear line."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from drift import method as methods
+from drift import partitions
+from drift.experiment import Clients, Experiment
+from landscape import plugins
+
+
+def presets() -> dict[str, Path]:
+    """Experiment files that come with fedscape, by name."""
+    here = Path(__file__).resolve().parent
+    folders = [here / "presets", here.parent / "experiments"]
+    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
+
+
+def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Experiment:
+    """The experiment of a preset or file, with overrides.
+
+    A file may hold tables `[variants.NAME]`: settings that apply when method NAME is chosen, so that one file
+    describes a fair comparison of methods that want different local rates.
+
+    Args:
+        source: Name of a preset, path of a TOML file, or an experiment to change.
+        overrides: Texts like "method.mu=0.1"; the value is read as TOML, else as text.
+        options: The same by name; "__" stands for the dot, as in `local__lr=0.1`.
+
+    Raises:
+        ValueError: If a key or value is wrong; the key, the value and what is accepted are named.
+        LookupError: If there is no such file.
+    """
+    content = source.resolved() if isinstance(source, Experiment) else _table(source)
+    where = "experiment" if isinstance(source, Experiment) else str(source)
+    changes = [_assignment(text) for text in overrides]
+    changes += [(name.replace("__", "."), value) for name, value in options.items()]
+    variants = content.pop("variants", {})
+    chosen = _chosen(content, changes)
+    for name, value in changes:
+        if name == "method":
+            name, value = "method.name", value if isinstance(value, str) else value.get("name")
+        if name == "method.name":
+            previous = content.get("method")
+            before = previous.get("name") if isinstance(previous, dict) else previous
+            if value != before:
+                content["method"] = {"name": value}
+    if chosen in variants:
+        content = _merged(content, variants[chosen])
+    for name, value in changes:
+        if name in ("method", "method.name") and isinstance(value, str):
+            continue
+        _assign(content, name, value)
+    return validated(content, where)
+
+
+def validated(content: Mapping[str, Any], where: str = "experiment") -> Experiment:
+    """The experiment that a table describes.
+
+    Raises:
+        ValueError: If a key or value is wrong, in one line.
+    """
+    try:
+        return Experiment.model_validate(content)
+    except ValidationError as problem:
+        raise ValueError(f"{where}: {_explained(problem, content)}") from None
+
+
+def _table(source: str | Path) -> dict[str, Any]:
+    path = Path(source)
+    known = presets()
+    if not path.is_file() and str(source) in known:
+        path = known[str(source)]
+    if not path.is_file():
+        raise LookupError(plugins.unknown("experiment", str(source), known) + " Or give the path of a TOML file.")
+    try:
+        return tomllib.loads(path.read_text())
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
+        raise ValueError(f"{path} is no TOML: {problem}.") from None
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise ValueError(f"cannot read {text!r}; write KEY=VALUE, as in method.window=5.")
+    try:
+        return name.strip(), tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        return name.strip(), value.strip()
+
+
+def _chosen(content: Mapping[str, Any], changes: Iterable[tuple[str, Any]]) -> str | None:
+    """Name of the method that will be trained."""
+    named = content.get("method", "fedavg")
+    for name, value in changes:
+        if name in ("method", "method.name"):
+            named = value
+    return named.get("name") if isinstance(named, dict) else named
+
+
+def _assign(content: dict[str, Any], name: str, value: Any) -> None:
+    *parents, last = name.split(".")
+    place = content
+    for parent in parents:
+        inner = place.get(parent)
+        if isinstance(inner, str):  # method = "ima" and method.window = 5
+            inner = {"name": inner}
+        if inner is not None and not isinstance(inner, dict):
+            raise ValueError(f"{name}: {parent} is a single value, not a table of settings.")
+        place[parent] = dict(inner or {})
+        place = place[parent]
+    place[last] = value
+
+
+def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    merged = dict(below)
+    for name, value in above.items():
+        held = merged.get(name)
+        merged[name] = _merged(held, value) if isinstance(held, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _explained(problem: ValidationError, content: Mapping[str, Any]) -> str:
+    """The first mistake as one line: which key, what was given, what is accepted."""
+    first = problem.errors(include_url=False)[0]
+    path = [str(part) for part in first["loc"]]
+    key, given = ".".join(path), first.get("input")
+    if first["type"] == "extra_forbidden":
+        *parents, last = path
+        known = sorted(_keys(parents, content))
+        inside = f" in {'.'.join(parents)}" if parents else ""
+        return plugins.unknown(f"setting{inside}", last, known)
+    if first["type"] == "missing":
+        return f"{key} is missing; give it in the file or by --set {key}=VALUE."
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":
+        return f"{key}: {message}" if key else message
+    return f"{key} is {given!r}: {message[0].lower()}{message[1:]}."
+
+
+def _keys(path: list[str], content: Mapping[str, Any]) -> set[str]:
+    """Settings accepted in the table at `path`."""
+    model: type[BaseModel] = Experiment
+    table: Any = content
+    for part in path:
+        table = table.get(part) if isinstance(table, dict) else None
+        if part in ("method", "base"):
+            name = table.get("name") if isinstance(table, dict) else table
+            model = methods.load(str(name or "fedavg"))
+        elif part == "partition":
+            model = partitions.load(str(table.get("name") if isinstance(table, dict) else table))
+        else:
+            inner = model.model_fields[part].annotation if part in model.model_fields else None
+            if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+                inner = _inside(inner)
+            if inner is None:
+                return set()
+            model = inner
+    extra = {"name"} if path and path[-1] in ("method", "base", "partition") else set()
+    if model is Clients and isinstance(table, dict):
+        named = table.get("partition", "iid")
+        extra |= set(partitions.load(str(named.get("name") if isinstance(named, dict) else named)).model_fields)
+    return set(model.model_fields) | extra
+
+
+def _inside(annotation: Any) -> type[BaseModel] | None:
+    """The model in an optional annotation."""
+    options = getattr(annotation, "__args__", ())
+    found = [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
+    return found[0] if found else None

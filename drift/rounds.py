@@ -1,0 +1,73 @@
+"""The record of one round: the value that every method produces and every analysis reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+_NONE = torch.zeros(0)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One round of a run; letters as in the reference: m clients in the cohort, d parameters, b buffers.
+
+    Args:
+        index: Round number, from 0.
+        ids, sizes: Client ids and sample counts, shape (m,).
+        weights: Aggregation weights that the method used, shape (m,).
+        gram: Inner products of [start, previous update, end - start, client updates], shape (m + 3, m + 3).
+        metrics: Numbers of the round by name, such as loss (nats) and error (fraction).
+        start, end: What the clients received and the new global model, shape (d,); None where not kept.
+        clients: Models after local training, shape (m, d); None where not kept.
+        start_buffers, end_buffers, client_buffers: Floating buffers, shape (b,) and (m, b).
+        extras: What the method recorded, such as gain or gamma; `excluded` holds ids of non-finite clients.
+    """
+
+    index: int
+    ids: Tensor
+    sizes: Tensor
+    weights: Tensor
+    gram: Tensor
+    metrics: dict[str, float] = field(default_factory=dict)
+    start: Tensor | None = None
+    end: Tensor | None = None
+    clients: Tensor | None = None
+    start_buffers: Tensor = _NONE
+    end_buffers: Tensor = _NONE
+    client_buffers: Tensor = _NONE
+    extras: dict[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def shares(self) -> Tensor:
+        """Data-size weights of the cohort, summing to 1, shape (m,), float64."""
+        return self.sizes.double() / self.sizes.sum()
+
+    @property
+    def deltas(self) -> Tensor:
+        """Client updates, client minus start, shape (m, d).
+
+        Raises:
+            LookupError: If the round kept no clients.
+        """
+        return self.kept("clients") - self.kept("start")
+
+    @property
+    def fma(self) -> Tensor:
+        """Size-weighted mean of the clients, whatever the method made of them, shape (d,)."""
+        clients = self.kept("clients")
+        return self.shares.to(clients) @ clients
+
+    def kept(self, name: str) -> Tensor:
+        """start, end or clients.
+
+        Raises:
+            LookupError: If the round did not keep it.
+        """
+        value: Tensor | None = getattr(self, name)
+        if value is None:
+            policy = "clients" if name == "clients" else "globals"
+            raise LookupError(f"round {self.index} kept no {name}; train with --set keep.{policy}=all to have it.")
+        return value

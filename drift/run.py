@@ -1,0 +1,217 @@
+"""A run on disk: its experiment, its rounds, its data and model, and its cached analyses."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from drift import store
+from drift.client import Client
+from drift.experiment import Experiment
+from drift.keys import cohort
+from drift.method import Method, Setting, State
+from drift.rounds import Round
+from drift.setting import Data, build_task, read_data
+from landscape import results
+from landscape.samples import Samples
+from landscape.task import Task
+
+
+@dataclass(frozen=True)
+class Run:
+    """A folder in which a run is recorded.
+
+    Args:
+        folder: Where it lies.
+        data: Folder of the datasets; None: as `landscape.datasets` finds them.
+    """
+
+    folder: Path
+    data: Path | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the folder."""
+        return self.folder.name
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """Content of run.json: experiment, versions, fingerprint of the data, layout."""
+        return store.read_json(self.folder / "run.json")
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """The resolved experiment."""
+        return Experiment.model_validate(self.about["experiment"])
+
+    @property
+    def method(self) -> Method:
+        """The method that trained it."""
+        return self.experiment.method
+
+    @property
+    def label(self) -> str:
+        """What figures call this run: its method, with the variant where it has one."""
+        variant = getattr(self.method, "variant", None)
+        return self.method.name() if variant in (None, "joint") else f"{self.method.name()}-{variant}"
+
+    def rounds(self) -> list[int]:
+        """Indices of the rounds on disk, ascending; only those before the commit point."""
+        done = self.committed
+        found = (int(path.stem) for path in (self.folder / "rounds").glob("[0-9]*.safetensors"))
+        return sorted(index for index in found if index < done)
+
+    @property
+    def committed(self) -> int:
+        """Number of rounds that are complete."""
+        path = self.folder / "state.safetensors"
+        return int(store.read_tensors(path)[1]["next"]) if path.exists() else 0
+
+    def round(self, index: int) -> Round:
+        """The record of a round; negative indices count from the last complete one.
+
+        Raises:
+            LookupError: If the run has no such round, or its file is damaged.
+        """
+        known = self.rounds()
+        chosen = known[index] if -len(known) <= index < 0 else index
+        if chosen not in known:
+            have = f"{known[0]} to {known[-1]}" if known else "none"
+            raise LookupError(f"run {self.name} has no round {index}; it has {have}.")
+        return store.read_round(self.folder, chosen)
+
+    def kept(self, what: str = "clients") -> list[int]:
+        """Rounds that kept their "clients" or "globals"."""
+        rounds, keep = self.experiment.rounds, self.experiment.keep
+        keeps = keep.keeps_clients if what == "clients" else keep.keeps_globals
+        return [index for index in self.rounds() if keeps(index, rounds)]
+
+    @cached_property
+    def dataset(self) -> Data:
+        """Samples, labels and the partition over clients, as in training."""
+        return read_data(self.experiment, self.data)
+
+    @cached_property
+    def task(self) -> Task:
+        """The task with splits train, test and, where there is one, proxy."""
+        return build_task(self.experiment, self.dataset)
+
+    @property
+    def parts(self) -> list[np.ndarray]:
+        """Sample numbers (into train) of each of the K clients."""
+        return self.dataset.parts
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Class of every training sample, shape (n,)."""
+        return self.dataset.labels
+
+    def client_samples(self, client: int) -> Samples:
+        """Training data of a client."""
+        return self.task.samples["train"][torch.from_numpy(self.parts[client])]
+
+    @property
+    def setting(self) -> Setting:
+        """What the method's hooks see."""
+        return Setting(self.task, self.experiment, self.task.samples.get("proxy"))
+
+    def client(self, index: int, client: int, *, replicate: int = 0) -> Client:
+        """A client of a recorded round, ready to train again by `run.method.local`.
+
+        Replicate 0 repeats the recorded training bit for bit (for methods without state on clients);
+        others draw fresh batches.
+
+        Raises:
+            LookupError: If the round kept no start.
+        """
+        record, experiment = self.round(index), self.experiment
+        start = record.kept("start")
+        return Client(
+            id=client,
+            index=index,
+            seed=experiment.seed,
+            samples=self.client_samples(client),
+            start=start,
+            buffers=record.start_buffers,
+            local=self.method.schedule(experiment.local, index, experiment.rounds),
+            flat=self.task.flat(start),
+            replicate=replicate,
+        )
+
+    def cohort(self, index: int) -> np.ndarray:
+        """Clients drawn in round `index`, shape (m,)."""
+        clients = self.experiment.clients
+        return cohort(self.experiment.seed, index, clients.number, clients.per_round)
+
+    def state(self) -> tuple[State, int]:
+        """Everything needed to go on, and the next round.
+
+        Raises:
+            LookupError: If the file is absent or damaged.
+        """
+        tensors, about = store.read_tensors(self.folder / "state.safetensors")
+        return tensors, int(about["next"])
+
+    def models(self, indices: list[int] | None = None) -> Tensor:
+        """Global models after the given rounds (default: all kept), shape (R, d)."""
+        indices = self.kept("globals") if indices is None else indices
+        return torch.stack([self.round(index).kept("end") for index in indices])
+
+    def metrics(self) -> xr.Dataset:
+        """Every recorded number of every round, by name, over `round`."""
+        indices = self.rounds()
+        records = [self.round(index).metrics for index in indices]
+        names = sorted({name for record in records for name in record})
+        values = {name: ("round", [record.get(name, np.nan) for record in records]) for name in names}
+        found = xr.Dataset(values, coords={"round": indices}, attrs={"analysis": "metrics", "run": self.name})
+        for name in names:
+            unit = "nats" if "loss" in name else "s" if name == "seconds" else "1"
+            found[name].attrs.update(long_name=name.replace("_", " "), units=unit)
+        return found
+
+    def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
+        """Result of `analysis(run, **arguments)`, computed once and kept in the run's folder.
+
+        An analysis with a parameter `partial` fills a stored result further where it was stopped.
+        """
+        text = json.dumps(arguments, sort_keys=True, default=str)
+        rounds = self.committed
+        identity = hashlib.sha256(f"{analysis.__name__} {text} {rounds}".encode()).hexdigest()[:10]
+        path = self.folder / "results" / f"{analysis.__name__}-{identity}.zarr"
+        partial = results.Partial(path)
+        known = partial.known()
+        if known is not None and known.attrs.get("complete") == 1:
+            return known
+        if "partial" in inspect.signature(analysis).parameters:
+            found = analysis(self, **arguments, partial=partial)
+        else:
+            found = analysis(self, **arguments)
+        found = found.assign_attrs(run=self.name, arguments=text, complete=1)
+        results.save(found, path)
+        return found
+
+    def with_data(self, data: Path | None) -> Run:
+        """The same run with its datasets read from another folder."""
+        return replace(self, data=data)
+
+
+def open(folder: str | Path, *, data: str | Path | None = None) -> Run:
+    """The recorded run in a folder.
+
+    Raises:
+        LookupError: If the folder holds no run, or its description is damaged.
+    """
+    run = Run(Path(folder), Path(data) if data is not None else None)
+    run.about  # noqa: B018 (read and checked here, where the name was given)
+    return run

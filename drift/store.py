@@ -1,0 +1,211 @@
+"""Files of a run: written whole or not at all, checked by a digest when read, never unpickled."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from drift.experiment import Experiment
+from drift.keep import Keep
+from drift.rounds import Round
+
+FORMAT = "fedscape-1"
+
+
+class Damaged(LookupError):
+    """A file of a run that is truncated, altered or foreign; the message names it."""
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file under a temporary name, flush it to disk and rename it; a failure leaves the old file.
+
+    Raises:
+        OSError: If the disk is full or the folder cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
+    """Write named tensors and a JSON-able description as one safetensors file with a digest in its header."""
+    held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    text = json.dumps(about, sort_keys=True)
+    header = {"format": FORMAT, "about": text, "digest": digest(held, text)}
+    write_bytes(path, save(held, metadata=header))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and description of a file written by `write_tensors`.
+
+    Raises:
+        Damaged: If the file is absent, truncated, altered or foreign.
+    """
+    if not path.is_file():
+        raise Damaged(f"{path} is missing; run `fedscape verify` on its run to see what is whole.")
+    try:
+        with safe_open(path, framework="pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except (SafetensorError, OSError, ValueError) as reason:
+        raise Damaged(f"{path} cannot be read ({reason}); it is truncated or no file of a run. {_REMEDY}") from reason
+    if header.get("format") != FORMAT:
+        raise Damaged(f"{path} was not written by fedscape (format {header.get('format')!r}); move it elsewhere.")
+    if header.get("digest") != digest(tensors, header.get("about", "")):
+        raise Damaged(f"{path} was altered: its content does not match its digest. {_REMEDY}")
+    return tensors, json.loads(header["about"])
+
+
+_REMEDY = "Delete it and train again with the same settings: whole rounds are kept, the rest is computed again."
+
+
+def digest(tensors: Mapping[str, Tensor], text: str = "") -> str:
+    """SHA-256 over names, types, shapes and bytes of tensors, and a text."""
+    total = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        tensor = tensors[name].contiguous()
+        total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
+        total.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+    return total.hexdigest()
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file with a digest of its content."""
+    body = {**content, "format": FORMAT}
+    body["digest"] = _json_digest(body)
+    write_bytes(path, json.dumps(body, indent=1, sort_keys=True).encode())
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Content of a file written by `write_json`.
+
+    Raises:
+        Damaged: If the file is absent, truncated, altered or foreign.
+    """
+    try:
+        body = json.loads(path.read_bytes())
+    except FileNotFoundError as reason:
+        raise Damaged(f"{path.parent} is no run: it has no {path.name}.") from reason
+    except (ValueError, OSError) as reason:
+        raise Damaged(f"{path} cannot be read ({reason}); it is truncated or no file of a run.") from reason
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise Damaged(f"{path} was not written by fedscape; name the folder of a run.")
+    if body.pop("digest", None) != _json_digest(body):
+        raise Damaged(f"{path} was altered: its content does not match its digest. Restore it from a copy.")
+    return body
+
+
+def _json_digest(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def round_path(folder: Path, index: int) -> Path:
+    """File of round `index`."""
+    return folder / "rounds" / f"{index:06d}.safetensors"
+
+
+def write_round(folder: Path, record: Round, keep: Keep, rounds: int) -> None:
+    """Write a round as far as the policy keeps it."""
+    tensors = {"ids": record.ids, "sizes": record.sizes, "weights": record.weights, "gram": record.gram}
+    tensors |= {f"metric.{name}": torch.tensor(value, dtype=torch.float64) for name, value in record.metrics.items()}
+    tensors |= {f"extras.{name}": value for name, value in record.extras.items()}
+    about: dict[str, Any] = {"round": record.index}
+    if keep.keeps_globals(record.index, rounds):
+        tensors |= {"start": record.kept("start"), "end": record.kept("end")}
+        tensors |= {"start_buffers": record.start_buffers, "end_buffers": record.end_buffers}
+    if keep.keeps_clients(record.index, rounds):
+        tensors["client_buffers"] = record.client_buffers
+        if keep.dtype == "bfloat16 deltas":
+            tensors["client_deltas"] = record.deltas.to(torch.bfloat16)
+        else:
+            tensors["clients"] = record.kept("clients")
+    write_tensors(round_path(folder, record.index), tensors, about)
+
+
+def read_round(folder: Path, index: int) -> Round:
+    """The record of round `index`.
+
+    Raises:
+        Damaged: If its file is absent, truncated, altered or foreign.
+    """
+    path = round_path(folder, index)
+    tensors, about = read_tensors(path)
+    if about.get("round") != index:
+        raise Damaged(f"{path} holds round {about.get('round')}, not {index}; it was renamed or copied. {_REMEDY}")
+    if "client_deltas" in tensors:
+        tensors["clients"] = tensors["start"] + tensors.pop("client_deltas").to(tensors["start"])
+    grouped: dict[str, dict[str, Any]] = {"metric": {}, "extras": {}, "": {}}
+    for name, tensor in tensors.items():
+        group, _, rest = name.partition(".")
+        grouped[group if rest else ""][rest or name] = tensor
+    metrics = {name: float(value) for name, value in grouped["metric"].items()}
+    return Round(index=index, metrics=metrics, extras=grouped["extras"], **grouped[""])
+
+
+def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0) -> None:
+    """Refuse a run that would not fit the disk.
+
+    Args:
+        folder: Where the run will lie.
+        experiment: Rounds, cohort and what is kept.
+        size: Numbers in one model and its buffers.
+        done: Rounds that are on disk already.
+
+    Raises:
+        OSError: With what is needed, what is free and what to change.
+    """
+    needed = expected_bytes(experiment, size, done)
+    place = next(parent for parent in [folder, *folder.parents] if parent.exists())
+    free = shutil.disk_usage(place).free
+    if needed > free:
+        raise OSError(
+            f"the run needs about {needed / 1e9:.2f} GB and {place} has {free / 1e9:.2f} GB free; keep fewer rounds "
+            "(--set keep.clients='every 10, last 3'), half the size (--set keep.dtype='bfloat16 deltas') "
+            "or write elsewhere (--runs DIR)."
+        )
+
+
+def expected_bytes(experiment: Experiment, size: int, done: int = 0) -> int:
+    """Bytes that the rounds from `done` on will take, for models of `size` numbers."""
+    keep, rounds, cohort = experiment.keep, experiment.rounds, experiment.clients.per_round
+    width = 2 if keep.dtype == "bfloat16 deltas" else 4
+    total = 4 * size * 8
+    for index in range(done, rounds):
+        total += 8 * (cohort + 3) ** 2 + 4096
+        total += 8 * size * keep.keeps_globals(index, rounds) + width * cohort * size * keep.keeps_clients(index, rounds)
+    return total
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run for writing; a second process is refused.
+
+    Raises:
+        RuntimeError: If another process holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as reason:
+            raise RuntimeError(f"{folder} is being trained by another process; wait for it or stop it.") from reason
+        yield

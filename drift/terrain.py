@@ -1,0 +1,258 @@
+"""Landscapes of a run: planes and lines through its recorded models, and their curvature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from drift.run import Run
+from landscape.directions import slice_along
+from landscape.ensemble import subset_errors
+from landscape.hessian import top_eigenvalues
+from landscape.lines import line
+from landscape.planes import plane
+from landscape.results import Partial
+from landscape.similarity import mean_cka
+from landscape.surface import surface
+from landscape.sweep import Sweep
+
+
+def round_plane(
+    run: Run,
+    *,
+    round: int = -1,
+    clients: Sequence[int] | None = None,
+    points: int = 21,
+    margin: float = 0.3,
+    split: str = "test",
+    partial: Partial | None = None,
+) -> xr.Dataset:
+    """Loss and error on the plane through three client models of one round.
+
+    Source: IMA paper, section 3.2, Fig. 1.
+
+    Args:
+        round: Round that kept its clients; negative counts from the last one that did.
+        clients: Ids of three clients of its cohort; the first three by default.
+        points, margin: Grid points an axis, and how far the box reaches beyond the models.
+        split: Samples that loss (nats) and error (fraction) are averaged over.
+        partial: Where an unfinished result lies.
+
+    Raises:
+        LookupError: If the round kept no clients.
+        ValueError: If the cohort does not hold three such clients.
+    """
+    record = run.round(chosen(run, round, "clients"))
+    ids = record.ids.tolist()
+    wanted = ids[:3] if clients is None else list(clients)
+    if len(wanted) != 3 or not set(wanted) <= set(ids):
+        raise ValueError(
+            f"round {record.index} has clients {ids}, the plane was asked for {wanted}; name three of them, "
+            "or train with clients.per_round >= 3."
+        )
+    rows = [ids.index(client) for client in wanted]
+    models = record.kept("clients")[rows]
+    buffers = record.client_buffers[rows]
+    sweep = plane(*models, points=points, margin=margin, buffers=buffers, labels=[f"client {i}" for i in wanted])
+    return _surface(run, sweep, split, partial).assign_attrs(analysis="round_plane", round=record.index)
+
+
+def global_plane(
+    run: Run,
+    *,
+    rounds: Sequence[int] | None = None,
+    points: int = 21,
+    margin: float = 0.3,
+    split: str = "test",
+    partial: Partial | None = None,
+) -> xr.Dataset:
+    """Loss and error on the plane through the global models of three rounds, the last three by default.
+
+    Source: IMA paper, section 3.2, Fig. 1.
+    """
+    indices = run.kept("globals")[-3:] if rounds is None else list(rounds)
+    if len(indices) != 3:
+        raise ValueError(f"a plane needs three rounds, {indices} were given; run {run.name} has {len(run.rounds())}.")
+    records = [run.round(index) for index in indices]
+    models = torch.stack([record.kept("end") for record in records])
+    buffers = torch.stack([record.end_buffers for record in records])
+    labels = [f"round {record.index}" for record in records]
+    sweep = plane(*models, points=points, margin=margin, buffers=buffers, labels=labels)
+    return _surface(run, sweep, split, partial).assign_attrs(analysis="global_plane", round=records[-1].index)
+
+
+def global_line(
+    run: Run,
+    *,
+    rounds: tuple[int, int] = (-2, -1),
+    points: int = 41,
+    split: str = "test",
+    partial: Partial | None = None,
+) -> xr.Dataset:
+    """Loss and error on the line from the global model of one round (t = 0) to that of another (t = 1).
+
+    Source: IMA paper, Fig. 5b.
+    """
+    first, second = (run.round(chosen(run, index, "globals")) for index in rounds)
+    buffers = torch.stack([first.end_buffers, second.end_buffers])
+    sweep = line(first.kept("end"), second.kept("end"), points=points, buffers=buffers)
+    found = _surface(run, sweep, split, partial)
+    return found.assign_attrs(analysis="global_line", first=first.index, second=second.index)
+
+
+def average_line(
+    run: Run,
+    *,
+    window: int = 5,
+    points: int = 41,
+    split: str = "test",
+    partial: Partial | None = None,
+) -> xr.Dataset:
+    """Loss and error on the line from the last aggregate (t = 0) to the mean of the last `window` ones (t = 1).
+
+    The aggregates are the plain ones before IMA's window; for other methods they are the global models, so that
+    t = 1 is what IMA would have given at the end.
+
+    Source: IMA paper, Figs. 5c and 7c.
+    """
+    indices = run.kept("globals")[-window:]
+    if len(indices) < 2:
+        raise ValueError(f"run {run.name} kept {len(indices)} global models; averaging needs two or more.")
+    records = [run.round(index) for index in indices]
+    aggregates = torch.stack([record.extras.get("aggregate", record.kept("end")) for record in records])
+    buffers = torch.stack([record.end_buffers for record in records])
+    mean_buffers = torch.stack([buffers[-1], buffers.mean(0)])
+    sweep = line(aggregates[-1], aggregates.mean(0), points=points, buffers=mean_buffers)
+    return _surface(run, sweep, split, partial).assign_attrs(analysis="average_line", window=len(indices))
+
+
+def eigen_rounds(
+    run: Run, *, rounds: Sequence[int] | None = None, k: int = 5, split: str = "train", tolerance: float = 1e-3
+) -> xr.Dataset:
+    """Largest Hessian eigenvalues of the global model over rounds, and the ratio of the first to the k-th.
+
+    Source: FedLAW paper, Fig. 10.
+
+    Args:
+        rounds: Rounds looked at; by default five, evenly spread.
+        k: Eigenvalues a round.
+        split: Samples that the Hessian is averaged over.
+        tolerance: Relative error of the eigenvalues.
+    """
+    indices = spread(run.kept("globals"), 5) if rounds is None else [chosen(run, index, "globals") for index in rounds]
+    found = []
+    for index in indices:
+        record = run.round(index)
+        values = top_eigenvalues(
+            run.task, record.kept("end"), k, split=split, tolerance=tolerance, buffers=_held(record.end_buffers)
+        )
+        found.append(values.eigenvalue)
+    values = xr.concat(found, "round", join="exact").assign_coords(round=indices)
+    ratio = values.isel(rank=0, drop=True) / values.isel(rank=-1, drop=True)
+    ratio.attrs.update(long_name=f"lambda_1 / lambda_{k}", units="1")
+    about = {"analysis": "eigen_rounds", "source": "FedLAW paper, Fig. 10", "split": split}
+    return xr.Dataset({"eigenvalue": values, "ratio": ratio}, attrs=about)
+
+
+def eigen_slice(
+    run: Run, *, round: int = -1, radius: float = 0.5, points: int = 41, split: str = "train"
+) -> xr.Dataset:
+    """Loss and error along the unit eigenvector of the largest Hessian eigenvalue of a global model.
+
+    Source: FedLAW paper, Fig. 4 right.
+
+    Args:
+        round: Round of the global model.
+        radius, points: The slice reaches from -radius to radius (parameter-space length).
+        split: Samples of the Hessian and of the slice.
+    """
+    record = run.round(chosen(run, round, "globals"))
+    theta = record.kept("end")
+    top = top_eigenvalues(run.task, theta, 1, split=split, vectors=True, buffers=_held(record.end_buffers))
+    direction = torch.from_numpy(top.eigenvector.isel(rank=0).values).to(theta)
+    found = _surface(run, slice_along(theta, direction, points=points, radius=radius), split, None)
+    return found.assign(eigenvalue=top.eigenvalue.isel(rank=0, drop=True)).assign_attrs(
+        analysis="eigen_slice", source="FedLAW paper, Fig. 4 right", round=record.index
+    )
+
+
+def error_averaged(
+    run: Run, *, rounds: Sequence[int] | None = None, subsets: int = 20, split: str = "test"
+) -> xr.Dataset:
+    """Test error and loss of the mean of s of the cohort's client models, for s = 1..m, over rounds.
+
+    Source: IMA paper, Fig. 4; methods.md 3.2.6.
+    """
+    indices = spread(run.kept("clients"), 3) if rounds is None else [chosen(run, index, "clients") for index in rounds]
+    found = []
+    for index in indices:
+        record = run.round(index)
+        found.append(
+            subset_errors(
+                run.task, record.kept("clients"), record.sizes.double(), subsets=subsets, seed=index, split=split
+            )
+        )
+    stacked = xr.concat(found, "round", join="outer").assign_coords(round=indices)
+    return stacked.assign_attrs(analysis="error_averaged", source="IMA paper, Fig. 4")
+
+
+def similarity_rounds(
+    run: Run, *, rounds: Sequence[int] | None = None, kernel: str = "linear", split: str = "test"
+) -> xr.Dataset:
+    """Mean CKA of the outputs of the cohort's client models over rounds.
+
+    Source: IMA paper, Fig. 4; methods.md 3.2.5.
+    """
+    indices = spread(run.kept("clients"), 10) if rounds is None else [chosen(run, index, "clients") for index in rounds]
+    values = []
+    for index in indices:
+        record = run.round(index)
+        values.append(mean_cka(_outputs(run, record.kept("clients"), record.client_buffers, split), kernel=kernel))
+    found = xr.Dataset({"cka": ("round", values)}, coords={"round": indices})
+    found.cka.attrs.update(long_name=f"mean {kernel} CKA of client pairs", units="1")
+    return found.assign_attrs(analysis="similarity_rounds", source="IMA paper, Fig. 4", split=split)
+
+
+def chosen(run: Run, index: int, what: str) -> int:
+    """The round meant by `index` among those that kept "clients" or "globals".
+
+    Raises:
+        LookupError: If it kept none; lists those that did.
+    """
+    kept = run.kept(what)
+    if -len(kept) <= index < 0:
+        return kept[index]
+    if index not in kept:
+        text = ", ".join(map(str, kept[:20])) or "none"
+        raise LookupError(
+            f"run {run.name} kept no {what} in round {index}; kept: {text}. Train with --set keep.{what}=all."
+        )
+    return index
+
+
+def spread(indices: Sequence[int], count: int) -> list[int]:
+    """At most `count` of `indices`, evenly spread, first and last included."""
+    if not indices:
+        return []
+    places = np.linspace(0, len(indices) - 1, min(count, len(indices)))
+    return [indices[place] for place in sorted({round(float(place)) for place in places})]
+
+
+def _surface(run: Run, sweep: Sweep, split: str, partial: Partial | None) -> xr.Dataset:
+    if partial is None:
+        return surface(run.task, sweep, split=split)
+    return surface(run.task, sweep, split=split, known=partial.known(), checkpoint=partial.checkpoint)
+
+
+def _outputs(run: Run, models: Tensor, buffers: Tensor, split: str) -> Tensor:
+    """Outputs (m, n, C) of several models."""
+    held = [_held(row) for row in buffers]
+    return torch.stack([run.task.outputs(theta, split, buffers=b) for theta, b in zip(models, held, strict=True)])
+
+
+def _held(buffers: Tensor) -> Tensor | None:
+    return buffers if len(buffers) else None

@@ -1,0 +1,28 @@
+"""CIFAR-10, 50,000 + 10,000 colour photographs of ten things, 32x32 (Krizhevsky 2009)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from landscape.datasets import _images
+from landscape.datasets._dataset import Dataset
+
+SOURCE = _images.Source(
+    name="cifar10",
+    repository="uoft-cs/cifar10",
+    shape=(3, 32, 32),
+    classes=("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"),
+    train=50_000,
+    test=10_000,
+    scale="standard",
+    mean=(0.491, 0.482, 0.447),  # IMA paper
+    std=(0.247, 0.243, 0.262),
+)
+
+
+def load(folder: Path | None = None) -> Dataset:
+    """CIFAR-10 from a data folder, FEDSCAPE_DATA or the hub; see `_images.load`.
+
+    The default scaling "standard" is that of the IMA paper; FedLAW and LSS use "half".
+    """
+    return _images.load(SOURCE, folder)

@@ -1,0 +1,24 @@
+"""MNIST, 60,000 + 10,000 handwritten digits, 28x28 grey (LeCun et al. 1998)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from landscape.datasets import _images
+from landscape.datasets._dataset import Dataset
+
+SOURCE = _images.Source(
+    name="mnist",
+    repository="ylecun/mnist",
+    shape=(1, 28, 28),
+    classes=tuple("0123456789"),
+    train=60_000,
+    test=10_000,
+    mean=(0.1307,),  # of the training images
+    std=(0.3081,),
+)
+
+
+def load(folder: Path | None = None) -> Dataset:
+    """MNIST from a data folder, FEDSCAPE_DATA or the hub; see `_images.load`."""
+    return _images.load(SOURCE, folder)

@@ -1,0 +1,144 @@
+"""The first layer of a model, computed once for a basis instead of once for every point of a sweep.
+
+A linear or convolutional layer is affine in its weight and bias together. Where its input does not depend on
+parameters, its output at theta = c @ basis is exactly the combination c of its outputs at the basis models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from landscape.flat import Flat
+from landscape.samples import Inputs, Samples
+
+READ_COST = 8
+"""Reading one basis output costs about as much as 8 of the products that make one (measured: 5 x 5 convolution)."""
+
+MOST_BYTES = 64 * 2**20
+"""Basis outputs of one block that are worth holding."""
+
+
+class FirstLayer:
+    """A layer of `flat` whose output is the combination of the outputs of the basis models (n, d).
+
+    `prepare` computes these for a block of inputs, then `at` sets the point; the layer's forward is replaced.
+    """
+
+    def __init__(self, flat: Flat, name: str, basis: Tensor) -> None:
+        self.layer = flat.module.get_submodule(name)
+        self._flat = flat
+        prefix = f"{name}." if name else ""
+        own = [parameter for parameter, _ in self.layer.named_parameters()]
+        named = [flat.layout.named(row) for row in basis]
+        self._parameters = [{parameter: row[prefix + parameter] for parameter in own} for row in named]
+        self._outputs: list[Tensor] = []
+
+    def prepare(self, inputs: Inputs) -> None:
+        """Compute the basis models' outputs of the layer on a block of inputs."""
+        received = _received(self._flat, self.layer, inputs)
+        self._outputs = [functional_call(self.layer, row, (received,)) for row in self._parameters]
+
+    def at(self, coefficients: Sequence[float]) -> None:
+        """Let the layer return its output at coefficients (n,)."""
+        value = combine(self._outputs, coefficients)
+        self.layer.forward = lambda _: value
+
+
+def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float]) -> Tensor:
+    """sum_j coefficients[j] rows[j], a new tensor; zeros are skipped, so a corner is its model bit for bit.
+
+    Term by term, never as a matrix product, so that the bits do not depend on what else is computed with it.
+    """
+    total: Tensor | None = None
+    for row, coefficient in zip(rows, coefficients, strict=True):
+        if coefficient != 0:
+            total = row * coefficient if total is None else total.add_(row, alpha=coefficient)
+    return torch.zeros_like(rows[0]) if total is None else total
+
+
+def first_layer(flat: Flat, basis: Tensor, probe: Samples, *, block: int) -> FirstLayer | None:
+    """The layer to share over combinations of `basis` (n, d), or None where that is wrong or does not pay.
+
+    The first linear or convolutional layer, if on the `probe` what it receives is bit-equal under two thetas,
+    and the loss is the same with the layer's parameters spoilt, which shows any other use of them.
+    """
+    found = _first_called(flat, flat.cast(probe.inputs))
+    if found is None:
+        return None
+    name, outputs_size = found
+    layer = flat.module.get_submodule(name)
+    products = layer.get_parameter("weight")[0].numel()
+    held = len(basis) * block * outputs_size * basis.element_size()
+    if len(basis) * READ_COST > products or held > MOST_BYTES:
+        return None
+    return FirstLayer(flat, name, basis) if _exact(flat, name, probe) else None
+
+
+class _Reached(Exception):
+    """Carries a layer's input out of a forward pass that is not needed further."""
+
+    def __init__(self, received: Tensor) -> None:
+        self.received = received
+
+
+def _received(flat: Flat, layer: nn.Module, inputs: Inputs) -> Tensor:
+    def stop(received: Tensor) -> Tensor:
+        raise _Reached(received)
+
+    vars(layer)["forward"] = stop
+    try:
+        flat.outputs(inputs)
+    except _Reached as reached:
+        return reached.received
+    finally:
+        del layer.forward
+    raise RuntimeError("the first layer was not reached")
+
+
+def _first_called(flat: Flat, inputs: Inputs) -> tuple[str, int] | None:
+    """Name and output entries a sample of the first plain linear or convolutional layer that the model calls."""
+    calls: list[tuple[nn.Module, int]] = []
+
+    def note(module: nn.Module, _: object, output: Tensor) -> None:
+        calls.append((module, output[0].numel()))
+
+    plain = {module: name for name, module in flat.module.named_modules() if _is_plain(module, flat, name)}
+    handles = [module.register_forward_hook(note) for module in plain]
+    flat.outputs(inputs)
+    for handle in handles:
+        handle.remove()
+    return (plain[calls[0][0]], calls[0][1]) if calls else None
+
+
+def _is_plain(module: nn.Module, flat: Flat, name: str) -> bool:
+    """Whether a module is exactly a linear or convolutional layer, without hooks, its parameters all in theta."""
+    if type(module) not in (nn.Linear, nn.Conv2d) or module._forward_hooks or module._forward_pre_hooks:
+        return False
+    prefix = f"{name}." if name else ""
+    inside = {entry for entry, _ in flat.layout.parameters}
+    return all(prefix + own in inside for own, _ in module.named_parameters())
+
+
+def _exact(flat: Flat, name: str, probe: Samples) -> bool:
+    own = flat.theta.clone()
+    noise = torch.randn(own.shape, generator=torch.Generator().manual_seed(0)).to(own)
+    inputs, targets = flat.cast(probe.inputs), probe.targets.to(own.device)
+    plain = flat.loss(flat.outputs(inputs), targets)
+    received = _received(flat, flat.module.get_submodule(name), inputs).clone()
+    shared = FirstLayer(flat, name, torch.stack([own + noise, own - noise]))
+    flat.load(own + noise)
+    same = torch.equal(received, _received(flat, shared.layer, inputs))
+    shared.prepare(inputs)
+    shared.at((0.5, 0.5))
+    flat.load(own)
+    for parameter in shared.layer.parameters():
+        parameter.fill_(torch.nan)
+    spoilt = flat.loss(flat.outputs(inputs), targets)
+    del shared.layer.forward
+    flat.load(own)
+    tolerance = 100 * torch.finfo(own.dtype).eps ** 0.75 * plain.abs().max().item()
+    return same and torch.allclose(spoilt, plain, rtol=0, atol=tolerance)

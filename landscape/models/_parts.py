@@ -1,0 +1,48 @@
+"""What the models share: a classifier of body and head, and the size of what a body puts out."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+
+class Classifier(nn.Module):
+    """head(body(x)): `body` computes features (n, f), `head` is the linear layer to logits (n, C)."""
+
+    def __init__(self, body: nn.Sequential, head: nn.Linear) -> None:
+        super().__init__()
+        self.body = body
+        self.head = head
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.head(self.body(inputs))
+
+
+def check_image(model: str, shape: tuple[int, ...], least: int) -> None:
+    """Complain unless `shape` is (channels, height, width) with both sides at least `least`.
+
+    Raises:
+        ValueError: If it is not.
+    """
+    if len(shape) != 3 or shape[0] < 1 or min(shape[1:]) < least:
+        raise ValueError(
+            f"inputs have shape {shape}; {model} takes images (channels, height, width) of at least {least}x{least}."
+        )
+
+
+def flat_size(layers: nn.Module, shape: tuple[int, ...]) -> int:
+    """Number of values that `layers` make of one input."""
+    with torch.no_grad():
+        return layers(torch.zeros(1, *shape)).numel()
+
+
+def pooled(channels: int, out: int, kernel: int, *, padding: int = 0) -> list[nn.Module]:
+    """Convolution, 2x2 max pool, ReLU; the pool comes first because it leaves ReLU a quarter of the work."""
+    return [nn.Conv2d(channels, out, kernel, padding=padding), nn.MaxPool2d(2), nn.ReLU()]
+
+
+def dense(*sizes: int) -> list[nn.Module]:
+    """Linear layers from each size to the next, a ReLU after each."""
+    return [layer for before, after in pairwise(sizes) for layer in (nn.Linear(before, after), nn.ReLU())]

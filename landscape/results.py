@@ -1,0 +1,127 @@
+"""Datasets kept in zarr folders: written aside and renamed into place, verified when read, resumable."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+import zarr.errors
+
+
+def save(ds: xr.Dataset, path: str | Path) -> None:
+    """Write a dataset to the zarr folder `path`; an earlier one stays until the new one is whole.
+
+    Raises:
+        ValueError: If an attribute is neither text nor a number.
+    """
+    path = Path(path)
+    _check(ds)
+    fresh, old = _beside(path, "new"), _beside(path, "old")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        _text_as(ds, object).assign_attrs(digest=_digest(ds)).to_zarr(
+            fresh, mode="w", zarr_format=3, consolidated=False
+        )
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    if path.exists():
+        shutil.rmtree(old, ignore_errors=True)
+        path.rename(old)
+    fresh.rename(path)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def load(path: str | Path) -> xr.Dataset:
+    """The dataset of a zarr folder, in memory.
+
+    Raises:
+        LookupError: If there is none, or it is broken or altered.
+    """
+    path = Path(path)
+    if not path.exists() and (old := _beside(path, "old")).exists():
+        path = old  # stopped between the two renames of `save`
+    if not path.exists():
+        raise LookupError(f"no result at {path}; compute it first.")
+    try:
+        with xr.open_zarr(path, consolidated=False, chunks=None) as opened:
+            ds = opened.load().drop_encoding()
+    except (OSError, ValueError, LookupError, RuntimeError, TypeError, zarr.errors.BaseZarrError) as reason:
+        raise LookupError(
+            f"the result {path} cannot be read ({reason}); delete the folder and compute it again."
+        ) from reason
+    digest = ds.attrs.get("digest")
+    ds = _text_as(ds, np.str_)
+    ds.attrs = {key: value for key, value in ds.attrs.items() if key != "digest"}
+    if digest != _digest(ds):
+        raise LookupError(f"the result {path} is not what was saved; delete the folder and compute it again.")
+    return ds
+
+
+@dataclass(frozen=True)
+class Partial:
+    """A result that is computed in several sittings, as `surface(known=.., checkpoint=..)` takes it.
+
+        partial = Partial(path)
+        ds = surface(task, sweep, known=partial.known(), checkpoint=partial.checkpoint)
+        partial.checkpoint(ds)
+
+    What is unfinished stands at `path` too; its missing cells say so.
+    """
+
+    path: str | Path
+
+    def known(self) -> xr.Dataset | None:
+        """What the last sitting left, or None.
+
+        Raises:
+            LookupError: If what is there is broken.
+        """
+        path = Path(self.path)
+        return load(path) if path.exists() or _beside(path, "old").exists() else None
+
+    def checkpoint(self, ds: xr.Dataset) -> None:
+        """Keep the result as far as it is."""
+        save(ds, self.path)
+
+
+def _beside(path: Path, kind: str) -> Path:
+    return path.with_name(f".{path.name}.{kind}")
+
+
+def _check(ds: xr.Dataset) -> None:
+    for name, attrs in {"the dataset": ds.attrs, **{str(k): v.attrs for k, v in ds.variables.items()}}.items():
+        for key, value in attrs.items():
+            if not isinstance(value, str | int | float | np.integer | np.floating):
+                raise ValueError(
+                    f"attribute {key!r} of {name} is a {type(value).__name__}; attributes are text or numbers, "
+                    "things with length are variables."
+                )
+
+
+def _text_as(ds: xr.Dataset, kind: type) -> xr.Dataset:
+    """The dataset with its text as `kind`: fixed-width text has no zarr v3 specification, objects have."""
+    found = ds.copy()
+    for name, variable in ds.variables.items():
+        if variable.dtype.kind in "OUT":
+            values: np.ndarray = np.array(variable.values.tolist(), dtype=kind).reshape(variable.shape)
+            found[name] = (variable.dims, values, variable.attrs)
+    return found
+
+
+def _digest(ds: xr.Dataset) -> str:
+    """Digest of names, dimensions and values."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, variable in sorted(ds.variables.items(), key=lambda item: str(item[0])):
+        values = variable.values
+        digest.update(f"{name}{variable.dims}{variable.shape}".encode())
+        if values.dtype.kind in "OUT":
+            digest.update("\0".join(map(str, values.ravel())).encode())
+        else:
+            digest.update(values.dtype.str.encode() + np.ascontiguousarray(values).tobytes())
+    return digest.hexdigest()

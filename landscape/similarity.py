@@ -1,0 +1,105 @@
+"""How alike the outputs of models are on the same inputs: centred kernel alignment (CKA)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import combinations
+
+import torch
+from torch import Tensor
+
+from landscape.plugins import unknown
+
+
+def cka(x: Tensor, y: Tensor, *, kernel: str = "linear") -> float:
+    """CKA of two models' outputs: 1 for outputs equal up to rotation, shift and scale, 0 for unrelated ones.
+
+    linear: ||Y^T X||_F^2 / (||X^T X||_F ||Y^T Y||_F), columns centred. rbf: the same ratio of inner products of the
+    centred kernel matrices exp(-||a - b||^2 / (2 s^2)), s^2 the median of the nonzero squared distances of each set.
+
+    Source: Kornblith et al. 2019; used in the IMA paper, Fig. 4.
+
+    Args:
+        x, y: Outputs on the same N inputs, shapes (N, C) and (N, C').
+        kernel: "linear", or "rbf", which needs N^2 numbers of memory.
+
+    Returns:
+        A fraction 0-1; NaN where one of the models gives every input the same output.
+
+    Raises:
+        ValueError: If the kernel is unknown, the numbers of inputs differ, or an output is not finite.
+    """
+    if len(x) != len(y):
+        raise ValueError(f"x has {len(x)} inputs, y has {len(y)}; CKA compares outputs on the same inputs.")
+    matrix, alignment = _kernel(kernel)
+    return alignment(matrix(_checked(x)), matrix(_checked(y)))
+
+
+def pairwise_cka(outputs: Tensor, *, kernel: str = "linear") -> Tensor:
+    """CKA of every two of m models' outputs (m, N, C), as a symmetric matrix (m, m) in float64 on the CPU.
+
+    The diagonal is 1, or NaN for a model that gives every input the same output.
+    """
+    matrix, alignment = _kernel(kernel)
+    prepared = [matrix(_checked(one)) for one in outputs]
+    found = torch.full((len(outputs), len(outputs)), torch.nan, dtype=torch.float64)
+    for i, one in enumerate(prepared):
+        found[i, i] = torch.nan if one is None else 1.0
+    for i, j in combinations(range(len(outputs)), 2):
+        found[i, j] = found[j, i] = alignment(prepared[i], prepared[j])
+    return found
+
+
+def mean_cka(outputs: Tensor, *, kernel: str = "linear") -> float:
+    """Mean CKA over the pairs of m models' outputs (m, N, C).
+
+    Pairs whose CKA is not defined are left out; NaN where none is left.
+    """
+    found = pairwise_cka(outputs, kernel=kernel)
+    rows, columns = torch.triu_indices(len(found), len(found), offset=1)
+    return found[rows, columns].nanmean().item()
+
+
+def _checked(outputs: Tensor) -> Tensor:
+    outputs = outputs.detach().double().flatten(1)
+    if not outputs.isfinite().all():
+        raise ValueError("an output is not finite; leave this model out.")
+    return outputs
+
+
+Prepared = Callable[[Tensor], Tensor | None]
+Alignment = Callable[[Tensor | None, Tensor | None], float]
+
+
+def _kernel(name: str) -> tuple[Prepared, Alignment]:
+    known: dict[str, tuple[Prepared, Alignment]] = {"linear": (_features, _linear), "rbf": (_rbf_matrix, _inner)}
+    if name not in known:
+        raise ValueError(unknown("kernel", name, known))
+    return known[name]
+
+
+def _features(outputs: Tensor) -> Tensor | None:
+    """Centred columns X, scaled to ||X^T X||_F = 1; None if nothing varies."""
+    centred = outputs - outputs.mean(0)
+    if centred.norm() <= 1e-12 * outputs.norm():
+        return None
+    centred = centred / centred.norm()
+    return centred / (centred.T @ centred).norm().sqrt()
+
+
+def _linear(x: Tensor | None, y: Tensor | None) -> float:
+    return torch.nan if x is None or y is None else (y.T @ x).square().sum().item()
+
+
+def _rbf_matrix(outputs: Tensor) -> Tensor | None:
+    """Doubly centred kernel matrix (N, N) of Frobenius norm 1; None if nothing varies."""
+    if _features(outputs) is None:
+        return None
+    squares = torch.cdist(outputs, outputs, compute_mode="donot_use_mm_for_euclid_dist").square()
+    matrix = torch.exp(-squares / (2 * squares[squares > 0].median()))
+    centred = matrix - matrix.mean(0) - matrix.mean(1, keepdim=True) + matrix.mean()
+    return centred / centred.norm()
+
+
+def _inner(x: Tensor | None, y: Tensor | None) -> float:
+    return torch.nan if x is None or y is None else (x * y).sum().item()

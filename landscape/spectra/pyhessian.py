@@ -1,0 +1,107 @@
+"""PyHessian's power iteration with deflation, as a cross-check.
+
+Source: Yao et al. 2020, PyHessian; the package of that name, version 0.1.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from landscape.flat import Flat
+from landscape.hessian import Problem, hvp
+from landscape.lanczos import Eigenpairs
+from landscape.samples import Samples
+
+
+def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:
+    """The k eigenpairs that PyHessian finds, in float32, which is all it works in.
+
+    Each pair gets max_products / k iterations and stops when its value changes by less than `tolerance` (relative), so
+    `converged` means that no pair used all its iterations. Residuals come from one native product each, in theta's
+    dtype, and are not counted. The model is a private copy; global random state is left as it was.
+
+    Raises:
+        LookupError: If PyHessian is not installed.
+    """
+    solver = _package()
+    iterations = max(2, max_products // k)
+    model, blocks = _Indexed(problem), _blocks(problem)
+    data: dict[str, Any] = {"data": blocks[0]} if len(blocks) == 1 else {"dataloader": blocks}
+    devices = [problem.theta.device] if problem.theta.is_cuda else []
+    with torch.random.fork_rng(devices=devices), sdpa_kernel(SDPBackend.MATH), warnings.catch_warnings():
+        # it calls backward(create_graph=True) by design; the cycle that torch warns of is cut below
+        warnings.filterwarnings("ignore", message="Using backward.. with create_graph=True")
+        torch.manual_seed(seed)
+        found = solver(model, _mean(problem.flat), cuda=problem.theta.is_cuda, **data)
+        values, vectors = found.eigenvalues(maxIter=iterations, tol=tolerance, top_n=k)
+    products = model.resets if len(blocks) == 1 else model.resets // (1 + 2 * len(blocks))
+    model.zero_grad(set_to_none=True)
+    return _measured(problem, values, vectors, products, converged=products < iterations * k)
+
+
+def _package() -> Any:
+    try:
+        from pyhessian import hessian
+    except ImportError as missing:
+        raise LookupError(
+            f"the back end 'pyhessian' needs the package PyHessian ({missing}). Install it with: pip install pyhessian"
+        ) from missing
+    return hessian
+
+
+class _Indexed(nn.Module):
+    """The model as a function of sample indices, so that inputs of any structure pass through PyHessian."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__()
+        self.flat = Flat(
+            problem.flat.module,
+            problem.flat.layout,
+            problem.flat.loss,
+            dtype=torch.float32,
+            device=problem.theta.device,
+        )
+        self.flat.load(problem.theta, problem.flat.buffers)
+        self.module = self.flat.module
+        self.samples: Samples = problem.samples
+        self.resets = 0
+
+    def forward(self, index: Tensor) -> Tensor:
+        return self.flat.outputs(self.samples[index.cpu()].inputs)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """As in torch; counted, since PyHessian resets gradients a fixed number of times per product."""
+        self.resets += 1
+        super().zero_grad(set_to_none)
+
+
+def _blocks(problem: Problem) -> list[tuple[Tensor, Tensor]]:
+    pieces = torch.arange(len(problem.samples)).split(problem.block)
+    targets = problem.samples.targets
+    targets = targets.float() if targets.is_floating_point() else targets
+    return [(piece, targets[piece].to(problem.theta.device)) for piece in pieces]
+
+
+def _mean(flat: Flat) -> Any:
+    return lambda outputs, targets: flat.loss(outputs, targets).mean()
+
+
+def _measured(
+    problem: Problem, values: list[float], vectors: list[list[Tensor]], products: int, *, converged: bool
+) -> Eigenpairs:
+    """PyHessian's pairs in order of magnitude, with residuals from native products."""
+    rows = torch.stack([torch.cat([part.detach().reshape(-1) for part in vector]) for vector in vectors])
+    found = torch.tensor(values, dtype=torch.float64)
+    order = found.abs().argsort(descending=True, stable=True)
+    found, rows = found[order], nn.functional.normalize(rows[order].to(problem.theta), dim=1)
+    product = hvp(problem.flat, problem.theta, problem.samples, block=problem.block)
+    residuals = [
+        ((product(row) - value * row).norm() / abs(value)).item()
+        for row, value in zip(rows, found.tolist(), strict=True)
+    ]
+    return Eigenpairs(found, rows, torch.tensor(residuals, dtype=torch.float64), products, converged)

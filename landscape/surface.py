@@ -1,0 +1,134 @@
+"""The loss on a sweep as a labelled dataset that can be computed in several sittings."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from landscape.affine import evaluate
+from landscape.sweep import Sweep
+from landscape.task import Split, Task, cross_entropy
+
+CHECKPOINT_SECONDS = 5.0
+"""Least time between two checkpoints."""
+
+
+def surface(
+    task: Task,
+    sweep: Sweep,
+    *,
+    split: Split = "test",
+    metrics: tuple[str, ...] = ("loss", "error"),
+    known: xr.Dataset | None = None,
+    checkpoint: Callable[[xr.Dataset], None] | None = None,
+) -> xr.Dataset:
+    """Metrics at every grid point and mark of a sweep.
+
+    Args:
+        task: Defines the loss.
+        sweep: A line, plane, simplex or slice.
+        split: Samples that the metrics are averaged over.
+        metrics: "loss" and names of the task's metrics.
+        known: An earlier, perhaps partial result of the same call: its values are kept bit for bit, NaN are computed.
+        checkpoint: Called with the partial dataset every few seconds.
+
+    Returns:
+        Dataset with each metric over the dimensions of the sweep, and over `mark` the marks' places
+        (mark_alpha, ..) and exact values (mark_loss, ..). Cells outside the sweep are NaN.
+
+    Raises:
+        ValueError: If `known` belongs to another sweep, or models and task do not match.
+    """
+    ds = _empty(task, sweep, split, metrics)
+    if known is not None:
+        _fill(ds, known)
+    marks = len(sweep.marks)
+    rows = np.concatenate([sweep.mark_coefficients, sweep.coefficients])
+    values = {name: np.concatenate([ds[f"mark_{name}"].values, ds[name].values.ravel()]) for name in metrics}
+    wanted = np.isfinite(rows).all(1) & np.any([np.isnan(column) for column in values.values()], axis=0)
+    where = np.flatnonzero(wanted)
+    saved = time.monotonic()
+
+    def write() -> None:
+        for name, column in values.items():
+            ds[f"mark_{name}"].values[:] = column[:marks]
+            ds[name].values[:] = column[marks:].reshape(sweep.shape)
+
+    def on_points(part: slice, found: dict[str, Tensor]) -> None:
+        nonlocal saved
+        for name, column in values.items():
+            fresh = np.isnan(column[where[part]])
+            column[where[part][fresh]] = found[name].numpy()[fresh]
+        if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
+            write()
+            checkpoint(ds.copy(deep=True))
+            saved = time.monotonic()
+
+    if len(where):
+        points = torch.from_numpy(rows[where])
+        evaluate(task, sweep.basis, points, split=split, metrics=metrics, buffers=sweep.buffers, on_points=on_points)
+    write()
+    return ds
+
+
+def _empty(task: Task, sweep: Sweep, split: Split, metrics: tuple[str, ...]) -> xr.Dataset:
+    """The dataset with every value missing, labelled in full."""
+    ds = xr.Dataset(coords={name: (name, values) for name, values in sweep.coords.items()})
+    ds = ds.assign_coords(mark=("mark", np.array([mark.name for mark in sweep.marks], dtype=np.str_)))
+    unit = str(sweep.attrs.get("unit", "distance" if sweep.attrs.get("isometric") else ""))
+    for index, name in enumerate(sweep.coords):
+        ds[name].attrs.update(long_name=name, units=unit)
+        ds[f"mark_{name}"] = ("mark", np.array([mark.at[index] for mark in sweep.marks], dtype=np.float64))
+        ds[f"mark_{name}"].attrs.update(long_name=f"{name} of the mark", units=unit)
+    for name in metrics:
+        units = _units(task, name)
+        ds[name] = (tuple(sweep.coords), np.full(sweep.shape, np.nan), {"long_name": name, "units": units})
+        at_mark = {"long_name": f"{name} at the mark", "units": units}
+        ds[f"mark_{name}"] = ("mark", np.full(len(sweep.marks), np.nan), at_mark)
+    samples = task.split(split)
+    ds.attrs.update(sweep.attrs)
+    ds.attrs.update(
+        split=split if isinstance(split, str) else "given",
+        samples=len(samples),
+        models=_fingerprint(sweep),
+    )
+    return ds
+
+
+def _fill(ds: xr.Dataset, known: xr.Dataset) -> None:
+    """Copy known values in, after checking that they belong to the same sweep."""
+    for name in ds.coords:
+        if name not in known.coords or not np.array_equal(known[name].values, ds[name].values):
+            raise ValueError(f"the known surface has other {name} coordinates than this sweep; start it anew.")
+    for key in ("split", "samples", "models"):
+        if known.attrs.get(key) != ds.attrs[key]:
+            raise ValueError(
+                f"the known surface has {key} = {known.attrs.get(key)}, this sweep has {ds.attrs[key]}; start it anew."
+            )
+    for name in ds.data_vars:
+        if name in known:
+            ds[name].values[:] = known[name].values
+
+
+def _fingerprint(sweep: Sweep) -> str:
+    """Digest of all that fixes the sweep's models."""
+    digest = hashlib.blake2b(digest_size=8)
+    for row in sweep.basis.detach():
+        digest.update(row.cpu().contiguous().view(torch.uint8).numpy().data)
+    if sweep.buffers is not None:
+        digest.update(sweep.buffers.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+    for array in (sweep.origin, sweep.axes, sweep.mark_coefficients):
+        digest.update(np.ascontiguousarray(array, dtype=np.float64).data)
+    return digest.hexdigest()
+
+
+def _units(task: Task, metric: str) -> str:
+    if metric == "loss":
+        return "nats" if task.loss is cross_entropy else ""
+    return "fraction" if metric in ("error", "accuracy") else ""

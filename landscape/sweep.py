@@ -1,0 +1,100 @@
+"""A set of points of parameter space that lie on a labelled grid: what lines, planes and simplexes are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A named model on a sweep: where it stands, one number a dimension, and its coefficients (n,) in the basis."""
+
+    name: str
+    at: tuple[float, ...]
+    coefficients: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """The models (origin + coordinates @ axes) @ basis for all coordinates of a grid.
+
+    Args:
+        basis: Models or directions, shape (n, d).
+        origin: Coefficients (n,) of the point with coordinates 0.
+        axes: Change of the coefficients with each coordinate, shape (dimensions, n).
+        coords: Grid coordinates by dimension, in the order of `axes`.
+        marks: Named models, evaluated exactly, on or off the grid.
+        inside: Grid cells that belong to the sweep, shape of the grid; all where not given.
+        buffers: Floating buffers of the basis, shape (n, b); the task's own where not given.
+        attrs: Text and numbers that the surface carries, such as analysis, source and the units of the coordinates.
+    """
+
+    basis: Tensor
+    origin: np.ndarray
+    axes: np.ndarray
+    coords: Mapping[str, np.ndarray]
+    marks: tuple[Mark, ...] = ()
+    inside: np.ndarray | None = None
+    buffers: Tensor | None = None
+    attrs: Mapping[str, str | float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.buffers is not None and len(self.buffers) != len(self.basis):
+            raise ValueError(f"buffers have {len(self.buffers)} rows; the basis has {len(self.basis)}.")
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Grid size in each dimension."""
+        return tuple(len(values) for values in self.coords.values())
+
+    @property
+    def coefficients(self) -> np.ndarray:
+        """Coefficients of every grid point, shape (P, n), in C order of the grid; NaN outside the sweep."""
+        grid = np.meshgrid(*self.coords.values(), indexing="ij")
+        coordinates = np.stack([axis.ravel() for axis in grid], axis=1)
+        found = self.origin + (coordinates[:, :, None] * self.axes).sum(1)
+        if self.inside is not None:
+            found[~self.inside.ravel()] = np.nan
+        return found
+
+    @property
+    def mark_coefficients(self) -> np.ndarray:
+        """Coefficients of the marks, shape (marks, n)."""
+        return np.array([mark.coefficients for mark in self.marks]).reshape(len(self.marks), len(self.basis))
+
+
+def stacked(models: Sequence[Tensor], count: int | None = None) -> Tensor:
+    """Models as one matrix (n, d).
+
+    Raises:
+        ValueError: If they differ in length or are not `count`.
+    """
+    lengths = [tuple(model.shape) for model in models]
+    if len(set(lengths)) != 1 or len(lengths[0]) != 1:
+        raise ValueError(f"models have shapes {lengths}; all must be (d,) with one d: were they trained alike?")
+    if count is not None and len(models) != count:
+        raise ValueError(f"{len(models)} models given; this sweep takes {count}.")
+    return torch.stack([model.detach() for model in models])
+
+
+def axis(low: float, high: float, points: int) -> np.ndarray:
+    """`points` evenly spaced coordinates, both ends included.
+
+    Raises:
+        ValueError: If there are fewer than 2 points or low is not below high.
+    """
+    if points < 2:
+        raise ValueError(f"{points} points asked for; a grid needs at least 2 in each dimension.")
+    if not low < high:
+        raise ValueError(f"the range {low} to {high} is empty; low must be below high.")
+    return np.linspace(low, high, points)
+
+
+def spread(label: str, at: Sequence[float], coefficients: Sequence[float]) -> Mark:
+    """A mark from any sequences of numbers."""
+    return Mark(label, tuple(float(value) for value in at), tuple(float(value) for value in coefficients))

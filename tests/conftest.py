@@ -1,0 +1,24 @@
+"""Settings that every test shares: one thread, the same draws in every session, no window."""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+
+settings.register_profile("fedscape", deadline=None, max_examples=25, derandomize=True, database=None)
+settings.load_profile("fedscape")
+torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True)
+
+
+@pytest.fixture(autouse=True)
+def _same_global_draws():
+    """A test gives the same result alone, in any order and on any worker."""
+    torch.manual_seed(0)
+    np.random.seed(0)  # noqa: NPY002 - libraries under test may draw from the global generator

@@ -1,0 +1,99 @@
+"""Experiments from files and overrides, and what is said of mistakes."""
+
+import pytest
+
+from drift.read import presets, read, validated
+
+BASE = {
+    "rounds": 3,
+    "task": {"dataset": "digits", "model": "linear"},
+    "clients": {"number": 4, "per_round": 2, "partition": "dirichlet", "concentration": 0.3},
+}
+
+
+def test_partition_options_stand_beside_the_name():
+    found = validated(BASE).clients.partition
+    assert found.concentration == 0.3
+    assert read(validated(BASE), "clients.partition.concentration=0.5").clients.partition.concentration == 0.5
+    assert read(validated(BASE), "clients.concentration=0.7").clients.partition.concentration == 0.7
+
+
+def test_a_resolved_experiment_reads_back_as_itself():
+    first = read(validated(BASE), "method.name=ima", "method.window=2")
+    again = validated(first.resolved())
+    assert again == first
+    assert again.hash == first.hash
+
+
+def test_every_setting_changes_the_hash():
+    first = validated(BASE)
+    changes = ["seed=1", "rounds=4", "local.lr=0.5", "clients.concentration=0.4", "keep.clients=none", "method=ima"]
+    assert len({read(first, change).hash for change in changes} | {first.hash}) == len(changes) + 1
+
+
+def test_keyword_options_equal_texts():
+    assert read(validated(BASE), local__lr=0.5, seed=7) == read(validated(BASE), "local.lr=0.5", "seed=7")
+
+
+def test_choosing_another_method_drops_the_options_of_the_first():
+    first = read(validated(BASE), "method.name=ima", "method.window=2")
+    assert read(first, method="fedavg").method.name() == "fedavg"
+
+
+def test_a_variant_applies_to_its_method_only_and_overrides_win(tmp_path):
+    path = tmp_path / "e.toml"
+    path.write_text(
+        "rounds = 3\n[task]\ndataset = 'digits'\nmodel = 'linear'\n"
+        "[clients]\nnumber = 4\nper_round = 2\npartition = 'iid'\n"
+        "[variants.ima]\nlocal = {lr = 0.5, batch = 7}\nmethod = {window = 2}\n"
+    )
+    assert read(path).local.lr == 0.01
+    chosen = read(path, "method.name=ima", "local.lr=0.25")
+    assert (chosen.local.lr, chosen.local.batch, chosen.method.window) == (0.25, 7, 2)
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("rouns=3", r"no setting named 'rouns'. Did you mean 'rounds'\? Known: clients, "),
+        ("local.learning_rate=3", "no setting in local named 'learning_rate'"),
+        ("method.wind=3", "no setting in method named 'wind'"),
+        ("clients.partition.alpha=1", "no setting in clients.partition named 'alpha'"),
+        ("clients.concentratoin=1", "Did you mean 'concentration'"),
+        ("method.name=fedavgg", "no method named 'fedavgg'. Did you mean 'fedavg'"),
+        ("clients.partition=dirchlet", "no partition named 'dirchlet'. Did you mean 'dirichlet'"),
+        ("local.lr=-1", r"local\.lr is -1: input should be greater than 0"),
+        ("local.lr=fast", r"local\.lr is 'fast'"),
+        ("clients.per_round=9", "per_round is 9 but there are only 4 clients"),
+        ("keep.clients=evry 3", "cannot read 'evry 3'"),
+        ("local=3", r"local is 3"),
+        ("method.name=fedlaw", "proxy set and none is given"),
+        ("rounds", "write KEY=VALUE"),
+    ],
+)
+def test_a_mistake_gets_one_clear_line(override, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        read(validated(BASE), override)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_setting_is_named():
+    with pytest.raises(ValueError, match=r"task\.model is missing"):
+        validated({**BASE, "task": {"dataset": "digits"}})
+
+
+def test_an_unknown_file_lists_the_presets():
+    with pytest.raises(LookupError, match="no experiment named 'dmeo'"):
+        read("dmeo")
+
+
+def test_every_preset_is_valid():
+    for path in presets().values():
+        read(path)
+
+
+def test_a_broken_file_is_named(tmp_path):
+    path = tmp_path / "broken.toml"
+    path.write_text("rounds = = 3")
+    with pytest.raises(ValueError, match=r"broken\.toml is no TOML"):
+        read(path)

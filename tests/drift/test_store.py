@@ -1,0 +1,124 @@
+"""Files of a run: whole or not at all, and checked when read."""
+
+import os
+from dataclasses import replace
+
+import pytest
+import torch
+
+from drift import store
+from drift.keep import Keep
+from drift.rounds import Round
+from drift.store import Damaged
+
+
+def record() -> Round:
+    source = torch.Generator().manual_seed(1)
+    return Round(
+        index=3,
+        ids=torch.tensor([1, 4]),
+        sizes=torch.tensor([2, 7]),
+        weights=torch.tensor([2 / 9, 7 / 9], dtype=torch.float64),
+        gram=torch.eye(5, dtype=torch.float64),
+        metrics={"loss": 0.1, "error": float("nan")},
+        start=torch.randn(11, generator=source),
+        end=torch.randn(11, generator=source),
+        clients=torch.randn(2, 11, generator=source),
+        client_buffers=torch.zeros(2, 0),
+        extras={"gain": torch.tensor(0.5, dtype=torch.float64)},
+    )
+
+
+def test_a_round_comes_back_bit_for_bit(tmp_path):
+    store.write_round(tmp_path, record(), Keep(), 5)
+    found = store.read_round(tmp_path, 3)
+    for name in ("ids", "sizes", "weights", "gram", "start", "end", "clients"):
+        assert torch.equal(getattr(found, name), getattr(record(), name)), name
+    assert found.metrics["loss"] == 0.1
+    assert found.extras["gain"] == 0.5
+
+
+def test_what_is_not_kept_is_absent_and_said(tmp_path):
+    store.write_round(tmp_path, record(), Keep(clients="none", globals="none"), 5)
+    found = store.read_round(tmp_path, 3)
+    assert found.clients is None
+    with pytest.raises(LookupError, match=r"round 3 kept no clients; train with --set keep\.clients=all"):
+        found.kept("clients")
+    with pytest.raises(LookupError, match=r"keep\.globals=all"):
+        found.kept("end")
+
+
+def test_bfloat16_deltas_are_close_and_halve_the_size(tmp_path):
+    whole = replace(record(), start=torch.randn(4000), end=torch.randn(4000), clients=torch.randn(2, 4000))
+    store.write_round(tmp_path / "a", whole, Keep(globals="none"), 5)
+    store.write_round(tmp_path / "b", whole, Keep(globals="none", dtype="bfloat16 deltas"), 5)
+    found = store.read_round(tmp_path / "b", 3)
+    torch.testing.assert_close(found.deltas, whole.deltas, rtol=2**-7, atol=1e-5)
+    sizes = [store.round_path(tmp_path / name, 3).stat().st_size for name in "ab"]
+    assert sizes[0] - sizes[1] == pytest.approx(2 * 4000 * 2, abs=200)
+
+
+def test_every_altered_byte_is_noticed(tmp_path):
+    """One byte in each eighth of the file: length, header and data."""
+    store.write_round(tmp_path, record(), Keep(), 5)
+    path = store.round_path(tmp_path, 3)
+    whole = path.read_bytes()
+    places = [0, 3, 9, *range(40, len(whole), max(1, len(whole) // 60))]
+    for place in places:
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x41]) + whole[place + 1 :])
+        with pytest.raises(Damaged, match="000003"):
+            store.read_round(tmp_path, 3)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.99])
+def test_a_truncated_file_is_named(tmp_path, share):
+    store.write_round(tmp_path, record(), Keep(), 5)
+    path = store.round_path(tmp_path, 3)
+    path.write_bytes(path.read_bytes()[: int(share * path.stat().st_size)])
+    with pytest.raises(Damaged, match="000003"):
+        store.read_round(tmp_path, 3)
+
+
+def test_a_renamed_round_is_noticed(tmp_path):
+    store.write_round(tmp_path, record(), Keep(), 5)
+    os.rename(store.round_path(tmp_path, 3), store.round_path(tmp_path, 2))
+    with pytest.raises(Damaged, match="holds round 3, not 2"):
+        store.read_round(tmp_path, 2)
+
+
+def test_a_foreign_file_is_named(tmp_path):
+    from safetensors.torch import save_file
+
+    path = store.round_path(tmp_path, 0)
+    path.parent.mkdir(parents=True)
+    save_file({"theta": torch.zeros(3)}, path)
+    with pytest.raises(Damaged, match="not written by fedscape"):
+        store.read_round(tmp_path, 0)
+
+
+def test_an_altered_description_is_noticed(tmp_path):
+    path = tmp_path / "run.json"
+    store.write_json(path, {"seed": 1})
+    assert store.read_json(path)["seed"] == 1
+    path.write_text(path.read_text().replace('"seed": 1', '"seed": 2'))
+    with pytest.raises(Damaged, match="altered"):
+        store.read_json(path)
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
+    path = tmp_path / "a.bin"
+    store.write_bytes(path, b"old")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        store.write_bytes(path, b"new")
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["a.bin"]
+
+
+def test_a_second_writer_is_refused(tmp_path):
+    with store.locked(tmp_path), pytest.raises(RuntimeError, match="another process"), store.locked(tmp_path):
+        pass
