@@ -26,7 +26,7 @@ SHAPES = {"cnn_fmnist": (1, 28, 28), "cnn_cifar10": (3, 32, 32), "mlp": (1, 28, 
 
 
 def classic(model: nn.Module, three: Tensor, alphas: np.ndarray, betas: np.ndarray, samples: Samples) -> np.ndarray:
-    """Loss on the grid the usual way: write each parameter of each point into the module, then loop over batches of 128."""
+    """Loss on the grid the usual way: set the weights of a point, loop over batches of 128, next point."""
     shapes = [parameter.shape for parameter in model.parameters()]
     u = three[1] - three[0]
     v = (three[2] - three[0]) - (three[2] - three[0]) @ u / (u @ u) * u
@@ -61,7 +61,7 @@ def main() -> None:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     shape = SHAPES[chosen.model]
-    model = models.build_model(chosen.model, shape, 10)
+    model = models.build_model(chosen.model, shape, 10, seed=0)
     samples = Samples(torch.randn(chosen.samples, *shape), torch.randint(10, (chosen.samples,)))
     task = Task(model, {"test": samples})
     three = task.theta + 0.01 * torch.randn(3, task.layout.size)
@@ -69,7 +69,7 @@ def main() -> None:
     grid = sweep.coords["alpha"], sweep.coords["beta"]
     ours, theirs, difference = [], [], 0.0
     for _ in range(chosen.rounds):
-        found, seconds = _timed(lambda: surface(task, sweep).loss.values)
+        found, seconds = _timed(lambda: np.asarray(surface(task, sweep).loss.values))
         ours.append(seconds)
         expected, seconds = _timed(lambda: classic(model, three, *grid, samples))
         theirs.append(seconds)

@@ -32,7 +32,7 @@ _PUBLIC = {
     "update_norms": "drift.weights",
     "balance": "drift.weights",
     "learned": "drift.weights",
-    "locality": "drift.weights",
+    "locality": "drift.locality",
     "decomposition": "drift.decomposition",
 }
 __all__ = list(_PUBLIC)

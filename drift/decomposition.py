@@ -164,7 +164,7 @@ def _factors(run: Run, record: Round, replicates: int, outputs: Outputs, chosen:
         return found.softmax(-1) if outputs == "probabilities" else found
 
     parts: list[dict[str, Tensor]] = []
-    for where in _blocks(chosen, record, run):
+    for where in _blocks(chosen, models.shape[:2].numel() * len(run.dataset.classes)):
         samples = chosen.samples[where]
         pairs = zip(models, buffers, strict=True)
         clients = torch.stack([predicted(thetas, held, samples) for thetas, held in pairs])
@@ -193,8 +193,7 @@ def _models(run: Run, record: Round, replicates: int) -> tuple[Tensor, Tensor]:
     return torch.stack(models), torch.stack(buffers)
 
 
-def _blocks(chosen: Chosen, record: Round, run: Run) -> Iterator[slice]:
-    """Pieces of the samples whose outputs of all models fit into memory."""
-    classes = len(run.dataset.classes)
-    size = max(1, HELD // (8 * 4 * classes * max(1, len(record.ids))))
+def _blocks(chosen: Chosen, numbers: int) -> Iterator[slice]:
+    """Pieces of the samples whose outputs fit into memory, at so many numbers a sample and some copies of them."""
+    size = max(1, HELD // (4 * 8 * numbers))
     return (slice(low, low + size) for low in range(0, len(chosen.samples), size))

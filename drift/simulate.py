@@ -252,7 +252,7 @@ def _empty(index: int, start: Tensor, buffers: Tensor, excluded: Tensor) -> Roun
         weights=torch.zeros(0, dtype=torch.float64),
         gram=gram(start, torch.zeros_like(start), torch.zeros_like(start), torch.zeros(0, len(start))),
         start=start,
-        end=start,
+        end=start.clone(),
         clients=torch.zeros(0, len(start)),
         start_buffers=buffers,
         end_buffers=buffers,

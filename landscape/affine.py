@@ -18,8 +18,8 @@ from landscape.task import Split, Task
 MEMORY = 512 * 2**20
 """Bytes of point models held at once."""
 
-BLOCK_BYTES = 4 * 2**20
-"""Bytes that the largest layer's output of a block of samples may take: flat optimum between 1 and 8 MiB."""
+BLOCK_BYTES = 6 * 2**20
+"""Bytes that the largest output of a block of samples may take (measured: flat optimum between 3 and 12 MiB)."""
 
 CHUNK_SECONDS = 2.0
 """About how often finished points are handed out."""
@@ -91,13 +91,11 @@ def plan(flat: Flat, basis: Tensor, samples: Samples, block: int | None = None) 
     """Samples in a forward pass, and the first layer if it is shared; never a function of the points."""
     flat.load(basis[0])
     probe = samples[:2]
+    shared = first_layer(flat, basis, probe)
     if block is None:
-        widest = max(
-            _widest(flat, probe),
-            *(leaf[0].numel() * flat.theta.element_size() for leaf in leaves(probe.inputs)),
-        )
-        block = max(16, min(2048, BLOCK_BYTES // widest))
-    return block, first_layer(flat, basis, probe, block=block)
+        widest = max([_widest(flat, probe), *(leaf[0].nbytes for leaf in leaves(probe.inputs))])
+        block = max(16, min(2048, BLOCK_BYTES // max(widest, shared.held if shared else 0)))
+    return block, shared
 
 
 class _Loss(torch.autograd.Function):
@@ -178,7 +176,7 @@ def _chunk(
             for name, measure in measures.items():
                 sums[name][point] += measure(outputs, targets).sum(dtype=torch.float64)
         if shared is not None:
-            del shared.layer.forward
+            shared.release()
     return {name: (total / len(samples)).cpu() for name, total in sums.items()}
 
 

@@ -69,14 +69,14 @@ def line_summary(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> xr
     start, end = (float(value) for value in ds[f"mark_{metric}"].values[:2])
     between = ds[metric].where((ds.t >= 0) & (ds.t <= 1), drop=True)
     above = between - ((1 - between.t) * start + between.t * end)
-    lowest, units = minimum(ds, metric), ds[metric].attrs.get("units", "")
+    lowest, units = minimum(ds, metric), ds[metric].attrs.get("units", "1")
     named = {
         "minimum": (float(lowest), f"smallest {metric}", units),
-        "minimum_t": (float(lowest.t), f"place of the smallest {metric}", ""),
+        "minimum_t": (float(lowest.t), f"place of the smallest {metric}", "1"),
         "start": (start, f"{metric} at t = 0", units),
         "end": (end, f"{metric} at t = 1", units),
         "barrier": (max(0.0, float(above.max())), f"{metric} barrier", units),
-        "centre_offset": (centre_offset(ds, mark, metric), f"distance from {mark} to the minimum", ""),
+        "centre_offset": (centre_offset(ds, mark, metric), f"distance from {mark} to the minimum", "1"),
     }
     found = {name: ((), value, {"long_name": long, "units": unit}) for name, (value, long, unit) in named.items()}
     return xr.Dataset(found, attrs={"analysis": "line_summary", "source": "IMA paper, section 3.2"})

@@ -105,7 +105,7 @@ def slice_along(
         coords={"t": axis(-radius, radius, points)},
         marks=(spread(label, (0,), (1, 0)),),
         buffers=_padded(buffers, 2),
-        attrs={"analysis": "slice_along", "source": "FedLAW paper, figure 4", "unit": "distance"},
+        attrs={"analysis": "slice_along", "source": "FedLAW paper, figure 4", "isometric": 1},
     )
 
 

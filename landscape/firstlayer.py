@@ -15,20 +15,26 @@ from torch.func import functional_call
 from landscape.flat import Flat
 from landscape.samples import Inputs, Samples
 
-READ_COST = 8
-"""Reading one basis output costs about as much as 8 of the products that make one (measured: 5 x 5 convolution)."""
+READ_COST = 20
+"""Reading one basis output costs about as much as 20 of the products that make one (measured: 5 x 5 convolutions)."""
 
-MOST_BYTES = 64 * 2**20
-"""Basis outputs of one block that are worth holding."""
+MOST_BYTES = 4 * 2**20
+"""Basis outputs of one sample that are worth holding."""
 
 
 class FirstLayer:
     """A layer of `flat` whose output is the combination of the outputs of the basis models (n, d).
 
-    `prepare` computes these for a block of inputs, then `at` sets the point; the layer's forward is replaced.
+    `prepare` computes these for a block of inputs, then `at` sets the point; the layer's forward is replaced
+    until `release`.
+
+    Args:
+        name: The layer's name in the module.
+        held: Bytes a sample of the basis models' outputs.
     """
 
-    def __init__(self, flat: Flat, name: str, basis: Tensor) -> None:
+    def __init__(self, flat: Flat, name: str, basis: Tensor, held: int = 0) -> None:
+        self.held = held
         self.layer = flat.module.get_submodule(name)
         self._flat = flat
         prefix = f"{name}." if name else ""
@@ -47,6 +53,11 @@ class FirstLayer:
         value = combine(self._outputs, coefficients)
         self.layer.forward = lambda _: value
 
+    def release(self) -> None:
+        """Give the layer its own forward back."""
+        del self.layer.forward
+        self._outputs = []
+
 
 def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float]) -> Tensor:
     """sum_j coefficients[j] rows[j], a new tensor; zeros are skipped, so a corner is its model bit for bit.
@@ -60,7 +71,7 @@ def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float]) -> T
     return torch.zeros_like(rows[0]) if total is None else total
 
 
-def first_layer(flat: Flat, basis: Tensor, probe: Samples, *, block: int) -> FirstLayer | None:
+def first_layer(flat: Flat, basis: Tensor, probe: Samples) -> FirstLayer | None:
     """The layer to share over combinations of `basis` (n, d), or None where that is wrong or does not pay.
 
     The first linear or convolutional layer, if on the `probe` what it receives is bit-equal under two thetas,
@@ -72,10 +83,10 @@ def first_layer(flat: Flat, basis: Tensor, probe: Samples, *, block: int) -> Fir
     name, outputs_size = found
     layer = flat.module.get_submodule(name)
     products = layer.get_parameter("weight")[0].numel()
-    held = len(basis) * block * outputs_size * basis.element_size()
+    held = len(basis) * outputs_size * basis.element_size()
     if len(basis) * READ_COST > products or held > MOST_BYTES:
         return None
-    return FirstLayer(flat, name, basis) if _exact(flat, name, probe) else None
+    return FirstLayer(flat, name, basis, held) if _exact(flat, name, probe) else None
 
 
 class _Reached(Exception):
@@ -138,7 +149,7 @@ def _exact(flat: Flat, name: str, probe: Samples) -> bool:
     for parameter in shared.layer.parameters():
         parameter.fill_(torch.nan)
     spoilt = flat.loss(flat.outputs(inputs), targets)
-    del shared.layer.forward
+    shared.release()
     flat.load(own)
     tolerance = 100 * torch.finfo(own.dtype).eps ** 0.75 * plain.abs().max().item()
     return same and torch.allclose(spoilt, plain, rtol=0, atol=tolerance)

@@ -110,7 +110,7 @@ def project(models: Sequence[Tensor] | Tensor, sweep: Sweep, *, labels: Sequence
     found = {f"mark_{name}": ("mark", column) for name, column in zip(sweep.coords, columns, strict=True)}
     found["distance"] = ("mark", np.array(distances))
     ds = xr.Dataset(found, coords={"mark": names}, attrs={"analysis": "project"})
-    ds.distance.attrs.update(long_name="distance out of the plane", units="")
+    ds.distance.attrs.update(long_name="distance out of the plane", units="1")
     return ds
 
 

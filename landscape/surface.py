@@ -81,7 +81,7 @@ def _empty(task: Task, sweep: Sweep, split: Split, metrics: tuple[str, ...]) -> 
     """The dataset with every value missing, labelled in full."""
     ds = xr.Dataset(coords={name: (name, values) for name, values in sweep.coords.items()})
     ds = ds.assign_coords(mark=("mark", np.array([mark.name for mark in sweep.marks], dtype=np.str_)))
-    unit = str(sweep.attrs.get("unit", "distance" if sweep.attrs.get("isometric") else ""))
+    unit = str(sweep.attrs.get("unit", "1"))
     for index, name in enumerate(sweep.coords):
         ds[name].attrs.update(long_name=name, units=unit)
         ds[f"mark_{name}"] = ("mark", np.array([mark.at[index] for mark in sweep.marks], dtype=np.float64))
@@ -130,5 +130,5 @@ def _fingerprint(sweep: Sweep) -> str:
 
 def _units(task: Task, metric: str) -> str:
     if metric == "loss":
-        return "nats" if task.loss is cross_entropy else ""
-    return "fraction" if metric in ("error", "accuracy") else ""
+        return "nats" if task.loss is cross_entropy else "1"
+    return "fraction" if metric in ("error", "accuracy") else "1"

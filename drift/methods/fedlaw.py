@@ -116,11 +116,7 @@ class FedLAW(Method):
         size, has_statistics = len(proxy), setting.task.layout.buffer_size > 0
 
         def epoch() -> Iterator[Samples]:
-            drawn = (
-                _balanced(proxy.targets, order)
-                if self.balanced_sampling
-                else torch.randperm(len(proxy), generator=order)
-            )
+            drawn = _balanced(proxy.targets, order) if self.balanced_sampling else torch.randperm(size, generator=order)
             for batch in proxy[drawn.to(proxy.targets.device)].blocks(self.server_batch):
                 if len(batch) > 1 or not has_statistics:
                     yield batch

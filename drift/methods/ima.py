@@ -132,28 +132,36 @@ class IMA(Method):
         """The base's step with the mean of the window before or after it."""
         start = self.first_round(setting.experiment.rounds)
         begin = start - (self.first == "window")
-        averages, before = cohort.index >= begin, _own(state)
-        held = state.get("window", combined.theta[:0].view(0, 1).expand(0, len(combined.theta)))
+        averages = cohort.index >= begin
         if self.placement == "inside":
             aggregate = combined.theta
+            window = _pushed(state, aggregate, self.window)
+            mean = window.mean(0) if averages else aggregate
+            outcome = self.base.step(setting, _own(state), cohort, replace(combined, theta=mean))
+            end = outcome.end
         else:
-            outcome = self.base.step(setting, before, cohort, combined)
-        kept = outcome.state
-        if self.reset and cohort.index == self.first_round(rounds) - 1:
+            outcome = self.base.step(setting, _own(state), cohort, combined)
+            aggregate = outcome.end
+            window = _pushed(state, aggregate, self.window)
+            end = window.mean(0) if averages else aggregate
+        after = _prefixed(outcome.state)
+        if self.reset and cohort.index == start - 1:
             fresh = self.base.initial(setting, end)
-            kept = {**kept, **{name: fresh[name] for name in self.base.moments if name in fresh}}
+            after |= _prefixed({name: fresh[name] for name in self.base.moments if name in fresh})
+        if cohort.index > begin - self.window:  # earlier aggregates leave the window before it is used
+            after["window"] = window
         extras = {**outcome.extras, **({"aggregate": aggregate} if averages else {})}
-        return Outcome(end, outcome.weights, {**_prefixed(kept), "window": window}, extras)
+        return Outcome(end, outcome.weights, after, extras)
 
     def momentum(self, state: State) -> Tensor | None:
         """The update that the base expects."""
         return self.base.momentum(_own(state))
 
 
-def _pushed(window: Tensor | None, model: Tensor, size: int) -> Tensor:
-    """The last `size` models, oldest first, with one more (d,)."""
-    grown = model[None] if window is None else torch.cat([window, model[None]])
-    return grown[-size:].clone()
+def _pushed(state: State, model: Tensor, size: int) -> Tensor:
+    """The last `size` models with one more (d,), oldest first."""
+    held = [state["window"]] if "window" in state else []
+    return torch.cat([*held, model[None]])[-size:].clone()
 
 
 def _own(state: State) -> State:

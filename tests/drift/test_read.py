@@ -5,7 +5,7 @@ import pytest
 from drift.read import presets, read, validated
 
 BASE = {
-    "rounds": 3,
+    "rounds": 6,
     "task": {"dataset": "digits", "model": "linear"},
     "clients": {"number": 4, "per_round": 2, "partition": "dirichlet", "concentration": 0.3},
 }
@@ -27,7 +27,7 @@ def test_a_resolved_experiment_reads_back_as_itself():
 
 def test_every_setting_changes_the_hash():
     first = validated(BASE)
-    changes = ["seed=1", "rounds=4", "local.lr=0.5", "clients.concentration=0.4", "keep.clients=none", "method=ima"]
+    changes = ["seed=1", "rounds=7", "local.lr=0.5", "clients.concentration=0.4", "keep.clients=none", "method=ima"]
     assert len({read(first, change).hash for change in changes} | {first.hash}) == len(changes) + 1
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -186,7 +187,7 @@ def test_one_client_alone_equals_plain_sgd(tmp_path):
     theta = run.task.theta.clone().requires_grad_()
     flat, samples = run.task.flat(theta.detach()), run.client_samples(0)
     for index in range(2):
-        optimizer = torch.optim.SGD([theta], lr=0.1, momentum=0.9)
+        optimizer = torch.optim.SGD([theta], lr=0.1, momentum=0.5)
         for batch in run.client(index, 0).batches():
             optimizer.zero_grad()
             flat.functional_loss(theta, batch).backward()
@@ -230,7 +231,7 @@ def test_a_run_without_a_finite_client_stops_and_keeps_the_record(tmp_path, monk
 
 
 def test_a_run_that_would_not_fit_the_disk_is_refused_before_it_starts(tmp_path, monkeypatch):
-    monkeypatch.setattr(store.shutil, "disk_usage", lambda _: (0, 0, 1000))
+    monkeypatch.setattr(store.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(OSError, match="keep fewer rounds"):
         simulate(validated(TINY), runs=tmp_path)
     assert not list(tmp_path.glob("*/rounds"))
@@ -266,7 +267,7 @@ def test_data_that_changed_under_a_run_are_noticed(tmp_path):
 
 
 def test_a_client_without_samples_returns_its_start_with_weight_zero(tmp_path):
-    settings = {**TINY, "clients": {**TINY["clients"], "concentration": 0.01, "per_round": 6}}
+    settings = {**TINY, "clients": {**TINY["clients"], "number": 30, "per_round": 30, "concentration": 0.05}}
     run = simulate(read(validated(settings), "rounds=1"), runs=tmp_path)
     record = run.round(0)
     empty = [row for row, size in enumerate(record.sizes.tolist()) if size == 0]

@@ -1,0 +1,155 @@
+"""How far the clients of a round pull in one direction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations_with_replacement
+from typing import Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from drift.gram import CLIENTS
+from drift.rounds import Round
+from drift.run import Run
+from drift.series import described, relative, series, shares
+
+Weighting = Literal["used", "shares"]
+
+
+def coherence(
+    run: Run,
+    *,
+    smooth: int = 3,
+    weighting: Weighting = "used",
+    groups: Mapping[str, Sequence[int]] | None = None,
+) -> xr.Dataset:
+    """Local gradient coherence of every round, and the critical point where it is lost.
+
+        c = 1/m sum_{i != j} lambda_i lambda_j cos(D_i, D_j)
+
+    over ordered pairs of the cohort. Uniform weights and equal updates give only (m - 1) / m^2, so the weighted
+    mean cosine, in [-1, 1], is given beside it. Both are NaN where a cohort has no pair. A client that did not
+    move has cosine 0 with every other.
+
+    Source: Li et al. 2023, definition 5.1; normalisation and critical point: methods.md 3.3.
+
+    Args:
+        run: A run of any method.
+        smooth: Rounds in the moving average, this round and those before it, that the critical point is read from.
+        weighting: lambda are the relative weights that the method "used", or the "shares" of samples.
+        groups: Client ids by group name, for weighted mean cosines within and between groups.
+
+    Returns:
+        Dataset with coherence, mean_cosine and coherence_smooth (round,), critical_point (), the first round whose
+        moving average is not positive (NaN: none), and for groups group_cosine (round, pair), where pair is
+        "a-b" with a and b in the order given.
+
+    Raises:
+        ValueError: If smooth is below 1.
+    """
+    if smooth < 1:
+        raise ValueError(f"smooth is {smooth}; give the number of rounds in the moving average, 1 or more.")
+    pairs = {f"{a}-{b}": (a, b) for a, b in combinations_with_replacement(groups or {}, 2)}
+
+    def measure(record: Round) -> dict[str, float]:
+        if len(record.ids) < 2:
+            return {}
+        lambdas = relative(record.weights) if weighting == "used" else shares(run.experiment, record)
+        cosine = cosines(record.gram)
+        found = {"coherence": cohort_coherence(cosine, lambdas), "mean_cosine": mean_cosine(cosine, lambdas)}
+        for pair, names in pairs.items():
+            members = [torch.isin(record.ids, torch.tensor(list((groups or {})[name]))) for name in names]
+            found[pair] = mean_cosine(cosine, lambdas, *members)
+        return found
+
+    about = {name: _ABOUT[name] for name in ("coherence", "mean_cosine")}
+    about |= dict.fromkeys(pairs, _ABOUT["group_cosine"])
+    found = series(run, measure, about, analysis="coherence", source="Li et al. 2023, definition 5.1")
+    smoothed = moving_average(found["coherence"].values, smooth)
+    lost = np.flatnonzero(smoothed <= 0)
+    found["coherence_smooth"] = ("round", smoothed)
+    found["critical_point"] = ((), float(found["round"].values[lost[0]]) if len(lost) else np.nan)
+    if pairs:
+        values = np.stack([found[pair].values for pair in pairs], axis=1)
+        found = found.drop_vars(pairs).assign(group_cosine=(("round", "pair"), values)).assign_coords(pair=list(pairs))
+    return described(found, _ABOUT).assign_attrs(smooth=smooth, weighting=weighting)
+
+
+def pairwise(run: Run, *, round: int = -1) -> xr.Dataset:
+    """Cosines between the client updates of one round.
+
+    Returns:
+        Dataset with cosine (client, client_other), labelled with client ids; a client that did not move has 0.
+    """
+    record = run.round(round)
+    ids = record.ids.tolist()
+    found = xr.Dataset(
+        {"cosine": (("client", "client_other"), cosines(record.gram).numpy())},
+        coords={"client": ids, "client_other": ids},
+        attrs={"analysis": "pairwise", "source": "Li et al. 2023, definition 5.1", "round": record.index},
+    )
+    return described(found, {**_ABOUT, "client_other": ("other client", "1")})
+
+
+def cosines(gram: Tensor) -> Tensor:
+    """Cosines between the client updates of a round, shape (m, m), float64; 0 with an update that is zero."""
+    inner = gram[CLIENTS:, CLIENTS:].double()
+    norms = inner.diagonal().clamp(min=0).sqrt()
+    scale = norms[:, None] * norms
+    return torch.where(scale > 0, inner / scale, torch.zeros_like(inner)).clamp(-1, 1)
+
+
+def cohort_coherence(cosine: Tensor, weights: Tensor) -> float:
+    """1/m sum_{i != j} weights_i weights_j cosine_ij, definition 5.1; NaN where there is no pair."""
+    if len(weights) < 2:
+        return float("nan")
+    return float((_pair_weights(weights) * cosine).sum()) / len(weights)
+
+
+def mean_cosine(cosine: Tensor, weights: Tensor, rows: Tensor | None = None, columns: Tensor | None = None) -> float:
+    """Weighted mean cosine over ordered pairs i != j, in [-1, 1]; NaN where no pair has weight.
+
+    Args:
+        cosine: Shape (m, m).
+        weights: Shape (m,).
+        rows, columns: Masks (m,) of the clients that i and j run over; None: all.
+    """
+    pairs = _pair_weights(weights)
+    if rows is not None:
+        pairs = pairs * rows.double()[:, None]
+    if columns is not None:
+        pairs = pairs * columns.double()
+    total = float(pairs.sum())
+    return float((pairs * cosine).sum()) / total if total > 0 else float("nan")
+
+
+def moving_average(values: np.ndarray, window: int) -> np.ndarray:
+    """Mean of each value and the window - 1 before it; NaN before the first whole window.
+
+    Missing values are left out of a mean; without any value it is NaN.
+    """
+    found = np.full(len(values), np.nan)
+    for last in range(window - 1, len(values)):
+        part = values[last - window + 1 : last + 1]
+        part = part[~np.isnan(part)]
+        found[last] = part.mean() if len(part) else np.nan
+    return found
+
+
+def _pair_weights(weights: Tensor) -> Tensor:
+    """Products weights_i weights_j with a zero diagonal, shape (m, m)."""
+    products = torch.outer(weights.double(), weights.double())
+    return products - torch.diag(products.diagonal())
+
+
+_ABOUT = {
+    "coherence": ("local gradient coherence", "1"),
+    "coherence_smooth": ("local gradient coherence, moving average", "1"),
+    "mean_cosine": ("weighted mean cosine between client updates", "1"),
+    "critical_point": ("first round without positive coherence", "rounds"),
+    "group_cosine": ("weighted mean cosine within and between groups", "1"),
+    "cosine": ("cosine between client updates", "1"),
+}

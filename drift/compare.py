@@ -1,0 +1,171 @@
+"""Several methods and seeds of one experiment, trained side by side, and what came out in numbers."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drift.experiment import Experiment
+from drift.read import read
+from drift.run import Run
+from drift.simulate import Diverged, simulate
+
+Report = Callable[[str, int, int], None]
+"""Called with a run's name, its rounds on disk and its rounds in all."""
+
+
+def compare(
+    source: str | Path | Experiment,
+    *,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    runs: str | Path = "runs",
+    data: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    workers: int = 1,
+    progress: Report | None = None,
+) -> list[Run]:
+    """One run for each method and seed, trained as far as it is not on disk already.
+
+    All see the same initial model, partition, cohorts and batches for a seed. A run that diverges is reported by a
+    warning; the others go on.
+
+    Args:
+        source: Preset, file or experiment; its `[variants.METHOD]` apply.
+        methods, seeds: What is crossed, in this order.
+        runs, data: Folders of runs and of datasets.
+        overrides: Settings for all of them, like "rounds=10".
+        workers: Processes; more than one are started afresh, one thread each.
+        progress: Called in this process whenever a round was written.
+
+    Raises:
+        ValueError: If a setting is wrong; before anything is trained.
+    """
+    wanted = [read(source, *overrides, method=method, seed=seed) for method in methods for seed in seeds]
+    return train_all(wanted, runs=runs, data=data, workers=workers, progress=progress)
+
+
+def train_all(
+    experiments: Iterable[Experiment],
+    *,
+    runs: str | Path = "runs",
+    data: str | Path | None = None,
+    workers: int = 1,
+    progress: Report | None = None,
+) -> list[Run]:
+    """One run for each experiment, in their order, with equal ones trained once; see `compare`."""
+    wanted = {experiment.slug: experiment for experiment in experiments}
+    if workers < 1:
+        raise ValueError(f"workers is {workers}; give 1 or more.")
+    report = progress or (lambda name, done, total: None)
+    found = {name: Run(Path(runs) / name, None if data is None else Path(data)) for name in wanted}
+    left = {name: one for name, one in wanted.items() if found[name].committed < one.rounds}
+    for name in wanted.keys() - left.keys():
+        report(name, wanted[name].rounds, wanted[name].rounds)
+    if workers == 1 or len(left) < 2:
+        for name, experiment in left.items():
+            _serial(name, experiment, found[name], report)
+    else:
+        _parallel(left, found, min(workers, len(left)), report)
+    return list(found.values())
+
+
+def summary(runs: Iterable[Run]) -> list[dict[str, Any]]:
+    """One row for each group of runs that differ in their seed only.
+
+    Accuracy is that of the last ten rounds, averaged, then its mean and sample standard deviation over seeds
+    (methods.md 7).
+
+    Returns:
+        Rows with method, dataset, partition, seeds, done and rounds (fewest on disk, and in all), accuracy,
+        accuracy_std and best (fractions; the highest of a round), loss (nats, last ten rounds), seconds (in all).
+    """
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        shared = {key: value for key, value in run.experiment.resolved().items() if key != "seed"}
+        groups.setdefault(json.dumps(shared, sort_keys=True), []).append(run)
+    return [_summarised(group) for group in groups.values()]
+
+
+def last_ten(run: Run, metric: str = "accuracy") -> float:
+    """Mean of a metric over the last ten rounds of a run, NaN where it was not recorded."""
+    values = [run.round(index).metrics.get(metric, np.nan) for index in run.rounds()[-10:]]
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def _summarised(group: list[Run]) -> dict[str, Any]:
+    experiment = group[0].experiment
+    accuracy = np.array([last_ten(run) for run in group])
+    metrics = [run.round(index).metrics for run in group for index in run.rounds()]
+    return {
+        "method": group[0].label,
+        "dataset": experiment.task.dataset,
+        "partition": experiment.resolved()["clients"]["partition"]["name"],
+        "seeds": [run.experiment.seed for run in group],
+        "done": min(len(run.rounds()) for run in group),
+        "rounds": experiment.rounds,
+        "accuracy": float(accuracy.mean()),
+        "accuracy_std": float(accuracy.std(ddof=1)) if len(group) > 1 else float("nan"),
+        "best": max((one["accuracy"] for one in metrics if "accuracy" in one), default=float("nan")),
+        "loss": float(np.mean([last_ten(run, "loss") for run in group])),
+        "seconds": sum(one.get("seconds", 0.0) for one in metrics),
+    }
+
+
+def _serial(name: str, experiment: Experiment, run: Run, report: Report) -> None:
+    try:
+        simulate(
+            experiment,
+            runs=run.folder.parent,
+            data=run.data,
+            progress=lambda record: report(name, record.index + 1, experiment.rounds),
+        )
+    except Diverged as reason:
+        warnings.warn(f"{name} stopped early: {reason}", stacklevel=2)
+
+
+def _parallel(left: dict[str, Experiment], found: dict[str, Run], workers: int, report: Report) -> None:
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        jobs = {
+            pool.submit(_trained, experiment.resolved(), found[name].folder.parent, found[name].data): name
+            for name, experiment in left.items()
+        }
+        try:
+            _watch(jobs, left, found, report)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _watch(
+    jobs: dict[Future[str | None], str], left: dict[str, Experiment], found: dict[str, Run], report: Report
+) -> None:
+    """Report rounds as they appear on disk, until every job has ended."""
+    seen, pending = dict.fromkeys(left, -1), set(jobs)
+    while pending:
+        ended, pending = wait(pending, timeout=0.3, return_when="FIRST_COMPLETED")
+        for name in {jobs[job] for job in pending | ended}:
+            done = sum(1 for _ in (found[name].folder / "rounds").glob("[0-9]*.safetensors"))
+            if done != seen[name] and done:
+                seen[name] = done
+                report(name, min(done, left[name].rounds), left[name].rounds)
+        for job in ended:
+            if (stopped := job.result()) is not None:
+                warnings.warn(f"{jobs[job]} stopped early: {stopped}", stacklevel=2)
+
+
+def _trained(settings: dict[str, Any], runs: Path, data: Path | None) -> str | None:
+    """In a worker: train one run; the reason where it diverged."""
+    try:
+        simulate(Experiment.model_validate(settings), runs=runs, data=data)
+    except Diverged as reason:
+        return str(reason)
+    return None

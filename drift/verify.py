@@ -1,0 +1,174 @@
+"""What is whole in a run's folder: every file read, every damaged, missing or foreign one named."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from drift import store
+from drift.experiment import Experiment
+from drift.rounds import Round
+from drift.run import Run
+from landscape import results
+
+ANEW = "delete it together with state.safetensors and train again: the same bits are computed anew from round 0"
+"""How a lost round comes back; replaying needs the server's state, which only the last round keeps."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One file that is not as it should be.
+
+    Args:
+        file: Its path inside the run's folder.
+        what: What is wrong with it.
+        usable: What can be used in spite of it, and what to do.
+    """
+
+    file: str
+    what: str
+    usable: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.what}. {self.usable[0].upper()}{self.usable[1:]}."
+
+
+def verify(folder: str | Path) -> list[Problem]:
+    """Problems of a run's folder, none where all is whole.
+
+    Every file is read and its digest is compared. What a stopped process leaves behind (temporary files, a round
+    after the commit point) is no problem: resuming replaces it.
+
+    Raises:
+        LookupError: If there is no such folder.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise LookupError(f"no folder {folder}; give the folder of a run.")
+    problems = _foreign(folder)
+    try:
+        about = store.read_json(folder / "run.json")
+    except store.Damaged as reason:
+        usable = "the rounds can still be read as safetensors; restore run.json from a copy, or train the run again"
+        return [Problem("run.json", _said(reason), usable), *problems]
+    try:
+        experiment = Experiment.model_validate(about["experiment"])
+    except ValueError as reason:
+        usable = "read the run with the version of fedscape that wrote it; the rounds can be read as safetensors"
+        return [Problem("run.json", f"its experiment is not accepted ({_said(reason)})", usable), *problems]
+    if experiment.hash != about["hash"]:
+        usable = "all rounds can be read; this version has other settings, so training starts another run"
+        problems.append(Problem("run.json", f"its hash {about['hash']} is not that of its settings", usable))
+    imported = bool(about.get("imported"))
+    return [*problems, *_state(folder, experiment), *_rounds(folder, experiment, imported), *_results(folder)]
+
+
+def _foreign(folder: Path) -> list[Problem]:
+    """Files that no run has; temporary ones of a stopped write excepted."""
+    expected = {"run.json", "state.safetensors", "rounds", "results", ".lock"}
+    found = [path for path in sorted(folder.iterdir()) if path.name not in expected and not _temporary(path)]
+    rounds = [path for path in sorted((folder / "rounds").glob("*")) if not _temporary(path)]
+    found += [path for path in rounds if not re.fullmatch(r"\d{6}\.safetensors", path.name)]
+    stray = [path for path in sorted((folder / "results").glob("*")) if path.suffix != ".zarr" and path.name[0] != "."]
+    usable = "nothing of the run reads it; move it elsewhere"
+    return [Problem(str(path.relative_to(folder)), "no file of a run", usable) for path in [*found, *stray]]
+
+
+def _temporary(path: Path) -> bool:
+    return path.name.startswith(".") and path.name.endswith(".part")
+
+
+def _state(folder: Path, experiment: Experiment) -> list[Problem]:
+    path = folder / "state.safetensors"
+    if not path.exists() and not list((folder / "rounds").glob("[0-9]*.safetensors")):
+        return []  # begun, no round yet
+    try:
+        following = int(store.read_tensors(path)[1]["next"])
+    except store.Damaged as reason:
+        usable = "every round file can be read by itself; to go on, delete it and train again from round 0"
+        return [Problem(path.name, _said(reason), usable)]
+    if following > experiment.rounds:
+        usable = "delete it and train again"
+        return [Problem(path.name, f"it names round {following} as the next of {experiment.rounds}", usable)]
+    return []
+
+
+def _rounds(folder: Path, experiment: Experiment, imported: bool) -> list[Problem]:
+    paths = sorted((folder / "rounds").glob("[0-9]*.safetensors"))
+    present = [int(path.stem) for path in paths if path.stem.isdigit()]
+    problems, whole, size = [], [], _size(folder)
+    for index in present:
+        name = f"rounds/{index:06d}.safetensors"
+        try:
+            record = store.read_round(folder, index)
+        except store.Damaged as reason:
+            problems.append((name, _said(reason)))
+            continue
+        if complaint := _complaint(record, experiment, size):
+            problems.append((name, complaint))
+        else:
+            whole.append(index)
+    missing = [] if imported else sorted(set(range(_committed(folder, present))) - set(present))
+    problems += [(f"rounds/{index:06d}.safetensors", "it is missing") for index in missing]
+    usable = f"whole rounds: {spans(whole)}; to have this one, {ANEW}"
+    return [Problem(name, what, usable) for name, what in problems]
+
+
+def _complaint(record: Round, experiment: Experiment, size: int | None) -> str:
+    """What does not fit the run in a record whose digest is right."""
+    m = len(record.ids)
+    shapes = {"sizes": record.sizes.shape, "weights": record.weights.shape}
+    if wrong := [name for name, shape in shapes.items() if shape != (m,)]:
+        return f"{wrong[0]} has shape {tuple(shapes[wrong[0]])}, the cohort has {m} clients"
+    if record.gram.shape != (m + 3, m + 3):
+        return f"gram has shape {tuple(record.gram.shape)}, expected is {(m + 3, m + 3)}"
+    if experiment.keep.keeps_globals(record.index, experiment.rounds) and record.end is None:
+        return "it holds no global model, which the run was to keep"
+    if experiment.keep.keeps_clients(record.index, experiment.rounds) and record.clients is None:
+        return "it holds no clients, which the run was to keep"
+    if record.clients is not None and len(record.clients) != m:
+        return f"it holds {len(record.clients)} client models of a cohort of {m}"
+    if record.end is not None and size is not None and record.end.numel() != size:
+        return f"its model has {record.end.numel()} parameters, the run has {size}"
+    return ""
+
+
+def _size(folder: Path) -> int:
+    layout = Run(folder).about["layout"]
+    return sum(int(np.prod(shape)) for _, shape in layout)
+
+
+def _committed(folder: Path, present: list[int]) -> int:
+    try:
+        return Run(folder).committed
+    except store.Damaged:
+        return max(present, default=-1) + 1
+
+
+def _results(folder: Path) -> list[Problem]:
+    problems = []
+    for path in sorted((folder / "results").glob("[!.]*.zarr")):
+        try:
+            results.load(path)
+        except LookupError as reason:
+            usable = "everything else can be used; delete the folder and it is computed again when asked for"
+            problems.append(Problem(str(path.relative_to(folder)), _said(reason), usable))
+    return problems
+
+
+def spans(numbers: list[int]) -> str:
+    """Ascending numbers as ranges: "0-3, 5"; "none" for no number."""
+    groups: list[list[int]] = []
+    for number in numbers:
+        if groups and number == groups[-1][1] + 1:
+            groups[-1][1] = number
+        else:
+            groups.append([number, number])
+    return ", ".join(f"{low}-{high}" if low < high else str(low) for low, high in groups) or "none"
+
+
+def _said(reason: Exception) -> str:
+    return " ".join(str(reason).split()).rstrip(".")

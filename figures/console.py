@@ -1,0 +1,136 @@
+"""What the command line says: data and tables on stdout, progress and messages on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
+Step = Callable[[float, str], None]
+"""(steps done, what to say beside the bar) -> None."""
+
+
+def say(text: str) -> None:
+    """A message on stderr."""
+    sys.stderr.write(f"{text}\n")
+
+
+def put(text: str) -> None:
+    """A line of data on stdout."""
+    sys.stdout.write(f"{text}\n")
+
+
+def put_json(content: Any) -> None:
+    """Data as JSON on stdout; a number that is not finite becomes null."""
+    put(json.dumps(_plain(content), indent=2))
+
+
+def table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, json: bool = False, empty: str = "") -> None:
+    """Rows as a table on stdout, or as JSON.
+
+    Args:
+        rows: One mapping a row.
+        columns: Heading of each key shown; JSON has every key.
+        json: Whether to write JSON instead.
+        empty: What to say (on stderr) when there is no row.
+    """
+    if json:
+        put_json(list(rows))
+        return
+    if not rows:
+        say(empty)
+        return
+    from rich import box
+    from rich.table import Table
+
+    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for key, heading in columns.items():
+        numeric = all(isinstance(row.get(key), int | float | None) for row in rows)
+        drawn.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        drawn.add_row(*(shown(row.get(key)) for key in columns))
+    _console(sys.stdout).print(drawn)
+
+
+def pairs(content: Mapping[str, Any]) -> None:
+    """Names and values, one pair a line, on stdout."""
+    from rich.table import Table
+
+    drawn = Table.grid(padding=(0, 2))
+    for name, value in content.items():
+        drawn.add_row(name, shown(value))
+    _console(sys.stdout).print(drawn)
+
+
+def shown(value: Any) -> str:
+    """A value as text for a table; lists joined by commas, what is absent as a dash."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "-"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(shown, value))
+    return str(value)
+
+
+@contextmanager
+def progress(label: str, total: float | None = None) -> Iterator[Step]:
+    """A bar on stderr with time left; on anything but a terminal, silence.
+
+    Args:
+        label: What is being done.
+        total: Steps in all; None when it cannot be known: the bar only shows that something happens.
+    """
+    with bars() as shown_bars:
+        task = shown_bars.add_task(label, total=total, note="")
+
+        def step(done: float, note: str = "") -> None:
+            shown_bars.update(task, completed=done, note=note)
+
+        yield step
+
+
+@contextmanager
+def bars() -> Iterator[Progress]:
+    """Several bars at once; columns: label, bar, done of total, time spent, time left, note."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    console = _console(sys.stderr)
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as drawn:
+        yield drawn
+
+
+def _console(stream: Any) -> Console:
+    """A rich console; NO_COLOR is honoured by rich, and a pipe gets lines of any length unwrapped."""
+    from rich.console import Console
+
+    terminal = stream.isatty()
+    return Console(file=stream, highlight=False, markup=False, width=None if terminal else 240, soft_wrap=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {str(key): _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
