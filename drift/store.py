@@ -84,7 +84,7 @@ def digest(tensors: Mapping[str, Tensor], text: str = "") -> str:
     for name in sorted(tensors):
         tensor = tensors[name].contiguous()
         total.update(f"{name} {tensor.dtype} {tuple(tensor.shape)};".encode())
-        total.update(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+        total.update(tensor.reshape(-1).view(torch.uint8).numpy().data)
     return total.hexdigest()
 
 

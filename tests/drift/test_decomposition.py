@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -192,7 +193,7 @@ def _drawn(run: Run, chosen: Chosen) -> list[int]:
 
 @pytest.mark.parametrize("split", ["train", "test"])
 @pytest.mark.parametrize("union", ["cohort", "all"])
-def test_local_estimator_keeps_the_identities(run: Run, split: str, union: str) -> None:
+def test_local_estimator_keeps_the_identities(run: Run, split: Any, union: Any) -> None:
     found = decomposition(run, estimator="local", replicates=3, split=split, union=union, samples_per_client=20)
     assert found.sizes == {"round": 3}
     both = 2 / 3 * (found["var"] + found["cov"])

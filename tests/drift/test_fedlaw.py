@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from drift.learned_weights import Aggregate, Learner, Schedule, initial, mixture, slopes
+from drift.learned_weights import Aggregate, Base, Learner, Schedule, initial, mixture, slopes
 from drift.method import Cohort, Combined, Setting
 from drift.methods.fedlaw import FedLAW, _balanced
 from landscape.samples import Samples
@@ -17,7 +17,7 @@ from landscape.task import Task
 from tests.drift import hand
 from tests.oracles import cnn_task, mlp_task, thetas
 
-BASES = ["exponential", "quadratic"]
+BASES: list[Base] = ["exponential", "quadratic"]
 VARIANTS: list[dict[str, Any]] = [
     {"variant": "joint"},
     {"variant": "gws"},
@@ -53,7 +53,7 @@ def loss(task: Task, theta: Tensor) -> float:
 
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_no_server_epochs_is_fedavg_to_the_bit(base: str, variant: dict[str, Any]) -> None:
+def test_no_server_epochs_is_fedavg_to_the_bit(base: Base, variant: dict[str, Any]) -> None:
     cohort = group()
     found = combined(FedLAW(base=base, server_epochs=0, **variant), cohort)
     assert torch.equal(found.theta, cohort.fma)
@@ -61,7 +61,7 @@ def test_no_server_epochs_is_fedavg_to_the_bit(base: str, variant: dict[str, Any
 
 
 @pytest.mark.parametrize("base", BASES)
-def test_learning_starts_at_fedavg(base: str) -> None:
+def test_learning_starts_at_fedavg(base: Base) -> None:
     shares = torch.tensor([2.0, 7, 4], dtype=torch.float64) / 13
     shrink, found = mixture(base, *initial(base, shares))
     assert float(shrink) == 1
@@ -69,7 +69,7 @@ def test_learning_starts_at_fedavg(base: str) -> None:
 
 
 @pytest.mark.parametrize("base", BASES)
-def test_slopes_match_finite_differences(base: str) -> None:
+def test_slopes_match_finite_differences(base: Base) -> None:
     task, cohort = mlp_task(), group()
     objective = Aggregate(task.flat(cohort.start), cohort.start, cohort.deltas)
     free = torch.tensor([0.9, 0.7, -0.4, 1.2], dtype=torch.float64)
@@ -100,7 +100,7 @@ def test_slopes_ignore_what_all_clients_share() -> None:
 
 @pytest.mark.parametrize("base", BASES)
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_weights_are_shrink_times_a_simplex_point(base: str, variant: dict[str, Any]) -> None:
+def test_weights_are_shrink_times_a_simplex_point(base: Base, variant: dict[str, Any]) -> None:
     cohort = group()
     found = combined(FedLAW(base=base, server_epochs=8, server_batch=4, **variant), cohort)
     shrink, shares = found.extras["gamma"], found.extras["lambda"]
