@@ -95,7 +95,7 @@ class IMA(Method):
         self.base.check(experiment)
         if self.window > experiment.rounds:
             raise ValueError(
-                f"window is {self.window} and there are {experiment.rounds} rounds; lower method.window or train longer."
+                f"window is {self.window} and rounds is {experiment.rounds}; lower method.window or train longer."
             )
         if self.first_round(experiment.rounds) >= experiment.rounds:
             raise ValueError(

@@ -1,0 +1,87 @@
+"""The command `fedscape`: its verbs, and the one place where an error becomes a line."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import metadata
+from typing import Any
+
+from cyclopts import App, CycloptsError
+
+from figures import console
+from figures.commands import about, analyse, demo, pictures, runs, train
+
+HELP = """Loss landscapes and drift of federated learning: train, keep every round, analyse, draw.
+
+Start with `fedscape demo`. `--debug` with any command shows the traceback of an error.
+"""
+
+
+def _version() -> str:
+    try:
+        return metadata.version("fedscape")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+app = App(name="fedscape", help=HELP, version=_version, result_action="return_value", suppress_keyboard_interrupt=False)
+app.command(demo.demo)
+app.command(train.train)
+app.command(train.compare)
+app.command(runs.runs)
+app.command(runs.show)
+app.command(runs.verify)
+app.command(runs.import_, name="import")
+app.command(analyse.analyse)
+app.command(pictures.figures)
+app.command(pictures.report)
+app.command(about.doctor)
+app.command(about.list_, name="list")
+
+
+def main(tokens: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 done, 2 a mistake or a problem (one line on stderr), 130 stopped by Ctrl-C."""
+    given = list(sys.argv[1:] if tokens is None else tokens)
+    debug = "--debug" in given
+    warnings.showwarning = _warn
+    try:
+        code = app([token for token in given if token != "--debug"], exit_on_error=False, print_error=False)
+    except KeyboardInterrupt:
+        console.say("fedscape: stopped. Whole rounds are kept, the one in progress is dropped; to resume, run this again.")
+        code = 130
+    except BrokenPipeError:  # the reader of our output has left, as `head` does
+        sys.stderr.close()
+        code = 0
+    except Exception as error:
+        if debug or not _is_known(error):
+            raise
+        console.say(f"fedscape: {_line(error)}")
+        code = 2
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_known(error: Exception) -> bool:
+    """Whether an error is a message to the user; any other is a mistake in the code and keeps its traceback."""
+    if isinstance(error, RuntimeError):
+        return type(error).__module__.partition(".")[0] in ("landscape", "drift", "figures")
+    if isinstance(error, KeyError | IndexError):
+        return False
+    return isinstance(error, CycloptsError | ValueError | LookupError | OSError)
+
+
+def _line(error: Exception) -> str:
+    """An error's message in one line."""
+    text = " ".join(str(error).split())
+    if isinstance(error, CycloptsError):
+        return f"{text} See fedscape --help."
+    return text or type(error).__name__
+
+
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    console.say(f"fedscape: {' '.join(str(message).split())}")
+
+
+if __name__ == "__main__":
+    main()

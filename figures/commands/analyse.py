@@ -1,0 +1,74 @@
+"""fedscape analyse: any analysis of a run, by the name of its function."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from figures import console
+from figures.commands.options import Data, Json, Runs, Settings, arguments, opened
+
+SHORT = {"plane": "round_plane", "eigenvalues": "eigen_rounds"}
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """A public function of `drift` that takes a run and returns a dataset, found in the source."""
+
+    name: str
+    module: str
+    description: str
+    options: tuple[str, ...]
+
+
+def analyse(
+    name: str, run: str, /, *, set: Settings = None, runs: Runs = Path("runs"), data: Data = None, json: Json = False
+) -> None:
+    """Compute an analysis of a run; it is kept in the run's folder and not computed again.
+
+    Args:
+        name: Which one: fedscape list analyses.
+        run: Folder of a run, or its name or the beginning of it inside --runs.
+    """
+    known = analyses()
+    plain = name.replace("-", "_")
+    chosen = known.get(SHORT.get(plain, plain))
+    if chosen is None:
+        from landscape.plugins import unknown
+
+        raise ValueError(unknown("analysis", name, [*known, *SHORT]))
+    options = arguments(set)
+    if wrong := [option for option in options if option not in chosen.options]:
+        from landscape.plugins import unknown
+
+        raise ValueError(unknown(f"option of {chosen.name}", wrong[0], chosen.options))
+    found = opened(run, runs, data)
+    function = getattr(importlib.import_module(chosen.module), chosen.name)
+    with console.progress(f"{chosen.name} of {found.name}"):
+        result = found.cached(function, **options)
+    if json:
+        console.put_json(result.to_dict())
+    else:
+        console.put(repr(result))
+    console.say(f"kept in {found.folder / 'results'}")
+
+
+def analyses() -> dict[str, Analysis]:
+    """Every analysis by name; nothing is imported."""
+    found = {}
+    for path in sorted((Path(__file__).resolve().parents[2] / "drift").glob("*.py")):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and _is_analysis(node):
+                arguments = [one.arg for one in (*node.args.args[1:], *node.args.kwonlyargs) if one.arg != "partial"]
+                first = (ast.get_docstring(node) or "").partition("\n")[0]
+                found[node.name] = Analysis(node.name, f"drift.{path.stem}", first, tuple(arguments))
+    return dict(sorted(found.items()))
+
+
+def _is_analysis(node: ast.FunctionDef) -> bool:
+    if node.name.startswith("_") or not node.args.args or node.returns is None:
+        return False
+    annotation = node.args.args[0].annotation
+    return annotation is not None and (ast.unparse(annotation), ast.unparse(node.returns)) == ("Run", "xr.Dataset")

@@ -1,0 +1,99 @@
+"""fedscape figures list, draw, gallery; fedscape report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from figures import console
+from figures.commands.options import Data, Folder, Json, Runs, Settings, Workers, arguments, opened_all
+
+figures = App(name="figures", help="Draw named figures from runs.")
+
+
+@figures.command(name="list")
+def list_(*, json: Json = False) -> None:
+    """List the named figures."""
+    from landscape import plugins
+
+    package = "figures.gallery"
+    rows = [{"name": name, "description": plugins.describe(package, name)} for name in plugins.names(package)]
+    console.table(rows, {"name": "figure", "description": "shows"}, json=json, empty="no figures in figures/gallery/.")
+
+
+@figures.command
+def draw(
+    name: str,
+    run: list[str],
+    /,
+    *,
+    set: Settings = None,
+    runs: Runs = Path("runs"),
+    data: Data = None,
+    out: Folder = None,
+) -> None:
+    """Draw one figure as PDF, PNG and SVG, with its numbers beside it.
+
+    Args:
+        name: Which one: fedscape figures list.
+        run: Runs by folder, name or beginning of a name; a folder of runs stands for all of them.
+    """
+    from figures.drawing import draw_one
+
+    found = opened_all(run, runs, data)
+    with console.progress(f"drawing {name}"):
+        paths = draw_one(name, found, out or Path("out/figures"), **arguments(set))
+    for path in paths:
+        console.put(str(path))
+
+
+@figures.command
+def gallery(
+    run: list[str],
+    /,
+    *,
+    runs: Runs = Path("runs"),
+    data: Data = None,
+    out: Folder = None,
+    workers: Workers = 1,
+) -> None:
+    """Draw every figure that these runs allow.
+
+    Args:
+        run: Runs by folder, name or beginning of a name; a folder of runs stands for all of them.
+    """
+    from figures.drawing import draw_all
+    from figures.gallery import names
+
+    found, wanted = opened_all(run, runs, data), {name: {} for name in names()}
+    folder = out or Path("out/figures")
+    with console.progress("drawing", len(wanted)) as step:
+        drawn = draw_all({name: (found, {}) for name in wanted}, folder, workers=workers, progress=step)
+    for name, outcome in drawn.items():
+        if isinstance(outcome, str):
+            console.say(f"{name} is left out: {outcome}")
+        else:
+            console.put(str(outcome[0]))
+
+
+def report(
+    run: list[str],
+    /,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"], help="File to write.")] = Path("report.html"),
+    runs: Runs = Path("runs"),
+    data: Data = None,
+) -> None:
+    """Write one self-contained interactive page about runs.
+
+    Args:
+        run: Runs by folder, name or beginning of a name; a folder of runs stands for all of them.
+    """
+    from figures.report import report as write
+
+    found = opened_all(run, runs, data)
+    with console.progress("writing the report"):
+        write(found, output)
+    console.put(str(output))

@@ -1,0 +1,139 @@
+"""fedscape runs, show, verify, import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from figures import console
+from figures.commands.options import Data, Json, Runs, Settings, opened
+
+if TYPE_CHECKING:
+    from drift.run import Run
+
+COLUMNS = {
+    "name": "run",
+    "method": "method",
+    "dataset": "dataset",
+    "model": "model",
+    "partition": "partition",
+    "seed": "seed",
+    "progress": "rounds",
+    "accuracy": "accuracy",
+    "updated": "updated (UTC)",
+}
+
+
+def runs(*, runs: Runs = Path("runs"), json: Json = False) -> None:
+    """List what was trained."""
+    from drift.index import index
+
+    rows = index(runs)
+    if json:
+        console.put_json(rows)
+        return
+    shown = [{**row, "progress": f"{row['done']}/{row['rounds']}"} for row in rows if not row.get("problem")]
+    empty = f"no runs in {runs}; train one by fedscape train, or name another folder by --runs DIR."
+    console.table(shown, COLUMNS, empty="" if rows else empty)
+    for row in rows:
+        if row.get("problem"):
+            console.say(f"{row['name']} is damaged: {row['problem']}")
+
+
+def show(run: str, /, *, runs: Runs = Path("runs"), json: Json = False) -> None:
+    """Show a run: settings, rounds, what is kept, last numbers.
+
+    Args:
+        run: Folder of a run, or its name or the beginning of it inside --runs.
+    """
+    found = _described(opened(run, runs, None))
+    if json:
+        console.put_json(found)
+        return
+    console.pairs(_flat({key: value for key, value in found.items() if key not in ("experiment", "metrics")}))
+    console.put("\nsettings")
+    console.pairs(_flat(found["experiment"]))
+    console.put("\nlast round")
+    console.pairs(found["metrics"])
+
+
+def verify(run: str, /, *, runs: Runs = Path("runs"), json: Json = False) -> int:
+    """Read every file of a run and name what is damaged, missing or foreign; exit code 2 if anything is.
+
+    Args:
+        run: Folder of a run, or its name or the beginning of it inside --runs.
+    """
+    from drift.index import find
+    from drift.verify import verify as problems_of
+
+    folder = Path(run) if Path(run).is_dir() else find(runs, run)
+    with console.progress(f"reading {folder.name}"):
+        problems = problems_of(folder)
+    if json:
+        console.put_json([vars(problem) for problem in problems])
+    elif problems:
+        for problem in problems:
+            console.put(str(problem))
+    else:
+        console.put(f"{folder}: every file is whole.")
+    return 2 if problems else 0
+
+
+def import_(
+    path: Path,
+    /,
+    *,
+    model: Annotated[str, Parameter(help="Architecture: fedscape list models, or module:function.")],
+    dataset: Annotated[str, Parameter(help="Dataset that loss and error are measured on.")],
+    set: Settings = None,
+    runs: Runs = Path("runs"),
+    data: Data = None,
+) -> None:
+    """Make a run of checkpoints that another program wrote.
+
+    The folder holds round_000/global.pt, round_000/client_7.pt and so on: state dicts by torch.save, or
+    safetensors; sizes.json gives the samples of each client. Tell by --set what is known of the training.
+
+    Args:
+        path: Folder of the checkpoints.
+    """
+    from drift.importers.checkpoints import import_checkpoints
+
+    with console.progress(f"reading {path.name}"):
+        run = import_checkpoints(path, *(set or ()), model=model, dataset=dataset, runs=runs, data=data)
+    console.put(str(run.folder))
+    console.say(f"imported rounds {', '.join(map(str, run.rounds()))}. Not known: {'; '.join(run.about['unknown'])}.")
+
+
+def _described(run: Run) -> dict[str, Any]:
+    from drift.verify import spans
+
+    indices = run.rounds()
+    size = sum(path.stat().st_size for path in run.folder.rglob("*") if path.is_file())
+    return {
+        "name": run.name,
+        "folder": str(run.folder),
+        "rounds": f"{len(indices)} of {run.experiment.rounds}",
+        "clients kept in rounds": spans(run.kept("clients")),
+        "global models kept in rounds": spans(run.kept("globals")),
+        "size": f"{size / 1e6:.1f} MB",
+        "results": sorted(path.stem for path in (run.folder / "results").glob("[!.]*.zarr")),
+        "engine": run.about["engine"],
+        "not known": run.about.get("unknown"),
+        "versions": run.about["versions"],
+        "experiment": run.about["experiment"],
+        "metrics": dict(sorted(run.round(-1).metrics.items())) if indices else {},
+    }
+
+
+def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings as dotted keys; what is absent is left out."""
+    found: dict[str, Any] = {}
+    for key, value in content.items():
+        if isinstance(value, dict):
+            found |= _flat(value, f"{prefix}{key}.")
+        elif value is not None and value != []:
+            found[f"{prefix}{key}"] = value
+    return found

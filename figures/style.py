@@ -1,0 +1,177 @@
+"""How every picture looks: sizes, fonts, one colour a method, and files that are the same bytes every time."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import xarray as xr
+from matplotlib import patheffects
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+NARROW, WIDE = 3.3, 6.9
+"""Widths of a figure in one and in two columns, inches."""
+
+GLOBAL = "black"
+"""Colour of the global model."""
+
+CLIENT = "#8a8a8a"
+"""Colour of a single client."""
+
+SEQUENTIAL, SIGNED = "viridis", "RdBu_r"
+"""Colour maps for one-sided and for signed data."""
+
+METHODS = {
+    "fedavg": ("FedAvg", "#0072B2"),
+    "ima": ("IMA", "#D55E00"),
+    "fedlaw": ("FedLAW", "#009E73"),
+    "fedlaw-gws": ("FedLAW (GWS)", "#56B4E9"),
+    "fedeve": ("FedEve", "#CC79A7"),
+    "lss": ("LSS", "#E69F00"),
+}
+"""Written name and colour of the methods, in the order of legends (colours of Okabe and Ito)."""
+
+_OTHERS = ("#882255", "#999933", "#332288", "#661100", "#6699CC", "#117733", "#AA4499", "#44AA99")
+
+_RC: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "legend.title_fontsize": 7,
+    "legend.frameon": False,
+    "legend.handlelength": 1.6,
+    "axes.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e6e6e6",
+    "grid.linewidth": 0.5,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "lines.linewidth": 1.3,
+    "image.cmap": SEQUENTIAL,
+    "figure.dpi": 120,
+    "savefig.dpi": 220,
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+    "svg.fonttype": "path",
+    "svg.hashsalt": "fedscape",
+}
+
+
+def context() -> AbstractContextManager[None]:
+    """Settings under which figures are made and saved; they end with the `with` block."""
+    return mpl.rc_context(_RC)
+
+
+def colour(name: str) -> str:
+    """Colour of a method, the same in every figure; methods without their own share a cycle, chosen by name."""
+    if name in METHODS:
+        return METHODS[name][1]
+    return _OTHERS[zlib.crc32(name.encode()) % len(_OTHERS)]
+
+
+def label(name: str) -> str:
+    """A method's name as its paper writes it; a variant stands in brackets."""
+    if name in METHODS:
+        return METHODS[name][0]
+    base, _, variant = name.partition("-")
+    written = METHODS.get(base, (base, ""))[0]
+    return f"{written} ({variant.replace('_', ' ')})" if variant else written
+
+
+def order(names: Iterable[str]) -> list[str]:
+    """Methods in the order of legends: the known ones first, then the others by name."""
+    known = list(METHODS)
+    return sorted(set(names), key=lambda name: (known.index(name) if name in known else len(known), name))
+
+
+def steps(count: int) -> list[Any]:
+    """`count` colours from dark to light for things in a sequence, such as rounds."""
+    return list(mpl.colormaps[SEQUENTIAL](np.linspace(0.0, 0.82, max(count, 1))))[:count]
+
+
+def outline(width: float = 1.6) -> list[patheffects.AbstractPathEffect]:
+    """Pale outline that keeps text and markers readable on a map."""
+    return [patheffects.withStroke(linewidth=width, foreground="white", alpha=0.85)]
+
+
+def text(values: xr.DataArray) -> str:
+    """Axis label of a variable, `name [unit]`; numbers without unit have none."""
+    name, unit = values.attrs.get("long_name", str(values.name).replace("_", " ")), values.attrs.get("units", "1")
+    return str(name) if unit in ("1", "fraction", "") else f"{name} [{unit}]"
+
+
+def panels(
+    rows: int = 1, columns: int = 1, *, width: float = WIDE, height: float | None = None, **options: Any
+) -> tuple[Figure, np.ndarray]:
+    """A figure in this style and its axes, shape (rows, columns).
+
+    Args:
+        width, height: Inches; the height follows from the columns' width where not given.
+        options: As `Figure.subplots` takes them.
+    """
+    with context():
+        figure = Figure(figsize=(width, rows * width / columns * 0.72 + 0.35 if height is None else height))
+        figure.set_layout_engine("constrained")
+        return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def axes(ax: Axes | None) -> Axes:
+    """The given axes, or pyplot's current ones."""
+    if ax is not None:
+        return ax
+    from matplotlib import pyplot
+
+    with context():
+        return pyplot.gca()
+
+
+def key(figure: Figure, axs: Iterable[Axes], *, title: str | None = None, columns: int = 6) -> None:
+    """One legend above all panels, each label once."""
+    found = {}
+    for ax in axs:
+        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
+            found.setdefault(name, handle)
+    if found:
+        place = {"loc": "outside upper center", "ncols": min(columns, len(found)), "columnspacing": 1.2}
+        with context():
+            figure.legend(list(found.values()), list(found), title=title, **place)
+
+
+def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png", "svg")) -> list[Path]:
+    """Write a figure as `stem`.pdf, .png, ..: fonts embedded, no date inside, the same bytes every time.
+
+    Raises:
+        ValueError: If a format is none of pdf, png, svg.
+    """
+    empty: dict[str, dict[str, Any]] = {
+        "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+        "png": {"Software": None},
+        "svg": {"Date": None, "Creator": None},
+    }
+    if unknown := [name for name in formats if name not in empty]:
+        raise ValueError(f"cannot save a figure as {unknown[0]!r}; the formats are {', '.join(empty)}.")
+    paths = []
+    for name in formats:
+        path = Path(f"{stem}.{name}")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".{path.name}.new")
+        with context():
+            figure.savefig(aside, format=name, metadata=empty[name])
+        os.replace(aside, path)
+        paths.append(path)
+    return paths

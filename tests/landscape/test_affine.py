@@ -1,0 +1,196 @@
+"""The evaluator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from landscape import affine, firstlayer
+from landscape.affine import evaluate, loss, plan
+from landscape.samples import Samples
+from landscape.task import Task
+from tests.oracles import cnn_task, mlp_task, quadratic, thetas
+
+TASKS = {"mlp": mlp_task, "cnn": cnn_task, "norm": lambda: cnn_task(norm=True)}
+
+
+def _rows(points: int, n: int, seed: int = 1) -> torch.Tensor:
+    return torch.randn(points, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def _slow(task: Task, basis: torch.Tensor, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    samples, losses, errors = task.split("test"), [], []
+    for row in rows:
+        outputs = task.outputs(row @ basis, samples)
+        losses.append(nn.functional.cross_entropy(outputs, samples.targets))
+        errors.append((outputs.argmax(1) != samples.targets).double().mean())
+    return torch.stack(losses), torch.stack(errors)
+
+
+def test_quadratic_losses_equal_the_closed_form():
+    oracle = quadratic(4)
+    basis, rows = thetas(oracle.task, 3, spread=1.0), _rows(5, 3)
+    found = evaluate(oracle.task, basis, rows, metrics=("loss",))["loss"]
+    torch.testing.assert_close(found, torch.stack([oracle.loss(theta) for theta in rows @ basis]))
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_values_equal_one_model_at_a_time(name):
+    task = TASKS[name]()
+    basis, rows = thetas(task, 3), _rows(7, 3)
+    found = evaluate(task, basis, rows, block=4)
+    losses, errors = _slow(task, basis, rows)
+    torch.testing.assert_close(found["loss"], losses, rtol=1e-10, atol=0)
+    torch.testing.assert_close(found["error"], errors, rtol=0, atol=1e-15)
+
+
+def test_values_have_the_same_bits_in_any_chunks_order_and_company():
+    task = cnn_task(dtype=torch.float32)
+    basis, rows = thetas(task, 3), _rows(7, 3)
+    whole = evaluate(task, basis, rows)["loss"]
+    assert torch.equal(evaluate(task, basis, rows, memory=1)["loss"], whole)
+    assert torch.equal(evaluate(task, basis, rows, on_points=lambda *_: None)["loss"], whole)
+    assert torch.equal(evaluate(task, basis, rows.flip(0))["loss"], whole.flip(0))
+    assert torch.equal(evaluate(task, basis, rows[4:5])["loss"], whole[4:5])
+
+
+def test_values_do_not_depend_on_blocks():
+    task = mlp_task()
+    basis, rows = thetas(task, 2), _rows(3, 2)
+    torch.testing.assert_close(evaluate(task, basis, rows, block=2)["loss"], evaluate(task, basis, rows)["loss"])
+
+
+def test_a_corner_is_its_model_bit_for_bit():
+    task = mlp_task(dtype=torch.float32)
+    basis = thetas(task, 3)
+    found = evaluate(task, basis, np.eye(3))["loss"]
+    alone = torch.stack([evaluate(task, basis[i : i + 1], [[1.0]])["loss"][0] for i in range(3)])
+    assert torch.equal(firstlayer.combine(basis, [0, 1, 0]), basis[1])
+    torch.testing.assert_close(found, alone, rtol=1e-6, atol=0)
+
+
+def test_a_spoilt_model_does_not_spoil_points_without_it():
+    task = mlp_task()
+    basis = thetas(task, 3)
+    basis[2] = torch.nan
+    found = evaluate(task, basis, [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]])["loss"]
+    assert torch.isfinite(found[0])
+    assert torch.isnan(found[1])
+
+
+def test_points_are_handed_out_once_each():
+    task, seen = mlp_task(), []
+    basis, rows = thetas(task, 2), _rows(9, 2)
+
+    def on_points(part, values):
+        seen.append((part, values["loss"]))
+
+    whole = evaluate(task, basis, rows, on_points=on_points, memory=3 * basis[0].nbytes + 100)["loss"]
+    assert [part.start for part, _ in seen] == [0, *(part.stop for part, _ in seen[:-1])]
+    assert torch.equal(torch.cat([values for _, values in seen]), whole)
+    assert len(seen) > 2
+
+
+def test_buffers_are_combined_like_the_models():
+    task = cnn_task(norm=True)
+    basis, buffers = thetas(task, 2), torch.stack([task.buffers, 2 * task.buffers + 0.5])
+    found = evaluate(task, basis, [[0.25, 0.75]], buffers=buffers)["loss"][0]
+    theta, statistics = 0.25 * basis[0] + 0.75 * basis[1], 0.25 * buffers[0] + 0.75 * buffers[1]
+    outputs = task.outputs(theta, "test", buffers=statistics)
+    torch.testing.assert_close(found, nn.functional.cross_entropy(outputs, task.split("test").targets))
+    own = evaluate(task, basis, [[0.25, 0.75]])["loss"][0]
+    assert not torch.isclose(own, found)
+
+
+class Named(nn.Module):
+    """Takes its inputs by name or position."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(4, 3)
+
+    def forward(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        return self.inner(torch.cat([left, right], 1))
+
+
+@pytest.mark.parametrize("form", ["tuple", "dict"])
+def test_inputs_may_be_tuples_and_dicts(form):
+    generator = torch.Generator().manual_seed(3)
+    left, right = torch.randn(7, 1, generator=generator), torch.randn(7, 3, generator=generator)
+    inputs = (left, right) if form == "tuple" else {"right": right, "left": left}
+    model = Named()
+    task = Task(model, {"test": Samples(inputs, torch.arange(7) % 3)})
+    found = evaluate(task, task.theta[None], [[1.0], [2.0]], block=3)["loss"]
+    for scale, value in zip((1, 2), found, strict=True):
+        expected = nn.functional.cross_entropy(scale * model(left, right), torch.arange(7) % 3)
+        torch.testing.assert_close(value, expected.double(), rtol=1e-6, atol=0)
+
+
+def test_the_caller_is_left_as_it_was():
+    task = cnn_task(norm=True)
+    task.model.train()
+    basis = thetas(task, 2).requires_grad_()
+    before, state = basis.detach().clone(), {name: value.clone() for name, value in task.model.state_dict().items()}
+    random = torch.get_rng_state()
+    evaluate(task, basis, _rows(3, 2))
+    assert torch.equal(torch.get_rng_state(), random)
+    assert torch.equal(basis.detach(), before)
+    assert basis.grad is None
+    assert task.model.training
+    assert torch.is_grad_enabled()
+    assert all(torch.equal(value, state[name]) for name, value in task.model.state_dict().items())
+
+
+def test_wrong_shapes_are_named():
+    task = mlp_task()
+    basis = thetas(task, 2)
+    with pytest.raises(ValueError, match=r"basis has shape \(43,\)"):
+        evaluate(task, basis[0], [[1.0]])
+    with pytest.raises(ValueError, match=r"coefficients have shape \(1, 3\); the basis needs \(P, 2\)"):
+        evaluate(task, basis, [[1.0, 0.0, 0.0]])
+    with pytest.raises(ValueError, match="theta has 42 entries, the task has 43"):
+        evaluate(task, basis[:, 1:], [[1.0, 0.0]])
+    with pytest.raises(ValueError, match=r"buffers have shape \(2, 1\); the basis needs \(2, 0\)"):
+        evaluate(task, basis, [[1.0, 0.0]], buffers=torch.zeros(2, 1))
+    with pytest.raises(ValueError, match="no samples"):
+        evaluate(task, basis, [[1.0, 0.0]], split=task.split("test")[:0])
+
+
+def test_no_points_give_no_values():
+    task = mlp_task()
+    assert evaluate(task, thetas(task, 2), np.zeros((0, 2)))["error"].shape == (0,)
+
+
+def test_block_shrinks_with_the_activations(monkeypatch):
+    task = cnn_task()
+    basis = thetas(task, 2)
+    flat = task.flat(basis)
+    assert plan(flat, basis, task.split("test"))[0] == 2048
+    monkeypatch.setattr(affine, "BLOCK_BYTES", 20 * 4 * 6 * 7 * 8)  # 20 samples of the convolution's output
+    assert plan(flat, basis, task.split("test"))[0] == 20
+    assert plan(flat, basis, task.split("test"), 5)[0] == 5
+
+
+def test_loss_gradient_in_the_coefficients_equals_autograd():
+    task = mlp_task()
+    basis, samples = thetas(task, 3), task.split("train")
+    flat = task.flat(basis)
+    coefficients = torch.tensor([0.2, 0.5, 0.4], dtype=torch.float64, requires_grad=True)
+    found = loss(flat, basis, coefficients, samples)
+    (2 * found).backward()
+    again = coefficients.detach().clone().requires_grad_()
+    expected = flat.functional_loss(again @ basis, samples)
+    (2 * expected).backward()
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(coefficients.grad, again.grad)
+
+
+def test_loss_passes_the_gradient_on_to_a_softmax():
+    oracle = quadratic(3)
+    basis, flat = thetas(oracle.task, 2), oracle.task.flat(oracle.centre)
+    scores = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    loss(flat, basis, scores.softmax(0), oracle.task.split("test")).backward()
+    slope = oracle.gradient(basis.mean(0)) @ (basis[0] - basis[1]) / 4
+    torch.testing.assert_close(scores.grad, torch.stack([slope, -slope]))

@@ -1,0 +1,129 @@
+"""The first layer shared over a plane."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from landscape import firstlayer
+from landscape.affine import evaluate, plan
+from landscape.samples import Samples
+from landscape.task import Task
+from tests.oracles import thetas
+
+
+class Tied(nn.Module):
+    """Uses the first layer's weight a second time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(80, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.first(x) + F.linear(x, self.first.weight).tanh()
+
+
+class Twice(Tied):
+    """Calls the first layer twice, on different inputs."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.first(x) + self.first(x.roll(1, 1))
+
+
+class Scaled(Tied):
+    """Scales the first layer's input by a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(80))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.first(x * self.scale)
+
+
+class Preprocessed(Tied):
+    """Changes the input first, without parameters."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.first((x - 0.5) * 2).relu_()
+
+
+def _task(model: nn.Module, shape: tuple[int, ...] = (80,), dtype: torch.dtype = torch.float64) -> Task:
+    generator = torch.Generator().manual_seed(5)
+    inputs = torch.randn(7, *shape, generator=generator, dtype=dtype)
+    return Task(model.to(dtype), {"test": Samples(inputs, torch.arange(7) % 3)})
+
+
+def _cnn() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 4, 5, padding=2), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(4 * 6 * 7, 3))
+
+
+def _both(task: Task, basis: torch.Tensor, rows: torch.Tensor, monkeypatch) -> tuple[torch.Tensor, torch.Tensor]:
+    shared = evaluate(task, basis, rows, block=3)["loss"]
+    monkeypatch.setattr(firstlayer, "READ_COST", 10**9)
+    return shared, evaluate(task, basis, rows, block=3)["loss"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sharing_is_used_on_a_cnn_and_changes_nothing(dtype, monkeypatch):
+    task = _task(_cnn(), (3, 6, 7), dtype)
+    basis = thetas(task, 3)
+    rows = torch.randn(5, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    shared = plan(task.flat(basis), basis, task.split("test"))[1]
+    assert shared is not None
+    assert type(shared.layer) is nn.Conv2d
+    found, plain = _both(task, basis, rows, monkeypatch)
+    torch.testing.assert_close(found, plain, rtol=1e-6 if dtype == torch.float32 else 1e-12, atol=0)
+
+
+def test_the_convolution_runs_once_a_basis_model_and_block(monkeypatch):
+    task = _task(_cnn(), (3, 6, 7))
+    basis, calls = thetas(task, 3), []
+    plain = nn.Conv2d._conv_forward
+
+    def counted(self, received, *parameters):
+        calls.append(len(received))
+        return plain(self, received, *parameters)
+
+    monkeypatch.setattr(nn.Conv2d, "_conv_forward", counted)
+    evaluate(task, basis, torch.ones(2, 3), block=3)
+    few = len(calls)
+    evaluate(task, basis, torch.ones(20, 3), block=3)
+    assert len(calls) == 2 * few
+
+
+def test_sharing_is_used_after_steps_without_parameters(monkeypatch):
+    task = _task(Preprocessed())
+    basis = thetas(task, 2)
+    assert plan(task.flat(basis), basis, task.split("test"))[1] is not None
+    found, plain = _both(task, basis, torch.tensor([[0.3, 0.9], [1.0, -1.0]]), monkeypatch)
+    torch.testing.assert_close(found, plain, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("model", [Tied, Twice, Scaled])
+def test_sharing_is_declined_where_it_would_be_wrong(model):
+    task = _task(model())
+    basis = thetas(task, 2)
+    assert plan(task.flat(basis), basis, task.split("test"))[1] is None
+    found = evaluate(task, basis, [[0.3, 0.9]])["loss"][0]
+    outputs = task.outputs(0.3 * basis[0] + 0.9 * basis[1], "test")
+    torch.testing.assert_close(found, F.cross_entropy(outputs, task.split("test").targets))
+
+
+def test_sharing_is_declined_where_it_does_not_pay():
+    task = _task(Preprocessed())
+    basis = thetas(task, 5)
+    assert plan(task.flat(basis), basis, task.split("test"))[1] is None
+
+
+def test_sharing_is_declined_for_frozen_and_hooked_layers():
+    frozen = nn.Sequential(nn.Linear(80, 5), nn.Linear(5, 3))
+    frozen[0].bias.requires_grad_(False)
+    hooked = nn.Sequential(nn.Linear(80, 3), nn.Tanh())
+    hooked[0].register_forward_hook(lambda *arguments: arguments[2] ** 2)
+    for model in (frozen, hooked):
+        task = _task(model)
+        basis = thetas(task, 2)
+        assert plan(task.flat(basis), basis, task.split("test"))[1] is None
