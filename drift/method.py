@@ -133,6 +133,10 @@ class Method(BaseModel):
         """One server round: combine, then step."""
         return self.step(setting, state, cohort, self.combine(setting, state, cohort))
 
+    def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
+        """Floating buffers (b,) of the new global model (d,); the cohort's weighted mean `averaged` here."""
+        return averaged
+
     def momentum(self, state: State) -> Tensor | None:
         """The update (d,) the server expects next, client minus start in sign; None: the previous mean update."""
         return None

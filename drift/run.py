@@ -190,16 +190,16 @@ class Run:
         identity = hashlib.sha256(f"{analysis.__name__} {text} {rounds}".encode()).hexdigest()[:10]
         path = self.folder / "results" / f"{analysis.__name__}-{identity}.zarr"
         partial = results.Partial(path)
-        known = partial.known()
-        if known is not None and known.attrs.get("complete") == 1:
-            return known
-        if "partial" in inspect.signature(analysis).parameters:
-            found = analysis(self, **arguments, partial=partial)
-        else:
-            found = analysis(self, **arguments)
-        found = found.assign_attrs(run=self.name, arguments=text, complete=1)
-        results.save(found, path)
-        return found
+        if (found := _complete(partial)) is not None:
+            return found
+        with store.alone(path):
+            if (found := _complete(partial)) is not None:  # another process has made it meanwhile
+                return found
+            if "partial" in inspect.signature(analysis).parameters:
+                found = analysis(self, **arguments, partial=partial)
+            else:
+                found = analysis(self, **arguments)
+            return partial.finish(found.assign_attrs(run=self.name, arguments=text, complete=1))
 
     def with_data(self, data: Path | None) -> Run:
         """The same run with its datasets read from another folder."""
@@ -215,3 +215,8 @@ def open(folder: str | Path, *, data: str | Path | None = None) -> Run:
     run = Run(Path(folder), Path(data) if data is not None else None)
     run.about  # noqa: B018 (read and checked here, where the name was given)
     return run
+
+
+def _complete(partial: results.Partial) -> xr.Dataset | None:
+    known = partial.known()
+    return known if known is not None and known.attrs.get("complete") == 1 else None

@@ -158,7 +158,9 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
 
     group = _gather(experiment, data, server, index, start, finite, updates)
     outcome = method.aggregate(setting, server.state, group)
-    buffers = group.weights.to(server.buffers) @ torch.stack([updates[client].buffers for client in finite])
+    client_buffers = torch.stack([updates[client].buffers for client in finite])
+    averaged = group.weights.to(server.buffers) @ client_buffers
+    buffers = method.buffers(setting, outcome.end, averaged) if len(averaged) else averaged
     momentum = method.momentum(server.state)
     expected = server.previous if momentum is None else momentum
     deltas = group.deltas
@@ -174,7 +176,7 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
         clients=group.clients,
         start_buffers=server.buffers,
         end_buffers=buffers,
-        client_buffers=torch.stack([updates[client].buffers for client in finite]),
+        client_buffers=client_buffers,
         extras={**outcome.extras, **({"excluded": excluded} if len(excluded) else {})},
     )
     previous = group.weights.to(deltas) @ deltas

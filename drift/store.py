@@ -28,6 +28,10 @@ class Damaged(LookupError):
     """A file of a run that is truncated, altered or foreign; the message names it."""
 
 
+class Busy(RuntimeError):
+    """A run that another process is writing."""
+
+
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file under a temporary name, flush it to disk and rename it; a failure leaves the old file.
 
@@ -191,7 +195,9 @@ def expected_bytes(experiment: Experiment, size: int, done: int = 0) -> int:
     total = 4 * size * 8
     for index in range(done, rounds):
         total += 8 * (cohort + 3) ** 2 + 4096
-        total += 8 * size * keep.keeps_globals(index, rounds) + width * cohort * size * keep.keeps_clients(index, rounds)
+        total += 8 * size * keep.keeps_globals(index, rounds) + width * cohort * size * keep.keeps_clients(
+            index, rounds
+        )
     return total
 
 
@@ -200,12 +206,21 @@ def locked(folder: Path) -> Iterator[None]:
     """Hold a run for writing; a second process is refused.
 
     Raises:
-        RuntimeError: If another process holds it.
+        Busy: If another process holds it.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with open(folder / ".lock", "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as reason:
-            raise RuntimeError(f"{folder} is being trained by another process; wait for it or stop it.") from reason
+            raise Busy(f"{folder} is being trained by another process; wait for it or stop it.") from reason
+        yield
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Wait until no other process makes the result `path`, and hold it: two never compute one result at a time."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path.with_name(f".{path.name}.lock"), "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -59,6 +59,8 @@ def balance(run: Run) -> xr.Dataset:
 
     The step is w_{t+1} = w_t - gamma eta_g g - (1 - gamma) w_t, with gamma the sum of the aggregation weights;
     r = |gamma eta_g g| / |(1 - gamma) w_t|. It is NaN where gamma = 1, where nothing is regularised.
+    The first term is taken as what the step holds beside the second, so where IMA averages over rounds it includes
+    the averaging.
 
     Source: Li et al. 2023, section 4.2, figure 3 (about 19 there) and appendix B, figure 11 (mean about 20.5).
 

@@ -1,0 +1,36 @@
+"""Figures: every picture of a landscape or of drift, the report and the command line.
+
+style                     sizes, fonts, one colour a method, files that are the same bytes every time
+curves, surfaces, spectra, drifts, weights   functions that draw computed data on axes (matplotlib)
+gallery/                  named figures, one file each: data(runs) computes, draw(ds) draws
+explore, report           interactive surfaces and curves (plotly), and one self-contained page of them
+cli, commands/            the command fedscape
+"""
+
+from landscape import plugins
+
+_PUBLIC = {
+    "curve": "figures.curves",
+    "contour": "figures.surfaces",
+    "common": "figures.surfaces",
+    "profile": "figures.surfaces",
+    "eigenvalues": "figures.spectra",
+    "ratio": "figures.spectra",
+    "sharpest": "figures.spectra",
+    "coherence": "figures.drifts",
+    "variances": "figures.drifts",
+    "gains": "figures.drifts",
+    "averaged": "figures.drifts",
+    "bubbles": "figures.drifts",
+    "mixture": "figures.drifts",
+    "shrink": "figures.weights",
+    "shares": "figures.weights",
+    "norms": "figures.weights",
+    "balance": "figures.weights",
+    "surface3d": "figures.explore",
+    "report": "figures.report",
+    "context": "figures.style",
+    "save": "figures.style",
+}
+__all__ = list(_PUBLIC)
+plugins.lazy(__name__, _PUBLIC)

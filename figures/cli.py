@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -27,18 +28,26 @@ def _version() -> str:
 
 
 app = App(name="fedscape", help=HELP, version=_version, result_action="return_value", suppress_keyboard_interrupt=False)
-app.command(demo.demo)
-app.command(train.train)
-app.command(train.compare)
-app.command(runs.runs)
-app.command(runs.show)
-app.command(runs.verify)
-app.command(runs.import_, name="import")
-app.command(analyse.analyse)
-app.command(pictures.figures)
-app.command(pictures.report)
-app.command(about.doctor)
-app.command(about.list_, name="list")
+_VERBS = (
+    demo.demo,
+    train.train,
+    train.compare,
+    runs.runs,
+    runs.show,
+    runs.verify,
+    runs.import_,
+    analyse.analyse,
+    pictures.figures,
+    pictures.report,
+    about.list_,
+    about.doctor,
+)
+for _place, _verb in enumerate(_VERBS):
+    if isinstance(_verb, App):
+        _verb.sort_key = _place
+        app.command(_verb)
+    else:
+        app.command(_verb, name=_verb.__name__.rstrip("_"), sort_key=_place)
 
 
 def main(tokens: Sequence[str] | None = None) -> None:
@@ -49,10 +58,12 @@ def main(tokens: Sequence[str] | None = None) -> None:
     try:
         code = app([token for token in given if token != "--debug"], exit_on_error=False, print_error=False)
     except KeyboardInterrupt:
-        console.say("fedscape: stopped. Whole rounds are kept, the one in progress is dropped; to resume, run this again.")
+        console.say(
+            "fedscape: stopped. Whole rounds are kept, the one in progress is dropped; to resume, run this again."
+        )
         code = 130
     except BrokenPipeError:  # the reader of our output has left, as `head` does
-        sys.stderr.close()
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except Exception as error:
         if debug or not _is_known(error):

@@ -32,7 +32,9 @@ def put_json(content: Any) -> None:
     put(json.dumps(_plain(content), indent=2))
 
 
-def table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, json: bool = False, empty: str = "") -> None:
+def table(
+    rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, json: bool = False, empty: str = ""
+) -> None:
     """Rows as a table on stdout, or as JSON.
 
     Args:
@@ -100,7 +102,14 @@ def progress(label: str, total: float | None = None) -> Iterator[Step]:
 @contextmanager
 def bars() -> Iterator[Progress]:
     """Several bars at once; columns: label, bar, done of total, time spent, time left, note."""
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     console = _console(sys.stderr)
     columns = (

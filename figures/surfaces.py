@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
 
 from figures import style
 from figures.curves import algorithms, banded, require
@@ -27,7 +30,7 @@ def contour(
 
     Args:
         ds: The variable over two dimensions; marks as `landscape.surface` gives them.
-        levels: Shared by maps that are compared; `figures.levels` makes them.
+        levels: Shared by maps that are compared; `figures.common` makes them.
         marks, names: Models are marked, and named.
         look: As `Axes.contourf` takes it.
 
@@ -41,7 +44,7 @@ def contour(
     require(values)
     ax = style.axes(ax)
     first, second = map(str, values.dims)
-    chosen = _levels(values, log=variable == "loss") if levels is None else levels
+    chosen = levels if levels is not None else common(values, log=variable == "loss")
     grid = ds[first].values, ds[second].values, values.transpose(second, first).values
     look = {"levels": chosen, "norm": norm(chosen), "cmap": style.SEQUENTIAL, "extend": "both", **look}
     filled = ax.contourf(*grid, **look)
@@ -58,7 +61,7 @@ def contour(
     return ax
 
 
-def levels(*values: xr.DataArray, count: int = 14, log: bool = True, top: float = 0.9) -> np.ndarray:
+def common(*values: xr.DataArray, count: int = 14, log: bool = True, top: float = 0.9) -> np.ndarray:
     """Contour levels common to several maps, evenly spaced in log (or not, for fractions such as the error).
 
     Args:
@@ -115,8 +118,30 @@ def profile(
     return ax
 
 
-def _levels(values: xr.DataArray, *, log: bool) -> np.ndarray:
-    return levels(values, log=log)
+def ends(ax: Axes, first: str, second: str) -> None:
+    """Name the two models of a line, at t = 0 and t = 1, above the axes."""
+    for place, name in ((0, first), (1, second)):
+        ax.axvline(place, color=style.GLOBAL, linewidth=0.6, linestyle=":", zorder=1)
+        ax.annotate(
+            name,
+            (place, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="center",
+            fontsize=6.5,
+        )
+
+
+def colorbar(figure: Figure, axs: Iterable[Axes], levels: np.ndarray, label: str) -> None:
+    """One colour bar of common levels for several maps, with a few round ticks."""
+    with style.context():
+        drawn = ScalarMappable(norm(levels), style.SEQUENTIAL)
+        bar = figure.colorbar(drawn, ax=list(axs), label=label, pad=0.01, aspect=25, extend="max")
+        bar.set_ticks(
+            levels[:: max(1, len(levels) // 5)], labels=[f"{v:.2g}" for v in levels[:: max(1, len(levels) // 5)]]
+        )
+        bar.minorticks_off()
 
 
 def _lowest(ds: xr.Dataset, values: xr.DataArray, ax: Axes) -> None:

@@ -9,7 +9,7 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from drift.batch_statistics import use_batches
+from drift.batch_statistics import recomputed, use_batches
 from drift.keys import generator
 from drift.learned_weights import Aggregate, Base, Learner, Learns, Schedule, initial
 from drift.method import Cohort, Combined, Method, Setting, State
@@ -31,8 +31,8 @@ class FedLAW(Method):
     early_stopped the shares up to round `stop_round` and nothing later (figure 5), swa first one and then the
     other, with the shares averaged over server epochs.
 
-    Models with batch normalisation are run on the statistics of each proxy batch while the weights are learned
-    (LAW-6). Clients without samples get no weight.
+    Models with batch normalisation are run on the statistics of each proxy batch while the weights are learned, and
+    the new global model gets those of the whole proxy set (LAW-6). Clients without samples get no weight.
 
     Source: Li et al. 2023, algorithm 1 and appendix C; where the released code differs, see methods.md LAW-1..10.
     """
@@ -79,6 +79,14 @@ class FedLAW(Method):
         history["lambda"] = _spread(history["lambda"], kept)
         curves = {f"{name}_epochs": rows for name, rows in history.items()}
         return self._combined(cohort, shrink, _spread(shares, kept), curves)
+
+    def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
+        """Batch statistics of the new global model on the proxy set."""
+        if setting.proxy is None:
+            return averaged
+        flat = setting.task.flat(end)
+        flat.load(end, averaged)
+        return recomputed(flat, setting.proxy)
 
     def _stages(self, index: int) -> list[Stage]:
         epochs = self.server_epochs

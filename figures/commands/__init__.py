@@ -1,10 +1,10 @@
 """The verbs of the command line, one file a group; nothing heavy is imported until a verb runs.
 
-    train      train, compare
-    runs       runs, show, verify, import
-    analyse    analyse
-    pictures   figures list, figures draw, figures gallery, report
-    about      list, doctor
-    demo       demo
-    options    options that several verbs share
+train      train, compare
+runs       runs, show, verify, import
+analyse    analyse
+pictures   figures list, figures draw, figures gallery, report
+about      list, doctor
+demo       demo
+options    options that several verbs share
 """

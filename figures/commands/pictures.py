@@ -64,13 +64,13 @@ def gallery(
     Args:
         run: Runs by folder, name or beginning of a name; a folder of runs stands for all of them.
     """
-    from figures.drawing import draw_all
+    from figures.drawing import Job, draw_all
     from figures.gallery import names
 
-    found, wanted = opened_all(run, runs, data), {name: {} for name in names()}
-    folder = out or Path("out/figures")
-    with console.progress("drawing", len(wanted)) as step:
-        drawn = draw_all({name: (found, {}) for name in wanted}, folder, workers=workers, progress=step)
+    found, folder = opened_all(run, runs, data), out or Path("out/figures")
+    jobs: dict[str, Job] = {name: (found, {}) for name in names()}
+    with console.progress("drawing", len(jobs)) as step:
+        drawn = draw_all(jobs, folder, workers=workers, progress=step)
     for name, outcome in drawn.items():
         if isinstance(outcome, str):
             console.say(f"{name} is left out: {outcome}")

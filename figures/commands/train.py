@@ -134,7 +134,7 @@ def naming_whole_rounds(runs: list[Run]) -> Iterator[None]:
 
 
 def _line(record: Round, total: int) -> str:
-    parts = [f"round {record.index + 1}/{total}"]
+    parts = [f"round {record.index} ({record.index + 1} of {total})"]
     for name, unit in (("accuracy", ""), ("loss", " nats"), ("seconds", " s")):
         if name in record.metrics:
             parts.append(f"{name} {record.metrics[name]:.4g}{unit}")

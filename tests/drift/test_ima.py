@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from drift.client import Client
 from drift.experiment import Experiment, Local
 from drift.methods.fedavg import FedAvg
 from drift.methods.fedeve import FedEve
@@ -174,6 +175,32 @@ def test_broadcast_and_momentum_are_those_of_the_base():
     state = run.outcomes[3].state
     assert torch.equal(method.momentum(state), -state["base.momentum"])
     assert torch.equal(run.groups[4].start, run.outcomes[3].end - state["base.momentum"])
+
+
+def test_base_trains_its_clients_and_sees_its_own_server_state(monkeypatch):
+    seen = {}
+
+    def local(self, client):
+        seen.update(client.server)
+        return "update"
+
+    monkeypatch.setattr(FedEve, "local", local)
+    theta = hand.random(D)
+    setting = hand.setting()
+    client = Client(
+        id=1,
+        index=0,
+        seed=0,
+        samples=setting.task.samples["train"],
+        start=theta,
+        buffers=theta[:0],
+        local=Local(),
+        flat=setting.task.flat(theta),
+        server={"base.momentum": theta, "window": theta[None]},
+    )
+    assert IMA(base=FedEve()).local(client) == "update"
+    assert list(seen) == ["momentum"]
+    assert torch.equal(seen["momentum"], theta)
 
 
 def test_default_base_is_fedavg_and_names_and_tables_are_read():

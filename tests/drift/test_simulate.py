@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from drift import store
 from drift.client import Client
@@ -293,3 +294,27 @@ def test_the_proxy_set_is_balanced_and_out_of_the_test_set(tmp_path):
     assert len(proxy) + len(test) == 360
     with pytest.raises(ValueError, match="lower it"):
         simulate(read(validated(TINY), "rounds=1", "proxy.per_class=300"), runs=tmp_path)
+
+
+def normalised(shape, classes):
+    """A model with batch statistics, as users' own models have them."""
+    features = int(np.prod(shape))
+    return nn.Sequential(nn.Flatten(), nn.Linear(features, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, classes))
+
+
+def test_buffers_are_averaged_and_fedlaw_takes_them_from_the_proxy_set(tmp_path):
+    task = {"dataset": "digits", "model": f"{__name__}:normalised", "train_samples": 200}
+    experiment = validated({**TINY, "task": task, "rounds": 2})
+    run = simulate(experiment, runs=tmp_path)
+    record = run.round(-1)
+    assert record.end_buffers.shape == (10,)
+    torch.testing.assert_close(record.end_buffers, record.shares.to(record.end) @ record.client_buffers)
+    again = run.method.local(run.client(1, int(record.ids[0])))
+    assert torch.equal(again.buffers, record.client_buffers[0])
+
+    law = simulate(read(experiment, "proxy.per_class=5", "method.name=fedlaw", "method.server_epochs=2"), runs=tmp_path)
+    last = law.round(-1)
+    hidden = law.task.layout.named(last.end)
+    inputs = law.task.samples["proxy"].inputs.flatten(1)
+    mean = (inputs @ hidden["1.weight"].T + hidden["1.bias"]).mean(0)
+    torch.testing.assert_close(last.end_buffers[:5], mean, rtol=1e-4, atol=1e-5)

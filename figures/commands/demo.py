@@ -1,0 +1,35 @@
+"""fedscape demo."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from figures import console
+from figures.commands.options import Json, Workers
+
+
+def demo(
+    *,
+    out: Annotated[Path, Parameter(name=["--out", "-o"], help="Folder for runs, figures and the report.")] = Path(
+        "out/demo"
+    ),
+    workers: Workers = 2,
+    json: Json = False,
+) -> int:
+    """Train five methods on real images, draw every figure and write the report."""
+    from figures.demo import COLUMNS
+    from figures.demo import demo as run_demo
+
+    made = run_demo(out, workers=workers)
+    console.table(made.table, COLUMNS, json=json)
+    for name, reason in made.left_out.items():
+        console.say(f"figure {name} is left out: {reason}")
+    console.say(
+        f"figures: {made.figures} ({len(made.drawn)} as PDF, PNG and SVG, numbers beside)\n"
+        f"runs:    {made.runs}\nreport:  {made.report} (open it in a browser)\n"
+        f"took {made.seconds:.0f} s"
+    )
+    return 2 if made.left_out else 0

@@ -1,0 +1,221 @@
+"""What this machine offers, and what to do about each trap found on it."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+EXTRAS = {"data": "datasets", "notebook": "jupyterlab", "test": "pytest", "dev": "ruff"}
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+NEEDED = ("numpy", "scipy", "scikit-learn", "xarray", "zarr", "safetensors", "matplotlib", "plotly", "pydantic")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing looked at.
+
+    Args:
+        name, value: What it is, and how it is here.
+        advice: What to do about it; empty where nothing is wrong.
+        broken: Whether fedscape cannot work before it is done.
+    """
+
+    name: str
+    value: str
+    advice: str = ""
+    broken: bool = False
+
+
+def examine(data: Path | None = None) -> list[Finding]:
+    """Everything worth knowing about this machine, in the order in which it is read."""
+    torch = _imported("torch")
+    looks: list[Callable[[], Finding]] = [
+        lambda: Finding("fedscape", version("fedscape") or "not installed"),
+        python,
+        libraries,
+        lambda: pytorch(torch),
+        torchvision,
+        lambda: gpu(torch),
+        lambda: cores(torch),
+        memory,
+        disk,
+        lambda: data_folder(data),
+        cache_folder,
+        extras,
+        browser,
+    ]
+    return [look() for look in looks]
+
+
+def python() -> Finding:
+    """The interpreter's version."""
+    ok = (3, 11) <= sys.version_info[:2] <= (3, 13)
+    advice = "" if ok else "fedscape is tested on 3.11 to 3.13; make a virtual environment with one of these."
+    return Finding("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}", advice)
+
+
+def libraries() -> Finding:
+    """Versions of the core dependencies."""
+    found = {name: version(name) for name in NEEDED}
+    absent = [name for name, value in found.items() if value is None]
+    advice = f"install {', '.join(absent)}: pip install -e ." if absent else ""
+    text = ", ".join(f"{name} {value}" for name, value in found.items() if value)
+    return Finding("libraries", text, advice, broken=bool(absent))
+
+
+def pytorch(torch: Any) -> Finding:
+    """torch's build; a CUDA build without a GPU, or the reverse, wastes space or time."""
+    if isinstance(torch, str):
+        return Finding(
+            "torch", "cannot be imported", f"{torch}. Reinstall it: pip install --force-reinstall torch.", True
+        )
+    build = f"CUDA {torch.version.cuda}" if torch.version.cuda else "CPU"
+    advice, driver = "", shutil.which("nvidia-smi")
+    if torch.version.cuda and not torch.cuda.is_available():
+        advice = (
+            "torch cannot use the driver that is there; update it, or install a torch built for its CUDA version."
+            if driver
+            else "a CUDA build on a machine without GPU works, but takes several GB; the CPU build is installed from "
+            "the CPU wheel index named on PyTorch's installation page (make demo TORCH_INDEX=ADDRESS)."
+        )
+    if not torch.version.cuda and driver:
+        advice = "there is an NVIDIA driver but torch is a CPU build; install a CUDA build to use the GPU."
+    return Finding("torch", f"{torch.__version__} ({build} build)", advice)
+
+
+def torchvision() -> Finding:
+    """torchvision is not used; one that does not fit torch breaks packages that import it."""
+    if find_spec("torchvision") is None:
+        return Finding("torchvision", "not installed (not needed)")
+    command = [sys.executable, "-c", "import torchvision"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        whole = told.returncode == 0
+    except subprocess.TimeoutExpired:
+        whole = False
+    advice = (
+        ""
+        if whole
+        else "it was built for another torch and breaks packages that import it (datasets, transformers): "
+        "pip uninstall torchvision; fedscape does not need it."
+    )
+    return Finding("torchvision", version("torchvision") or "present", advice)
+
+
+def gpu(torch: Any) -> Finding:
+    """GPUs that torch can use."""
+    if isinstance(torch, str) or not torch.cuda.is_available():
+        return Finding("gpu", "none (not needed)")
+    names = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
+    return Finding("gpu", ", ".join(names))
+
+
+def cores(torch: Any) -> Finding:
+    """Cores this process may use, and torch's threads."""
+    usable = available_cores()
+    threads = 0 if isinstance(torch, str) else torch.get_num_threads()
+    set_by = os.environ.get("OMP_NUM_THREADS")
+    text = f"{usable} usable of {os.cpu_count()}; torch threads {threads}"
+    advice = ""
+    if threads > usable:
+        advice = f"more threads than cores slow torch down; set OMP_NUM_THREADS={usable}."
+    return Finding("cores", f"{text} (OMP_NUM_THREADS={set_by})" if set_by else text, advice)
+
+
+def memory() -> Finding:
+    """Memory that is free."""
+    import psutil
+
+    facts = psutil.virtual_memory()
+    advice = "" if facts.available > 2e9 else "less than 2 GB are free; close programs or use --workers 1."
+    return Finding("memory", f"{facts.available / 1e9:.1f} GB free of {facts.total / 1e9:.1f} GB", advice)
+
+
+def disk() -> Finding:
+    """Space where runs would be written."""
+    free = shutil.disk_usage(Path.cwd()).free
+    writable = os.access(Path.cwd(), os.W_OK)
+    advice = "" if free > 2e9 else "less than 2 GB are free; write runs elsewhere (--runs DIR) or keep fewer rounds."
+    if not writable:
+        advice = "this folder cannot be written; name another for runs (--runs DIR) and pictures (--out DIR)."
+    return Finding("disk", f"{free / 1e9:.1f} GB free in {Path.cwd()}", advice)
+
+
+def data_folder(data: Path | None) -> Finding:
+    """Which datasets lie in the data folder."""
+    from landscape.datasets import names
+
+    given = data or (Path(os.environ["FEDSCAPE_DATA"]) if os.environ.get("FEDSCAPE_DATA") else None)
+    if given is None:
+        return Finding(
+            "data folder", "none given: digits and blobs are built in, others come from the Hugging Face hub"
+        )
+    if not given.is_dir():
+        return Finding("data folder", f"{given} is no folder", "give --data DIR or FEDSCAPE_DATA=DIR that exists.")
+    there = [path.name for path in sorted(given.iterdir()) if path.is_dir() and any(path.rglob("*.parquet"))]
+    usable = [name for name in there if name in names()]
+    advice = "" if usable else f"it has no sub-folder with Parquet files of {', '.join(names())}."
+    return Finding("data folder", f"{given}: {', '.join(usable) or 'nothing known'}", advice)
+
+
+def cache_folder() -> Finding:
+    """Where decoded images are kept."""
+    from landscape.datasets import _cache
+
+    folder = _cache.directory()
+    held = sorted(path.name for path in folder.glob("*.safetensors"))
+    place = next(parent for parent in [folder, *folder.parents] if parent.exists())
+    advice = "" if os.access(place, os.W_OK) else "it cannot be written; set FEDSCAPE_CACHE to a folder that can."
+    return Finding("cache folder", f"{folder}: {', '.join(held) or 'empty'}", advice)
+
+
+def extras() -> Finding:
+    """Which optional parts are installed."""
+    there = [name for name, package in EXTRAS.items() if find_spec(package) is not None]
+    advice = "" if "data" in there else 'MNIST, CIFAR-10 and others need the extra data: pip install -e ".[data]".'
+    return Finding("extras", ", ".join(there) or "none", advice)
+
+
+def browser() -> Finding:
+    """A browser for the test of the report."""
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    return Finding(
+        "chromium", found or "not found (only the test of the report page uses it; without it, it is skipped)"
+    )
+
+
+def available_cores() -> int:
+    """Cores this process may use: affinity and, in a container, its quota."""
+    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quota = Path("/sys/fs/cgroup/cpu.max")
+    if quota.exists():
+        limit, period = quota.read_text().split()
+        if limit != "max":
+            count = min(count, max(1, round(int(limit) / int(period))))
+    return count
+
+
+def version(distribution: str) -> str | None:
+    """Version of an installed distribution; None where there is none."""
+    try:
+        return metadata.version(distribution)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _imported(name: str) -> Any:
+    """A module, or the reason why it cannot be imported."""
+    try:
+        return importlib.import_module(name)
+    except (ImportError, OSError, RuntimeError) as reason:  # a missing library of its own is an OSError
+        return " ".join(str(reason).split()) or type(reason).__name__

@@ -1,0 +1,108 @@
+"""Named figures from runs to files: picture as PDF, PNG and SVG, numbers as zarr beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drift.run import Run
+from figures import gallery
+from landscape import results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("pdf", "png", "svg")
+
+Job = tuple[Sequence[Run], Mapping[str, Any]]
+"""Runs and options of a figure."""
+
+Outcome = list[Path] | str
+"""Files written, or the reason why these runs do not allow the figure."""
+
+
+def draw_one(name: str, runs: Sequence[Run], folder: Path, **options: Any) -> list[Path]:
+    """Files of one figure: pictures, then the folder of its numbers.
+
+    Raises:
+        ValueError, LookupError: If there is no such figure, or the runs do not allow it.
+    """
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    chosen = gallery.load(name)
+    ds = chosen.data(list(runs), **options)
+    numbers = folder / f"{name}.zarr"
+    results.save(ds, numbers)
+    return [*save(chosen.draw(ds), folder, name), numbers]
+
+
+def draw_all(
+    jobs: Mapping[str, Job],
+    folder: Path,
+    *,
+    workers: int = 1,
+    progress: Callable[[float, str], None] | None = None,
+) -> dict[str, Outcome]:
+    """Several figures; one that its runs do not allow has the reason in place of its files.
+
+    Args:
+        jobs: Runs and options by figure name.
+        folder: Where the files go.
+        workers: Processes; each draws one figure after the other on one thread.
+        progress: Called with (figures done, name of the last one).
+    """
+    found: dict[str, Outcome] = {}
+    step = progress or (lambda done, note: None)
+    if workers <= 1:
+        for name, (runs, options) in jobs.items():
+            step(len(found), name)
+            found[name] = _attempt(name, [run.folder for run in runs], _data(runs), folder, dict(options), None)
+        step(len(found), "")
+        return found
+    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        pending = {
+            pool.submit(_attempt, name, [run.folder for run in runs], _data(runs), folder, dict(options), 1): name
+            for name, (runs, options) in jobs.items()
+        }
+        try:
+            for job in as_completed(pending):
+                found[pending[job]] = job.result()
+                step(len(found), pending[job])
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return {name: found[name] for name in jobs}
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write a figure in every format and close it."""
+    import matplotlib.pyplot as plt
+
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{name}.{suffix}" for suffix in FORMATS]
+    for path in paths:
+        figure.savefig(path, dpi=200)
+    plt.close(figure)
+    return paths
+
+
+def _attempt(
+    name: str, folders: list[Path], data: Path | None, folder: Path, options: dict[str, Any], threads: int | None
+) -> Outcome:
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+    try:
+        return draw_one(name, [Run(one, data) for one in folders], folder, **options)
+    except (ValueError, LookupError) as reason:
+        if isinstance(reason, KeyError | IndexError):
+            raise
+        return " ".join(str(reason).split())
+
+
+def _data(runs: Sequence[Run]) -> Path | None:
+    return runs[0].data if runs else None

@@ -1,0 +1,169 @@
+"""Drift: coherence, bias, variances and gain over rounds, what averaging buys, and who holds which labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from figures import style
+from figures.curves import algorithms, banded, curve, mean, require
+
+
+def coherence(
+    ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "coherence", raw: bool = True, **look: Any
+) -> Axes:
+    """Local gradient coherence over rounds: every round pale, the moving average bold, the critical point dotted.
+
+    Args:
+        ds: coherence, coherence_smooth (round,), critical_point (), and perhaps `algorithm` and `seed`.
+        variable: "coherence", or "mean_cosine", which has no moving average of its own.
+        raw: Also the single rounds.
+    """
+    ax = style.axes(ax)
+    smooth = f"{variable}_smooth" if f"{variable}_smooth" in ds else variable
+    named = ds[smooth].assign_attrs(long_name=ds[variable].attrs.get("long_name", variable))
+    curve(ds.assign({smooth: named}), ax=ax, variable=smooth, **look)
+    for name, part in algorithms(ds[variable]) if raw and smooth != variable else []:
+        colour = style.colour(name) if name is not None else style.CLIENT
+        ax.plot(part["round"], mean(part, "seed"), color=colour, linewidth=0.5, alpha=0.5)
+    ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    for name, part in algorithms(ds["critical_point"]):
+        colour = style.colour(name) if name is not None else style.CLIENT
+        place = float(part.mean(...))
+        ax.axvline(place, color=colour, linewidth=0.9, linestyle=":", zorder=1)
+        note = ax.annotate(
+            f"critical point {place:.3g}",
+            (place, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(2, -2),
+            textcoords="offset points",
+            rotation=90,
+            va="top",
+            fontsize=6,
+            color=colour,
+        )
+        note.set_path_effects(style.outline())
+    return ax
+
+
+def variances(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """Client-drift variance (solid) and period-drift variance (dashed) over rounds, on a logarithmic axis."""
+    ax = style.axes(ax)
+    curve(ds, ax=ax, variable="client_variance", **look)
+    curve(ds, ax=ax, variable="period_variance", names=False, log=True, linestyle="--", **look)
+    ax.set_ylabel("drift variance per parameter")
+    return ax
+
+
+def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """Box plots of the Kalman gain over rounds and seeds, one box a concentration, in groups of local epochs.
+
+    Whiskers reach the last values within 1.5 interquartile ranges.
+
+    Args:
+        ds: gain over concentration, perhaps epochs, and whatever is pooled.
+        look: As `Axes.boxplot` takes it.
+    """
+    values = ds["gain"]
+    require(values)
+    ax = style.axes(ax)
+    groups = [values.sel(epochs=value) for value in values.epochs] if "epochs" in values.dims else [values]
+    width, colours = 0.8 / len(groups), style.steps(len(groups))
+    for number, group in enumerate(groups):
+        pooled = [np.ravel(part.values) for part in group.transpose("concentration", ...)]
+        pooled = [part[np.isfinite(part)] for part in pooled]
+        places = np.arange(len(pooled)) + (number - (len(groups) - 1) / 2) * width
+        line = {"color": "#333333", "linewidth": 0.7}
+        boxes = ax.boxplot(
+            pooled,
+            **{
+                "positions": places,
+                "widths": width * 0.8,
+                "patch_artist": True,
+                "manage_ticks": False,
+                "medianprops": {**line, "color": "black", "linewidth": 1.2},
+                "boxprops": line,
+                "whiskerprops": line,
+                "capprops": line,
+                "flierprops": {"marker": ".", "markersize": 2.5, "markeredgecolor": "#777777"},
+                **look,
+            },
+        )
+        for box in boxes["boxes"]:
+            box.set(facecolor=(*colours[number][:3], 0.45))
+        if len(groups) > 1:
+            boxes["boxes"][0].set_label(f"{float(group.epochs):g} epochs")
+    ax.set_xticks(range(values.sizes["concentration"]), [f"Dir({value:g})" for value in ds.concentration.values])
+    ax.set_xlim(-0.6, values.sizes["concentration"] - 0.4)
+    ax.grid(False, axis="x")
+    ax.set_xlabel("partition (Dirichlet concentration)")
+    ax.set_ylabel("Kalman gain G")
+    return ax
+
+
+def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error", **look: Any) -> Axes:
+    """Error against the number of averaged models, one line a round, in a band of one std over the draws."""
+    values = ds[variable]
+    require(values)
+    ax = style.axes(ax)
+    pooled = values.stack(sample=[dim for dim in ("seed", "draw") if dim in values.dims])  # noqa: PD013 - xarray's
+    for colour, number in zip(style.steps(values.sizes["round"]), values["round"].values, strict=True):
+        part = pooled.sel(round=number)
+        look = {"marker": "o", "markersize": 2.5, **look}
+        banded(part, ax=ax, over="models", across="sample", color=colour, label=f"round {number}", **look)
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    ax.set_xlabel("averaged models")
+    ax.set_ylabel(style.text(values))
+    return ax
+
+
+def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **look: Any) -> Axes:
+    """Who holds which labels: a bubble for every client and class, its area the number of samples.
+
+    Args:
+        ds: count over client and class, samples.
+        largest: Area of the largest bubble, points squared.
+        look: As `Axes.scatter` takes it.
+    """
+    counts = ds["count"].transpose("client", "class")
+    require(counts)
+    ax = style.axes(ax)
+    rows, columns = np.nonzero(counts.values > 0)
+    held = counts.values[rows, columns]
+    look = {"linewidths": 0, "c": [shade(counts.sizes["class"])[column] for column in columns], **look}
+    ax.scatter(ds.client.values[rows], columns, s=largest * held / held.max(), **look)
+    ax.set_yticks(range(counts.sizes["class"]), [str(name) for name in ds["class"].values])
+    ax.xaxis.set_major_locator(MaxNLocator(10, integer=True))
+    ax.set_xlabel("client")
+    ax.set_ylabel("class")
+    ax.margins(0.04, 0.08)
+    return ax
+
+
+def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round") -> Axes:
+    """Stacked bars of class shares, one bar a round (or client)."""
+    shares = ds[variable].transpose(over, "class")
+    require(shares)
+    ax = style.axes(ax)
+    bottom = np.zeros(shares.sizes[over])
+    for colour, name in zip(shade(shares.sizes["class"]), shares["class"].values, strict=True):
+        height = shares.sel({"class": name}).fillna(0).values
+        ax.bar(shares[over].values, height, 0.92, bottom=bottom, color=colour, label=str(name), linewidth=0)
+        bottom += height
+    ax.grid(False)
+    ax.set_ylim(0, 1)
+    ax.margins(x=0.01)
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    ax.set_xlabel(over)
+    ax.set_ylabel(style.text(shares))
+    return ax
+
+
+def shade(count: int) -> list[Any]:
+    """`count` colours for classes: ten that differ well for colour-blind readers too, else steps of a colour map."""
+    ten = ["#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499", "#BBBBBB"]
+    return ten[:count] if count <= len(ten) else style.steps(count)

@@ -1,0 +1,31 @@
+"""Test accuracy and loss over rounds, one line a method, in bands over seeds (LSS paper, Fig. 3; FedEve, Fig. 3b)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from figures import curves, style
+from figures.gallery import _stack
+
+NEEDS = "runs of any methods, trained in one setting"
+
+
+def data(runs: Sequence[Run]) -> xr.Dataset:
+    """accuracy (fraction), loss and local_loss (nats) over algorithm, seed and round."""
+    chosen = ["accuracy", "loss", "local_loss"]
+    return _stack.stacked(_stack.comparable(runs), lambda run: run.metrics()[chosen])
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Accuracy, loss on the test set, loss on the clients' own data."""
+    labels = {"accuracy": "test accuracy", "loss": "test loss", "local_loss": "mean local training loss"}
+    named = ds.assign({name: ds[name].assign_attrs(long_name=text) for name, text in labels.items()})
+    figure, axs = style.panels(1, 3)
+    for ax, name in zip(axs.flat, labels, strict=True):
+        curves.curve(named, ax=ax, variable=name, log=name != "accuracy")
+    style.key(figure, axs.flat, title=curves.band(ds))
+    return figure

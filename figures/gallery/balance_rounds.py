@@ -1,0 +1,37 @@
+"""Balance of optimisation and shrinking over rounds: two norms and their ratio r (FedLAW paper, Figs. 3 and 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from drift.weights import balance
+from figures import curves, style, weights
+from figures.gallery import _stack
+
+NEEDS = "runs of FedLAW (joint or GWS) or another method whose weights do not sum to 1, trained in one setting"
+
+
+def data(runs: Sequence[Run]) -> xr.Dataset:
+    """optimisation, regularisation, ratio and gamma over algorithm, seed and round; methods that do not shrink left out."""
+    shrinking = [run for run in runs if bool(np.isfinite(run.cached(balance).ratio).any())]
+    if not shrinking:
+        command = "fedscape train digits-shards2 --set method.name=fedlaw --set method.variant=gws"
+        raise LookupError(_stack.absent(f"none of {len(runs)} runs shrinks its model", command))
+    return _stack.stacked(_stack.comparable(shrinking), lambda run: run.cached(balance))
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Norms (optimisation solid, shrinking dashed), ratio, gamma."""
+    figure, axs = style.panels(1, 3)
+    weights.balance(ds, ax=axs[0, 0])
+    axs[0, 0].set_ylabel("norm: update (solid), shrinking (dashed)", fontsize=7)
+    curves.curve(ds, ax=axs[0, 1], variable="ratio", log=True)
+    axs[0, 1].set_ylabel("balance ratio r")
+    weights.shrink(ds, ax=axs[0, 2])
+    style.key(figure, axs.flat, title=curves.band(ds))
+    return figure

@@ -1,0 +1,46 @@
+"""Local gradient coherence over rounds with its critical point, FedAvg against FedLAW's shrinking (FedLAW paper, Figs. 5 and 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.coherence import coherence
+from drift.run import Run
+from figures import curves, drifts, style
+from figures.gallery import _stack
+
+NEEDS = "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one setting with two clients a round or more"
+
+
+def data(runs: Sequence[Run], *, methods: Sequence[str] = ("fedavg", "fedlaw-gws"), smooth: int = 3) -> xr.Dataset:
+    """coherence, its moving average, mean_cosine and accuracy over algorithm, seed and round; critical_point.
+
+    Args:
+        methods: Which are shown, where they are among the runs; else all.
+        smooth: Rounds in the moving average.
+    """
+    known = _stack.of(_stack.comparable(runs), *methods)
+    if known[0].experiment.clients.per_round < 2:
+        command = "fedscape train digits-shards2 --set clients.per_round=5"
+        raise LookupError(_stack.absent(f"run {known[0].name} has one client a round, coherence needs two", command))
+
+    def compute(run: Run) -> xr.Dataset:
+        return run.cached(coherence, smooth=smooth).assign(accuracy=run.metrics()["accuracy"])
+
+    return _stack.stacked(known, compute)
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Coherence, mean cosine between updates, accuracy."""
+    figure, axs = style.panels(1, 3)
+    drifts.coherence(ds, ax=axs[0, 0])
+    curves.curve(ds, ax=axs[0, 1], variable="mean_cosine")
+    axs[0, 1].axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    axs[0, 1].set_ylabel("mean cosine of client updates")
+    curves.curve(ds, ax=axs[0, 2], variable="accuracy")
+    axs[0, 2].set_ylabel("test accuracy")
+    style.key(figure, axs.flat, title=curves.band(ds))
+    return figure

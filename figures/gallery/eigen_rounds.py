@@ -1,0 +1,50 @@
+"""Largest Hessian eigenvalue of the global model, its ratio to the fifth, and the weight norm, over rounds (FedLAW paper, Fig. 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift import terrain
+from drift.run import Run
+from drift.weights import update_norms
+from figures import curves, spectra, style, weights
+from figures.gallery import _stack
+
+NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
+
+
+def data(
+    runs: Sequence[Run], *, rounds: int = 5, k: int = 5, split: str = "train", tolerance: float = 1e-2
+) -> xr.Dataset:
+    """eigenvalue over algorithm, seed, eigen_round and rank; ratio; end_norm over algorithm, seed and round.
+
+    Args:
+        rounds: How many rounds are looked at, evenly spread over those that kept their global model.
+        k: Eigenvalues a round; the ratio is that of the first to the k-th.
+        split: Samples of the Hessian.
+        tolerance: Relative error of the eigenvalues.
+    """
+
+    def compute(run: Run) -> xr.Dataset:
+        indices = terrain.spread(run.kept("globals"), rounds)
+        found = run.cached(terrain.eigen_rounds, rounds=indices, k=k, split=split, tolerance=tolerance)
+        norms = run.cached(update_norms)[["end_norm"]]
+        return found[["eigenvalue", "ratio"]].rename(round="eigen_round").merge(norms)
+
+    return _stack.stacked(_stack.comparable(runs), compute)
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Weight norm, largest eigenvalue, ratio."""
+    figure, axs = style.panels(1, 3)
+    weights.norms(ds, ax=axs[0, 0])
+    axs[0, 0].set_ylabel("norm of the global model")
+    spectra.eigenvalues(ds, ax=axs[0, 1], over="eigen_round")
+    spectra.ratio(ds, ax=axs[0, 2], over="eigen_round")
+    for ax in axs[0]:
+        ax.set_xlabel("round")
+    style.key(figure, axs.flat, title=curves.band(ds))
+    return figure

@@ -1,0 +1,44 @@
+"""Loss along the top Hessian eigenvector of each method's final model: level and curvature (FedLAW paper, Fig. 4 right)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift import terrain
+from drift.run import Run
+from figures import curves, spectra, style
+from figures.gallery import _stack
+
+NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
+
+
+def data(runs: Sequence[Run], *, radius: float = 0.5, points: int = 41, split: str = "train") -> xr.Dataset:
+    """loss (nats) and error (fraction) over algorithm, seed and t; eigenvalue over algorithm and seed.
+
+    Args:
+        radius: The slice reaches this far on both sides (parameter-space length).
+        points: Evaluations on a slice.
+        split: Samples of the Hessian and the loss.
+    """
+    chosen = ["loss", "error", "eigenvalue"]
+
+    def compute(run: Run) -> xr.Dataset:
+        return run.cached(terrain.eigen_slice, radius=radius, points=points, split=split)[chosen].drop_vars(
+            "mark", errors="ignore"
+        )
+
+    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Loss as it is, and its height above the model."""
+    figure, axs = style.panels(1, 2, height=2.7)
+    spectra.sharpest(ds, ax=axs[0, 0], log=True)
+    spectra.sharpest(ds, ax=axs[0, 1], above=True)
+    axs[0, 0].set_ylabel(f"{ds.attrs['split']} loss [nats]")
+    axs[0, 1].set_ylabel("loss above the model [nats]")
+    style.key(figure, axs.flat, title=curves.band(ds), columns=3)
+    return figure

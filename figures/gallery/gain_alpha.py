@@ -1,0 +1,69 @@
+"""Kalman gain over rounds as box plots, for several Dirichlet concentrations and local epochs (FedEve paper, Fig. 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from drift.variance import drift_variances
+from figures import drifts, style
+from figures.gallery import _stack
+
+NEEDS = "runs of one method with Dirichlet partitions of two concentrations or more"
+
+
+def data(runs: Sequence[Run], *, skip: int = 1, momentum: str = "recorded") -> xr.Dataset:
+    """gain over concentration, epochs and what is pooled: sample, a round of a run.
+
+    Args:
+        skip: First rounds left out, in which the server has no momentum yet.
+        momentum: What a round's update is compared with, as in `drift.drift_variances`.
+    """
+    by_method: dict[str, list[Run]] = {}
+    for run in runs:
+        if getattr(run.experiment.clients.partition, "concentration", None) is not None:
+            by_method.setdefault(run.label, []).append(run)
+    chosen = max(by_method.values(), key=lambda group: len({_concentration(run) for run in group}), default=[])
+    levels = sorted({_concentration(run) for run in chosen})
+    if len(levels) < 2:
+        command = (
+            "fedscape train digits-shards2 --set clients.partition=dirichlet --set clients.concentration=0.1, "
+            "and again with 1"
+        )
+        raise LookupError(_stack.absent(f"{len(runs)} runs have {len(levels)} Dirichlet concentrations", command))
+    epochs = sorted({run.experiment.local.epochs for run in chosen})
+    cells = {(level, number): _gains(chosen, level, number, skip, momentum) for level in levels for number in epochs}
+    table = np.full((len(levels), len(epochs), max(map(len, cells.values()))), np.nan)
+    for (level, number), gains in cells.items():
+        table[levels.index(level), epochs.index(number), : len(gains)] = gains
+    gain = (("concentration", "epochs", "sample"), table, {"long_name": "Kalman gain", "units": "1"})
+    found = xr.Dataset({"gain": gain}, coords={"concentration": levels, "epochs": epochs})
+    return _stack.described(found, chosen).assign_attrs(method=chosen[0].label)
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """One box a concentration and number of epochs."""
+    figure, axs = style.panels(1, 1, width=style.NARROW, height=2.4)
+    ax = drifts.gains(ds, ax=axs[0, 0])
+    ax.set_ylim(0, 1.02)
+    method = style.label(ds.attrs["method"])
+    if ds.sizes["epochs"] > 1:
+        ax.legend(title=f"{method}, local training")
+    else:
+        ax.set_title(f"{method}, {int(ds.epochs[0])} local epochs", fontsize=7)
+    return figure
+
+
+def _concentration(run: Run) -> float:
+    return float(getattr(run.experiment.clients.partition, "concentration", np.nan))
+
+
+def _gains(runs: Sequence[Run], level: float, epochs: int, skip: int, momentum: str) -> np.ndarray:
+    """Gains of all rounds of the runs with this concentration and number of epochs."""
+    wanted = [run for run in runs if _concentration(run) == level and run.experiment.local.epochs == epochs]
+    found = [run.cached(drift_variances, momentum=momentum).gain.values[skip:] for run in wanted]
+    return np.concatenate(found) if found else np.zeros(0)

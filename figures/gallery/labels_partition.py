@@ -1,0 +1,59 @@
+"""Who holds which labels: clients by classes, and the labels of each round's cohort (FedEve paper, Fig. 3a; FedLAW paper, Figs. 7 and 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.partitions import histogram
+from drift.run import Run
+from figures import drifts, style
+from figures.gallery import _stack
+
+NEEDS = "one run of any method"
+
+
+def data(runs: Sequence[Run], *, rounds: int = 30) -> xr.Dataset:
+    """count (samples) over client and class; cohort_share (fraction) over round and class; share over class.
+
+    Args:
+        rounds: Rounds whose cohorts are shown, from the first.
+    """
+    run = _stack.one(runs, "fedavg")
+    classes = run.dataset.classes
+    counts = histogram(run.labels, run.parts, len(classes))
+    indices = run.rounds()[:rounds]
+    cohorts = np.stack([counts[run.cohort(index)].sum(0) for index in indices]).astype(float)
+    about = {"long_name": "share of the class in the cohort's data", "units": "fraction"}
+    found = xr.Dataset(
+        {
+            "count": (("client", "class"), counts, {"long_name": "samples", "units": "samples"}),
+            "cohort_share": (("round", "class"), cohorts / np.maximum(cohorts.sum(1, keepdims=True), 1), about),
+            "share": ("class", counts.sum(0) / counts.sum(), {"long_name": "share of the class", "units": "fraction"}),
+        },
+        coords={"client": np.arange(len(counts)), "class": list(classes), "round": indices},
+    )
+    return _stack.described(found, [run]).assign_attrs(partition=_words(run))
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Bubbles for the clients, stacked bars for the cohorts."""
+    height = 2.6 if ds.sizes["class"] <= 12 else 4.5
+    figure, axs = style.panels(1, 2, height=height)
+    drifts.bubbles(ds, ax=axs[0, 0], largest=min(60.0, 1600 / ds.sizes["client"]))
+    axs[0, 0].set_title(f"{ds.attrs['partition']}; largest {int(ds['count'].max())} samples", fontsize=7)
+    drifts.mixture(ds, ax=axs[0, 1])
+    axs[0, 1].set_ylabel("classes in the cohort's data")
+    return figure
+
+
+def _words(run: Run) -> str:
+    partition = run.experiment.clients.partition
+    options = ", ".join(f"{name} {value}" for name, value in partition.model_dump().items() if name in _SHOWN)
+    return f"{type(partition).__module__.rsplit('.', 1)[-1]} {options}".strip()
+
+
+_SHOWN = ("shards", "concentration")

@@ -1,0 +1,46 @@
+"""Loss and error on the line from the last aggregate (FMA) to the mean of the last few (IMA), all methods (IMA paper, Figs. 5c and 7c)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift import terrain
+from drift.run import Run
+from figures import curves, style, surfaces
+from figures.gallery import _stack
+
+NEEDS = "runs of any methods, trained in one setting, that kept the global models of their last rounds"
+
+
+def data(runs: Sequence[Run], *, window: int = 5, points: int = 41) -> xr.Dataset:
+    """loss (nats) and error (fraction) over algorithm, seed and t.
+
+    Args:
+        window: Aggregates in the mean.
+        points: Evaluations on a line.
+    """
+
+    def compute(run: Run) -> xr.Dataset:
+        if len(run.kept("globals")) < 2:
+            raise LookupError(
+                _stack.absent(
+                    f"run {run.name} kept fewer than two global models",
+                    "fedscape train digits-shards2 --set keep.globals=all",
+                )
+            )
+        return run.cached(terrain.average_line, window=window, points=points)[["loss", "error"]].drop_vars("mark")
+
+    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(window=window)
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Loss and error; dots are minima."""
+    figure, axs = style.panels(1, 2, height=2.6)
+    for ax, variable in zip(axs.flat, ("loss", "error"), strict=True):
+        surfaces.profile(ds, ax=ax, variable=variable)
+        surfaces.ends(ax, "last (FMA)", f"mean of {ds.attrs['window']} (IMA)")
+    style.key(figure, axs.flat, title=curves.band(ds))
+    return figure

@@ -1,0 +1,55 @@
+"""Loss and error on lines between successive global models, early to late (IMA paper, Fig. 5b)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift import terrain
+from drift.run import Run
+from figures import style, surfaces
+from figures.gallery import _stack
+
+NEEDS = "one run that kept the global models of two rounds or more"
+
+
+def data(runs: Sequence[Run], *, method: str = "fedavg", gap: int = 1, lines: int = 4, points: int = 41) -> xr.Dataset:
+    """loss (nats) and error (fraction) over round and t: t = 0 is the global model of that round, t = 1 that `gap` later.
+
+    Args:
+        method: Whose run is shown.
+        gap: Kept rounds between the two ends.
+        lines: How many, evenly spread over the run.
+        points: Evaluations on a line.
+    """
+    run = _stack.one(runs, method)
+    kept = run.kept("globals")
+    if len(kept) <= gap:
+        raise LookupError(
+            _stack.absent(
+                f"run {run.name} kept {len(kept)} global models, the lines need {gap + 1}",
+                "fedscape train digits-shards2 --set keep.globals=all",
+            )
+        )
+    firsts = terrain.spread(range(len(kept) - gap), lines)
+    pairs = [(kept[place], kept[place + gap]) for place in firsts]
+    found = [run.cached(terrain.global_line, rounds=pair, points=points).drop_attrs(deep=False) for pair in pairs]
+    ends = {"round": [first for first, _ in pairs], "second": ("round", [second for _, second in pairs])}
+    whole = xr.concat([line[["loss", "error"]].drop_vars("mark") for line in found], "round", join="exact")
+    return _stack.described(whole.assign_coords(ends), [run])
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Loss and error, one line a pair of rounds."""
+    figure, axs = style.panels(1, 2, height=2.4)
+    colours = style.steps(ds.sizes["round"])
+    for ax, variable in zip(axs.flat, ("loss", "error"), strict=True):
+        for index, colour in enumerate(colours):
+            line = ds.isel(round=index)
+            label = f"rounds {int(line['round'])} to {int(line.second)}"
+            surfaces.profile(line, ax=ax, variable=variable, log=variable == "loss", color=colour, label=label)
+        surfaces.ends(ax, "earlier", "later")
+    style.key(figure, axs.flat, columns=4)
+    return figure

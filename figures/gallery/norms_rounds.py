@@ -1,0 +1,36 @@
+"""Norms of the global model, of the mean update and of the client updates, over rounds (FedLAW paper, Figs. 3 and 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from drift.weights import update_norms
+from figures import curves, style, weights
+from figures.gallery import _stack
+
+NEEDS = "runs of any methods, trained in one setting"
+
+_SHOWN = {
+    "end_norm": "norm of the global model",
+    "update_norm_mean": "mean norm of a client's update",
+    "mean_update_norm": "norm of the mean update",
+}
+
+
+def data(runs: Sequence[Run]) -> xr.Dataset:
+    """end_norm, update_norm_mean and mean_update_norm (parameter-space length) over algorithm, seed and round."""
+    return _stack.stacked(_stack.comparable(runs), lambda run: run.cached(update_norms)[list(_SHOWN)])
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """A panel for each norm."""
+    figure, axs = style.panels(1, 3)
+    for ax, (name, text) in zip(axs.flat, _SHOWN.items(), strict=True):
+        weights.norms(ds, ax=ax, variable=name, log=name != "end_norm")
+        ax.set_ylabel(text)
+    style.key(figure, axs.flat, title=curves.band(ds))
+    return figure

@@ -1,0 +1,69 @@
+"""Loss and error on planes through three clients of an early, a middle and the last round, and through the last three global models (IMA paper, Fig. 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift import terrain
+from drift.run import Run
+from figures import style, surfaces
+from figures.gallery import _stack
+
+NEEDS = "one run with three clients a round or more, that kept the clients of some rounds and its last three models"
+
+
+def data(
+    runs: Sequence[Run], *, method: str = "fedavg", rounds: Sequence[int] | None = None, points: int = 21
+) -> xr.Dataset:
+    """loss (nats) and error (fraction) over panel, alpha and beta, with the coordinates of each panel.
+
+    Args:
+        method: Whose run is shown.
+        rounds: Rounds of the client planes; by default an early, a middle and the last one that kept its clients.
+        points: Grid points an axis.
+    """
+    run = _stack.one(runs, method)
+    kept = run.kept("clients")
+    if not kept or run.experiment.clients.per_round < 3:
+        raise LookupError(
+            _stack.absent(
+                f"run {run.name} kept no round with three clients",
+                "fedscape train digits-shards2 --set keep.clients=all",
+            )
+        )
+    chosen = _three(kept) if rounds is None else list(rounds)
+    planes = [run.cached(terrain.round_plane, round=index, points=points) for index in chosen]
+    planes = [
+        plane.assign_attrs(label=f"clients of round {index}") for plane, index in zip(planes, chosen, strict=True)
+    ]
+    if len(run.kept("globals")) >= 3:
+        plane = run.cached(terrain.global_plane, points=points)
+        planes.append(plane.assign_attrs(label="last three global models"))
+    return _stack.described(_stack.beside(planes), [run])
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """A row of losses, a row of errors; levels are common to a row."""
+    planes = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
+    tallest = max(float(np.ptp(plane.beta) / np.ptp(plane.alpha)) for plane in planes)
+    inner = style.WIDE / len(planes) * 0.78
+    figure, axs = style.panels(2, len(planes), height=2 * (inner * min(max(tallest, 0.55), 1.6) + 0.42) + 0.2)
+    for row, variable in zip(axs, ("loss", "error"), strict=True):
+        levels = surfaces.common(*[plane[variable] for plane in planes], log=variable == "loss")
+        for ax, plane in zip(row, planes, strict=True):
+            surfaces.contour(plane, ax=ax, variable=variable, levels=levels, names=variable == "loss")
+            ax.set_title(plane.attrs["label"] if variable == "loss" else "", fontsize=7)
+            ax.set_xlabel(style.text(plane.alpha) if variable == "error" else "")
+            ax.set_ylabel(style.text(plane.beta) if ax is row[0] else "")
+        surfaces.colorbar(figure, row, levels, style.text(ds[variable]))
+    return figure
+
+
+def _three(kept: Sequence[int]) -> list[int]:
+    """An early round (a tenth of the way), a middle one and the last."""
+    places = (len(kept) // 10, len(kept) // 2, len(kept) - 1)
+    return [kept[place] for place in sorted(set(places))]

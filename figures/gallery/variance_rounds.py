@@ -1,0 +1,39 @@
+"""Client-drift variance, period-drift variance and the Kalman gain they imply, over rounds (FedEve paper, equations 12 and 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from drift.variance import drift_variances
+from figures import curves, style
+from figures.gallery import _stack
+
+NEEDS = "runs of any methods, trained in one setting"
+
+
+def data(runs: Sequence[Run], *, momentum: str = "recorded") -> xr.Dataset:
+    """client_variance, period_variance (squared parameter units) and gain over algorithm, seed and round.
+
+    Args:
+        momentum: What a round's update is compared with, as in `drift.drift_variances`.
+    """
+    chosen = ["client_variance", "period_variance", "gain"]
+    return _stack.stacked(_stack.comparable(runs), lambda run: run.cached(drift_variances, momentum=momentum)[chosen])
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Both variances on one logarithmic scale, and the gain."""
+    figure, axs = style.panels(1, 3)
+    curves.curve(ds, ax=axs[0, 0], variable="client_variance", log=True)
+    curves.curve(ds, ax=axs[0, 1], variable="period_variance", log=True)
+    axs[0, 1].sharey(axs[0, 0])
+    axs[0, 0].set_ylabel(r"client-drift variance $\sigma_R^2$")
+    axs[0, 1].set_ylabel(r"period-drift variance $\sigma_Q^2$")
+    curves.curve(ds, ax=axs[0, 2], variable="gain")
+    axs[0, 2].set(ylim=(0, 1.02), ylabel="Kalman gain G")
+    style.key(figure, axs.flat, title=curves.band(ds))
+    return figure
