@@ -1,13 +1,13 @@
 """Drift: how federated training moves across the loss landscape.
 
-    experiment, read, keep    what a run is, read from TOML
-    method, methods/          hooks of a federated method, one file each
-    client, engines/, simulate   local training, where it runs, the round loop
-    rounds, gram              the record of a round and its inner products
-    store, run, index, verify    files, a run on disk, what exists, what is whole
-    setting, keys, partitions/   data of an experiment, keyed randomness, who holds what
-    coherence, variance, weights, decomposition, terrain   analyses of a run
-    importers/                checkpoints that others wrote
+experiment, read, keep    what a run is, read from TOML
+method, methods/          hooks of a federated method, one file each
+client, engines/, simulate   local training, where it runs, the round loop
+rounds, gram              the record of a round and its inner products
+store, run, index, verify    files, a run on disk, what exists, what is whole
+setting, keys, partitions/   data of an experiment, keyed randomness, who holds what
+coherence, variance, weights, decomposition, terrain   analyses of a run
+importers/                checkpoints that others wrote
 """
 
 from landscape import plugins

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_serializer, field_validator, model_validator
 
 from drift import method as methods
-from drift import partitions
+from drift import named, partitions
 from drift.keep import Keep
 from drift.method import Method
 from drift.partitions import Partitioner
@@ -51,21 +50,21 @@ class Clients(Part):
         """`partition = "dirichlet", concentration = 0.1` means `partition = {name = ..., concentration = ...}`."""
         if not isinstance(values, dict) or not isinstance(values.get("partition"), str | dict):
             return values
-        named = values["partition"]
-        named = {"name": named} if isinstance(named, str) else named
-        options = set(partitions.load(str(named.get("name"))).model_fields) - set(cls.model_fields)
+        table = values["partition"]
+        table = {"name": table} if isinstance(table, str) else table
+        options = set(partitions.load(str(table.get("name"))).model_fields) - set(cls.model_fields)
         beside = {key: value for key, value in values.items() if key in options}
         rest = {key: value for key, value in values.items() if key not in options}
-        return {**rest, "partition": {**named, **beside}}
+        return {**rest, "partition": {**table, **beside}}
 
     @field_validator("partition", mode="before")
     @classmethod
     def _named_partition(cls, value: Any) -> Any:
-        return _build(value, partitions.load) if isinstance(value, dict) else value
+        return named.build(value, partitions.load)
 
     @field_serializer("partition")
     def _dump_partition(self, value: Partitioner) -> dict[str, Any]:
-        return {"name": _name(value), **value.model_dump(mode="json")}
+        return named.dump(value)
 
     @model_validator(mode="after")
     def _cohort_fits(self) -> Clients:
@@ -114,12 +113,11 @@ class Experiment(Part):
     @field_validator("method", mode="before")
     @classmethod
     def _named_method(cls, value: Any) -> Any:
-        value = {"name": value} if isinstance(value, str) else value
-        return _build(value, methods.load) if isinstance(value, dict) else value
+        return named.build(value, methods.load)
 
     @field_serializer("method")
     def _dump_method(self, value: Method) -> dict[str, Any]:
-        return {"name": _name(value), **value.model_dump(mode="json")}
+        return named.dump(value)
 
     @model_validator(mode="after")
     def _method_fits(self) -> Experiment:
@@ -143,15 +141,5 @@ class Experiment(Part):
     @property
     def slug(self) -> str:
         """Short readable name of a run of this experiment, with the hash."""
-        parts = [self.method.name(), self.task.dataset, _name(self.clients.partition), f"s{self.seed}"]
+        parts = [self.method.name(), self.task.dataset, named.name(self.clients.partition), f"s{self.seed}"]
         return "-".join([*parts, self.hash]).replace("_", "-")
-
-
-def _name(plugin: BaseModel) -> str:
-    return type(plugin).__module__.rsplit(".", 1)[-1]
-
-
-def _build(options: dict[str, Any], load: Callable[[str], type[BaseModel]]) -> BaseModel:
-    if "name" not in options:
-        raise ValueError("a table without a name; give name = ... beside its options.")
-    return load(str(options["name"]))(**{key: value for key, value in options.items() if key != "name"})

@@ -7,7 +7,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-_RULE = re.compile(r"all|none|every (?P<every>[1-9]\d*)|last (?P<last>[1-9]\d*)|first (?P<first>[1-9]\d*)|at(?P<at>( \d+)+)")
+_RULE = re.compile(
+    r"all|none|every (?P<every>[1-9]\d*)|last (?P<last>[1-9]\d*)|first (?P<first>[1-9]\d*)|at(?P<at>( \d+)+)"
+)
 
 
 class Keep(BaseModel):

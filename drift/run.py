@@ -199,7 +199,9 @@ class Run:
                 found = analysis(self, **arguments, partial=partial)
             else:
                 found = analysis(self, **arguments)
-            return partial.finish(found.assign_attrs(run=self.name, arguments=text, complete=1))
+            found = found.assign_attrs(run=self.name, arguments=text, complete=1)
+            results.save(found, path)
+            return found
 
     def with_data(self, data: Path | None) -> Run:
         """The same run with its datasets read from another folder."""

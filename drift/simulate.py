@@ -25,6 +25,7 @@ from drift.rounds import Round
 from drift.run import Run
 from drift.setting import Data, build_task, read_data
 from landscape.affine import evaluate
+from landscape.layout import Entry
 
 Progress = Callable[[Round], None]
 """Called with the record of every round that was written."""
@@ -271,7 +272,9 @@ def _resume(run: Run, setting: Setting) -> Server:
     return Server(theta, setting.task.buffers, torch.zeros_like(theta), method.initial(setting, theta), {})
 
 
-def _describe(folder: Path, experiment: Experiment, data: Data, parameters: tuple[tuple[str, tuple[int, ...]], ...]) -> None:
+def _describe(
+    folder: Path, experiment: Experiment, data: Data, parameters: tuple[tuple[str, tuple[int, ...]], ...]
+) -> None:
     """Write run.json, or check that the one there describes the same data.
 
     Raises:
@@ -308,4 +311,3 @@ def versions() -> dict[str, str]:
         "numpy": np.__version__,
         "machine": platform.machine(),
     }
-

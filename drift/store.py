@@ -131,9 +131,11 @@ def write_round(folder: Path, record: Round, keep: Keep, rounds: int) -> None:
     """Write a round as far as the policy keeps it."""
     tensors = {"ids": record.ids, "sizes": record.sizes, "weights": record.weights, "gram": record.gram}
     tensors |= {f"metric.{name}": torch.tensor(value, dtype=torch.float64) for name, value in record.metrics.items()}
-    tensors |= {f"extras.{name}": value for name, value in record.extras.items()}
     about: dict[str, Any] = {"round": record.index}
-    if keep.keeps_globals(record.index, rounds):
+    whole = keep.keeps_globals(record.index, rounds)
+    size = len(record.kept("end"))
+    tensors |= {f"extras.{name}": value for name, value in record.extras.items() if whole or value.numel() < size}
+    if whole:
         tensors |= {"start": record.kept("start"), "end": record.kept("end")}
         tensors |= {"start_buffers": record.start_buffers, "end_buffers": record.end_buffers}
     if keep.keeps_clients(record.index, rounds):
@@ -195,9 +197,9 @@ def expected_bytes(experiment: Experiment, size: int, done: int = 0) -> int:
     total = 4 * size * 8
     for index in range(done, rounds):
         total += 8 * (cohort + 3) ** 2 + 4096
-        total += 8 * size * keep.keeps_globals(index, rounds) + width * cohort * size * keep.keeps_clients(
-            index, rounds
-        )
+        models = 2 + (experiment.method.name() == "ima")  # start, end and, under IMA, the aggregate
+        total += 4 * models * size * keep.keeps_globals(index, rounds)
+        total += width * cohort * size * keep.keeps_clients(index, rounds)
     return total
 
 

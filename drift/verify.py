@@ -48,6 +48,8 @@ def verify(folder: str | Path) -> list[Problem]:
     folder = Path(folder)
     if not folder.is_dir():
         raise LookupError(f"no folder {folder}; give the folder of a run.")
+    if not any((folder / name).exists() for name in ("run.json", "rounds", "state.safetensors")):
+        raise LookupError(f"{folder} is no run: it has neither run.json nor rounds. Give the folder of a run.")
     problems = _foreign(folder)
     try:
         about = store.read_json(folder / "run.json")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any
 
-from cyclopts import App, CycloptsError
+from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from figures import console
 from figures.commands import about, analyse, demo, pictures, runs, train
@@ -28,7 +28,7 @@ def _version() -> str:
 
 
 app = App(name="fedscape", help=HELP, version=_version, result_action="return_value", suppress_keyboard_interrupt=False)
-_VERBS = (
+_VERBS: tuple[App | Callable[..., Any], ...] = (
     demo.demo,
     train.train,
     train.compare,
@@ -84,10 +84,18 @@ def _is_known(error: Exception) -> bool:
 
 def _line(error: Exception) -> str:
     """An error's message in one line."""
+    if isinstance(error, UnusedCliTokensError):
+        return f"no place for {' '.join(error.unused_tokens or [])!r}; {_help(error)}"
     text = " ".join(str(error).split())
     if isinstance(error, CycloptsError):
-        return f"{text} See fedscape --help."
+        return f"{text} {_help(error).capitalize()}"
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}."
     return text or type(error).__name__
+
+
+def _help(error: CycloptsError) -> str:
+    return f"see fedscape {' '.join([*(error.command_chain or ()), '--help'])}."
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

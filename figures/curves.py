@@ -97,7 +97,7 @@ def deviation(values: xr.DataArray, over: str) -> xr.DataArray | None:
         return None
     count = values.count(over)
     squares = ((values - values.mean(over)) ** 2).sum(over)
-    return (squares / (count - 1).where(count > 1)).pipe(np.sqrt).fillna(0)
+    return ((squares / (count - 1).where(count > 1)) ** 0.5).fillna(0)
 
 
 def require(values: xr.DataArray) -> None:

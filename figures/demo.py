@@ -24,14 +24,20 @@ METHODS = ("fedavg", "ima", "fedlaw", "fedeve", "lss")
 SEEDS = (8, 9)
 
 EXTRAS: dict[str, tuple[tuple[str, ...], ...]] = {
-    "gws": (("method=fedlaw", "method.variant=gws"),),
+    "gws": tuple(("method=fedlaw", "method.variant=gws", f"seed={seed}") for seed in SEEDS),
     "concentrations": tuple(
-        ("method=fedeve", f'clients.partition={{name="dirichlet", concentration={value}}}') for value in (0.1, 1, 10)
+        ("method=fedeve", f'clients.partition={{name="dirichlet", concentration={value}}}')
+        for value in (0.1, 1.0, 10.0)
     ),
 }
-"""Further runs that some figures need, by group: settings of each, trained with the first seed."""
+"""Further runs that some figures need, by group: settings of each; the seed is the first one unless it is set."""
 
-GROUPS: dict[str, tuple[str, ...]] = {}
+GROUPS: dict[str, tuple[str, ...]] = {
+    "balance-rounds": ("methods", "gws"),
+    "coherence-rounds": ("methods", "gws"),
+    "weights-learned": ("methods", "gws"),
+    "gain-alpha": ("concentrations",),
+}
 """Groups of runs that a figure gets; "methods" (all methods and seeds) where it is not named."""
 
 COLUMNS = {

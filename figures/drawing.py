@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from drift.run import Run
 from figures import gallery
-from landscape import results
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-FORMATS = ("pdf", "png", "svg")
+from landscape import plugins, results
 
 Job = tuple[Sequence[Run], Mapping[str, Any]]
 """Runs and options of a figure."""
@@ -32,11 +28,19 @@ def draw_one(name: str, runs: Sequence[Run], folder: Path, **options: Any) -> li
         ValueError, LookupError: If there is no such figure, or the runs do not allow it.
     """
     os.environ.setdefault("MPLBACKEND", "Agg")
-    chosen = gallery.load(name)
+    import matplotlib.pyplot as plt
+
+    from figures import style
+
+    chosen, plain = gallery.load(name), name.replace("_", "-")
+    _check(chosen, name, options)
     ds = chosen.data(list(runs), **options)
-    numbers = folder / f"{name}.zarr"
+    numbers = folder / f"{plain}.zarr"
     results.save(ds, numbers)
-    return [*save(chosen.draw(ds), folder, name), numbers]
+    figure = chosen.draw(ds)
+    paths = style.save(figure, folder / plain)
+    plt.close(figure)
+    return [*paths, numbers]
 
 
 def draw_all(
@@ -77,16 +81,10 @@ def draw_all(
     return {name: found[name] for name in jobs}
 
 
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write a figure in every format and close it."""
-    import matplotlib.pyplot as plt
-
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = [folder / f"{name}.{suffix}" for suffix in FORMATS]
-    for path in paths:
-        figure.savefig(path, dpi=200)
-    plt.close(figure)
-    return paths
+def _check(chosen: gallery.NamedFigure, name: str, options: Mapping[str, Any]) -> None:
+    accepted = list(inspect.signature(chosen.data).parameters)[1:]
+    if wrong := [option for option in options if option not in accepted]:
+        raise ValueError(plugins.unknown(f"option of figure {name}", wrong[0], accepted))
 
 
 def _attempt(

@@ -110,7 +110,7 @@ def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error",
     values = ds[variable]
     require(values)
     ax = style.axes(ax)
-    pooled = values.stack(sample=[dim for dim in ("seed", "draw") if dim in values.dims])  # noqa: PD013 - xarray's
+    pooled = values.stack(sample=[dim for dim in ("seed", "draw") if dim in values.dims])
     for colour, number in zip(style.steps(values.sizes["round"]), values["round"].values, strict=True):
         part = pooled.sel(round=number)
         look = {"marker": "o", "markersize": 2.5, **look}

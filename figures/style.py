@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -16,29 +15,16 @@ from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from figures.palette import CLIENT, GLOBAL, METHODS, colour, label, order
+
+__all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
+__all__ += ["key", "label", "order", "outline", "panels", "save", "steps", "text"]
+
 NARROW, WIDE = 3.3, 6.9
 """Widths of a figure in one and in two columns, inches."""
 
-GLOBAL = "black"
-"""Colour of the global model."""
-
-CLIENT = "#8a8a8a"
-"""Colour of a single client."""
-
 SEQUENTIAL, SIGNED = "viridis", "RdBu_r"
 """Colour maps for one-sided and for signed data."""
-
-METHODS = {
-    "fedavg": ("FedAvg", "#0072B2"),
-    "ima": ("IMA", "#D55E00"),
-    "fedlaw": ("FedLAW", "#009E73"),
-    "fedlaw-gws": ("FedLAW (GWS)", "#56B4E9"),
-    "fedeve": ("FedEve", "#CC79A7"),
-    "lss": ("LSS", "#E69F00"),
-}
-"""Written name and colour of the methods, in the order of legends (colours of Okabe and Ito)."""
-
-_OTHERS = ("#882255", "#999933", "#332288", "#661100", "#6699CC", "#117733", "#AA4499", "#44AA99")
 
 _RC: dict[str, Any] = {
     "font.family": "sans-serif",
@@ -75,28 +61,6 @@ _RC: dict[str, Any] = {
 def context() -> AbstractContextManager[None]:
     """Settings under which figures are made and saved; they end with the `with` block."""
     return mpl.rc_context(_RC)
-
-
-def colour(name: str) -> str:
-    """Colour of a method, the same in every figure; methods without their own share a cycle, chosen by name."""
-    if name in METHODS:
-        return METHODS[name][1]
-    return _OTHERS[zlib.crc32(name.encode()) % len(_OTHERS)]
-
-
-def label(name: str) -> str:
-    """A method's name as its paper writes it; a variant stands in brackets."""
-    if name in METHODS:
-        return METHODS[name][0]
-    base, _, variant = name.partition("-")
-    written = METHODS.get(base, (base, ""))[0]
-    return f"{written} ({variant.replace('_', ' ')})" if variant else written
-
-
-def order(names: Iterable[str]) -> list[str]:
-    """Methods in the order of legends: the known ones first, then the others by name."""
-    known = list(METHODS)
-    return sorted(set(names), key=lambda name: (known.index(name) if name in known else len(known), name))
 
 
 def steps(count: int) -> list[Any]:
@@ -147,9 +111,9 @@ def key(figure: Figure, axs: Iterable[Axes], *, title: str | None = None, column
         for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(name, handle)
     if found:
-        place = {"loc": "outside upper center", "ncols": min(columns, len(found)), "columnspacing": 1.2}
         with context():
-            figure.legend(list(found.values()), list(found), title=title, **place)
+            drawn = figure.legend(list(found.values()), list(found), loc="outside upper center", ncols=columns)
+            drawn.set_title(title)
 
 
 def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png", "svg")) -> list[Path]:

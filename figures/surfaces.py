@@ -138,9 +138,8 @@ def colorbar(figure: Figure, axs: Iterable[Axes], levels: np.ndarray, label: str
     with style.context():
         drawn = ScalarMappable(norm(levels), style.SEQUENTIAL)
         bar = figure.colorbar(drawn, ax=list(axs), label=label, pad=0.01, aspect=25, extend="max")
-        bar.set_ticks(
-            levels[:: max(1, len(levels) // 5)], labels=[f"{v:.2g}" for v in levels[:: max(1, len(levels) // 5)]]
-        )
+        ticks = levels[:: max(1, len(levels) // 5)].tolist()
+        bar.set_ticks(ticks, labels=[f"{value:.2g}" for value in ticks])
         bar.minorticks_off()
 
 
@@ -160,7 +159,6 @@ def _models(ds: xr.Dataset, first: str, second: str, ax: Axes, names: bool) -> N
             continue
         ax.plot(x, y, "^", color="black", markeredgecolor="white", markeredgewidth=0.6, markersize=5.5, zorder=5)
         if names:
-            above = y <= float(ds[f"mark_{second}"].mean())
-            place = {"xytext": (0, -5 if above else 4.5), "ha": "center", "va": "top" if above else "bottom"}
-            note = ax.annotate(mark, (x, y), textcoords="offset points", fontsize=6, zorder=6, **place)
-            note.set_path_effects(style.outline())
+            low = y <= float(ds[f"mark_{second}"].mean())  # the name stands on the outer side of the triangle
+            note = ax.annotate(mark, (x, y), (0, -5 if low else 4.5), textcoords="offset points", fontsize=6, zorder=6)
+            note.set(ha="center", va="top" if low else "bottom", path_effects=style.outline())

@@ -45,7 +45,7 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
 
 
 def norms(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "end_norm", **look: Any) -> Axes:
-    """A norm of models or updates over rounds; the norms of single clients as thin pale lines where there is one run."""
+    """A norm of models or updates over rounds; with one run, also that of every client's update as a pale dot."""
     ax = style.axes(ax)
     if variable == "update_norm_mean" and "update_norm" in ds and not {"algorithm", "seed"} & set(ds.dims):
         for client in ds["update_norm"].transpose("client", "round"):

@@ -1,4 +1,4 @@
 """Engines decide where the cohort's local trainings run; they never change what is computed.
 
-    serial   one after the other in this process; the reference
+serial   one after the other in this process; the reference
 """

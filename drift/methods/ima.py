@@ -9,6 +9,7 @@ import torch
 from pydantic import Field, field_serializer, field_validator, model_validator
 from torch import Tensor
 
+from drift import named
 from drift.late_phase import Late, late_local
 from drift.method import Cohort, Combined, Method, Outcome, Setting, State, load
 
@@ -60,16 +61,11 @@ class IMA(Method):
     @field_validator("base", mode="before")
     @classmethod
     def _named_base(cls, value: Any) -> Any:
-        value = {"name": value} if isinstance(value, str) else value
-        if not isinstance(value, dict):
-            return value
-        if "name" not in value:
-            raise ValueError("a table without a name; give name = ... beside its options.")
-        return load(str(value["name"]))(**{key: option for key, option in value.items() if key != "name"})
+        return named.build(value, load)
 
     @field_serializer("base")
     def _dump_base(self, value: Method) -> dict[str, Any]:
-        return {"name": value.name(), **value.model_dump(mode="json")}
+        return named.dump(value)
 
     @model_validator(mode="after")
     def _options_fit(self) -> IMA:
@@ -152,6 +148,10 @@ class IMA(Method):
             after["window"] = window
         extras = {**outcome.extras, **({"aggregate": aggregate} if averages else {})}
         return Outcome(end, outcome.weights, after, extras)
+
+    def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
+        """What the base makes of the last cohort's buffers; they are not averaged over the window."""
+        return self.base.buffers(setting, end, averaged)
 
     def momentum(self, state: State) -> Tensor | None:
         """The update that the base expects."""

@@ -70,5 +70,7 @@ def analyses() -> dict[str, Analysis]:
 def _is_analysis(node: ast.FunctionDef) -> bool:
     if node.name.startswith("_") or not node.args.args or node.returns is None:
         return False
+    if len(node.args.args) - 1 > len(node.args.defaults) or None in node.args.kw_defaults:
+        return False  # it needs more than a run
     annotation = node.args.args[0].annotation
     return annotation is not None and (ast.unparse(annotation), ast.unparse(node.returns)) == ("Run", "xr.Dataset")

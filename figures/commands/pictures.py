@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Annotated
 
@@ -16,11 +17,14 @@ figures = App(name="figures", help="Draw named figures from runs.")
 @figures.command(name="list")
 def list_(*, json: Json = False) -> None:
     """List the named figures."""
+    from figures.gallery import names
     from landscape import plugins
 
-    package = "figures.gallery"
-    rows = [{"name": name, "description": plugins.describe(package, name)} for name in plugins.names(package)]
-    console.table(rows, {"name": "figure", "description": "shows"}, json=json, empty="no figures in figures/gallery/.")
+    rows = [
+        {"name": name, "description": plugins.describe("figures.gallery", name), "needs": _needs(name)}
+        for name in names()
+    ]
+    console.table(rows, {"name": "figure", "description": "shows", "needs": "needs"}, json=json)
 
 
 @figures.command
@@ -97,3 +101,12 @@ def report(
     with console.progress("writing the report"):
         write(found, output)
     console.put(str(output))
+
+
+def _needs(name: str) -> str:
+    """What runs a figure takes: NEEDS of its file, read from the source; nothing is imported."""
+    folder = Path(__file__).resolve().parents[1] / "gallery"
+    for node in ast.parse((folder / f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NEEDS":
+            return str(ast.literal_eval(node.value))
+    return ""

@@ -17,7 +17,7 @@ NEEDS = "runs of FedLAW (joint or GWS) or another method whose weights do not su
 
 
 def data(runs: Sequence[Run]) -> xr.Dataset:
-    """optimisation, regularisation, ratio and gamma over algorithm, seed and round; methods that do not shrink left out."""
+    """optimisation, regularisation, ratio and gamma over algorithm, seed and round, of the methods that shrink."""
     shrinking = [run for run in runs if bool(np.isfinite(run.cached(balance).ratio).any())]
     if not shrinking:
         command = "fedscape train digits-shards2 --set method.name=fedlaw --set method.variant=gws"

@@ -15,19 +15,24 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds"
 
+_SHOWN = {
+    "train_bias": "train bias",
+    "heterogeneity_bias": "heterogeneity bias",
+    "fma_error": "error of the clients' mean",
+}
+
 
 def data(runs: Sequence[Run], *, rounds: int = 8, samples_per_client: int = 50) -> xr.Dataset:
-    """train_bias, heterogeneity_bias and error over algorithm, seed and round.
+    """train_bias, heterogeneity_bias and fma_error over algorithm, seed and round.
 
     Args:
         rounds: How many rounds are looked at, evenly spread over those that kept clients.
         samples_per_client: Training samples of each client that the biases are averaged over.
     """
-    chosen = ["train_bias", "heterogeneity_bias", "fma_error", "wens_error"]
 
     def compute(run: Run) -> xr.Dataset:
         indices = terrain.spread(run.kept("clients"), rounds)
-        return run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client)[chosen]
+        return run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client)[list(_SHOWN)]
 
     return _stack.stacked(_stack.comparable(runs), compute)
 
@@ -35,13 +40,10 @@ def data(runs: Sequence[Run], *, rounds: int = 8, samples_per_client: int = 50) 
 def draw(ds: xr.Dataset) -> Figure:
     """Both biases on one scale, and the error of the averaged model on the cohort's data."""
     figure, axs = style.panels(1, 3)
-    look = {"marker": "o", "markersize": 2.5}
-    curves.curve(ds, ax=axs[0, 0], variable="train_bias", **look)
-    curves.curve(ds, ax=axs[0, 1], variable="heterogeneity_bias", **look)
-    curves.curve(ds, ax=axs[0, 2], variable="fma_error", **look)
+    for ax, (variable, label) in zip(axs.flat, _SHOWN.items(), strict=True):
+        curves.curve(ds, ax=ax, variable=variable, marker="o", markersize=2.5)
+        ax.set_ylabel(label)
     axs[0, 0].sharey(axs[0, 1])
     axs[0, 1].set_ylim(bottom=0)
-    for ax, label in zip(axs.flat, ("train bias", "heterogeneity bias", "error of the clients' mean"), strict=True):
-        ax.set_ylabel(label)
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

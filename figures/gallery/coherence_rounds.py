@@ -1,4 +1,4 @@
-"""Local gradient coherence over rounds with its critical point, FedAvg against FedLAW's shrinking (FedLAW paper, Figs. 5 and 6)."""
+"""Gradient coherence over rounds with its critical point, FedAvg against FedLAW (GWS) (FedLAW paper, Figs. 5, 6)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Largest Hessian eigenvalue of the global model, its ratio to the fifth, and the weight norm, over rounds (FedLAW paper, Fig. 10)."""
+"""Weight norm, largest Hessian eigenvalue and its ratio to the fifth, over rounds (FedLAW paper, Fig. 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loss along the top Hessian eigenvector of each method's final model: level and curvature (FedLAW paper, Fig. 4 right)."""
+"""Loss along the top Hessian eigenvector of each method's final model (FedLAW paper, Fig. 4 right)."""
 
 from __future__ import annotations
 

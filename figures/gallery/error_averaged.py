@@ -1,4 +1,4 @@
-"""Test error against the number of averaged client models at several rounds, and CKA of the clients (IMA paper, Fig. 4)."""
+"""Test error against the number of averaged client models, and CKA of the clients, by round (IMA paper, Fig. 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kalman gain over rounds as box plots, for several Dirichlet concentrations and local epochs (FedEve paper, Fig. 4)."""
+"""Box plots of the Kalman gain for several Dirichlet concentrations and local epochs (FedEve paper, Fig. 4)."""
 
 from __future__ import annotations
 

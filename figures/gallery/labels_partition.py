@@ -1,4 +1,4 @@
-"""Who holds which labels: clients by classes, and the labels of each round's cohort (FedEve paper, Fig. 3a; FedLAW paper, Figs. 7 and 13)."""
+"""Labels of the clients and of each round's cohort (FedEve paper, Fig. 3a; FedLAW paper, Figs. 7 and 13)."""
 
 from __future__ import annotations
 

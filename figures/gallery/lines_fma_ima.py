@@ -1,4 +1,4 @@
-"""Loss and error on the line from the last aggregate (FMA) to the mean of the last few (IMA), all methods (IMA paper, Figs. 5c and 7c)."""
+"""Loss and error from the last aggregate (FMA) to the mean of the last few (IMA) (IMA paper, Figs. 5c and 7c)."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ NEEDS = "one run that kept the global models of two rounds or more"
 
 
 def data(runs: Sequence[Run], *, method: str = "fedavg", gap: int = 1, lines: int = 4, points: int = 41) -> xr.Dataset:
-    """loss (nats) and error (fraction) over round and t: t = 0 is the global model of that round, t = 1 that `gap` later.
+    """loss (nats) and error (fraction) over round and t; t = 0 is that round's global model, t = 1 one `gap` later.
 
     Args:
         method: Whose run is shown.

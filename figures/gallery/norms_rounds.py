@@ -1,4 +1,4 @@
-"""Norms of the global model, of the mean update and of the client updates, over rounds (FedLAW paper, Figs. 3 and 10)."""
+"""Norms of the global model, the mean update and the client updates over rounds (FedLAW paper, Figs. 3 and 10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loss and error on planes through three clients of an early, a middle and the last round, and through the last three global models (IMA paper, Fig. 1)."""
+"""Planes through three clients of an early, a middle and the last round, and three globals (IMA paper, Fig. 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Client-drift variance, period-drift variance and the Kalman gain they imply, over rounds (FedEve paper, equations 12 and 13)."""
+"""Client- and period-drift variance and their Kalman gain over rounds (FedEve paper, equations 12 and 13)."""
 
 from __future__ import annotations
 
