@@ -25,7 +25,6 @@ from drift.rounds import Round
 from drift.run import Run
 from drift.setting import Data, build_task, read_data
 from landscape.affine import evaluate
-from landscape.layout import Entry
 
 Progress = Callable[[Round], None]
 """Called with the record of every round that was written."""

@@ -12,6 +12,7 @@ import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib import patheffects
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -60,7 +61,7 @@ _RC: dict[str, Any] = {
 
 def context() -> AbstractContextManager[None]:
     """Settings under which figures are made and saved; they end with the `with` block."""
-    return mpl.rc_context(_RC)
+    return mpl.rc_context(_RC)  # type: ignore[arg-type]  # newer stubs list every key
 
 
 def steps(count: int) -> list[Any]:
@@ -106,14 +107,14 @@ def axes(ax: Axes | None) -> Axes:
 
 def key(figure: Figure, axs: Iterable[Axes], *, title: str | None = None, columns: int = 6) -> None:
     """One legend above all panels, each label once."""
-    found = {}
+    found: dict[str, Artist] = {}
     for ax in axs:
         for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
             found.setdefault(name, handle)
     if found:
         with context():
-            drawn = figure.legend(list(found.values()), list(found), loc="outside upper center", ncols=columns)
-            drawn.set_title(title)
+            place: dict[str, Any] = {"loc": "outside upper center", "ncols": columns, "columnspacing": 1.2}
+            figure.legend(list(found.values()), list(found), title=title, **place)
 
 
 def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png", "svg")) -> list[Path]:

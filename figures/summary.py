@@ -12,7 +12,7 @@ import xarray as xr
 from drift.coherence import coherence
 from drift.compare import last_ten
 from drift.run import Run
-from drift.terrain import eigen_rounds, round_plane
+from drift.terrain import eigen_rounds, round_plane, spread
 from drift.variance import drift_variances
 from figures import palette
 from landscape.basin import centre_offset
@@ -103,8 +103,8 @@ def _row(runs: list[Run], round: int) -> dict[str, float]:
         "client_variance": lambda run: float(run.cached(drift_variances).client_variance.mean("round")),
     }
     accuracy = np.array([last_ten(run) for run in runs])
-    spread = float(accuracy.std(ddof=1)) if len(runs) > 1 else float("nan")
-    found = {"seeds": len(runs), "accuracy_mean": float(accuracy.mean()), "accuracy_std": spread}
+    deviation = float(accuracy.std(ddof=1)) if len(runs) > 1 else float("nan")
+    found = {"seeds": len(runs), "accuracy_mean": float(accuracy.mean()), "accuracy_std": deviation}
     return found | {name: float(np.mean([measure(run) for run in runs])) for name, measure in measures.items()}
 
 
@@ -117,7 +117,9 @@ def _centre_offset(run: Run, round: int) -> float:
 def _eigenvalue(run: Run) -> float:
     if not run.kept("globals"):
         return float("nan")
-    return float(run.cached(eigen_rounds).eigenvalue.isel(round=-1, rank=0))
+    rounds = spread(run.kept("globals"), 5)  # as figure eigen-rounds asks for, so that it is computed once
+    found = run.cached(eigen_rounds, rounds=rounds, k=5, split="train", tolerance=1e-2)
+    return float(found.eigenvalue.isel(round=-1, rank=0))
 
 
 def has_planes(run: Run) -> bool:

@@ -13,7 +13,7 @@ Compute = Callable[[Run], xr.Dataset]
 
 
 def comparable(runs: Sequence[Run]) -> list[Run]:
-    """The runs of one setting (task, clients, number of rounds): that with most methods and runs, the first among equals.
+    """The runs of one setting (task, clients, rounds): that with most methods and runs, the first among equals.
 
     Raises:
         LookupError: If there are no runs.

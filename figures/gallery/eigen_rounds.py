@@ -17,7 +17,7 @@ NEEDS = "runs of any methods, trained in one setting, that kept the global model
 
 
 def data(
-    runs: Sequence[Run], *, rounds: int = 5, k: int = 5, split: str = "train", tolerance: float = 1e-2
+    runs: Sequence[Run], *, rounds: int = 3, k: int = 5, split: str = "test", tolerance: float = 1e-2
 ) -> xr.Dataset:
     """eigenvalue over algorithm, seed, eigen_round and rank; ratio; end_norm over algorithm, seed and round.
 
@@ -34,7 +34,7 @@ def data(
         norms = run.cached(update_norms)[["end_norm"]]
         return found[["eigenvalue", "ratio"]].rename(round="eigen_round").merge(norms)
 
-    return _stack.stacked(_stack.comparable(runs), compute)
+    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
 
 
 def draw(ds: xr.Dataset) -> Figure:
@@ -43,6 +43,7 @@ def draw(ds: xr.Dataset) -> Figure:
     weights.norms(ds, ax=axs[0, 0])
     axs[0, 0].set_ylabel("norm of the global model")
     spectra.eigenvalues(ds, ax=axs[0, 1], over="eigen_round")
+    axs[0, 1].set_ylabel(rf"largest eigenvalue $\lambda_1$, {ds.attrs['split']} loss")
     spectra.ratio(ds, ax=axs[0, 2], over="eigen_round")
     for ax in axs[0]:
         ax.set_xlabel("round")

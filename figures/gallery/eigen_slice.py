@@ -15,7 +15,7 @@ from figures.gallery import _stack
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
 
-def data(runs: Sequence[Run], *, radius: float = 0.5, points: int = 41, split: str = "train") -> xr.Dataset:
+def data(runs: Sequence[Run], *, radius: float = 0.5, points: int = 41, split: str = "test") -> xr.Dataset:
     """loss (nats) and error (fraction) over algorithm, seed and t; eigenvalue over algorithm and seed.
 
     Args:
@@ -26,9 +26,7 @@ def data(runs: Sequence[Run], *, radius: float = 0.5, points: int = 41, split: s
     chosen = ["loss", "error", "eigenvalue"]
 
     def compute(run: Run) -> xr.Dataset:
-        return run.cached(terrain.eigen_slice, radius=radius, points=points, split=split)[chosen].drop_vars(
-            "mark", errors="ignore"
-        )
+        return run.cached(terrain.eigen_slice, radius=radius, points=points, split=split)[chosen]
 
     return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
 

@@ -31,7 +31,7 @@ def data(runs: Sequence[Run], *, window: int = 5, points: int = 41) -> xr.Datase
                     "fedscape train digits-shards2 --set keep.globals=all",
                 )
             )
-        return run.cached(terrain.average_line, window=window, points=points)[["loss", "error"]].drop_vars("mark")
+        return run.cached(terrain.average_line, window=window, points=points)[["loss", "error"]]
 
     return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(window=window)
 

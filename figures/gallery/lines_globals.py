@@ -37,7 +37,7 @@ def data(runs: Sequence[Run], *, method: str = "fedavg", gap: int = 1, lines: in
     pairs = [(kept[place], kept[place + gap]) for place in firsts]
     found = [run.cached(terrain.global_line, rounds=pair, points=points).drop_attrs(deep=False) for pair in pairs]
     ends = {"round": [first for first, _ in pairs], "second": ("round", [second for _, second in pairs])}
-    whole = xr.concat([line[["loss", "error"]].drop_vars("mark") for line in found], "round", join="exact")
+    whole = xr.concat([line[["loss", "error"]] for line in found], "round", join="exact")
     return _stack.described(whole.assign_coords(ends), [run])
 
 

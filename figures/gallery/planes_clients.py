@@ -49,7 +49,7 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """A row of losses, a row of errors; levels are common to a row."""
     planes = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
-    tallest = max(float(np.ptp(plane.beta) / np.ptp(plane.alpha)) for plane in planes)
+    tallest = max(float(np.ptp(plane.beta.values) / np.ptp(plane.alpha.values)) for plane in planes)
     inner = style.WIDE / len(planes) * 0.78
     figure, axs = style.panels(2, len(planes), height=2 * (inner * min(max(tallest, 0.55), 1.6) + 0.42) + 0.2)
     for row, variable in zip(axs, ("loss", "error"), strict=True):

@@ -1,0 +1,101 @@
+"""Interactive clouds with one point for each client and round: how far it drifted, what weight it got."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+import xarray as xr
+from plotly.subplots import make_subplots
+
+from drift.locality import locality
+from drift.run import Run
+from drift.terrain import spread
+from drift.weights import learned
+from figures import palette
+from figures.explore_curves import QUANTITIES, draw, written_name
+from figures.explore_look import axis, blank, small
+from figures.summary import groups
+
+POINTS = 1500
+"""Clients drawn for one run; of longer runs evenly spread rounds are shown."""
+
+
+def client_points(runs: Sequence[Run]) -> go.Figure:
+    """Distance of every client to the mean of its cohort, over rounds; one run of each method.
+
+    The mean is the size-weighted one. Hovering names client, weight and number of samples.
+    """
+    figure = blank(height=380)
+    title = ""
+    for name, run in _first(runs).items():
+        values = run.cached(locality).distance
+        title = axis(values)
+        figure.add_trace(_cloud(name, run, values))
+    figure.update_xaxes(title="round")
+    figure.update_yaxes(title=title)
+    return figure
+
+
+def weights_rounds(runs: Sequence[Run]) -> go.Figure:
+    """Shrinking factor gamma and relative weight lambda of every client over rounds.
+
+    Methods that learn neither are left out, unless there is no other.
+    """
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.4, 0.6])
+    figure.update_layout(blank(height=560).layout)
+    chosen = [run for run in runs if learns(run)] or list(runs)
+    gamma = draw(figure, chosen, QUANTITIES["gamma"].part, row=1, col=1)
+    title = ""
+    for name, run in _first(chosen).items():
+        values = run.cached(learned).weights
+        title = axis(values)
+        figure.add_trace(_cloud(name, run, values).update(showlegend=False), row=2, col=1)
+    figure.update_yaxes(title=gamma, row=1, col=1)
+    figure.update_yaxes(title=title, rangemode="tozero", row=2, col=1)
+    figure.update_xaxes(title="round", row=2, col=1)
+    return figure
+
+
+def learns(run: Run) -> bool:
+    """Whether a run gave its clients other weights than their shares of samples."""
+    found = run.cached(learned)
+    given = found.weights.notnull() * sizes(run)
+    given = given / given.sum("client")
+    away = max(float(abs(found.gamma - 1).max()), float(abs(found.weights - given).max()))
+    return away > 1e-4 and run.experiment.clients.weighting == "samples"
+
+
+def sizes(run: Run) -> xr.DataArray:
+    """Number of training samples of every client."""
+    return xr.DataArray([len(part) for part in run.parts], dims="client")
+
+
+def _first(runs: Sequence[Run]) -> dict[str, Run]:
+    """The run with the smallest seed of every method."""
+    return {name: group[0] for name, group in groups(runs).items()}
+
+
+def _cloud(name: str, run: Run, values: xr.DataArray) -> go.Scatter:
+    """One point for each client and round; customdata: client, relative weight, samples."""
+    weights = run.cached(learned).weights
+    per_round = max(1, int(np.isfinite(values.values).sum(1).max()))
+    rounds = spread(values["round"].values.tolist(), max(2, POINTS // per_round))
+    shown, weights = values.sel(round=rounds), weights.sel(round=rounds)
+    rows, clients = np.nonzero(np.isfinite(shown.values))
+    written = written_name(name)
+    custom = np.stack([clients, weights.values[rows, clients], sizes(run).values[clients]], axis=1)
+    return go.Scatter(
+        x=small(np.asarray(rounds)[rows]),
+        y=small(shown.values[rows, clients]),
+        customdata=small(custom),
+        mode="markers",
+        marker={"size": 5, "opacity": 0.6, "color": palette.colour(name.partition(",")[0])},
+        name=written,
+        legendgroup=written,
+        hovertemplate=(
+            f"{written}, seed {run.experiment.seed}<br>round %{{x}}, client %{{customdata[0]}}<br>"
+            f"{axis(values)} %{{y:.4g}}<br>weight %{{customdata[1]:.3g}}, %{{customdata[2]}} samples<extra></extra>"
+        ),
+    )

@@ -1,0 +1,76 @@
+"""What all interactive figures share: an empty figure, names of axes, small arrays, logarithmic colour bars."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import xarray as xr
+
+COLOURS = "Viridis"
+"""Colour map of one-sided data, as in `figures.style`."""
+
+
+def blank(*, height: int = 380, **layout: Any) -> go.Figure:
+    """An empty figure whose looks are left to the page or notebook that it is shown in."""
+    margin = {"l": 60, "r": 16, "t": 16, "b": 48}
+    legend = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "xanchor": "left"}
+    base = {"height": height, "margin": margin, "legend": legend, "hovermode": "closest", "uirevision": "kept"}
+    return go.Figure(layout=base | layout)
+
+
+def axis(values: xr.DataArray) -> str:
+    """Axis label `name [unit]`; numbers without unit have none."""
+    name = values.attrs.get("long_name", str(values.name).replace("_", " "))
+    units = values.attrs.get("units", "1")
+    return str(name) if units in ("1", "fraction", "") else f"{name} [{units}]"
+
+
+def small(values: Any) -> np.ndarray:
+    """Numbers in few bytes: whole ones in 16 bits where they fit, others in 32."""
+    array = np.asarray(values)
+    if array.dtype.kind in "iu":
+        fits = array.size == 0 or (array.min() >= -(2**15) and array.max() < 2**15)
+        return array.astype(np.int16 if fits else np.int32)
+    return array.astype(np.float32)
+
+
+def log10(values: np.ndarray) -> np.ndarray:
+    """Decimal logarithm; NaN where a value is not positive."""
+    return np.log10(np.where(values > 0, values, np.nan))
+
+
+def span(*values: xr.DataArray, log: bool) -> tuple[float, float]:
+    """Smallest and largest finite value of several maps, as logarithms on request.
+
+    Raises:
+        LookupError: If no value is finite.
+    """
+    flat = np.concatenate([np.ravel(part) for part in values])
+    flat = log10(flat) if log else flat
+    flat = flat[np.isfinite(flat)]
+    if not len(flat):
+        raise LookupError("none of the surfaces has a finite value; compute them first.")
+    low, high = float(flat.min()), float(flat.max())
+    return low, high if high > low else low + 1e-3
+
+
+def colour_bar(title: str, low: float, high: float, *, log: bool) -> dict[str, Any]:
+    """Colour bar; for logarithms from `low` to `high` its ticks are written as the values themselves."""
+    bar: dict[str, Any] = {"title": {"text": title}, "thickness": 12, "outlinewidth": 0, "len": 0.85}
+    if log:
+        ticks = _nice(10**low, 10**high)
+        bar |= {"tickvals": np.log10(ticks).tolist(), "ticktext": [f"{tick:.3g}" for tick in ticks]}
+    return bar
+
+
+def _nice(low: float, high: float) -> list[float]:
+    """Round numbers between two positive ones: decades, with 1-2-5 steps, or evenly spaced where the range is narrow."""
+    decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+    for steps in ((1.0,), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)):
+        ticks = [step * 10.0**decade for decade in decades for step in steps]
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        if len(ticks) >= 4:
+            return ticks
+    return np.geomspace(low, high, 5).tolist()

@@ -1,0 +1,189 @@
+"""Interactive loss surfaces: in three dimensions, as contour maps, and over rounds with a slider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import plotly.graph_objects as go
+import xarray as xr
+
+from figures.explore_look import COLOURS, axis, blank, colour_bar, log10, small, span
+
+LEVELS = 14
+"""Contour lines between the smallest and the largest value."""
+
+Traces = list[Any]
+
+
+def surface3d(ds: xr.Dataset, variable: str = "loss") -> go.Figure:
+    """A plane as a surface in three dimensions, its models as labelled points on it.
+
+    The loss has a logarithmic height and colour, other metrics linear ones.
+
+    Args:
+        ds: The variable over two dimensions; marks as `landscape.surface` gives them.
+
+    Raises:
+        ValueError: If the variable does not have two dimensions.
+        LookupError: If the surface has no values.
+    """
+    return surface_rounds([ds], variable)
+
+
+def explore_contour(ds: xr.Dataset, variable: str = "loss") -> go.Figure:
+    """A plane as a contour map with levels spaced in log for the loss; otherwise as `surface3d`."""
+    return surface_rounds([ds], variable, flat=True)
+
+
+def surface_rounds(surfaces: Sequence[xr.Dataset], variable: str = "loss", *, flat: bool = False) -> go.Figure:
+    """Surfaces of several rounds, one at a time, with a slider over the rounds and one colour scale for all.
+
+    Args:
+        surfaces: Planes with attribute `round`; they may have different grids.
+        variable: What is shown.
+        flat: As contour maps instead of in three dimensions.
+
+    Raises:
+        ValueError: If no surface is given, or the variable does not have two dimensions.
+        LookupError: If no surface has a value.
+    """
+    if not surfaces:
+        raise ValueError("no surface was given; compute one, for example run.cached(drift.round_plane).")
+    for ds in surfaces:
+        if ds[variable].ndim != 2:
+            raise ValueError(f"{variable} has dimensions {', '.join(map(str, ds[variable].dims))}; a map needs two.")
+    log = variable == "loss"
+    bounds = span(*(ds[variable] for ds in surfaces), log=log)
+    draw = _contour if flat else _surface
+    parts = [draw(ds, variable, bounds, log) for ds in surfaces]
+    figure = blank(height=460)
+    last = len(parts) - 1
+    for index, traces in enumerate(parts):
+        for trace in traces:
+            trace.visible = index == last
+            figure.add_trace(trace)
+    (_lay_flat if flat else _lay_deep)(figure, surfaces[-1], variable, log)
+    if len(parts) > 1:
+        figure.update_layout(sliders=[_slider(surfaces, [len(traces) for traces in parts])])
+    return figure
+
+
+def _surface(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool) -> Traces:
+    x, y, values = _grid(ds, variable)
+    unit = axis(ds[variable])
+    hover = f"{x.name} %{{x:.3g}}<br>{y.name} %{{y:.3g}}<br>{unit} %{{z:.4g}}<extra></extra>"
+    surface = go.Surface(
+        x=small(x),
+        y=small(y),
+        z=small(values),
+        surfacecolor=small(log10(values) if log else values),
+        colorscale=COLOURS,
+        cmin=bounds[0],
+        cmax=bounds[1],
+        colorbar=colour_bar(unit, *bounds, log=log),
+        hovertemplate=hover,
+        name=variable,
+    )
+    if "mark" not in ds.dims:
+        return [surface]
+    points = go.Scatter3d(
+        x=small(ds[f"mark_{x.name}"]),
+        y=small(ds[f"mark_{y.name}"]),
+        z=small(ds[f"mark_{variable}"]),
+        mode="markers+text",
+        text=_names(ds),
+        textposition="top center",
+        marker={"size": 5, "color": "white", "symbol": _symbols(ds, "diamond", "cross"), "line": _EDGE},
+        hovertemplate=f"%{{text}}<br>{unit} %{{z:.4g}}<extra></extra>",
+        showlegend=False,
+    )
+    return [surface, points]
+
+
+def _contour(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool) -> Traces:
+    x, y, values = _grid(ds, variable)
+    low, high = bounds
+    unit = axis(ds[variable])
+    contour = go.Contour(
+        x=small(x),
+        y=small(y),
+        z=small(log10(values) if log else values),
+        customdata=small(values),
+        colorscale=COLOURS,
+        zmin=low,
+        zmax=high,
+        contours={"start": low, "end": high, "size": (high - low) / LEVELS},
+        line={"width": 0.4, "color": "rgba(255,255,255,0.6)"},
+        colorbar=colour_bar(unit, low, high, log=log),
+        hovertemplate=f"{x.name} %{{x:.3g}}<br>{y.name} %{{y:.3g}}<br>{unit} %{{customdata:.4g}}<extra></extra>",
+        name=variable,
+    )
+    if "mark" not in ds.dims:
+        return [contour]
+    points = go.Scatter(
+        x=small(ds[f"mark_{x.name}"]),
+        y=small(ds[f"mark_{y.name}"]),
+        mode="markers+text",
+        text=_names(ds),
+        textposition="top center",
+        textfont={"color": "black", "shadow": _HALO},
+        customdata=small(ds[f"mark_{variable}"]),
+        marker={"size": 11, "color": "white", "symbol": _symbols(ds, "triangle-up", "x"), "line": _EDGE},
+        hovertemplate=f"%{{text}}<br>{unit} %{{customdata:.4g}}<extra></extra>",
+        cliponaxis=False,
+        showlegend=False,
+    )
+    return [contour, points]
+
+
+_EDGE = {"color": "black", "width": 1}
+_HALO = "0 0 3px white, 0 0 3px white, 0 0 4px white"
+
+
+def _grid(ds: xr.Dataset, variable: str) -> tuple[xr.DataArray, xr.DataArray, np.ndarray]:
+    """Both coordinates, and the values with the second one along rows, as plotly takes them."""
+    first, second = map(str, ds[variable].dims)
+    return ds[first], ds[second], ds[variable].transpose(second, first).values
+
+
+def _names(ds: xr.Dataset) -> list[str]:
+    return [str(name) for name in ds["mark"].values]
+
+
+def _symbols(ds: xr.Dataset, model: str, mean: str) -> list[str]:
+    return [mean if name == "mean" else model for name in _names(ds)]
+
+
+def _lay_deep(figure: go.Figure, ds: xr.Dataset, variable: str, log: bool) -> None:
+    first, second = map(str, ds[variable].dims)
+    figure.update_layout(
+        margin={"l": 0, "r": 0, "t": 8, "b": 8},
+        scene={
+            "xaxis": {"title": {"text": axis(ds[first])}},
+            "yaxis": {"title": {"text": axis(ds[second])}},
+            "zaxis": {"title": {"text": axis(ds[variable])}, "type": "log" if log else "linear"},
+            "aspectmode": "manual",
+            "aspectratio": {"x": 1.1, "y": 1.1, "z": 0.8},
+            "camera": {"eye": {"x": 1.4, "y": -1.5, "z": 1.0}},
+        },
+    )
+
+
+def _lay_flat(figure: go.Figure, ds: xr.Dataset, variable: str, log: bool) -> None:
+    first, second = map(str, ds[variable].dims)
+    figure.update_xaxes(title=axis(ds[first]), constrain="domain", showgrid=False, zeroline=False)
+    figure.update_yaxes(title=axis(ds[second]), constrain="domain", showgrid=False, zeroline=False)
+    if ds.attrs.get("isometric") == 1:
+        figure.update_yaxes(scaleanchor="x")
+
+
+def _slider(surfaces: Sequence[xr.Dataset], counts: Sequence[int]) -> dict[str, Any]:
+    """A slider whose steps show one surface each."""
+    steps = []
+    for index, ds in enumerate(surfaces):
+        visible = [place == index for place, count in enumerate(counts) for _ in range(count)]
+        label = str(ds.attrs.get("round", index))
+        steps.append({"label": label, "method": "update", "args": [{"visible": visible}]})
+    return {"active": len(steps) - 1, "steps": steps, "currentvalue": {"prefix": "round "}, "pad": {"t": 32}}

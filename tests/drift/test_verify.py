@@ -1,0 +1,107 @@
+"""Every damaged, missing or foreign file of a run is named; a whole run has no problem."""
+
+from dataclasses import replace
+
+import pytest
+import tiny
+
+from drift import store
+from drift.terrain import global_line
+from drift.verify import spans, verify
+
+
+@pytest.fixture
+def run(tmp_path):
+    return tiny.trained(tmp_path)
+
+
+def only(problems):
+    """The one problem there is, as text."""
+    assert len(problems) == 1, problems
+    return str(problems[0])
+
+
+def test_a_whole_run_has_no_problem(run):
+    run.cached(global_line, points=3)
+    assert verify(run.folder) == []
+
+
+def test_what_a_stopped_process_leaves_is_no_problem(run):
+    (run.folder / "rounds" / ".000003.safetensors.77.part").write_bytes(b"half")
+    last = run.round(-1)
+    store.write_round(run.folder, replace(last, index=3), run.experiment.keep, 3)
+    assert verify(run.folder) == []
+
+
+@pytest.mark.parametrize("name", ["run.json", "state.safetensors", "rounds/000001.safetensors"])
+@pytest.mark.parametrize("how", ["truncated", "altered", "foreign"])
+def test_every_damaged_file_is_named(run, name, how):
+    path = run.folder / name
+    content = path.read_bytes()
+    if how == "altered":
+        place = content.index(b'"seed": 5') + 8 if name == "run.json" else len(content) - 3
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+    else:
+        path.write_bytes(content[: len(content) // 2] if how == "truncated" else b"something else altogether")
+    assert only(verify(run.folder)).startswith(f"{name}: ")
+
+
+def test_what_remains_usable_is_said(run):
+    path = run.folder / "rounds" / "000001.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])
+    assert "Whole rounds: 0, 2;" in only(verify(run.folder))
+    assert run.round(2).index == 2
+
+
+def test_a_missing_round_is_named(run):
+    (run.folder / "rounds" / "000000.safetensors").unlink()
+    text = only(verify(run.folder))
+    assert text.startswith("rounds/000000.safetensors: it is missing")
+    assert "Whole rounds: 1-2;" in text
+
+
+def test_a_renamed_round_is_named(run):
+    rounds = run.folder / "rounds"
+    (rounds / "000001.safetensors").write_bytes((rounds / "000002.safetensors").read_bytes())
+    assert "holds round 2, not 1" in only(verify(run.folder))
+
+
+def test_a_round_of_another_model_is_named(run, tmp_path):
+    other = tiny.trained(tmp_path / "other", "task.model=mlp")
+    path = "rounds/000001.safetensors"
+    (run.folder / path).write_bytes((other.folder / path).read_bytes())
+    assert "parameters, the run has" in only(verify(run.folder))
+
+
+def test_a_round_without_what_was_to_be_kept_is_named(run, tmp_path):
+    other = tiny.trained(tmp_path / "other", "keep.clients=none")
+    path = "rounds/000001.safetensors"
+    (run.folder / path).write_bytes((other.folder / path).read_bytes())
+    assert "it holds no clients" in only(verify(run.folder))
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "rounds/extra.safetensors", "rounds/7.safetensors", "results/old.csv"])
+def test_a_foreign_file_is_named(run, name):
+    (run.folder / name).parent.mkdir(exist_ok=True)
+    (run.folder / name).write_text("mine")
+    assert only(verify(run.folder)).startswith(f"{name}: no file of a run")
+
+
+def test_a_damaged_result_is_named(run):
+    run.cached(global_line, points=3)
+    (place,) = (run.folder / "results").glob("*.zarr")
+    chunk = next(path for path in sorted(place.rglob("*")) if path.is_file() and path.parent.name == "c")
+    chunk.write_bytes(chunk.read_bytes()[:-4])
+    assert only(verify(run.folder)).startswith(f"results/{place.name}: ")
+
+
+def test_a_folder_that_is_no_run_is_refused(tmp_path):
+    with pytest.raises(LookupError, match="no folder"):
+        verify(tmp_path / "nowhere")
+    with pytest.raises(LookupError, match="is no run"):
+        verify(tmp_path)
+
+
+def test_numbers_are_written_as_ranges():
+    assert spans([0, 1, 2, 5, 7, 8]) == "0-2, 5, 7-8"
+    assert spans([]) == "none"

@@ -1,0 +1,48 @@
+"""A run that takes a fraction of a second: blobs, a linear model, 4 clients of unequal size, 3 of them a round."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from drift.experiment import Experiment
+from drift.read import read, validated
+from drift.run import Run
+from drift.simulate import simulate
+
+TOML = """# Tiny experiment of the tests.
+rounds = 3
+seed = 5
+proxy = { per_class = 2 }
+task = { dataset = "blobs", model = "linear", dataset_options = { samples = 60 } }
+clients = { number = 4, per_round = 3, partition = { name = "dirichlet", concentration = 1.0 } }
+local = { lr = 0.05, epochs = 1, batch = 8 }
+
+[variants.lss.local]
+optimizer = "adam"
+"""
+
+
+def written(folder: Path) -> Path:
+    """The tiny experiment as a TOML file in a folder."""
+    path = folder / "tiny.toml"
+    path.write_text(TOML)
+    return path
+
+
+def experiment(*overrides: str) -> Experiment:
+    """The tiny experiment, changed."""
+    content: dict[str, Any] = {
+        "rounds": 3,
+        "seed": 5,
+        "proxy": {"per_class": 2},
+        "task": {"dataset": "blobs", "model": "linear", "dataset_options": {"samples": 60}},
+        "clients": {"number": 4, "per_round": 3, "partition": {"name": "dirichlet", "concentration": 1.0}},
+        "local": {"lr": 0.05, "epochs": 1, "batch": 8},
+    }
+    return read(validated(content), *overrides)
+
+
+def trained(runs: Path, *overrides: str) -> Run:
+    """A run of it, trained into the folder `runs`."""
+    return simulate(experiment(*overrides), runs=runs)
