@@ -69,7 +69,7 @@ class Run:
     def rounds(self) -> list[int]:
         """Indices of the rounds on disk, ascending; only those before the commit point."""
         done = self.committed
-        found = (int(path.stem) for path in (self.folder / "rounds").glob("[0-9]*.safetensors"))
+        found = (int(path.stem) for path in (self.folder / "rounds").glob(f"{'[0-9]' * 6}.safetensors"))
         return sorted(index for index in found if index < done)
 
     @property

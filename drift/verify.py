@@ -18,6 +18,9 @@ ANEW = "delete it together with state.safetensors and train again: the same bits
 """How a lost round comes back; replaying needs the server's state, which only the last round keeps."""
 
 
+_ROUND = re.compile(r"\d{6}\.safetensors")
+
+
 @dataclass(frozen=True)
 class Problem:
     """One file that is not as it should be.
@@ -73,7 +76,7 @@ def _foreign(folder: Path) -> list[Problem]:
     expected = {"run.json", "state.safetensors", "rounds", "results", ".lock"}
     found = [path for path in sorted(folder.iterdir()) if path.name not in expected and not _temporary(path)]
     rounds = [path for path in sorted((folder / "rounds").glob("*")) if not _temporary(path)]
-    found += [path for path in rounds if not re.fullmatch(r"\d{6}\.safetensors", path.name)]
+    found += [path for path in rounds if not _ROUND.fullmatch(path.name)]
     stray = [path for path in sorted((folder / "results").glob("*")) if path.suffix != ".zarr" and path.name[0] != "."]
     usable = "nothing of the run reads it; move it elsewhere"
     return [Problem(str(path.relative_to(folder)), "no file of a run", usable) for path in [*found, *stray]]
@@ -99,8 +102,7 @@ def _state(folder: Path, experiment: Experiment) -> list[Problem]:
 
 
 def _rounds(folder: Path, experiment: Experiment, imported: bool) -> list[Problem]:
-    paths = sorted((folder / "rounds").glob("[0-9]*.safetensors"))
-    present = [int(path.stem) for path in paths if path.stem.isdigit()]
+    present = sorted(int(path.stem) for path in (folder / "rounds").glob("*") if _ROUND.fullmatch(path.name))
     problems, whole, size = [], [], _size(folder)
     for index in present:
         name = f"rounds/{index:06d}.safetensors"

@@ -42,8 +42,8 @@ def curve(
         shown = {"label": style.label(name)} if names and name is not None else {}
         banded(part, ax=ax, over=over, **{**colour, **shown, **look})
     if log:
-        ax.set_yscale("log")
-    if over == "round":
+        style.logarithmic(ax)
+    if over.endswith("round"):
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.set_xlabel(style.text(ds[over]))
     ax.set_ylabel(style.text(values))

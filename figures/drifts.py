@@ -33,10 +33,11 @@ def coherence(
     ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
     for name, part in algorithms(ds["critical_point"]):
         colour = style.colour(name) if name is not None else style.CLIENT
-        place = float(part.mean(...))
+        place, lost = float(part.mean(...)), int(part.count())
+        some = f" ({lost} of {part.size} seeds)" if lost < part.size else ""
         ax.axvline(place, color=colour, linewidth=0.9, linestyle=":", zorder=1)
         note = ax.annotate(
-            f"critical point {place:.3g}",
+            f"critical point {place:.3g}{some}",
             (place, 1),
             xycoords=("data", "axes fraction"),
             xytext=(2, -2),

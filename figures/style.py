@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import matplotlib as mpl
 import numpy as np
@@ -15,6 +16,10 @@ from matplotlib import patheffects
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+Inputs = ParamSpec("Inputs")
+Drawn = TypeVar("Drawn")
 
 from figures.palette import CLIENT, GLOBAL, METHODS, colour, label, order
 
@@ -90,9 +95,41 @@ def panels(
         options: As `Figure.subplots` takes them.
     """
     with context():
-        figure = Figure(figsize=(width, rows * width / columns * 0.72 + 0.35 if height is None else height))
+        figure = Figure(figsize=(width, rows * (width / columns * 0.6 + 0.5) + 0.5 if height is None else height))
         figure.set_layout_engine("constrained")
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
+
+
+def styled(draw: Callable[Inputs, Drawn]) -> Callable[Inputs, Drawn]:
+    """A drawing function whose every artist, legends included, is made in this style."""
+
+    @wraps(draw)
+    def drawn(*args: Inputs.args, **options: Inputs.kwargs) -> Drawn:
+        with context():
+            return draw(*args, **options)
+
+    return drawn
+
+
+def logarithmic(ax: Axes) -> None:
+    """Logarithmic vertical axis with a handful of plain numbers; call it when everything is drawn."""
+    ax.set_yscale("log")
+    low, high = ax.get_ylim()
+    decades = float(np.log10(high / low))
+    if decades < 0.4:
+        ax.yaxis.set_major_locator(MaxNLocator(4))
+    else:
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2 else (1,), numticks=9))
+    if low > 1e-3 and high < 1e4:
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def same_range(*axs: Axes) -> None:
+    """Give panels the vertical range of all of them together."""
+    limits = np.array([ax.get_ylim() for ax in axs])
+    for ax in axs:
+        ax.set_ylim(limits[:, 0].min(), limits[:, 1].max())
 
 
 def axes(ax: Axes | None) -> Axes:

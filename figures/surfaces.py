@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from figures import style
 from figures.curves import algorithms, banded, require
@@ -112,7 +113,8 @@ def profile(
         colour = ax.lines[-1].get_color()
         ax.plot(float(lowest.t), float(lowest), "o", color=colour, markersize=3.5, markeredgecolor="white", zorder=4)
     if log if log is not None else variable == "loss" and bool((values.fillna(1) > 0).all()):
-        ax.set_yscale("log")
+        style.logarithmic(ax)
+    ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.set_xlabel(style.text(ds["t"]))
     ax.set_ylabel(style.text(values))
     return ax
@@ -146,7 +148,9 @@ def colorbar(figure: Figure, axs: Iterable[Axes], levels: np.ndarray, label: str
 def _lowest(ds: xr.Dataset, values: xr.DataArray, ax: Axes) -> None:
     place = values.isel({dim: int(index) for dim, index in values.argmin(...).items()})
     x, y = (float(place[dim]) for dim in values.dims)
-    ax.plot(x, y, "o", color="none", markeredgecolor="white", markersize=4.5, markeredgewidth=0.9, zorder=4)
+    ax.plot(
+        x, y, "o", color="none", markeredgecolor="white", markersize=4.5, markeredgewidth=0.9, zorder=4, clip_on=False
+    )
 
 
 def _models(ds: xr.Dataset, first: str, second: str, ax: Axes, names: bool) -> None:

@@ -20,9 +20,10 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     return _stack.stacked(_stack.comparable(runs), lambda run: run.metrics()[chosen])
 
 
+@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Accuracy, loss on the test set, loss on the clients' own data."""
-    labels = {"accuracy": "test accuracy", "loss": "test loss", "local_loss": "mean local training loss"}
+    labels = {"accuracy": "test accuracy", "loss": "test loss", "local_loss": "clients' training loss"}
     named = ds.assign({name: ds[name].assign_attrs(long_name=text) for name, text in labels.items()})
     figure, axs = style.panels(1, 3)
     for ax, name in zip(axs.flat, labels, strict=True):

@@ -25,11 +25,12 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     return _stack.stacked(_stack.comparable(shrinking), lambda run: run.cached(balance))
 
 
+@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Norms (optimisation solid, shrinking dashed), ratio, gamma."""
     figure, axs = style.panels(1, 3)
     weights.balance(ds, ax=axs[0, 0])
-    axs[0, 0].set_ylabel("norm: update (solid), shrinking (dashed)", fontsize=7)
+    axs[0, 0].set_ylabel("update (solid), shrinking (dashed)", fontsize=7)
     curves.curve(ds, ax=axs[0, 1], variable="ratio", log=True)
     axs[0, 1].set_ylabel("balance ratio r")
     weights.shrink(ds, ax=axs[0, 2])

@@ -18,7 +18,7 @@ NEEDS = "runs of any methods, trained in one setting, that kept the clients of s
 _SHOWN = {
     "train_bias": "train bias",
     "heterogeneity_bias": "heterogeneity bias",
-    "fma_error": "error of the clients' mean",
+    "fma_error": "training error of the mean",
 }
 
 
@@ -37,13 +37,13 @@ def data(runs: Sequence[Run], *, rounds: int = 8, samples_per_client: int = 50) 
     return _stack.stacked(_stack.comparable(runs), compute)
 
 
+@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Both biases on one scale, and the error of the averaged model on the cohort's data."""
     figure, axs = style.panels(1, 3)
     for ax, (variable, label) in zip(axs.flat, _SHOWN.items(), strict=True):
         curves.curve(ds, ax=ax, variable=variable, marker="o", markersize=2.5)
         ax.set_ylabel(label)
-    axs[0, 0].sharey(axs[0, 1])
-    axs[0, 1].set_ylim(bottom=0)
+    style.same_range(*axs[0, :2])
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -17,7 +17,7 @@ NEEDS = "runs of any methods, trained in one setting, that kept the global model
 
 
 def data(
-    runs: Sequence[Run], *, rounds: int = 3, k: int = 5, split: str = "test", tolerance: float = 1e-2
+    runs: Sequence[Run], *, rounds: int = 4, k: int = 5, split: str = "test", tolerance: float = 1e-2
 ) -> xr.Dataset:
     """eigenvalue over algorithm, seed, eigen_round and rank; ratio; end_norm over algorithm, seed and round.
 
@@ -37,13 +37,14 @@ def data(
     return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
 
 
+@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Weight norm, largest eigenvalue, ratio."""
     figure, axs = style.panels(1, 3)
     weights.norms(ds, ax=axs[0, 0])
-    axs[0, 0].set_ylabel("norm of the global model")
+    axs[0, 0].set_ylabel(r"weight norm $\|w\|$")
     spectra.eigenvalues(ds, ax=axs[0, 1], over="eigen_round")
-    axs[0, 1].set_ylabel(rf"largest eigenvalue $\lambda_1$, {ds.attrs['split']} loss")
+    axs[0, 1].set_ylabel(rf"$\lambda_1$ of the {ds.attrs['split']} loss")
     spectra.ratio(ds, ax=axs[0, 2], over="eigen_round")
     for ax in axs[0]:
         ax.set_xlabel("round")

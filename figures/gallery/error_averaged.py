@@ -40,6 +40,7 @@ def data(
     return _stack.stacked(chosen, compute)
 
 
+@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Error with a band over the draws; CKA over rounds."""
     figure, axs = style.panels(1, 2, height=2.5)

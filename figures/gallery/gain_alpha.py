@@ -45,6 +45,7 @@ def data(runs: Sequence[Run], *, skip: int = 1, momentum: str = "recorded") -> x
     return _stack.described(found, chosen).assign_attrs(method=chosen[0].label)
 
 
+@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """One box a concentration and number of epochs."""
     figure, axs = style.panels(1, 1, width=style.NARROW, height=2.4)

@@ -39,6 +39,7 @@ def data(runs: Sequence[Run], *, rounds: int = 30) -> xr.Dataset:
     return _stack.described(found, [run]).assign_attrs(partition=_words(run))
 
 
+@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Bubbles for the clients, stacked bars for the cohorts."""
     height = 2.6 if ds.sizes["class"] <= 12 else 4.5
@@ -52,8 +53,8 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _words(run: Run) -> str:
     partition = run.experiment.clients.partition
-    options = ", ".join(f"{name} {value}" for name, value in partition.model_dump().items() if name in _SHOWN)
-    return f"{type(partition).__module__.rsplit('.', 1)[-1]} {options}".strip()
-
-
-_SHOWN = ("shards", "concentration")
+    if (concentration := getattr(partition, "concentration", None)) is not None:
+        return f"Dir({concentration:g})"
+    if (shards := getattr(partition, "shards", None)) is not None:
+        return f"{shards} shards a client"
+    return type(partition).__module__.rsplit(".", 1)[-1]

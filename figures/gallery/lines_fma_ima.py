@@ -36,6 +36,7 @@ def data(runs: Sequence[Run], *, window: int = 5, points: int = 41) -> xr.Datase
     return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(window=window)
 
 
+@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Loss and error; dots are minima."""
     figure, axs = style.panels(1, 2, height=2.6)

@@ -41,6 +41,7 @@ def data(runs: Sequence[Run], *, method: str = "fedavg", gap: int = 1, lines: in
     return _stack.described(whole.assign_coords(ends), [run])
 
 
+@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Loss and error, one line a pair of rounds."""
     figure, axs = style.panels(1, 2, height=2.4)

@@ -24,6 +24,7 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     return _stack.stacked(_stack.comparable(runs), compute)
 
 
+@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Locality and error over rounds."""
     figure, axs = style.panels(1, 2, height=2.4)

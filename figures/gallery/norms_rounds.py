@@ -15,9 +15,9 @@ from figures.gallery import _stack
 NEEDS = "runs of any methods, trained in one setting"
 
 _SHOWN = {
-    "end_norm": "norm of the global model",
-    "update_norm_mean": "mean norm of a client's update",
-    "mean_update_norm": "norm of the mean update",
+    "end_norm": "global model",
+    "update_norm_mean": "client updates",
+    "mean_update_norm": "mean update",
 }
 
 
@@ -26,11 +26,12 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     return _stack.stacked(_stack.comparable(runs), lambda run: run.cached(update_norms)[list(_SHOWN)])
 
 
+@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A panel for each norm."""
     figure, axs = style.panels(1, 3)
     for ax, (name, text) in zip(axs.flat, _SHOWN.items(), strict=True):
         weights.norms(ds, ax=ax, variable=name, log=name != "end_norm")
-        ax.set_ylabel(text)
+        ax.set_ylabel(f"norm of the {text}")
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -36,7 +36,10 @@ def data(
             )
         )
     chosen = _three(kept) if rounds is None else list(rounds)
-    planes = [run.cached(terrain.round_plane, round=index, points=points) for index in chosen]
+    planes = [
+        run.cached(terrain.round_plane, round=index, points=points, clients=_longest_first(run, index))
+        for index in chosen
+    ]
     planes = [
         plane.assign_attrs(label=f"clients of round {index}") for plane, index in zip(planes, chosen, strict=True)
     ]
@@ -46,21 +49,37 @@ def data(
     return _stack.described(_stack.beside(planes), [run])
 
 
+@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A row of losses, a row of errors; levels are common to a row."""
     planes = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
-    tallest = max(float(np.ptp(plane.beta.values) / np.ptp(plane.alpha.values)) for plane in planes)
-    inner = style.WIDE / len(planes) * 0.78
-    figure, axs = style.panels(2, len(planes), height=2 * (inner * min(max(tallest, 0.55), 1.6) + 0.42) + 0.2)
+    shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
+    tall = (style.WIDE - 1.9) / sum(shapes)  # panels of one height, as wide as their planes
+    figure, axs = style.panels(2, len(planes), height=2 * tall + 1.1, width_ratios=shapes)
     for row, variable in zip(axs, ("loss", "error"), strict=True):
-        levels = surfaces.common(*[plane[variable] for plane in planes], log=variable == "loss")
+        levels = surfaces.common(*[plane[variable] for plane in planes], log=variable == "loss", top=_TOP[variable])
         for ax, plane in zip(row, planes, strict=True):
-            surfaces.contour(plane, ax=ax, variable=variable, levels=levels, names=variable == "loss")
+            short = plane.assign_coords(mark=[str(name).rpartition(" ")[2] for name in plane.mark.values])
+            surfaces.contour(short, ax=ax, variable=variable, levels=levels, names=variable == "loss")
             ax.set_title(plane.attrs["label"] if variable == "loss" else "", fontsize=7)
             ax.set_xlabel(style.text(plane.alpha) if variable == "error" else "")
             ax.set_ylabel(style.text(plane.beta) if ax is row[0] else "")
         surfaces.colorbar(figure, row, levels, style.text(ds[variable]))
     return figure
+
+
+_TOP = {"loss": 0.9, "error": 1.0}
+"""Quantile at the highest level."""
+
+
+def _longest_first(run: Run, index: int) -> list[int]:
+    """Three clients of a round, the two that are farthest apart first, so that the plane lies flat."""
+    record = run.round(index)
+    models, ids = record.kept("clients")[:3].double(), record.ids.tolist()
+    if len(models) < 3:
+        return [int(client) for client in ids]
+    last = max(range(3), key=lambda corner: float((models[corner - 1] - models[corner - 2]).norm()))
+    return [ids[last - 1], ids[last - 2], ids[last]]
 
 
 def _three(kept: Sequence[int]) -> list[int]:

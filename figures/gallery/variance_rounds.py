@@ -25,14 +25,16 @@ def data(runs: Sequence[Run], *, momentum: str = "recorded") -> xr.Dataset:
     return _stack.stacked(_stack.comparable(runs), lambda run: run.cached(drift_variances, momentum=momentum)[chosen])
 
 
+@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Both variances on one logarithmic scale, and the gain."""
     figure, axs = style.panels(1, 3)
     curves.curve(ds, ax=axs[0, 0], variable="client_variance", log=True)
     curves.curve(ds, ax=axs[0, 1], variable="period_variance", log=True)
-    axs[0, 1].sharey(axs[0, 0])
-    axs[0, 0].set_ylabel(r"client-drift variance $\sigma_R^2$")
-    axs[0, 1].set_ylabel(r"period-drift variance $\sigma_Q^2$")
+    style.same_range(*axs[0, :2])
+    for ax, text in zip(axs[0], (r"client drift $\sigma_R^2$", r"period drift $\sigma_Q^2$"), strict=False):
+        style.logarithmic(ax)
+        ax.set_ylabel(text)
     curves.curve(ds, ax=axs[0, 2], variable="gain")
     axs[0, 2].set(ylim=(0, 1.02), ylabel="Kalman gain G")
     style.key(figure, axs.flat, title=curves.band(ds))

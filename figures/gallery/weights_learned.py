@@ -24,6 +24,7 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     return _stack.stacked(_stack.comparable(found), lambda run: run.cached(learned))
 
 
+@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """gamma of every variant; lambda of the first variant that learns it, one seed."""
     figure, axs = style.panels(1, 2, height=2.5, width_ratios=(1, 1.25))

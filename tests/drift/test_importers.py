@@ -130,7 +130,7 @@ def test_a_truncated_checkpoint_is_named(source, tmp_path, suffix):
     folder = export(source, tmp_path / "theirs", suffix=suffix)
     path = folder / "round_001" / f"global{suffix}"
     path.write_bytes(path.read_bytes()[:100])
-    with pytest.raises(ValueError, match="truncated|damaged") as told:
+    with pytest.raises(ValueError, match=r"truncated|damaged") as told:
         imported(folder, tmp_path)
     assert str(path) in str(told.value)
 

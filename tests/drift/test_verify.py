@@ -80,11 +80,14 @@ def test_a_round_without_what_was_to_be_kept_is_named(run, tmp_path):
     assert "it holds no clients" in only(verify(run.folder))
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "rounds/extra.safetensors", "rounds/7.safetensors", "results/old.csv"])
+@pytest.mark.parametrize(
+    "name", ["notes.txt", "rounds/extra.safetensors", "rounds/1 copy.safetensors", "results/old.csv"]
+)
 def test_a_foreign_file_is_named(run, name):
     (run.folder / name).parent.mkdir(exist_ok=True)
     (run.folder / name).write_text("mine")
     assert only(verify(run.folder)).startswith(f"{name}: no file of a run")
+    assert run.rounds() == [0, 1, 2]
 
 
 def test_a_damaged_result_is_named(run):

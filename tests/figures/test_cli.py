@@ -1,0 +1,316 @@
+"""The command line: what it writes where, and what a mistake gets."""
+
+import errno
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tiny
+
+from drift import store
+from figures import cli
+from figures.commands.options import arguments, opened_all
+
+ROOT = Path(__file__).resolve().parents[2]
+VERBS = [
+    "demo",
+    "train",
+    "compare",
+    "runs",
+    "show",
+    "verify",
+    "import",
+    "analyse",
+    "figures",
+    "report",
+    "list",
+    "doctor",
+]
+
+
+@pytest.fixture
+def fedscape(capsys, tmp_path, monkeypatch):
+    """Run the command line in an empty folder; exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("warnings.showwarning", None)
+
+    def call(*tokens):
+        with pytest.raises(SystemExit) as stop:
+            cli.main([str(token) for token in tokens])
+        told = capsys.readouterr()
+        return stop.value.code, told.out, told.err
+
+    return call
+
+
+@pytest.fixture
+def file(tmp_path):
+    return tiny.written(tmp_path)
+
+
+def mistake(told):
+    """The one line on stderr of a call that failed with exit code 2 and no data."""
+    code, out, err = told
+    assert (code, out) == (2, "")
+    lines = [line for line in err.splitlines() if line.startswith("fedscape: ")]
+    assert len(lines) == 1
+    assert "Traceback" not in err
+    return lines[0]
+
+
+def test_help_names_every_verb_in_order(fedscape):
+    code, out, _ = fedscape("--help")
+    places = [out.index(f"│ {verb} ") for verb in VERBS]
+    assert (code, places) == (0, sorted(places))
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "figures draw"])
+def test_every_verb_has_help_without_a_gap(fedscape, verb):
+    code, out, _ = fedscape(*verb.split(), "--help")
+    assert code == 0
+    assert out.startswith(f"Usage: fedscape {verb}")
+
+
+def test_training_writes_the_folder_to_stdout_and_rounds_to_stderr(fedscape, file):
+    code, out, err = fedscape(
+        "train", file, "--runs", "r", "--set", "seed=7", "method.name=fedeve", "--set", "rounds=2"
+    )
+    assert code == 0
+    assert Path(out.strip()).name.startswith("fedeve-blobs-dirichlet-s7-")
+    assert Path(out.strip(), "run.json").exists()
+    assert "round 1 (2 of 2)  accuracy" in err
+    assert "fedscape show" in err
+    again = fedscape("train", file, "--runs", "r", "--set", "seed=7", "method.name=fedeve", "rounds=2")
+    assert again[1] == out
+    assert "all on disk" in again[2]
+
+
+def test_listing_commands_write_json(fedscape, file):
+    _, out, _ = fedscape("train", file, "--json")
+    name = json.loads(out)["run"]
+    assert [row["name"] for row in json.loads(fedscape("runs", "--json")[1])] == [name]
+    assert json.loads(fedscape("show", name, "--json")[1])["experiment"]["seed"] == 5
+    assert json.loads(fedscape("verify", name, "--json")[1]) == []
+    table = fedscape("compare", file, "--methods", "fedavg", "--seeds", "5", "6", "--json")[1]
+    assert json.loads(table)[0]["seeds"] == [5, 6]
+    assert {row["name"] for row in json.loads(fedscape("list", "methods", "--json")[1])} >= {"fedavg", "ima"}
+    assert {row["name"] for row in json.loads(fedscape("figures", "list", "--json")[1])} >= {"accuracy-rounds"}
+    assert json.loads(fedscape("doctor", "--json")[1])[0]["name"] == "fedscape"
+    values = json.loads(fedscape("analyse", "coherence", name, "--json")[1])["data_vars"]["coherence"]["data"]
+    assert len(values) == 3
+
+
+def test_tables_hold_the_rows(fedscape, file):
+    assert "no runs in runs" in fedscape("runs")[2]
+    name = Path(fedscape("train", file)[1].strip()).name
+    assert name in fedscape("runs")[1]
+    assert "3/3" in fedscape("runs")[1]
+    assert "clients.partition.concentration" in fedscape("show", name[:12])[1]
+    assert "fashion_mnist" in fedscape("list", "datasets")[1]
+    assert "demo" in fedscape("list", "experiments")[1]
+    assert "round_plane" in fedscape("list", "analyses")[1]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (["trian"], 'Did you mean "train"'),
+        (["train", "FILE", "--sett", "a=1"], "Did you mean --set"),
+        (["train", "FILE", "extra"], "no place for 'extra'; see fedscape train --help."),
+        (["train"], "EXPERIMENT"),
+        (["train", "demoo"], "Did you mean 'demo'"),
+        (["train", "FILE", "--set", "local.lrr=1"], "Did you mean 'lr'"),
+        (["train", "FILE", "--set", "local.lr"], "write KEY=VALUE"),
+        (["train", "FILE", "--set", "method=fedav"], "Did you mean 'fedavg'"),
+        (["train", "FILE", "--set", "task.dataset=blops"], "Did you mean 'blobs'"),
+        (["train", "FILE", "--set", "task.model=liner"], "Did you mean 'linear'"),
+        (["train", "FILE", "--set", "rounds=0"], "rounds is 0"),
+        (["compare", "FILE", "--methods", "imma", "--seeds", "1"], "Did you mean 'ima'"),
+        (["list", "methodes"], 'Did you mean "methods"'),
+        (["show", "nothing"], "holds no runs"),
+        (["figures", "drw"], 'Did you mean "draw"'),
+    ],
+)
+def test_a_mistake_gets_one_line_and_leaves_nothing(fedscape, file, tokens, message):
+    told = fedscape(*[file if token == "FILE" else token for token in tokens])
+    assert message in mistake(told)
+    assert not list(Path("runs").glob("*/run.json"))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        (["analyse", "coherense", "RUN"], "Did you mean 'coherence'"),
+        (["analyse", "coherence", "RUN", "--set", "smoth=2"], "Did you mean 'smooth'"),
+        (["figures", "draw", "acuracy-rounds", "RUN"], "Did you mean 'accuracy_rounds'"),
+        (["figures", "draw", "coherence-rounds", "RUN", "--set", "smoth=2"], "Did you mean 'smooth'"),
+        (["figures", "draw", "accuracy-rounds", "RUM"], "no run named 'RUM'"),
+    ],
+)
+def test_a_misspelt_name_beside_a_run_is_met_with_the_nearest(fedscape, file, tokens, message):
+    name = Path(fedscape("train", file)[1].strip()).name
+    assert message in mistake(fedscape(*[name if token == "RUN" else token for token in tokens]))
+
+
+def test_debug_shows_the_traceback(fedscape, monkeypatch):
+    with pytest.raises(LookupError):
+        cli.main(["show", "nothing", "--debug"])
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), IndexError("x"), RuntimeError("x"), TypeError("x")])
+def test_a_mistake_in_the_code_keeps_its_traceback(monkeypatch, error):
+    def broken(*_, **__):
+        raise error
+
+    monkeypatch.setattr(cli, "app", broken)
+    with pytest.raises(type(error)):
+        cli.main([])
+
+
+def test_verify_exits_with_2_and_names_the_file(fedscape, file):
+    folder = Path(fedscape("train", file)[1].strip())
+    assert "every file is whole" in fedscape("verify", folder)[1]
+    path = folder / "rounds" / "000001.safetensors"
+    path.write_bytes(path.read_bytes()[:-9])
+    code, out, _ = fedscape("verify", folder.name)
+    assert code == 2
+    assert "rounds/000001.safetensors" in out
+
+
+def test_a_full_disk_names_the_last_whole_round_and_resumes(fedscape, file, monkeypatch):
+    whole, write = store.write_bytes, store.write_bytes
+
+    def full(path, data):
+        if path.name == "000002.safetensors":
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        write(path, data)
+
+    monkeypatch.setattr(store, "write_bytes", full)
+    code, out, err = fedscape("train", file)
+    assert (code, out) == (2, "")
+    assert "fedscape: the disk is full" in err
+    assert "is whole up to round 1" in err
+    monkeypatch.setattr(store, "write_bytes", whole)
+    code, _, err = fedscape("train", file)
+    assert code == 0
+    assert "2 on disk, going on" in err
+
+
+def test_a_run_that_diverges_says_so(fedscape, file):
+    line = mistake(fedscape("train", file, "--set", "local.lr=1e39"))
+    assert "no finite model is left" in line
+
+
+def test_ctrl_c_says_how_to_go_on(fedscape, file, monkeypatch):
+    def stopped(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("drift.simulate.play", stopped)
+    code, _, err = fedscape("train", file)
+    assert code == 130
+    assert "run this again" in err
+
+
+def test_a_figure_is_drawn_with_its_numbers(fedscape, file):
+    pytest.importorskip("figures.gallery.accuracy_rounds")
+    name = Path(fedscape("train", file)[1].strip()).name
+    code, out, _ = fedscape("figures", "draw", "accuracy-rounds", name, "-o", "pictures")
+    assert code == 0
+    written = [Path(line) for line in out.splitlines()]
+    assert [path.name for path in written] == [f"accuracy-rounds.{kind}" for kind in ("pdf", "png", "svg", "zarr")]
+    assert all(path.exists() for path in written)
+
+
+def test_a_folder_of_runs_stands_for_all(tmp_path):
+    names = {tiny.trained(tmp_path, f"seed={seed}").name for seed in (1, 2)}
+    assert {run.name for run in opened_all([str(tmp_path)], Path("runs"), None)} == names
+    one = sorted(names)[0]
+    assert len(opened_all([str(tmp_path), one], tmp_path, None)) == 2
+
+
+def test_options_are_read_as_toml_else_as_text():
+    given = ["round=-1", "rounds=[0, 5]", "split=train", "margin=0.5"]
+    assert arguments(given) == {"round": -1, "rounds": [0, 5], "split": "train", "margin": 0.5}
+    with pytest.raises(ValueError, match="write KEY=VALUE"):
+        arguments(["round"])
+
+
+def test_checkpoints_are_imported(fedscape, tmp_path):
+    import torch
+
+    run = tiny.trained(tmp_path / "source")
+    for index in (0, 1):
+        place = tmp_path / "theirs" / f"round_{index:03d}"
+        place.mkdir(parents=True)
+        torch.save(
+            {key: value.clone() for key, value in run.task.layout.named(run.round(index).end).items()},
+            place / "global.pt",
+        )
+    code, out, err = fedscape("import", "theirs", "--model", "linear", "--dataset", "blobs")
+    assert code == 0
+    assert Path(out.strip()).name.startswith("imported-theirs-")
+    assert "Not known: method" in err
+    assert "named 'liner'" in mistake(fedscape("import", "theirs", "--model", "liner", "--dataset", "blobs"))
+
+
+def run_apart(*tokens, cwd, **options):
+    command = [sys.executable, "-m", "figures.cli", *map(str, tokens)]
+    return subprocess.Popen(
+        command,
+        cwd=cwd,
+        env={**options.pop("env", {}), "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+@pytest.mark.parametrize("verb", ["", "train", "figures list", "report"])
+def test_help_imports_nothing_heavy(verb):
+    code = (
+        "import sys\nfrom figures.cli import main\n"
+        f"try:\n    main({[*verb.split(), '--help']!r})\nexcept SystemExit as stop:\n    assert not stop.code\n"
+        "print(sorted({'torch', 'xarray', 'matplotlib', 'plotly', 'numpy'} & set(sys.modules)))\n"
+    )
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.splitlines()[-1] == "[]"
+
+
+def test_stopped_by_the_keyboard_and_called_again_it_goes_on(file, tmp_path):
+    tokens = ["train", file, "--set", "rounds=4000", "evaluate_every=4000"]
+    with run_apart(*tokens, cwd=tmp_path) as process:
+        try:
+            deadline = time.monotonic() + 60
+            while not list(tmp_path.glob("runs/*/rounds/000003.safetensors")) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert err.splitlines()[-1].startswith("fedscape: stopped.")
+    (folder,) = (path.parent for path in tmp_path.glob("runs/*/run.json"))
+    from drift.verify import verify
+
+    assert verify(folder) == []
+
+
+def test_no_colour_leaves_plain_text(tmp_path):
+    with run_apart("list", "methods", cwd=tmp_path, env={"NO_COLOR": "1"}) as process:
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "\x1b" not in out
+    assert "fedavg" in out
+
+
+@pytest.mark.skipif(importlib.util.find_spec("figures.report") is None, reason="figures.report is not there yet")
+def test_a_report_is_written(fedscape, file):
+    name = Path(fedscape("train", file)[1].strip()).name
+    code, out, _ = fedscape("report", name, "-o", "page.html")
+    assert (code, out.strip()) == (0, "page.html")
+    assert Path("page.html").read_text().lstrip().lower().startswith("<!doctype html>")
