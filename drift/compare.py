@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
-from multiprocessing import get_context
+from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from drift.experiment import Experiment
+from drift.processes import processes
 from drift.read import read
 from drift.run import Run
 from drift.simulate import Diverged, simulate
@@ -133,16 +133,12 @@ def _serial(name: str, experiment: Experiment, run: Run, report: Report) -> None
 
 
 def _parallel(left: dict[str, Experiment], found: dict[str, Run], workers: int, report: Report) -> None:
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with processes(workers) as pool:
         jobs = {
             pool.submit(_trained, experiment.resolved(), found[name].folder.parent, found[name].data): name
             for name, experiment in left.items()
         }
-        try:
-            _watch(jobs, left, found, report)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        _watch(jobs, left, found, report)
 
 
 def _watch(

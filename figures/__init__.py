@@ -1,6 +1,6 @@
 """Figures: every picture of a landscape or of drift, the report and the command line.
 
-style                     sizes, fonts, one colour a method, files that are the same bytes every time
+style, palette            sizes, fonts, one colour a method, files that are the same bytes every time
 curves, surfaces, spectra, drifts, weights   functions that draw computed data on axes (matplotlib)
 gallery/                  named figures, one file each: data(runs) computes, draw(ds) draws
 explore, report           interactive surfaces and curves (plotly), and one self-contained page of them
@@ -12,7 +12,7 @@ from landscape import plugins
 _PUBLIC = {
     "curve": "figures.curves",
     "contour": "figures.surfaces",
-    "common": "figures.surfaces",
+    "common_levels": "figures.surfaces",
     "profile": "figures.surfaces",
     "eigenvalues": "figures.spectra",
     "ratio": "figures.spectra",

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, field
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from drift.compare import last_ten, train_all
+from drift.compare import train_all
 from drift.experiment import Experiment
+from drift.processes import processes
 from drift.read import read
 from drift.run import Run
 from figures import console, gallery
 from figures.commands.train import progress_of_all
-from figures.drawing import Job, draw_all
+from figures.drawing import Outcome, attempt
 
 METHODS = ("fedavg", "ima", "fedlaw", "fedeve", "lss")
 SEEDS = (8, 9)
@@ -42,9 +39,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 COLUMNS = {
     "method": "method",
-    "accuracy": "last-10 accuracy",
+    "accuracy_mean": "last-10 accuracy",
+    "accuracy_std": "std over seeds",
     "centre_offset": "centre offset",
-    "lambda_1": "lambda_1",
+    "eigenvalue": "lambda_1",
     "coherence": "coherence",
     "drift_ratio": "period/client drift",
 }
@@ -76,19 +74,17 @@ def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tup
     wanted = [experiment for group in groups.values() for experiment in group]
     with progress_of_all(len(wanted), sum(one.rounds for one in wanted)) as report:
         train_all(wanted, runs=out / "runs", workers=workers, progress=report)
-    trained = {name: [Run(out / "runs" / one.slug) for one in group] for name, group in groups.items()}
-    console.say(f"trained {len(wanted)} runs ({time.monotonic() - begun:.0f} s)")
-    table = _rows(trained["methods"], workers)
-    drawn = _drawn(trained, out / "figures", workers)
-    page = _report(trained["methods"], out / "report.html")
+    console.say(f"trained {len(wanted)} runs in {time.monotonic() - begun:.0f} s; now analysing and drawing")
+    folders = {name: [out / "runs" / one.slug for one in group] for name, group in groups.items()}
+    drawn = _pictures(folders, out, workers)
     return Demo(
-        table,
-        out / "runs",
-        out / "figures",
-        page,
-        [name for name, outcome in drawn.items() if not isinstance(outcome, str)],
-        {name: outcome for name, outcome in drawn.items() if isinstance(outcome, str)},
-        time.monotonic() - begun,
+        table=_table(folders["methods"]),
+        runs=out / "runs",
+        figures=out / "figures",
+        report=out / "report.html",
+        drawn=[name for name, outcome in drawn.items() if not isinstance(outcome, str)],
+        left_out={name: outcome for name, outcome in drawn.items() if isinstance(outcome, str)},
+        seconds=time.monotonic() - begun,
     )
 
 
@@ -100,85 +96,38 @@ def planned(overrides: tuple[str, ...] = ()) -> dict[str, list[Experiment]]:
     return groups
 
 
-def row(folders: list[Path]) -> dict[str, Any]:
-    """The demo's row of one method, from the runs of its seeds, averaged.
-
-    Centre offset (parameter-space length) is on the plane through three clients of the last round; coherence and
-    the ratio of period-drift to client-drift variance are means over rounds.
-    """
-    runs = [Run(folder) for folder in folders]
-    columns = {name: [measure(run) for run in runs] for name, measure in _MEASURES.items()}
-    return {"method": runs[0].label, **{name: float(np.nanmean(values)) for name, values in columns.items()}}
-
-
-def _rows(runs: list[Run], workers: int) -> list[dict[str, Any]]:
-    by_method: dict[str, list[Path]] = {}
-    for run in runs:
-        by_method.setdefault(run.label, []).append(run.folder)
-    found = []
-    with (
-        ProcessPoolExecutor(max(1, workers), mp_context=get_context("spawn"), initializer=_one_thread) as pool,
-        console.progress("analysing", len(by_method)) as step,
-    ):
-        for one in pool.map(row, by_method.values()):
-            found.append(one)
-            step(len(found), one["method"])
-    return found
+def _pictures(folders: dict[str, list[Path]], out: Path, workers: int) -> dict[str, Outcome]:
+    """Every figure and, beside them because it takes longest, the report; figures by name."""
+    found: dict[str, Outcome] = {}
+    names = gallery.names()
+    with processes(workers) as pool, console.progress("analysing and drawing", len(names) + 1) as step:
+        jobs: dict[Future[Any], str] = {pool.submit(_page, folders["methods"], out / "report.html"): "report"}
+        for name in names:
+            runs = [folder for group in GROUPS.get(name, ("methods",)) for folder in folders[group]]
+            jobs[pool.submit(attempt, name, runs, None, out / "figures", {})] = name
+        for done, job in enumerate(as_completed(jobs), 1):
+            outcome = job.result()
+            if jobs[job] != "report":
+                found[jobs[job]] = outcome
+            step(done, jobs[job])
+    return {name: found[name] for name in names}
 
 
-def _drawn(trained: dict[str, list[Run]], folder: Path, workers: int) -> dict[str, Any]:
-    jobs: dict[str, Job] = {}
-    for name in gallery.names():
-        runs = [run for group in GROUPS.get(name, ("methods",)) for run in trained[group]]
-        jobs[name] = (runs, {})
-    with console.progress("drawing", len(jobs)) as step:
-        return draw_all(jobs, folder, workers=workers, progress=step)
-
-
-def _report(runs: list[Run], path: Path) -> Path:
+def _page(folders: list[Path], path: Path) -> None:
+    """The report of the runs in `folders`; in a worker."""
     from figures.report import report
 
-    with console.progress("writing the report"):
-        report(runs, path)
-    return path
+    report([Run(folder) for folder in folders], path)
 
 
-def _one_thread() -> None:
-    import torch
+def _table(folders: list[Path]) -> list[dict[str, Any]]:
+    """One row a method, from analyses that the figures left in the runs' folders."""
+    from figures.summary import summary
 
-    torch.set_num_threads(1)
-
-
-def _centre_offset(run: Run) -> float:
-    from drift.terrain import round_plane
-    from landscape.basin import centre_offset
-
-    return centre_offset(run.cached(round_plane, round=-1))
-
-
-def _lambda_1(run: Run) -> float:
-    from drift.terrain import eigen_rounds
-
-    return float(run.cached(eigen_rounds).eigenvalue.isel(round=-1, rank=0))
-
-
-def _coherence(run: Run) -> float:
-    from drift.coherence import coherence
-
-    return float(run.cached(coherence).coherence.mean("round"))
-
-
-def _drift_ratio(run: Run) -> float:
-    from drift.variance import drift_variances
-
-    found = run.cached(drift_variances)
-    return float(found.period_variance.mean("round") / found.client_variance.mean("round"))
-
-
-_MEASURES: dict[str, Callable[[Run], float]] = {
-    "accuracy": last_ten,
-    "centre_offset": _centre_offset,
-    "lambda_1": _lambda_1,
-    "coherence": _coherence,
-    "drift_ratio": _drift_ratio,
-}
+    found = summary([Run(folder) for folder in folders])
+    found["drift_ratio"] = found.period_variance / found.client_variance
+    names = [name for name in COLUMNS if name != "method"]
+    return [
+        {"method": str(name), **{column: float(found[column].sel(algorithm=name)) for column in names}}
+        for name in found.algorithm.values
+    ]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from multiprocessing import get_context
+from concurrent.futures import as_completed
 from pathlib import Path
 from typing import Any
 
+from drift.processes import processes
 from drift.run import Run
 from figures import gallery
 from landscape import plugins, results
@@ -63,43 +63,34 @@ def draw_all(
     if workers <= 1:
         for name, (runs, options) in jobs.items():
             step(len(found), name)
-            found[name] = _attempt(name, [run.folder for run in runs], _data(runs), folder, dict(options), None)
+            found[name] = attempt(name, [run.folder for run in runs], _data(runs), folder, dict(options))
         step(len(found), "")
         return found
-    with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+    with processes(workers) as pool:
         pending = {
-            pool.submit(_attempt, name, [run.folder for run in runs], _data(runs), folder, dict(options), 1): name
+            pool.submit(attempt, name, [run.folder for run in runs], _data(runs), folder, dict(options)): name
             for name, (runs, options) in jobs.items()
         }
-        try:
-            for job in as_completed(pending):
-                found[pending[job]] = job.result()
-                step(len(found), pending[job])
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+        for job in as_completed(pending):
+            found[pending[job]] = job.result()
+            step(len(found), pending[job])
     return {name: found[name] for name in jobs}
 
 
-def _check(chosen: gallery.NamedFigure, name: str, options: Mapping[str, Any]) -> None:
-    accepted = list(inspect.signature(chosen.data).parameters)[1:]
-    if wrong := [option for option in options if option not in accepted]:
-        raise ValueError(plugins.unknown(f"option of figure {name}", wrong[0], accepted))
-
-
-def _attempt(
-    name: str, folders: list[Path], data: Path | None, folder: Path, options: dict[str, Any], threads: int | None
-) -> Outcome:
-    if threads is not None:
-        import torch
-
-        torch.set_num_threads(threads)
+def attempt(name: str, folders: list[Path], data: Path | None, folder: Path, options: dict[str, Any]) -> Outcome:
+    """Outcome of one figure, from folders of runs and of datasets; fit to be sent to another process."""
     try:
         return draw_one(name, [Run(one, data) for one in folders], folder, **options)
     except (ValueError, LookupError) as reason:
         if isinstance(reason, KeyError | IndexError):
             raise
         return " ".join(str(reason).split())
+
+
+def _check(chosen: gallery.NamedFigure, name: str, options: Mapping[str, Any]) -> None:
+    accepted = list(inspect.signature(chosen.data).parameters)[1:]
+    if wrong := [option for option in options if option not in accepted]:
+        raise ValueError(plugins.unknown(f"option of figure {name}", wrong[0], accepted))
 
 
 def _data(runs: Sequence[Run]) -> Path | None:

@@ -33,12 +33,15 @@ def coherence(
     ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
     for name, part in algorithms(ds["critical_point"]):
         colour = style.colour(name) if name is not None else style.CLIENT
-        place, lost = float(part.mean(...)), int(part.count())
-        some = f" ({lost} of {part.size} seeds)" if lost < part.size else ""
-        ax.axvline(place, color=colour, linewidth=0.9, linestyle=":", zorder=1)
+        places = sorted(np.ravel(part.values)[np.isfinite(np.ravel(part.values))])
+        if not places:
+            continue
+        told = ", ".join(f"{place:g}" for place in places) if len(places) <= 3 else f"{np.mean(places):.3g} (mean)"
+        for place in places:
+            ax.axvline(place, color=colour, linewidth=0.9, linestyle=":", zorder=1)
         note = ax.annotate(
-            f"critical point {place:.3g}{some}",
-            (place, 1),
+            f"critical point {told}",
+            (places[0], 1),
             xycoords=("data", "axes fraction"),
             xytext=(2, -2),
             textcoords="offset points",

@@ -29,10 +29,11 @@ def client_points(runs: Sequence[Run]) -> go.Figure:
     """
     figure = blank(height=380)
     title = ""
-    for name, run in _first(runs).items():
+    chosen = _first(runs)
+    for (name, run), shift in zip(chosen.items(), _shifts(len(chosen)), strict=True):
         values = run.cached(locality).distance
         title = axis(values)
-        figure.add_trace(_cloud(name, run, values))
+        figure.add_trace(_cloud(name, run, values, shift))
     figure.update_xaxes(title="round")
     figure.update_yaxes(title=title)
     return figure
@@ -48,10 +49,11 @@ def weights_rounds(runs: Sequence[Run]) -> go.Figure:
     chosen = [run for run in runs if learns(run)] or list(runs)
     gamma = draw(figure, chosen, QUANTITIES["gamma"].part, row=1, col=1)
     title = ""
-    for name, run in _first(chosen).items():
+    first = _first(chosen)
+    for (name, run), shift in zip(first.items(), _shifts(len(first)), strict=True):
         values = run.cached(learned).weights
         title = axis(values)
-        figure.add_trace(_cloud(name, run, values).update(showlegend=False), row=2, col=1)
+        figure.add_trace(_cloud(name, run, values, shift).update(showlegend=False), row=2, col=1)
     figure.update_yaxes(title=gamma, row=1, col=1)
     figure.update_yaxes(title=title, rangemode="tozero", row=2, col=1)
     figure.update_xaxes(title="round", row=2, col=1)
@@ -77,17 +79,23 @@ def _first(runs: Sequence[Run]) -> dict[str, Run]:
     return {name: group[0] for name, group in groups(runs).items()}
 
 
-def _cloud(name: str, run: Run, values: xr.DataArray) -> go.Scatter:
-    """One point for each client and round; customdata: client, relative weight, samples."""
+def _shifts(count: int) -> np.ndarray:
+    """Where the methods of one round stand beside each other, in rounds."""
+    return (np.arange(count) - (count - 1) / 2) * min(0.16, 0.64 / max(1, count - 1))
+
+
+def _cloud(name: str, run: Run, values: xr.DataArray, shift: float) -> go.Scatter:
+    """One point for each client and round; customdata: round, client, relative weight, samples."""
     weights = run.cached(learned).weights
     per_round = max(1, int(np.isfinite(values.values).sum(1).max()))
     rounds = spread(values["round"].values.tolist(), max(2, POINTS // per_round))
     shown, weights = values.sel(round=rounds), weights.sel(round=rounds)
     rows, clients = np.nonzero(np.isfinite(shown.values))
     written = written_name(name)
-    custom = np.stack([clients, weights.values[rows, clients], sizes(run).values[clients]], axis=1)
+    at = np.asarray(rounds)[rows]
+    custom = np.stack([at, clients, weights.values[rows, clients], sizes(run).values[clients]], axis=1)
     return go.Scatter(
-        x=small(np.asarray(rounds)[rows]),
+        x=small(at + shift),
         y=small(shown.values[rows, clients]),
         customdata=small(custom),
         mode="markers",
@@ -95,7 +103,7 @@ def _cloud(name: str, run: Run, values: xr.DataArray) -> go.Scatter:
         name=written,
         legendgroup=written,
         hovertemplate=(
-            f"{written}, seed {run.experiment.seed}<br>round %{{x}}, client %{{customdata[0]}}<br>"
-            f"{axis(values)} %{{y:.4g}}<br>weight %{{customdata[1]:.3g}}, %{{customdata[2]}} samples<extra></extra>"
+            f"{written}, seed {run.experiment.seed}<br>round %{{customdata[0]}}, client %{{customdata[1]}}<br>"
+            f"{axis(values)} %{{y:.4g}}<br>weight %{{customdata[2]:.3g}}, %{{customdata[3]}} samples<extra></extra>"
         ),
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 from plotly.subplots import make_subplots
@@ -16,7 +15,7 @@ from drift.terrain import average_line
 from drift.variance import drift_variances
 from drift.weights import learned
 from figures import palette
-from figures.explore_look import axis, blank, small
+from figures.explore_look import axis, blank, log_axis, small
 from figures.summary import groups
 
 Part = Callable[[Run], xr.DataArray]
@@ -76,8 +75,9 @@ def drift_curves(runs: Sequence[Run]) -> go.Figure:
     figure = make_subplots(rows=2, cols=2, horizontal_spacing=0.12, vertical_spacing=0.14)
     figure.update_layout(blank(height=680).layout)
     for place, name in enumerate(DRIFTS):
-        cell = {"row": place // 2 + 1, "col": place % 2 + 1}
-        _lay(figure, name, draw(figure, runs, QUANTITIES[name].part, legend=place == 0, **cell), **cell)
+        row, col = place // 2 + 1, place % 2 + 1
+        title = draw(figure, runs, QUANTITIES[name].part, legend=place == 0, row=row, col=col)
+        _lay(figure, name, title, row=row, col=col)
     return figure
 
 
@@ -123,6 +123,7 @@ def draw(
                 x=small(values[across]),
                 y=small(values),
                 mode="lines",
+                connectgaps=True,
                 name=written,
                 legendgroup=written,
                 showlegend=legend and not several,
@@ -137,6 +138,7 @@ def draw(
                 x=small(mean[across]),
                 y=small(mean),
                 mode="lines",
+                connectgaps=True,
                 name=written,
                 legendgroup=written,
                 showlegend=legend,
@@ -161,17 +163,9 @@ def _dash(place: int, name: str) -> str:
 def _lay(figure: go.Figure, quantity: str, title: str, *, row: int | None = None, col: int | None = None) -> None:
     chosen = QUANTITIES[quantity]
     figure.update_xaxes(title="round", row=row, col=col)
-    figure.update_yaxes(title=title, type="log" if chosen.log else "linear", row=row, col=col)
+    figure.update_yaxes(title=title, row=row, col=col)
     if chosen.log:
-        figure.update_yaxes(
-            exponentformat="power", dtick=1 if _decades(figure, row, col) > 1 else None, row=row, col=col
-        )
+        drawn = figure.data if row is None else figure.select_traces(row=row, col=col)
+        figure.update_yaxes(log_axis(*(trace.y for trace in drawn)), row=row, col=col)
     if chosen.zero:
         figure.add_hline(y=0, line={"width": 1, "dash": "dot", "color": palette.CLIENT}, row=row, col=col)
-
-
-def _decades(figure: go.Figure, row: int | None, col: int | None) -> float:
-    traces = figure.data if row is None else list(figure.select_traces(row=row, col=col))
-    values = np.concatenate([np.asarray(trace.y, dtype=float) for trace in traces])
-    values = values[values > 0]
-    return float(np.log10(values.max() / values.min())) if len(values) else 0.0

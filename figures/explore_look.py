@@ -15,7 +15,7 @@ COLOURS = "Viridis"
 def blank(*, height: int = 380, **layout: Any) -> go.Figure:
     """An empty figure whose looks are left to the page or notebook that it is shown in."""
     margin = {"l": 60, "r": 16, "t": 16, "b": 48}
-    legend = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "xanchor": "left"}
+    legend = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "xanchor": "left", "itemsizing": "constant"}
     base = {"height": height, "margin": margin, "legend": legend, "hovermode": "closest", "uirevision": "kept"}
     return go.Figure(layout=base | layout)
 
@@ -39,6 +39,15 @@ def small(values: Any) -> np.ndarray:
 def log10(values: np.ndarray) -> np.ndarray:
     """Decimal logarithm; NaN where a value is not positive."""
     return np.log10(np.where(values > 0, values, np.nan))
+
+
+def log_axis(*values: np.ndarray) -> dict[str, Any]:
+    """A logarithmic axis for these numbers: powers of ten are labelled, and numbers between where there are few."""
+    flat = np.concatenate([np.ravel(part) for part in values]) if values else np.zeros(0)
+    flat = log10(flat.astype(float))
+    flat = flat[np.isfinite(flat)]
+    decades = float(np.ptp(flat)) if len(flat) else 0.0
+    return {"type": "log", "exponentformat": "power", **({"dtick": 1} if decades > 1.5 else {})}
 
 
 def span(*values: xr.DataArray, log: bool) -> tuple[float, float]:
@@ -66,7 +75,7 @@ def colour_bar(title: str, low: float, high: float, *, log: bool) -> dict[str, A
 
 
 def _nice(low: float, high: float) -> list[float]:
-    """Round numbers between two positive ones: decades, with 1-2-5 steps, or evenly spaced where the range is narrow."""
+    """Round numbers between two positive ones, four or more; evenly spaced ones where the range is narrow."""
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     for steps in ((1.0,), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)):
         ticks = [step * 10.0**decade for decade in decades for step in steps]

@@ -14,6 +14,9 @@ from figures.explore_look import COLOURS, axis, blank, colour_bar, log10, small,
 LEVELS = 14
 """Contour lines between the smallest and the largest value."""
 
+PIN = 0.15
+"""Height of the pins that carry the models' names, as a fraction of the surface's height."""
+
 Traces = list[Any]
 
 
@@ -65,8 +68,9 @@ def surface_rounds(surfaces: Sequence[xr.Dataset], variable: str = "loss", *, fl
             trace.visible = index == last
             figure.add_trace(trace)
     (_lay_flat if flat else _lay_deep)(figure, surfaces[-1], variable, log)
+    names = [{} if flat else {"scene.annotations": _labels(ds, variable, log)} for ds in surfaces]
     if len(parts) > 1:
-        figure.update_layout(sliders=[_slider(surfaces, [len(traces) for traces in parts])])
+        figure.update_layout(sliders=[_slider(surfaces, [len(traces) for traces in parts], names)])
     return figure
 
 
@@ -88,18 +92,65 @@ def _surface(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bo
     )
     if "mark" not in ds.dims:
         return [surface]
-    points = go.Scatter3d(
-        x=small(ds[f"mark_{x.name}"]),
-        y=small(ds[f"mark_{y.name}"]),
-        z=small(ds[f"mark_{variable}"]),
-        mode="markers+text",
-        text=_names(ds),
-        textposition="top center",
-        marker={"size": 5, "color": "white", "symbol": _symbols(ds, "diamond", "cross"), "line": _EDGE},
-        hovertemplate=f"%{{text}}<br>{unit} %{{z:.4g}}<extra></extra>",
+    return [surface, *_pins(ds, variable, log)]
+
+
+def _pins(ds: xr.Dataset, variable: str, log: bool) -> Traces:
+    """Models as labelled heads of pins that stand on the surface, so that it does not hide them."""
+    first, second = map(str, ds[variable].dims)
+    x, y, foot = (small(ds[f"mark_{name}"]) for name in (first, second, variable))
+    head = small(_heads(ds, variable, log))
+    gap = np.full_like(foot, np.nan)
+    stems = go.Scatter3d(
+        x=np.repeat(x, 3),
+        y=np.repeat(y, 3),
+        z=np.stack([foot, head, gap], axis=1).ravel(),
+        mode="lines",
+        line={"color": "gray", "width": 3},
+        hoverinfo="skip",
         showlegend=False,
     )
-    return [surface, points]
+    heads = go.Scatter3d(
+        x=x,
+        y=y,
+        z=head,
+        customdata=foot,
+        mode="markers",
+        text=_names(ds),
+        marker={"size": 5, "color": "white", "symbol": _symbols(ds, "diamond", "x"), "line": _EDGE},
+        hovertemplate=f"%{{text}}<br>{axis(ds[variable])} %{{customdata:.4g}}<extra></extra>",
+        showlegend=False,
+    )
+    return [stems, heads]
+
+
+def _heads(ds: xr.Dataset, variable: str, log: bool) -> np.ndarray:
+    """Heights of the pins' heads, shape (marks,)."""
+    scale, foot = ds[variable].values, ds[f"mark_{variable}"].values
+    scale = log10(scale) if log else scale
+    rise = PIN * float(np.nanmax(scale) - np.nanmin(scale))
+    return np.asarray(foot * 10**rise if log else foot + rise)
+
+
+def _labels(ds: xr.Dataset, variable: str, log: bool) -> list[dict[str, Any]]:
+    """Names over the pins, on a pale ground; as `layout.scene.annotations`."""
+    if "mark" not in ds.dims:
+        return []
+    first, second = map(str, ds[variable].dims)
+    heads = _heads(ds, variable, log)
+    heads = log10(heads) if log else heads  # annotations are placed by exponents on a logarithmic axis
+    places = zip(_names(ds), ds[f"mark_{first}"].values, ds[f"mark_{second}"].values, heads, strict=True)
+    look = {
+        "showarrow": False,
+        "yshift": 14,
+        "bgcolor": "rgba(255,255,255,0.75)",
+        "font": {"color": "black", "size": 11},
+    }
+    return [
+        {"text": name, "x": float(x), "y": float(y), "z": float(z), **look}
+        for name, x, y, z in places
+        if np.isfinite(z)
+    ]
 
 
 def _contour(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool) -> Traces:
@@ -164,9 +215,10 @@ def _lay_deep(figure: go.Figure, ds: xr.Dataset, variable: str, log: bool) -> No
             "xaxis": {"title": {"text": axis(ds[first])}},
             "yaxis": {"title": {"text": axis(ds[second])}},
             "zaxis": {"title": {"text": axis(ds[variable])}, "type": "log" if log else "linear"},
+            "annotations": _labels(ds, variable, log),
             "aspectmode": "manual",
-            "aspectratio": {"x": 1.1, "y": 1.1, "z": 0.8},
-            "camera": {"eye": {"x": 1.4, "y": -1.5, "z": 1.0}},
+            "aspectratio": {"x": 1.2, "y": 1.2, "z": 0.8},
+            "camera": {"eye": {"x": 1.2, "y": -1.35, "z": 1.4}, "center": {"x": 0, "y": 0, "z": -0.12}},
         },
     )
 
@@ -179,11 +231,11 @@ def _lay_flat(figure: go.Figure, ds: xr.Dataset, variable: str, log: bool) -> No
         figure.update_yaxes(scaleanchor="x")
 
 
-def _slider(surfaces: Sequence[xr.Dataset], counts: Sequence[int]) -> dict[str, Any]:
-    """A slider whose steps show one surface each."""
+def _slider(surfaces: Sequence[xr.Dataset], counts: Sequence[int], layouts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """A slider whose steps show one surface each, and change the layout."""
     steps = []
-    for index, ds in enumerate(surfaces):
+    for index, (ds, layout) in enumerate(zip(surfaces, layouts, strict=True)):
         visible = [place == index for place, count in enumerate(counts) for _ in range(count)]
         label = str(ds.attrs.get("round", index))
-        steps.append({"label": label, "method": "update", "args": [{"visible": visible}]})
+        steps.append({"label": label, "method": "update", "args": [{"visible": visible}, layout]})
     return {"active": len(steps) - 1, "steps": steps, "currentvalue": {"prefix": "round "}, "pad": {"t": 32}}

@@ -18,13 +18,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-Inputs = ParamSpec("Inputs")
-Drawn = TypeVar("Drawn")
-
 from figures.palette import CLIENT, GLOBAL, METHODS, colour, label, order
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
 __all__ += ["key", "label", "order", "outline", "panels", "save", "steps", "text"]
+
+Inputs = ParamSpec("Inputs")
+Drawn = TypeVar("Drawn")
 
 NARROW, WIDE = 3.3, 6.9
 """Widths of a figure in one and in two columns, inches."""
@@ -119,7 +119,8 @@ def logarithmic(ax: Axes) -> None:
     if decades < 0.4:
         ax.yaxis.set_major_locator(MaxNLocator(4))
     else:
-        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2 else (1,), numticks=9))
+        subs = (1, 1.5, 2, 3, 5, 7) if decades < 0.9 else (1, 2, 5) if decades < 2 else (1,)
+        ax.yaxis.set_major_locator(LogLocator(subs=subs, numticks=9))
     if low > 1e-3 and high < 1e4:
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_minor_formatter(NullFormatter())

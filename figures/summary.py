@@ -48,8 +48,9 @@ def summary(runs: Sequence[Run], *, round: int = -1) -> xr.Dataset:
 
 
 def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    """Runs that differ in their seed only, by name: the method's label, and where two settings share it, how they differ.
+    """Runs that differ in their seed only, by name.
 
+    The name is the method's label, and where two settings share it, how they differ.
     Methods stand in the order of legends, runs in the order of seeds.
 
     Raises:

@@ -31,7 +31,7 @@ def contour(
 
     Args:
         ds: The variable over two dimensions; marks as `landscape.surface` gives them.
-        levels: Shared by maps that are compared; `figures.common` makes them.
+        levels: Shared by maps that are compared; `figures.common_levels` makes them.
         marks, names: Models are marked, and named.
         look: As `Axes.contourf` takes it.
 
@@ -45,7 +45,7 @@ def contour(
     require(values)
     ax = style.axes(ax)
     first, second = map(str, values.dims)
-    chosen = levels if levels is not None else common(values, log=variable == "loss")
+    chosen = levels if levels is not None else common_levels(values, log=variable == "loss")
     grid = ds[first].values, ds[second].values, values.transpose(second, first).values
     look = {"levels": chosen, "norm": norm(chosen), "cmap": style.SEQUENTIAL, "extend": "both", **look}
     filled = ax.contourf(*grid, **look)
@@ -62,7 +62,7 @@ def contour(
     return ax
 
 
-def common(*values: xr.DataArray, count: int = 14, log: bool = True, top: float = 0.9) -> np.ndarray:
+def common_levels(*values: xr.DataArray, count: int = 14, log: bool = True, top: float = 0.9) -> np.ndarray:
     """Contour levels common to several maps, evenly spaced in log (or not, for fractions such as the error).
 
     Args:

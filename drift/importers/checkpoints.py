@@ -22,8 +22,9 @@ from drift.gram import gram
 from drift.read import read
 from drift.rounds import Round
 from drift.run import Run
+from drift.server import Server
 from drift.setting import build_task, read_data
-from drift.simulate import Server, versions
+from drift.simulate import versions
 from landscape.affine import evaluate
 from landscape.task import Task
 

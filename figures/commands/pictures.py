@@ -98,8 +98,8 @@ def report(
     from figures.report import report as write
 
     found = opened_all(run, runs, data)
-    with console.progress("writing the report"):
-        write(found, output)
+    with console.progress("analysing", len(found)) as step:
+        write(found, output, progress=step)
     console.put(str(output))
 
 

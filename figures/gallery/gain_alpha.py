@@ -30,10 +30,7 @@ def data(runs: Sequence[Run], *, skip: int = 1, momentum: str = "recorded") -> x
     chosen = max(by_method.values(), key=lambda group: len({_concentration(run) for run in group}), default=[])
     levels = sorted({_concentration(run) for run in chosen})
     if len(levels) < 2:
-        command = (
-            "fedscape train digits-shards2 --set clients.partition=dirichlet --set clients.concentration=0.1, "
-            "and again with 1"
-        )
+        command = "fedscape train fedeve-mnist-dir001 --set clients.concentration=0.1, and again with 1"
         raise LookupError(_stack.absent(f"{len(runs)} runs have {len(levels)} Dirichlet concentrations", command))
     epochs = sorted({run.experiment.local.epochs for run in chosen})
     cells = {(level, number): _gains(chosen, level, number, skip, momentum) for level in levels for number in epochs}

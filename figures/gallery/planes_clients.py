@@ -57,7 +57,9 @@ def draw(ds: xr.Dataset) -> Figure:
     tall = (style.WIDE - 1.9) / sum(shapes)  # panels of one height, as wide as their planes
     figure, axs = style.panels(2, len(planes), height=2 * tall + 1.1, width_ratios=shapes)
     for row, variable in zip(axs, ("loss", "error"), strict=True):
-        levels = surfaces.common(*[plane[variable] for plane in planes], log=variable == "loss", top=_TOP[variable])
+        levels = surfaces.common_levels(
+            *[plane[variable] for plane in planes], log=variable == "loss", top=_TOP[variable]
+        )
         for ax, plane in zip(row, planes, strict=True):
             short = plane.assign_coords(mark=[str(name).rpartition(" ")[2] for name in plane.mark.values])
             surfaces.contour(short, ax=ax, variable=variable, levels=levels, names=variable == "loss")

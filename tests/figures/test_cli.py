@@ -210,7 +210,7 @@ def test_ctrl_c_says_how_to_go_on(fedscape, file, monkeypatch):
     def stopped(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("drift.simulate.play", stopped)
+    monkeypatch.setattr(sys.modules["drift.simulate"], "play", stopped)
     code, _, err = fedscape("train", file)
     assert code == 130
     assert "run this again" in err

@@ -1,0 +1,144 @@
+"""One round: broadcast, local training, aggregation, evaluation, and the record of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drift.client import Client, Update
+from drift.engines import serial
+from drift.experiment import Experiment
+from drift.gram import gram
+from drift.keys import cohort
+from drift.method import Cohort, Setting
+from drift.rounds import Round
+from drift.server import Server
+from drift.setting import Data
+from landscape.affine import evaluate
+
+
+def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
+    """One round: its record, and the server after it."""
+    experiment, method, index = setting.experiment, setting.experiment.method, server.next
+    start = method.broadcast(server.state, server.theta, index)
+    drawn = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
+    everyone = np.arange(experiment.clients.number) if experiment.clients.train_all else drawn
+    updates = dict(zip(everyone.tolist(), _train(setting, data, server, start, everyone), strict=True))
+    kept = {client: update.state for client, update in updates.items() if update.state}
+    after = replace(server, clients={**server.clients, **kept}, next=index + 1)
+
+    finite = [client for client in drawn.tolist() if bool(torch.isfinite(updates[client].theta).all())]
+    excluded = torch.tensor(sorted(set(drawn.tolist()) - set(finite)), dtype=torch.int64)
+    if not finite:
+        nothing = torch.full_like(start, torch.nan)
+        record = _empty(index, start, server.buffers, excluded)
+        return record, replace(after, theta=nothing)
+
+    group = _gather(experiment, data, server, index, start, finite, updates)
+    outcome = method.aggregate(setting, server.state, group)
+    client_buffers = torch.stack([updates[client].buffers for client in finite])
+    averaged = group.weights.to(server.buffers) @ client_buffers
+    buffers = method.buffers(setting, outcome.end, averaged) if len(averaged) else averaged
+    momentum = method.momentum(server.state)
+    expected = server.previous if momentum is None else momentum
+    deltas = group.deltas
+    record = Round(
+        index=index,
+        ids=group.ids,
+        sizes=group.sizes,
+        weights=outcome.weights,
+        gram=gram(start, expected, outcome.end - start, deltas),
+        metrics=_metrics(setting, outcome.end, buffers, group, [updates[client].loss for client in finite]),
+        start=start,
+        end=outcome.end,
+        clients=group.clients,
+        start_buffers=server.buffers,
+        end_buffers=buffers,
+        client_buffers=client_buffers,
+        extras={**outcome.extras, **({"excluded": excluded} if len(excluded) else {})},
+    )
+    previous = group.weights.to(deltas) @ deltas
+    return record, replace(after, theta=outcome.end, buffers=buffers, previous=previous, state=outcome.state)
+
+
+def _train(setting: Setting, data: Data, server: Server, start: Tensor, ids: np.ndarray) -> list[Update]:
+    experiment, method = setting.experiment, setting.experiment.method
+    local = method.schedule(experiment.local, server.next, experiment.rounds)
+    flat, train = setting.task.flat(start), setting.task.samples["train"]
+    jobs = (
+        Client(
+            id=client,
+            index=server.next,
+            seed=experiment.seed,
+            samples=train[torch.from_numpy(data.parts[client])],
+            start=start,
+            buffers=server.buffers,
+            local=local,
+            flat=flat,
+            state=server.clients.get(client, {}),
+            server=server.state,
+        )
+        for client in ids.tolist()
+    )
+    return serial.train(method, jobs)
+
+
+def _gather(
+    experiment: Experiment,
+    data: Data,
+    server: Server,
+    index: int,
+    start: Tensor,
+    ids: list[int],
+    updates: dict[int, Update],
+) -> Cohort:
+    sizes = torch.from_numpy(data.sizes()[ids])
+    weights = sizes.double() if experiment.clients.weighting == "samples" else (sizes > 0).double()
+    if not bool(weights.any()):  # a cohort without samples leaves the model as it is
+        weights = torch.ones(len(ids), dtype=torch.float64)
+    found = [updates[client] for client in ids]
+    return Cohort(
+        index=index,
+        theta=server.theta,
+        start=start,
+        ids=torch.tensor(ids, dtype=torch.int64),
+        sizes=sizes,
+        weights=weights / weights.sum(),
+        clients=torch.stack([update.theta for update in found]),
+        steps=torch.tensor([update.steps for update in found], dtype=torch.int64),
+        reports={name: torch.stack([update.report[name] for update in found]) for name in found[0].report},
+    )
+
+
+def _metrics(setting: Setting, end: Tensor, buffers: Tensor, group: Cohort, losses: list[float]) -> dict[str, float]:
+    local = float(group.weights @ torch.nan_to_num(torch.tensor(losses, dtype=torch.float64)))
+    found = {"local_loss": local}
+    experiment = setting.experiment
+    last = group.index == experiment.rounds - 1
+    if (last or group.index % experiment.evaluate_every == 0) and bool(torch.isfinite(end).all()):
+        held = buffers[None] if len(buffers) else None
+        test = evaluate(setting.task, end[None], torch.ones(1, 1).to(end), split="test", buffers=held)
+        found |= {name: float(value) for name, value in test.items()}
+        found["accuracy"] = 1 - found["error"]
+    return found
+
+
+def _empty(index: int, start: Tensor, buffers: Tensor, excluded: Tensor) -> Round:
+    none = torch.zeros(0, dtype=torch.int64)
+    return Round(
+        index=index,
+        ids=none,
+        sizes=none,
+        weights=torch.zeros(0, dtype=torch.float64),
+        gram=gram(start, torch.zeros_like(start), torch.zeros_like(start), torch.zeros(0, len(start))),
+        start=start,
+        end=start.clone(),
+        clients=torch.zeros(0, len(start)),
+        start_buffers=buffers,
+        end_buffers=buffers,
+        client_buffers=torch.zeros(0, len(buffers)),
+        extras={"excluded": excluded},
+    )

@@ -1,0 +1,48 @@
+"""The demo's plan, and the drawing of several figures at once."""
+
+import pytest
+import tiny
+
+from figures import demo, gallery
+from figures.drawing import draw_all, draw_one
+
+
+def test_every_method_is_trained_with_every_seed_on_the_same_terms():
+    experiments = demo.planned()["methods"]
+    assert [(one.method.name(), one.seed) for one in experiments] == [(m, s) for m in demo.METHODS for s in demo.SEEDS]
+    assert len({(str(one.task), str(one.clients), one.rounds, str(one.proxy)) for one in experiments}) == 1
+    assert {one.keep.clients for one in experiments} == {"all"}
+    assert all(one.clients.per_round < one.clients.number for one in experiments)
+
+
+def test_runs_beyond_the_methods_are_all_different():
+    slugs = [one.slug for group in demo.planned().values() for one in group]
+    assert len(set(slugs)) == len(slugs)
+    assert {one.method.variant for one in demo.planned()["gws"]} == {"gws"}
+    assert [one.clients.partition.concentration for one in demo.planned()["concentrations"]] == [0.1, 1, 10]
+
+
+def test_figures_and_groups_of_the_plan_exist():
+    assert set(demo.GROUPS) <= set(gallery.names())
+    assert {group for groups in demo.GROUPS.values() for group in groups} <= {"methods", *demo.EXTRAS}
+
+
+def test_overrides_reach_every_run():
+    assert {one.rounds for group in demo.planned(("rounds=7",)).values() for one in group} == {7}
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_figure_that_the_runs_do_not_allow_is_left_out_with_its_reason(tmp_path, workers):
+    run = tiny.trained(tmp_path / "runs")
+    steps = []
+    jobs = {"accuracy-rounds": ([run], {}), "weights-learned": ([run], {})}
+    found = draw_all(jobs, tmp_path / "out", workers=workers, progress=lambda done, note: steps.append(done))
+    assert [path.suffix for path in found["accuracy-rounds"]] == [".pdf", ".png", ".svg", ".zarr"]
+    assert "learned its weights" in found["weights-learned"]
+    assert steps[-1] == 2
+
+
+def test_an_unknown_figure_option_is_refused(tmp_path):
+    run = tiny.trained(tmp_path / "runs")
+    with pytest.raises(ValueError, match="Did you mean 'smooth'"):
+        draw_one("coherence-rounds", [run], tmp_path / "out", smoth=3)

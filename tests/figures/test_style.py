@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+import pytest
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures import style
+
+
+def _figure() -> Figure:
+    figure, axs = style.panels(1, 2)
+    for ax in axs.flat:
+        ax.plot([0, 1, 3], [1, 2, 5], label=style.label("ima"))
+    style.key(figure, axs.flat, title="two lines")
+    return figure
+
+
+def test_known_methods_have_different_colours():
+    colours = [style.colour(name) for name in style.METHODS]
+    assert len(set(colours)) == len(colours)
+    assert style.GLOBAL not in colours
+    assert style.CLIENT not in colours
+
+
+def test_labels_are_written_as_in_the_papers():
+    assert [style.label(name) for name in ("fedavg", "ima", "fedlaw", "fedlaw-gws", "fedeve", "lss")] == [
+        "FedAvg",
+        "IMA",
+        "FedLAW",
+        "FedLAW (GWS)",
+        "FedEve",
+        "LSS",
+    ]
+    assert style.label("fedlaw-early_stopped") == "FedLAW (early stopped)"
+    assert style.label("mine") == "mine"
+
+
+def test_an_unknown_method_keeps_its_colour_in_another_process():
+    code = "from figures import style; print(style.colour('mine-x'))"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    assert told == style.colour("mine-x")
+
+
+def test_order_puts_known_methods_first():
+    assert style.order(["zz", "lss", "fedavg", "aa"]) == ["fedavg", "lss", "aa", "zz"]
+
+
+def test_context_ends_with_its_block():
+    before = mpl.rcParams["pdf.fonttype"], mpl.rcParams["font.size"]
+    with style.context():
+        assert mpl.rcParams["pdf.fonttype"] == 42
+    assert (mpl.rcParams["pdf.fonttype"], mpl.rcParams["font.size"]) == before
+
+
+def test_saved_files_are_the_same_bytes_and_carry_no_date(tmp_path):
+    first = style.save(_figure(), tmp_path / "a" / "one")
+    second = style.save(_figure(), tmp_path / "b" / "one")
+    assert [path.name for path in first] == ["one.pdf", "one.png", "one.svg"]
+    for a, b in zip(first, second, strict=True):
+        content = a.read_bytes()
+        assert content == b.read_bytes()
+        assert b"Date" not in content
+    assert b"/Subtype /Type3" not in first[0].read_bytes()
+    assert sorted(path.name for path in (tmp_path / "a").iterdir()) == ["one.pdf", "one.png", "one.svg"]
+
+
+def test_saving_in_an_unknown_format_names_the_known_ones(tmp_path):
+    with pytest.raises(ValueError, match="'gif'; the formats are pdf, png, svg"):
+        style.save(_figure(), tmp_path / "one", formats=("png", "gif"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_panels_have_the_asked_width_and_shape():
+    figure, axs = style.panels(2, 3, width=style.NARROW)
+    assert axs.shape == (2, 3)
+    assert figure.get_figwidth() == style.NARROW
+    assert "Constrained" in type(figure.get_layout_engine()).__name__
+
+
+def test_key_names_each_label_once():
+    (legend,) = _figure().legends
+    assert [entry.get_text() for entry in legend.get_texts()] == ["IMA"]
+
+
+@pytest.mark.parametrize(("unit", "text"), [("nats", "loss [nats]"), ("1", "loss"), ("fraction", "loss")])
+def test_axis_text_has_a_unit_where_there_is_one(unit, text):
+    assert style.text(xr.DataArray([1.0], attrs={"long_name": "loss", "units": unit})) == text
+
+
+def test_logarithmic_axis_has_a_few_plain_numbers():
+    _, axs = style.panels()
+    ax = axs[0, 0]
+    ax.plot([0, 1], [0.3, 7])
+    style.logarithmic(ax)
+    ax.figure.draw_without_rendering()
+    low, high = ax.get_ylim()
+    shown = [tick.get_text() for tick in ax.get_yticklabels() if low <= tick.get_position()[1] <= high]
+    assert shown == ["0.5", "1", "2", "5"]
+
+
+def test_same_range_covers_every_panel():
+    _, axs = style.panels(1, 2)
+    axs[0, 0].plot([0, 1], [0, 3])
+    axs[0, 1].plot([0, 1], [-5, 1])
+    style.same_range(*axs.flat)
+    assert axs[0, 0].get_ylim() == axs[0, 1].get_ylim()
+    assert axs[0, 0].get_ylim()[0] <= -5
+    assert axs[0, 0].get_ylim()[1] >= 3
