@@ -44,13 +44,9 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
     variants = content.pop("variants", {})
     chosen = _chosen(content, changes)
     for name, value in changes:
-        if name == "method":
-            name, value = "method.name", value if isinstance(value, str) else value.get("name")
-        if name == "method.name":
-            previous = content.get("method")
-            before = previous.get("name") if isinstance(previous, dict) else previous
-            if value != before:
-                content["method"] = {"name": value}
+        _swap(content, name, value)
+    if isinstance(content.get("method"), str):
+        content["method"] = {"name": content["method"]}
     if chosen in variants:
         content = _merged(content, variants[chosen])
     for name, value in changes:
@@ -101,7 +97,25 @@ def _chosen(content: Mapping[str, Any], changes: Iterable[tuple[str, Any]]) -> s
     for name, value in changes:
         if name in ("method", "method.name"):
             named = value
-    return named.get("name") if isinstance(named, dict) else named
+    return _name(named)
+
+
+def _swap(content: dict[str, Any], name: str, value: Any) -> None:
+    """Where a change names another method or partition, drop the options of the one before."""
+    named = value.get("name") if isinstance(value, dict) else value
+    if name in ("method", "method.name") and named != _name(content.get("method")):
+        content["method"] = {"name": named}
+    clients = content.get("clients")
+    if name in ("clients.partition", "clients.partition.name") and isinstance(clients, dict):
+        before = _name(clients.get("partition"))
+        if before in partitions.names() and named != before:
+            options = set(partitions.load(before).model_fields) - set(Clients.model_fields)
+            kept = {key: held for key, held in clients.items() if key not in options}
+            content["clients"] = {**kept, "partition": {"name": named}}
+
+
+def _name(table: Any) -> Any:
+    return table.get("name") if isinstance(table, dict) else table
 
 
 def _assign(content: dict[str, Any], name: str, value: Any) -> None:

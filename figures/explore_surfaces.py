@@ -117,7 +117,7 @@ def _pins(ds: xr.Dataset, variable: str, log: bool) -> Traces:
         customdata=foot,
         mode="markers",
         text=_names(ds),
-        marker={"size": 5, "color": "white", "symbol": _symbols(ds, "diamond", "x"), "line": _EDGE},
+        marker={"size": 5, "color": "white", "symbol": _symbols(ds, "diamond", "circle"), "line": _EDGE},
         hovertemplate=f"%{{text}}<br>{axis(ds[variable])} %{{customdata:.4g}}<extra></extra>",
         showlegend=False,
     )
@@ -218,7 +218,7 @@ def _lay_deep(figure: go.Figure, ds: xr.Dataset, variable: str, log: bool) -> No
             "annotations": _labels(ds, variable, log),
             "aspectmode": "manual",
             "aspectratio": {"x": 1.2, "y": 1.2, "z": 0.8},
-            "camera": {"eye": {"x": 1.2, "y": -1.35, "z": 1.4}, "center": {"x": 0, "y": 0, "z": -0.12}},
+            "camera": {"eye": {"x": 0.45, "y": -1.85, "z": 1.35}, "center": {"x": 0, "y": 0, "z": -0.12}},
         },
     )
 

@@ -97,3 +97,18 @@ def test_a_broken_file_is_named(tmp_path):
     path.write_text("rounds = = 3")
     with pytest.raises(ValueError, match=r"broken\.toml is no TOML"):
         read(path)
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_choosing_another_partition_drops_the_options_of_the_first(beside):
+    clients = {"number": 4, "per_round": 2, "partition": {"name": "shards", "shards": 3}}
+    if beside:
+        clients |= {"partition": "shards", "shards": 3}
+    content = {**BASE, "clients": clients}
+    found = read(validated(content), "clients.partition=dirichlet", "clients.concentration=0.5").clients.partition
+    assert found.concentration == 0.5
+
+
+def test_another_partition_may_be_chosen_for_a_preset():
+    found = read("digits-shards2", "clients.partition=dirichlet", "clients.concentration=0.1")
+    assert found.clients.partition.concentration == 0.1
