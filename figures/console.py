@@ -94,7 +94,7 @@ def progress(label: str, total: float | None = None) -> Iterator[Step]:
         task = shown_bars.add_task(label, total=total, note="")
 
         def step(done: float, note: str = "") -> None:
-            shown_bars.update(task, completed=done, note=note)
+            shown_bars.update(task, completed=done, note=note[:16])
 
         yield step
 
@@ -114,11 +114,11 @@ def bars() -> Iterator[Progress]:
     console = _console(sys.stderr)
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
+        BarColumn(bar_width=12),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[note]}"),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as drawn:

@@ -55,9 +55,8 @@ def train(
     with naming_whole_rounds([run]), console.progress("training", total) as step:
 
         def report(record: Round) -> None:
-            line = _line(record, total)
-            step(record.index + 1, line)
-            console.say(line)
+            step(record.index + 1, "")
+            console.say(_line(record, total))
 
         step(before, "")
         simulate(wanted, runs=runs, data=data, progress=report)
@@ -111,7 +110,7 @@ def progress_of_all(number: int, total: int) -> Iterator[Report]:
                 finished = sum(1 for one in done if done[one] == whole) + 1
                 console.say(f"{name}: {whole} rounds ({finished} of {number} runs)")
             done[name] = rounds
-            step(sum(done.values()), f"{name} {rounds}/{whole}")
+            step(sum(done.values()), f"{name.partition('-')[0]} {rounds}/{whole}")
 
         yield report
 

@@ -6,7 +6,6 @@ import numpy as np
 import plotly.graph_objects as go
 import pytest
 import xarray as xr
-from tiny_runs import trained
 
 from drift.coherence import coherence
 from drift.locality import locality
@@ -16,11 +15,6 @@ from figures import explore
 from figures.explore_clients import POINTS
 from figures.explore_look import log_axis, small
 from figures.summary import summary
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return trained(tmp_path_factory.getbasetemp() / "tiny-runs")
 
 
 def plane(round_index: int = 0, scale: float = 1.0) -> xr.Dataset:
