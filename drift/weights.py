@@ -91,16 +91,23 @@ def learned(run: Run) -> xr.Dataset:
     Source: Li et al. 2023, section 4 and appendix B, figure 14.
 
     Returns:
-        Dataset with gamma (round,), the sum of the aggregation weights, and weights (round, client), which sum
-        to 1 over the cohort and are NaN for clients that were not in it.
+        Dataset with gamma (round,), the sum of the aggregation weights; weights (round, client), which sum to 1 over
+        the cohort; and weight_ratio (round, client), these over the client's share of the cohort's data, 1 under
+        plain averaging. NaN for clients that were not in the cohort or have no data.
     """
 
     def measure(record: Round) -> dict[str, float | Tensor]:
         if not len(record.ids):
             return {}
-        return {"gamma": float(record.weights.double().sum()), "weights": relative(record.weights)}
+        weights, shares = relative(record.weights), record.shares
+        ratio = torch.where(shares > 0, weights / shares, torch.nan)
+        return {"gamma": float(record.weights.double().sum()), "weights": weights, "weight_ratio": ratio}
 
-    about = {"gamma": ("shrinking factor gamma", "1"), "weights": ("relative aggregation weight lambda", "fraction")}
+    about = {
+        "gamma": ("shrinking factor gamma", "1"),
+        "weights": ("relative aggregation weight lambda", "fraction"),
+        "weight_ratio": ("relative aggregation weight over data share", "1"),
+    }
     return series(run, measure, about, analysis="learned", source="Li et al. 2023, equation 8")
 
 

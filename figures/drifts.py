@@ -31,26 +31,14 @@ def coherence(
         colour = style.colour(name) if name is not None else style.CLIENT
         ax.plot(part["round"], mean(part, "seed"), color=colour, linewidth=0.5, alpha=0.5)
     ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    marked = False
     for name, part in algorithms(ds["critical_point"]):
         colour = style.colour(name) if name is not None else style.CLIENT
         places = sorted(np.ravel(part.values)[np.isfinite(np.ravel(part.values))])
-        if not places:
-            continue
-        told = ", ".join(f"{place:g}" for place in places) if len(places) <= 3 else f"{np.mean(places):.3g} (mean)"
         for place in places:
-            ax.axvline(place, color=colour, linewidth=0.9, linestyle=":", zorder=1)
-        note = ax.annotate(
-            f"critical point {told}",
-            (places[0], 1),
-            xycoords=("data", "axes fraction"),
-            xytext=(2, -2),
-            textcoords="offset points",
-            rotation=90,
-            va="top",
-            fontsize=6,
-            color=colour,
-        )
-        note.set_path_effects(style.outline())
+            label = None if marked else "critical point of a seed" if len(places) > 1 else "critical point"
+            marked = True
+            ax.axvline(place, color=colour, linewidth=0.9, linestyle=":", zorder=1, label=label)
     return ax
 
 

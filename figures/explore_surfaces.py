@@ -214,11 +214,11 @@ def _lay_deep(figure: go.Figure, ds: xr.Dataset, variable: str, log: bool) -> No
         scene={
             "xaxis": {"title": {"text": axis(ds[first])}},
             "yaxis": {"title": {"text": axis(ds[second])}},
-            "zaxis": {"title": {"text": axis(ds[variable])}, "type": "log" if log else "linear"},
+            "zaxis": {"title": {"text": variable}, "type": "log" if log else "linear"},
             "annotations": _labels(ds, variable, log),
             "aspectmode": "manual",
             "aspectratio": {"x": 1.2, "y": 1.2, "z": 0.8},
-            "camera": {"eye": {"x": 0.45, "y": -1.85, "z": 1.35}, "center": {"x": 0, "y": 0, "z": -0.12}},
+            "camera": {"eye": {"x": 0.5, "y": -2.0, "z": 1.45}, "center": {"x": 0, "y": 0, "z": -0.12}},
         },
     )
 

@@ -15,13 +15,13 @@ METHODS = {
     "fedavg": ("FedAvg", "#0072B2"),
     "ima": ("IMA", "#D55E00"),
     "fedlaw": ("FedLAW", "#009E73"),
-    "fedlaw-gws": ("FedLAW (GWS)", "#56B4E9"),
+    "fedlaw-gws": ("FedLAW (GWS)", "#882255"),
     "fedeve": ("FedEve", "#CC79A7"),
     "lss": ("LSS", "#E69F00"),
 }
-"""Written name and colour of the methods, in the order of legends (colours of Okabe and Ito)."""
+"""Written name and colour of the methods, in the order of legends (colours of Okabe and Ito, and Tol's wine)."""
 
-_OTHERS = ("#882255", "#999933", "#332288", "#661100", "#6699CC", "#117733", "#AA4499", "#44AA99")
+_OTHERS = ("#56B4E9", "#999933", "#332288", "#661100", "#6699CC", "#117733", "#AA4499", "#44AA99")
 
 
 def colour(name: str) -> str:

@@ -26,14 +26,20 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
     """Relative weights of the clients as a map, clients by rounds; white where a client was not in the cohort.
 
     Args:
-        ds: The variable over round and client.
+        ds: The variable over round and client. "weight_ratio", the weight over the client's share of the data, is
+            drawn in a diverging map centred at 1.
         look: As `Axes.pcolormesh` takes it.
     """
     values = ds[variable].transpose("client", "round")
     require(values)
     ax = style.axes(ax)
     top = float(values.max())
-    look = {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": top if top > 0 else 1, "shading": "nearest", **look}
+    if variable == "weight_ratio":
+        reach = max(float(abs(values - 1).max()), 1e-3)
+        look = {"cmap": style.SIGNED, "vmin": 1 - reach, "vmax": 1 + reach, "shading": "nearest", **look}
+        ax.set_facecolor("#e4e4e4")
+    else:
+        look = {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": top if top > 0 else 1, "shading": "nearest", **look}
     mesh = ax.pcolormesh(values["round"].values, values["client"].values, np.ma.masked_invalid(values.values), **look)
     mesh.set_rasterized(True)
     ax.grid(False)

@@ -46,10 +46,10 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 2, height=2.5)
     drifts.averaged(ds.isel(algorithm=0), ax=axs[0, 0])
     axs[0, 0].set_ylabel("test error of the mean")
-    axs[0, 0].legend(title=f"{style.label(str(ds.algorithm.values[0]))}, std over draws")
+    axs[0, 0].set_title(f"{style.label(str(ds.algorithm.values[0]))}; band: std over draws", fontsize=7)
+    style.key(figure, [axs[0, 0]])
     curves.curve(ds, ax=axs[0, 1], variable="cka", over="cka_round", marker="o", markersize=2.5)
     axs[0, 1].set_xlabel("round")
     axs[0, 1].set_ylabel("mean CKA of client pairs")
-    if curves.band(ds):
-        axs[0, 1].legend(title=curves.band(ds))
+    axs[0, 1].set_title(f"band: {curves.band(ds)}" if curves.band(ds) else "", fontsize=7)
     return figure

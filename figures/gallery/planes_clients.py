@@ -45,7 +45,7 @@ def data(
     ]
     if len(run.kept("globals")) >= 3:
         plane = run.cached(terrain.global_plane, points=points)
-        planes.append(plane.assign_attrs(label="last three global models"))
+        planes.append(plane.assign_attrs(label="last three globals"))
     return _stack.described(_stack.beside(planes), [run])
 
 

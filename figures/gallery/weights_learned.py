@@ -16,7 +16,7 @@ NEEDS = "runs of FedLAW, any variant, trained in one setting"
 
 
 def data(runs: Sequence[Run]) -> xr.Dataset:
-    """gamma over algorithm, seed and round; weights over algorithm, seed, round and client (fractions)."""
+    """gamma over algorithm, seed and round; weights and weight_ratio over algorithm, seed, round and client."""
     found = [run for run in runs if run.label.partition("-")[0] == "fedlaw"]
     if not found:
         command = "fedscape train digits-shards2 --set method.name=fedlaw"
@@ -29,12 +29,12 @@ def draw(ds: xr.Dataset) -> Figure:
     """gamma of every variant; lambda of the first variant that learns it, one seed."""
     figure, axs = style.panels(1, 2, height=2.5, width_ratios=(1, 1.25))
     weights.shrink(ds, ax=axs[0, 0])
-    axs[0, 0].legend(title=curves.band(ds))
+    style.key(figure, [axs[0, 0]], title=curves.band(ds))
     names = style.order(map(str, ds.algorithm.values))
     shown = next((name for name in names if name != "fedlaw-gws"), names[0])
     part = ds.sel(algorithm=shown)
     seed = next(seed for seed in part.seed.values if bool(part.weights.sel(seed=seed).notnull().any()))
-    weights.shares(part.sel(seed=seed), ax=axs[0, 1])
+    weights.shares(part.sel(seed=seed), ax=axs[0, 1], variable="weight_ratio")
     axs[0, 1].set_title(f"{style.label(shown)}, seed {seed}", fontsize=7)
-    figure.colorbar(axs[0, 1].collections[0], ax=axs[0, 1], label=r"relative weight $\lambda$ in the cohort")
+    figure.colorbar(axs[0, 1].collections[0], ax=axs[0, 1], label=r"weight $\lambda$ over data share")
     return figure

@@ -1,7 +1,7 @@
 "use strict";
 const figures = JSON.parse(document.getElementById("figures").textContent);
 const config = { displaylogo: false, showSendToCloud: false, showEditInChartStudio: false, plotlyServerURL: "", responsive: true };
-const dark = matchMedia("(prefers-color-scheme: dark)");
+const dark = matchMedia("(prefers-color-scheme: dark)"), phone = matchMedia("(max-width: 40rem)");
 const hidden = new Set();
 const plots = [...document.querySelectorAll(".plot")];
 const drawn = new Set();
@@ -41,14 +41,14 @@ function draw(plot) {
   }
   for (const trace of figure.data) if (hidden.has(trace.legendgroup)) trace.visible = false;
   layout.template = template();
-  if (innerWidth < 640) narrow(figure);
+  if (phone.matches) narrow(figure);
   drawn.add(plot);
   return Plotly.react(plot, figure.data, layout, config);
 }
 
 // On a phone there is no room beside a map for its colour bar, and names of three models are written on it.
 function narrow(figure) {
-  figure.layout.margin = { l: 48, r: 8, t: 16, b: 40 };
+  figure.layout.margin = figure.layout.scene ? { l: 0, r: 0, t: 8, b: 8 } : { l: 48, r: 8, t: 16, b: 40 };
   figure.layout.dragmode = figure.layout.scene ? "orbit" : false;
   for (const trace of figure.data) {
     if (trace.colorbar) Object.assign(trace.colorbar, { orientation: "h", y: -0.2, yanchor: "top", x: 0.5, xanchor: "center", len: 0.9, title: { ...trace.colorbar.title, side: "top" } });
@@ -100,7 +100,7 @@ for (const box of document.querySelectorAll("[data-method]")) {
 for (const plot of plots) {
   plot.addEventListener("keydown", (event) => { if (turn(plot, event.key)) event.preventDefault(); });
 }
-dark.addEventListener("change", () => drawn.forEach(draw));
+for (const query of [dark, phone]) query.addEventListener("change", () => drawn.forEach(draw));
 addEventListener("beforeprint", () => {
   printing = true;
   document.querySelectorAll("details").forEach((part) => { part.open = true; });

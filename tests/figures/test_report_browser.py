@@ -149,8 +149,10 @@ def test_dark_pages_have_pale_text_in_figures(page):
 
 def test_a_phone_need_not_scroll_sideways(page):
     page.set_viewport_size({"width": 390, "height": 800})
-    page.evaluate(DRAW_ALL)
+    page.wait_for_function("plots.every(plot => plot._fullLayout.width <= 390)")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    bars = "document.getElementById('plot-contour')._fullData.find(one => one.colorbar).colorbar.orientation"
+    assert page.evaluate(bars) == "h"
 
 
 def test_printing_opens_every_section(page):
