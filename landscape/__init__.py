@@ -1,11 +1,11 @@
 """Loss landscapes: the loss as a function of a parameter vector, for any PyTorch model.
 
-    task, samples, layout, flat   what the loss is; theta and the module bound to it
-    affine                        the one evaluator: losses at affine combinations of models
-    lines, planes, simplex, directions, sweep, surface, barrier   what to evaluate, and the labelled result
-    hessian, norms, similarity, ensemble   curvature, weights, likeness of outputs, averaging
-    results                       datasets kept in zarr
-    datasets/, models/            plug-ins, one file each
+task, samples, layout, flat   what the loss is; theta and the module bound to it
+affine                        the one evaluator: losses at affine combinations of models
+lines, planes, simplex, directions, sweep, surface, barrier   what to evaluate, and the labelled result
+hessian, norms, similarity, ensemble   curvature, weights, likeness of outputs, averaging
+results                       datasets kept in zarr
+datasets/, models/            plug-ins, one file each
 """
 
 from landscape import plugins
