@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 README = Path(__file__).parents[1] / "README.md"
 
 
@@ -21,8 +23,7 @@ def test_commands_in_the_readme_exist(capsys):
     shown = re.findall(r"^fedscape (\w+)", README.read_text(), re.MULTILINE)
     assert len(shown) > 5
     for name in set(shown):
-        try:
+        with pytest.raises(SystemExit) as left:
             main([name, "--help"])
-        except SystemExit as left:
-            assert not left.code, name
+        assert not left.value.code, name
     assert "Usage" in capsys.readouterr().out
