@@ -29,6 +29,7 @@ class TaskPart(Part):
     scale: Literal["default", "unit", "half", "standard"] = "default"
     train_samples: int | None = Field(None, gt=0, description="train on a stratified subset of this size")
     test_samples: int | None = Field(None, gt=0, description="test on a stratified subset of this size")
+    freeze_backbone: bool = Field(False, description="train the head only, whatever the method (LSS-10)")
     dataset_options: dict[str, Any] = {}
     model_options: dict[str, Any] = {}
 

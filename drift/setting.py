@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 
 from drift.experiment import Experiment, Proxy
 from drift.keys import key, rng
@@ -66,10 +67,18 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
 
 
 def build_task(experiment: Experiment, data: Data) -> Task:
-    """The task of an experiment, with its initial model (keyed by the seed and the architecture alone)."""
+    """The task of an experiment, with its initial model (keyed by the seed and the architecture alone).
+
+    Raises:
+        ValueError: If the backbone is to be frozen and the model does not tell it from its head.
+    """
     spec = experiment.task
     seed = key(experiment.seed, "init")
     model = build_model(spec.model, data.shape, len(data.classes), seed=seed, **spec.model_options)
+    if spec.freeze_backbone:
+        if not isinstance(getattr(model, "body", None), nn.Module):
+            raise ValueError(f"task.freeze_backbone needs a model with a `body`, {spec.model} has none; leave it out.")
+        model.body.requires_grad_(False)
     return Task(model, data.samples)
 
 

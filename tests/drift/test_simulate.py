@@ -318,3 +318,13 @@ def test_buffers_are_averaged_and_fedlaw_takes_them_from_the_proxy_set(tmp_path)
     inputs = law.task.samples["proxy"].inputs.flatten(1)
     mean = (inputs @ hidden["1.weight"].T + hidden["1.bias"]).mean(0)
     torch.testing.assert_close(last.end_buffers[:5], mean, rtol=1e-4, atol=1e-5)
+
+
+def test_a_frozen_backbone_leaves_only_the_head_in_theta(tmp_path):
+    task = {**TINY["task"], "freeze_backbone": True}
+    run = simulate(validated({**TINY, "task": task, "rounds": 1}), runs=tmp_path)
+    assert {name.split(".")[0] for name, _ in run.task.layout.parameters} == {"head"}
+    record = run.round(0)
+    assert not torch.equal(record.start, record.end)
+    with pytest.raises(ValueError, match="has none; leave it out"):
+        simulate(validated({**TINY, "task": {**task, "model": f"{__name__}:normalised", "model_options": {}}}))
