@@ -6,7 +6,7 @@ client, engines/, simulate   local training, where it runs, the round loop
 rounds, gram              the record of a round and its inner products
 store, run, index, verify    files, a run on disk, what exists, what is whole
 setting, keys, partitions/   data of an experiment, keyed randomness, who holds what
-coherence, variance, weights, decomposition, terrain   analyses of a run
+coherence, variance, weights, decomposition, terrain, paths, quality, cost   analyses of a run
 importers/                checkpoints that others wrote
 """
 
@@ -27,6 +27,17 @@ _PUBLIC = {
     "eigen_slice": "drift.terrain",
     "error_averaged": "drift.terrain",
     "similarity_rounds": "drift.terrain",
+    "trajectory_plane": "drift.paths",
+    "client_barriers": "drift.paths",
+    "pool_barriers": "drift.paths",
+    "mode_curve": "drift.paths",
+    "aligned_barrier": "drift.paths",
+    "scale_curve": "drift.quality",
+    "weight_histograms": "drift.quality",
+    "noise_robustness": "drift.quality",
+    "ball_sharpness": "drift.quality",
+    "three_accuracies": "drift.quality",
+    "cost": "drift.cost",
     "coherence": "drift.coherence",
     "drift_variances": "drift.variance",
     "update_norms": "drift.weights",

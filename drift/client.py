@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from drift.batch_statistics import normalisers
 from drift.experiment import Local
 from drift.keys import generator, key
 from drift.method import State
@@ -69,17 +70,19 @@ class Client:
         """Minibatches of freshly shuffled epochs, one gather an epoch.
 
         The last partial batch is kept unless `local.drop_last`; a batch of one is dropped where there are
-        batch statistics. `local.steps` replaces the number of epochs by a number of batches.
+        batch statistics, unless `local.batch` is 1. A client with one sample then trains on nothing.
+        `local.steps` replaces the number of epochs by a number of batches.
         """
         order = order if order is not None else self.generator("batches")
         local, n, done = self.local, len(self.samples), 0
         limit = local.steps if epochs is None else None
         epochs = local.epochs if epochs is None else epochs
-        while n and (epochs > 0 if limit is None else done < limit):
+        least = 2 if local.batch > 1 and normalisers(self.flat.module) else 1
+        while n >= least and (epochs > 0 if limit is None else done < limit):
             shuffled = self.samples[torch.randperm(n, generator=order).to(self.samples.targets.device)]
             for batch in shuffled.blocks(local.batch):
                 partial = len(batch) < local.batch and n >= local.batch
-                if (partial and local.drop_last) or (len(batch) == 1 < n and len(self.buffers)):
+                if (partial and local.drop_last) or len(batch) < least:
                     continue
                 if limit is not None and done == limit:
                     return

@@ -62,6 +62,10 @@ def train_all(
 ) -> list[Run]:
     """One run for each experiment, in their order, with equal ones trained once; see `compare`."""
     wanted = {experiment.slug: experiment for experiment in experiments}
+    if not wanted:
+        raise ValueError(
+            "nothing to train; give one method and one seed or more, as in --methods fedavg ima --seeds 8 9."
+        )
     if workers < 1:
         raise ValueError(f"workers is {workers}; give 1 or more.")
     report = progress or (lambda name, done, total: None)

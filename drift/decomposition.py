@@ -14,6 +14,8 @@ from torch import Tensor
 
 from drift.five_factors import sample_factors, totals
 from drift.keys import rng
+from drift.series import shares
+from landscape.progress import counted
 from landscape.samples import Samples
 
 if TYPE_CHECKING:
@@ -62,7 +64,7 @@ def decomposition(
     """Five factors of the loss of the averaged model, round by round.
 
     E L(FMA) = bias2 + var + cov + O(locality^2) for the squared error of the outputs against one-hot targets, summed
-    over classes. Sums over clients run over the round's cohort with its data-size weights. A training sample is a
+    over classes. Sums over clients run over the round's cohort with its weights (data sizes, or uniform where the experiment says so). A training sample is a
     client's own if the client trained on it; test samples belong to nobody, there a sample is a client's own if its
     label occurs among the client's labels.
 
@@ -97,7 +99,7 @@ def decomposition(
         raise ValueError(f"samples_per_client is {samples_per_client}; give at least 1.")
     number = replicates if estimator == "local" else 1
     rows: dict[int, dict[str, float]] = {}
-    for index in run.kept("clients") if rounds is None else rounds:
+    for index in counted(run.kept("clients") if rounds is None else rounds, run.progress):
         record = run.round(index)
         if len(record.kept("clients")):  # a round in which every client diverged has none
             chosen = _chosen(run, record, samples_per_client, split, union)
@@ -154,7 +156,7 @@ def _chosen(run: Run, record: Round, count: int, split: Split, union: Union) -> 
 
 def _factors(run: Run, record: Round, replicates: int, outputs: Outputs, chosen: Chosen) -> dict[str, float]:
     models, buffers = _models(run, record, replicates)
-    weights = record.shares
+    weights = shares(run.experiment, record)
     average = torch.einsum("k,rkd->rd", weights.to(models), models)
     statistics = torch.einsum("k,rkb->rb", weights.to(buffers), buffers)
 

@@ -11,8 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_seriali
 from drift import method as methods
 from drift import named, partitions
 from drift.keep import Keep
-from drift.method import Method
+from drift.method import Beta, Method
 from drift.partitions import Partitioner
+from landscape import plugins
 
 
 class Part(BaseModel):
@@ -32,6 +33,19 @@ class TaskPart(Part):
     freeze_backbone: bool = Field(False, description="train the head only, whatever the method (LSS-10)")
     dataset_options: dict[str, Any] = {}
     model_options: dict[str, Any] = {}
+
+    @field_validator("dataset")
+    @classmethod
+    def _dataset_is_known(cls, name: str) -> str:
+        plugins.require("landscape.datasets", name, "dataset")
+        return name
+
+    @field_validator("model")
+    @classmethod
+    def _model_is_known(cls, name: str) -> str:
+        if ":" not in name:  # module:function is looked for when the model is built
+            plugins.require("landscape.models", name, "model")
+        return name
 
 
 class Clients(Part):
@@ -81,7 +95,7 @@ class Local(Part):
     lr: float = Field(0.01, gt=0)
     lr_decay: float = Field(1.0, gt=0, le=1, description="the rate is multiplied by this every round")
     momentum: float = Field(0.9, ge=0, lt=1)
-    betas: tuple[float, float] = (0.9, 0.999)
+    betas: tuple[Beta, Beta] = (0.9, 0.999)
     weight_decay: float = Field(0.0, ge=0)
     epochs: int = Field(5, gt=0)
     steps: int | None = Field(None, gt=0, description="minibatch steps instead of epochs")
@@ -109,7 +123,7 @@ class Experiment(Part):
     keep: Keep = Keep()
     proxy: Proxy | None = None
     evaluate_every: int = Field(1, gt=0, description="rounds between evaluations on the test set")
-    threads: int = Field(1, gt=0, description="torch threads; the same bits need the same number")
+    threads: int = Field(1, gt=0, le=1024, description="torch threads; the same bits need the same number")
 
     @field_validator("method", mode="before")
     @classmethod

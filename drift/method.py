@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import torch
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from landscape import plugins
@@ -16,6 +16,9 @@ from landscape.task import Task
 if TYPE_CHECKING:
     from drift.client import Client, Update
     from drift.experiment import Experiment, Local
+
+Beta = Annotated[float, Field(ge=0, lt=1)]
+"""A decay rate of Adam's moments."""
 
 State = dict[str, Tensor]
 """What a server or a client keeps between rounds, by name."""

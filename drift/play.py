@@ -30,7 +30,7 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
     kept = {client: update.state for client, update in updates.items() if update.state}
     after = replace(server, clients={**server.clients, **kept}, next=index + 1)
 
-    finite = [client for client in drawn.tolist() if bool(torch.isfinite(updates[client].theta).all())]
+    finite = [client for client in drawn.tolist() if _finite(updates[client])]
     excluded = torch.tensor(sorted(set(drawn.tolist()) - set(finite)), dtype=torch.int64)
     if not finite:
         nothing = torch.full_like(start, torch.nan)
@@ -84,6 +84,10 @@ def _train(setting: Setting, data: Data, server: Server, start: Tensor, ids: np.
         for client in ids.tolist()
     )
     return serial.train(method, jobs)
+
+
+def _finite(update: Update) -> bool:
+    return all(bool(torch.isfinite(part).all()) for part in (update.theta, update.buffers))
 
 
 def _gather(

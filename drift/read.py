@@ -155,6 +155,8 @@ def _explained(problem: ValidationError, content: Mapping[str, Any]) -> str:
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
         return f"{key}: {message}" if key else message
+    if first["type"] in ("model_type", "dict_type"):
+        return f"{key} is {given!r}; it is a table of settings, set as {key}.NAME=VALUE."
     return f"{key} is {given!r}: {message[0].lower()}{message[1:]}."
 
 

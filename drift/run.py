@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,8 +24,11 @@ from drift.method import Method, Setting, State
 from drift.rounds import Round
 from drift.setting import Data, build_task, read_data
 from landscape import results
+from landscape.progress import Progress
 from landscape.samples import Samples
 from landscape.task import Task
+
+_UNITS = {"seconds": "s", "accuracy": "fraction", "error": "fraction"}
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,12 @@ class Run:
     Args:
         folder: Where it lies.
         data: Folder of the datasets; None: as `landscape.datasets` finds them.
+        progress: Hears how far an analysis of it is, in points of a surface or in rounds; no part of what a run is.
     """
 
     folder: Path
     data: Path | None = None
+    progress: Progress | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -99,8 +104,18 @@ class Run:
 
     @cached_property
     def dataset(self) -> Data:
-        """Samples, labels and the partition over clients, as in training."""
-        return read_data(self.experiment, self.data)
+        """Samples, labels and the partition over clients, as in training.
+
+        Raises:
+            ValueError: If the dataset is not the one that the run was trained on.
+        """
+        found = read_data(self.experiment, self.data)
+        if found.fingerprint != self.about["fingerprint"]:
+            raise ValueError(
+                f"dataset {self.experiment.task.dataset} has fingerprint {found.fingerprint}, run {self.name} was "
+                f"trained on {self.about['fingerprint']}; give the folder of the old data by --data."
+            )
+        return found
 
     @cached_property
     def task(self) -> Task:
@@ -176,7 +191,7 @@ class Run:
         values = {name: ("round", [record.get(name, np.nan) for record in records]) for name in names}
         found = xr.Dataset(values, coords={"round": indices}, attrs={"analysis": "metrics", "run": self.name})
         for name in names:
-            unit = "nats" if "loss" in name else "s" if name == "seconds" else "1"
+            unit = "nats" if "loss" in name else _UNITS.get(name, "1")
             found[name].attrs.update(long_name=name.replace("_", " "), units=unit)
         return found
 
@@ -184,10 +199,13 @@ class Run:
         """Result of `analysis(run, **arguments)`, computed once and kept in the run's folder.
 
         An analysis with a parameter `partial` fills a stored result further where it was stopped.
+
+        Raises:
+            TypeError: If the analysis has no such argument, or one is no number, text or list of these.
         """
-        text = json.dumps(arguments, sort_keys=True, default=str)
-        rounds = self.committed
-        identity = hashlib.sha256(f"{analysis.__name__} {text} {rounds}".encode()).hexdigest()[:10]
+        text = _text(self, analysis, arguments)
+        called = f"{analysis.__module__}.{analysis.__qualname__}"
+        identity = hashlib.sha256(f"{called} {text} {self.committed}".encode()).hexdigest()[:10]
         path = self.folder / "results" / f"{analysis.__name__}-{identity}.zarr"
         partial = results.Partial(path)
         if (found := _complete(partial)) is not None:
@@ -207,6 +225,10 @@ class Run:
         """The same run with its datasets read from another folder."""
         return replace(self, data=data)
 
+    def with_progress(self, progress: Progress | None) -> Run:
+        """The same run, whose analyses tell `progress` how far they are."""
+        return replace(self, progress=progress)
+
 
 def open(folder: str | Path, *, data: str | Path | None = None) -> Run:
     """The recorded run in a folder.
@@ -217,6 +239,25 @@ def open(folder: str | Path, *, data: str | Path | None = None) -> Run:
     run = Run(Path(folder), Path(data) if data is not None else None)
     run.about  # noqa: B018 (read and checked here, where the name was given)
     return run
+
+
+def _text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:
+    """All arguments of a call, defaults included, as JSON."""
+    bound = inspect.signature(analysis).bind(run, **arguments)
+    bound.apply_defaults()
+    _, *rest = bound.arguments.items()
+    return json.dumps({name: value for name, value in rest if name != "partial"}, sort_keys=True, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray | Tensor):
+        return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(
+        f"an argument is a {type(value).__name__}; cached results take numbers, texts and lists of these. "
+        "Call the analysis itself instead of run.cached."
+    )
 
 
 def _complete(partial: results.Partial) -> xr.Dataset | None:

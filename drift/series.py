@@ -13,6 +13,7 @@ from torch import Tensor
 from drift.experiment import Experiment
 from drift.rounds import Round
 from drift.run import Run
+from landscape.progress import counted
 
 Measured = Mapping[str, float | Tensor]
 """Values of one round by name: a number, or one value for each client of the cohort, shape (m,)."""
@@ -28,14 +29,14 @@ def series(run: Run, measure: Callable[[Round], Measured], about: About, *, anal
     round has is NaN over `round`.
 
     Args:
-        run: Gives the records and the number of clients K.
+        run: Gives the records and the number of clients K; its `progress` hears of the rounds.
         measure: Values of a round; a tensor (m,) holds one for each of its clients.
         about: Every variable.
         analysis, source: For the attributes of the dataset.
     """
     indices, clients = run.rounds(), run.experiment.clients.number
     found: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
-    for row, index in enumerate(indices):
+    for row, index in enumerate(counted(indices, run.progress)):
         record = run.round(index)
         for name, value in measure(record).items():
             per_client = isinstance(value, Tensor) and value.ndim > 0

@@ -12,6 +12,7 @@ from torch import nn
 from drift.experiment import Experiment, Proxy
 from drift.keys import key, rng
 from landscape.datasets import open_dataset
+from landscape.datasets._dataset import normalisation
 from landscape.models import build_model
 from landscape.samples import Samples
 from landscape.task import Task
@@ -25,6 +26,7 @@ class Data:
         samples: Splits train, test and, where the experiment has one, proxy.
         parts: Sample numbers (into train) of each client, K arrays; what clients train on.
         held_out: Sample numbers that clients keep for validation, K arrays.
+        normalisation: mean and std of inputs z = (x - mean) / std, x in [0, 1], one number a channel or one for all.
     """
 
     samples: dict[str, Samples]
@@ -33,6 +35,7 @@ class Data:
     fingerprint: str
     parts: list[np.ndarray]
     held_out: list[np.ndarray]
+    normalisation: tuple[tuple[float, ...], tuple[float, ...]] = ((0.0,), (1.0,))
 
     @property
     def labels(self) -> np.ndarray:
@@ -63,7 +66,8 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
     parts = spread.partition.split(splits["train"].targets.numpy(), spread.number, source)
     held = [_held_out(part, spread.valid_ratio, seed, client) for client, part in enumerate(parts)]
     kept = [np.setdiff1d(part, out) for part, out in zip(parts, held, strict=True)]
-    return Data(splits, tuple(dataset.classes), tuple(dataset.shape), dataset.fingerprint, kept, held)
+    about = tuple(dataset.classes), tuple(dataset.shape), dataset.fingerprint
+    return Data(splits, *about, kept, held, normalisation(dataset))
 
 
 def build_task(experiment: Experiment, data: Data) -> Task:

@@ -20,6 +20,7 @@ from drift.rounds import Round
 from drift.run import Run
 from drift.server import Server
 from drift.setting import Data, build_task, read_data
+from drift.space import require_space
 from landscape.layout import Entry
 
 Progress = Callable[[Round], None]
@@ -53,12 +54,16 @@ def simulate(
     Raises:
         Diverged: If nothing finite is left to go on with.
         OSError: If the run would not fit the disk, or the disk is full.
+        LookupError: If a file of the run is damaged, or a round before the commit point is missing.
         RuntimeError: If another process trains the same run.
     """
     experiment = read(source, *overrides, **options)
     folder = Path(runs) / experiment.slug
     run = Run(folder, Path(data) if data is not None else None)
-    if run.committed >= experiment.rounds:
+    done = run.committed
+    described = (folder / "run.json").exists() and bool(store.read_json(folder / "run.json"))
+    store.require_rounds(folder, done)
+    if done >= experiment.rounds and described:
         return run
     threads = torch.get_num_threads()
     torch.set_num_threads(experiment.threads)
@@ -66,12 +71,12 @@ def simulate(
         content = read_data(experiment, run.data)
         task = build_task(experiment, content)
         size = task.layout.size + task.layout.buffer_size
+        require_space(folder, experiment, size, done)
         with store.locked(folder):
-            store.require_space(folder, experiment, size, run.committed)
             _describe(folder, experiment, content, task.layout.parameters)
             setting = Setting(task, experiment, content.samples.get("proxy"))
             resumed = (folder / "state.safetensors").exists()
-            server = Server.of(*run.state()) if resumed else Server.fresh(setting)
+            server = Server.of(*store.read_state(folder)) if resumed else Server.fresh(setting)
             for record in rounds(setting, content, server, folder):
                 if progress is not None:
                     progress(record)

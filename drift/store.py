@@ -17,7 +17,6 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from drift.experiment import Experiment
 from drift.keep import Keep
 from drift.rounds import Round
 
@@ -25,7 +24,17 @@ FORMAT = "fedscape-1"
 
 
 class Damaged(LookupError):
-    """A file of a run that is truncated, altered or foreign; the message names it."""
+    """A file of a run that is absent, truncated, altered or foreign.
+
+    Args:
+        path: The file; None where the message says all.
+        what: What is wrong with it.
+        remedy: What to do about it.
+    """
+
+    def __init__(self, path: Path, what: str, remedy: str) -> None:
+        super().__init__(f"{path} {what}. {remedy}")
+        self.what = what
 
 
 class Busy(RuntimeError):
@@ -65,21 +74,25 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
     if not path.is_file():
-        raise Damaged(f"{path} is missing; run `fedscape verify` on its run to see what is whole.")
+        raise Damaged(path, "is missing", ANEW)
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError, ValueError) as reason:
-        raise Damaged(f"{path} cannot be read ({reason}); it is truncated or no file of a run. {_REMEDY}") from reason
+        raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", ANEW) from reason
     if header.get("format") != FORMAT:
-        raise Damaged(f"{path} was not written by fedscape (format {header.get('format')!r}); move it elsewhere.")
+        raise Damaged(path, f"was not written by fedscape (format {header.get('format')!r})", ANEW)
     if header.get("digest") != digest(tensors, header.get("about", "")):
-        raise Damaged(f"{path} was altered: its content does not match its digest. {_REMEDY}")
+        raise Damaged(path, "was altered: its content does not match its digest", ANEW)
     return tensors, json.loads(header["about"])
 
 
-_REMEDY = "Delete it and train again with the same settings: whole rounds are kept, the rest is computed again."
+ANEW = (
+    "To have it again, delete it together with the run's state.safetensors and train again with the same settings: "
+    "the same bits are computed anew from round 0."
+)
+"""How a lost round or state comes back; going on needs the server's state, and only that of the last round is kept."""
 
 
 def digest(tensors: Mapping[str, Tensor], text: str = "") -> str:
@@ -108,14 +121,17 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         body = json.loads(path.read_bytes())
     except FileNotFoundError as reason:
-        raise Damaged(f"{path.parent} is no run: it has no {path.name}.") from reason
+        raise Damaged(path, "is missing", f"Is {path.parent} the folder of a run?") from reason
     except (ValueError, OSError) as reason:
-        raise Damaged(f"{path} cannot be read ({reason}); it is truncated or no file of a run.") from reason
+        raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", _DESCRIBE) from reason
     if not isinstance(body, dict) or body.get("format") != FORMAT:
-        raise Damaged(f"{path} was not written by fedscape; name the folder of a run.")
+        raise Damaged(path, "was not written by fedscape", _DESCRIBE)
     if body.pop("digest", None) != _json_digest(body):
-        raise Damaged(f"{path} was altered: its content does not match its digest. Restore it from a copy.")
+        raise Damaged(path, "was altered: its content does not match its digest", _DESCRIBE)
     return body
+
+
+_DESCRIBE = "Restore it from a copy, or delete it and train again with the same settings: it is written anew."
 
 
 def _json_digest(body: Mapping[str, Any]) -> str:
@@ -156,7 +172,7 @@ def read_round(folder: Path, index: int) -> Round:
     path = round_path(folder, index)
     tensors, about = read_tensors(path)
     if about.get("round") != index:
-        raise Damaged(f"{path} holds round {about.get('round')}, not {index}; it was renamed or copied. {_REMEDY}")
+        raise Damaged(path, f"holds round {about.get('round')}, not {index}; it was renamed or copied", ANEW)
     if "client_deltas" in tensors:
         tensors["clients"] = tensors["start"] + tensors.pop("client_deltas").to(tensors["start"])
     grouped: dict[str, dict[str, Any]] = {"metric": {}, "extras": {}, "": {}}
@@ -164,43 +180,34 @@ def read_round(folder: Path, index: int) -> Round:
         group, _, rest = name.partition(".")
         grouped[group if rest else ""][rest or name] = tensor
     metrics = {name: float(value) for name, value in grouped["metric"].items()}
-    return Round(index=index, metrics=metrics, extras=grouped["extras"], **grouped[""])
+    try:
+        return Round(index=index, metrics=metrics, extras=grouped["extras"], **grouped[""])
+    except TypeError as reason:
+        raise Damaged(path, f"holds no round ({reason})", ANEW) from reason
 
 
-def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0) -> None:
-    """Refuse a run that would not fit the disk.
-
-    Args:
-        folder: Where the run will lie.
-        experiment: Rounds, cohort and what is kept.
-        size: Numbers in one model and its buffers.
-        done: Rounds that are on disk already.
+def read_state(folder: Path) -> tuple[dict[str, Tensor], int]:
+    """Tensors of the server, and the next round.
 
     Raises:
-        OSError: With what is needed, what is free and what to change.
+        Damaged: If the file is absent, truncated, altered or foreign.
     """
-    needed = expected_bytes(experiment, size, done)
-    place = next(parent for parent in [folder, *folder.parents] if parent.exists())
-    free = shutil.disk_usage(place).free
-    if needed > free:
-        raise OSError(
-            f"the run needs about {needed / 1e9:.2f} GB and {place} has {free / 1e9:.2f} GB free; keep fewer rounds "
-            "(--set keep.clients='every 10, last 3'), half the size (--set keep.dtype='bfloat16 deltas') "
-            "or write elsewhere (--runs DIR)."
-        )
+    path = folder / "state.safetensors"
+    tensors, about = read_tensors(path)
+    if not isinstance(about.get("next"), int) or "theta" not in tensors:
+        raise Damaged(path, "holds no state of a run; it was renamed or copied", ANEW)
+    return tensors, about["next"]
 
 
-def expected_bytes(experiment: Experiment, size: int, done: int = 0) -> int:
-    """Bytes that the rounds from `done` on will take, for models of `size` numbers."""
-    keep, rounds, cohort = experiment.keep, experiment.rounds, experiment.clients.per_round
-    width = 2 if keep.dtype == "bfloat16 deltas" else 4
-    total = 4 * size * 8
-    for index in range(done, rounds):
-        total += 8 * (cohort + 3) ** 2 + 4096
-        models = 2 + (experiment.method.name() == "ima")  # start, end and, under IMA, the aggregate
-        total += 4 * models * size * keep.keeps_globals(index, rounds)
-        total += width * cohort * size * keep.keeps_clients(index, rounds)
-    return total
+def require_rounds(folder: Path, done: int) -> None:
+    """Refuse a run that lacks a round before its commit point, as going on would never write it.
+
+    Raises:
+        Damaged: With the first round that is missing.
+    """
+    for index in range(done):
+        if not (path := round_path(folder, index)).is_file():
+            raise Damaged(path, "is missing", ANEW)
 
 
 @contextmanager
@@ -217,6 +224,17 @@ def locked(folder: Path) -> Iterator[None]:
         except BlockingIOError as reason:
             raise Busy(f"{folder} is being trained by another process; wait for it or stop it.") from reason
         yield
+
+
+@contextmanager
+def whole(folder: Path) -> Iterator[None]:
+    """Take a run that fails while it is written at one go away again; one that has a run.json stays."""
+    try:
+        yield
+    except BaseException:
+        if not (folder / "run.json").exists():
+            shutil.rmtree(folder)
+        raise
 
 
 @contextmanager

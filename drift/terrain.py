@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
+from drift.rounds import Round
 from drift.run import Run
+from drift.series import shares
+from landscape.adaptive import adaptive_surface
 from landscape.directions import slice_along
 from landscape.ensemble import subset_errors
 from landscape.hessian import top_eigenvalues
 from landscape.lines import line
 from landscape.planes import plane
+from landscape.progress import counted
 from landscape.results import Partial
 from landscape.similarity import mean_cka
 from landscape.surface import surface
@@ -28,6 +33,8 @@ def round_plane(
     clients: Sequence[int] | None = None,
     points: int = 21,
     margin: float = 0.3,
+    box: str = "marks",
+    tolerance: float | None = None,
     split: str = "test",
     partial: Partial | None = None,
 ) -> xr.Dataset:
@@ -39,6 +46,9 @@ def round_plane(
         round: Round that kept its clients; negative counts from the last one that did.
         clients: Ids of three clients of its cohort; the first three by default.
         points, margin: Grid points an axis, and how far the box reaches beyond the models.
+        box: "marks" for their bounding box, "symmetric" for a square around their mean.
+        tolerance: Part of the loss by which points may be off that are interpolated instead of evaluated, as
+            `landscape.adaptive_surface` takes it; every point is evaluated where not given.
         split: Samples that loss (nats) and error (fraction) are averaged over.
         partial: Where an unfinished result lies.
 
@@ -46,19 +56,9 @@ def round_plane(
         LookupError: If the round kept no clients.
         ValueError: If the cohort does not hold three such clients.
     """
-    record = run.round(chosen(run, round, "clients"))
-    ids = record.ids.tolist()
-    wanted = ids[:3] if clients is None else list(clients)
-    if len(wanted) != 3 or not set(wanted) <= set(ids):
-        raise ValueError(
-            f"round {record.index} has clients {ids}, the plane was asked for {wanted}; name three of them, "
-            "or train with clients.per_round >= 3."
-        )
-    rows = [ids.index(client) for client in wanted]
-    models = record.kept("clients")[rows]
-    buffers = record.client_buffers[rows]
-    sweep = plane(*models, points=points, margin=margin, buffers=buffers, labels=[f"client {i}" for i in wanted])
-    return _surface(run, sweep, split, partial).assign_attrs(analysis="round_plane", round=record.index)
+    record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin, box=box)
+    found = on_sweep(run, sweep, split, partial, tolerance=tolerance)
+    return found.assign_attrs(analysis="round_plane", round=record.index)
 
 
 def global_plane(
@@ -82,7 +82,7 @@ def global_plane(
     buffers = torch.stack([record.end_buffers for record in records])
     labels = [f"round {record.index}" for record in records]
     sweep = plane(*models, points=points, margin=margin, buffers=buffers, labels=labels)
-    return _surface(run, sweep, split, partial).assign_attrs(analysis="global_plane", round=records[-1].index)
+    return on_sweep(run, sweep, split, partial).assign_attrs(analysis="global_plane", round=records[-1].index)
 
 
 def global_line(
@@ -100,7 +100,7 @@ def global_line(
     first, second = (run.round(chosen(run, index, "globals")) for index in rounds)
     buffers = torch.stack([first.end_buffers, second.end_buffers])
     sweep = line(first.kept("end"), second.kept("end"), points=points, buffers=buffers)
-    found = _surface(run, sweep, split, partial)
+    found = on_sweep(run, sweep, split, partial)
     return found.assign_attrs(analysis="global_line", first=first.index, second=second.index)
 
 
@@ -114,20 +114,24 @@ def average_line(
 ) -> xr.Dataset:
     """Loss and error on the line from the last aggregate (t = 0) to the mean of the last `window` ones (t = 1).
 
-    The aggregates are the plain ones before IMA's window; for other methods they are the global models, so that
+    Fewer are averaged where fewer successive ones were kept; the attribute `window` says how many. The aggregates are the plain ones before IMA's window; for other methods they are the global models, so that
     t = 1 is what IMA would have given at the end.
 
     Source: IMA paper, Figs. 5c and 7c.
     """
-    indices = run.kept("globals")[-window:]
+    kept = run.kept("globals")
+    indices = [index for place, index in enumerate(reversed(kept)) if index == kept[-1] - place][::-1][-window:]
     if len(indices) < 2:
-        raise ValueError(f"run {run.name} kept {len(indices)} global models; averaging needs two or more.")
+        raise ValueError(
+            f"run {run.name} kept {len(indices)} of its last global models; averaging needs two successive ones or "
+            "more. Train with --set keep.globals='last 5'."
+        )
     records = [run.round(index) for index in indices]
     aggregates = torch.stack([record.extras.get("aggregate", record.kept("end")) for record in records])
     buffers = torch.stack([record.end_buffers for record in records])
     mean_buffers = torch.stack([buffers[-1], buffers.mean(0)])
     sweep = line(aggregates[-1], aggregates.mean(0), points=points, buffers=mean_buffers)
-    return _surface(run, sweep, split, partial).assign_attrs(analysis="average_line", window=len(indices))
+    return on_sweep(run, sweep, split, partial).assign_attrs(analysis="average_line", window=len(indices))
 
 
 def eigen_rounds(
@@ -145,7 +149,7 @@ def eigen_rounds(
     """
     indices = spread(run.kept("globals"), 5) if rounds is None else [chosen(run, index, "globals") for index in rounds]
     found = []
-    for index in indices:
+    for index in counted(indices, run.progress):
         record = run.round(index)
         values = top_eigenvalues(
             run.task, record.kept("end"), k, split=split, tolerance=tolerance, buffers=_held(record.end_buffers)
@@ -174,7 +178,12 @@ def eigen_slice(
     theta = record.kept("end")
     top = top_eigenvalues(run.task, theta, 1, split=split, vectors=True, buffers=_held(record.end_buffers))
     direction = torch.from_numpy(top.eigenvector.isel(rank=0).values).to(theta)
-    found = _surface(run, slice_along(theta, direction, points=points, radius=radius), split, None)
+    sweep = slice_along(theta, direction, points=points, radius=radius)
+    if len(record.end_buffers):  # the same batch statistics all along the slice
+        held = torch.zeros(len(sweep.basis), len(record.end_buffers))
+        held[0] = record.end_buffers
+        sweep = replace(sweep, buffers=held)
+    found = on_sweep(run, sweep, split, None)
     return found.assign(eigenvalue=top.eigenvalue.isel(rank=0, drop=True)).assign_attrs(
         analysis="eigen_slice", source="FedLAW paper, Fig. 4 right", round=record.index
     )
@@ -189,12 +198,14 @@ def error_averaged(
     """
     indices = spread(run.kept("clients"), 3) if rounds is None else [chosen(run, index, "clients") for index in rounds]
     found = []
-    for index in indices:
+    for index in counted(indices, run.progress):
         record = run.round(index)
+        weights = shares(run.experiment, record)
+        some = weights > 0  # a client without samples has no part in any mean
+        models, buffers = record.kept("clients")[some], record.client_buffers[some]
+        held = buffers if buffers.shape[1] else None
         found.append(
-            subset_errors(
-                run.task, record.kept("clients"), record.sizes.double(), subsets=subsets, seed=index, split=split
-            )
+            subset_errors(run.task, models, weights[some], subsets=subsets, seed=index, split=split, buffers=held)
         )
     stacked = xr.concat(found, "round", join="outer").assign_coords(round=indices)
     return stacked.assign_attrs(analysis="error_averaged", source="IMA paper, Fig. 4")
@@ -209,12 +220,37 @@ def similarity_rounds(
     """
     indices = spread(run.kept("clients"), 10) if rounds is None else [chosen(run, index, "clients") for index in rounds]
     values = []
-    for index in indices:
+    for index in counted(indices, run.progress):
         record = run.round(index)
         values.append(mean_cka(_outputs(run, record.kept("clients"), record.client_buffers, split), kernel=kernel))
     found = xr.Dataset({"cka": ("round", values)}, coords={"round": indices})
     found.cka.attrs.update(long_name=f"mean {kernel} CKA of client pairs", units="1")
     return found.assign_attrs(analysis="similarity_rounds", source="IMA paper, Fig. 4", split=split)
+
+
+def client_sweep(
+    run: Run, index: int, clients: Sequence[int] | None, *, points: int, margin: float, box: str = "marks"
+) -> tuple[Round, list[int], Sweep]:
+    """A round, ids of three clients of its cohort (the first three where None), and the plane through their models.
+
+    Raises:
+        LookupError: If the round kept no clients.
+        ValueError: If the cohort does not hold three such clients.
+    """
+    record = run.round(chosen(run, index, "clients"))
+    ids = record.ids.tolist()
+    wanted = ids[:3] if clients is None else list(clients)
+    if len(wanted) != 3 or not set(wanted) <= set(ids):
+        raise ValueError(
+            f"round {record.index} has clients {ids}, the plane was asked for {wanted}; name three of them, "
+            "or train with clients.per_round >= 3."
+        )
+    rows = [ids.index(client) for client in wanted]
+    models = record.kept("clients")[rows]
+    buffers = record.client_buffers[rows]
+    labels = [f"client {client}" for client in wanted]
+    sweep = plane(*models, points=points, margin=margin, box=box, buffers=buffers, labels=labels)
+    return record, wanted, sweep
 
 
 def chosen(run: Run, index: int, what: str) -> int:
@@ -242,10 +278,16 @@ def spread(indices: Sequence[int], count: int) -> list[int]:
     return [indices[place] for place in sorted({round(float(place)) for place in places})]
 
 
-def _surface(run: Run, sweep: Sweep, split: str, partial: Partial | None) -> xr.Dataset:
-    if partial is None:
-        return surface(run.task, sweep, split=split)
-    return surface(run.task, sweep, split=split, known=partial.known(), checkpoint=partial.checkpoint)
+def on_sweep(
+    run: Run, sweep: Sweep, split: str, partial: Partial | None, *, tolerance: float | None = None
+) -> xr.Dataset:
+    """Loss and error on a sweep, as far as `partial` knows them already; interpolated to a tolerance where given."""
+    known, checkpoint = (None, None) if partial is None else (partial.known(), partial.checkpoint)
+    if tolerance is not None:
+        return adaptive_surface(
+            run.task, sweep, tolerance=tolerance, split=split, known=known, checkpoint=checkpoint, progress=run.progress
+        )
+    return surface(run.task, sweep, split=split, known=known, checkpoint=checkpoint, progress=run.progress)
 
 
 def _outputs(run: Run, models: Tensor, buffers: Tensor, split: str) -> Tensor:

@@ -14,10 +14,6 @@ from drift.rounds import Round
 from drift.run import Run
 from landscape import results
 
-ANEW = "delete it together with state.safetensors and train again: the same bits are computed anew from round 0"
-"""How a lost round comes back; replaying needs the server's state, which only the last round keeps."""
-
-
 _ROUND = re.compile(r"\d{6}\.safetensors")
 
 
@@ -57,8 +53,11 @@ def verify(folder: str | Path) -> list[Problem]:
     try:
         about = store.read_json(folder / "run.json")
     except store.Damaged as reason:
-        usable = "the rounds can still be read as safetensors; restore run.json from a copy, or train the run again"
-        return [Problem("run.json", _said(reason), usable), *problems]
+        usable = (
+            "the rounds are not touched by this; restore it from a copy, or delete it and train again with the same "
+            "settings: it is written anew"
+        )
+        return [Problem("run.json", reason.what, usable), *problems]
     try:
         experiment = Experiment.model_validate(about["experiment"])
     except ValueError as reason:
@@ -88,17 +87,23 @@ def _temporary(path: Path) -> bool:
 
 def _state(folder: Path, experiment: Experiment) -> list[Problem]:
     path = folder / "state.safetensors"
-    if not path.exists() and not list((folder / "rounds").glob("[0-9]*.safetensors")):
-        return []  # begun, no round yet
+    if not path.exists() and not _later(folder):
+        return []  # begun, no round committed yet
     try:
-        following = int(store.read_tensors(path)[1]["next"])
+        _, following = store.read_state(folder)
     except store.Damaged as reason:
-        usable = "every round file can be read by itself; to go on, delete it and train again from round 0"
-        return [Problem(path.name, _said(reason), usable)]
+        usable = f"every round file can be read by itself. {store.ANEW.rstrip('.')}"
+        return [Problem(path.name, reason.what, usable)]
     if following > experiment.rounds:
-        usable = "delete it and train again"
+        usable = store.ANEW.rstrip(".")
         return [Problem(path.name, f"it names round {following} as the next of {experiment.rounds}", usable)]
     return []
+
+
+def _later(folder: Path) -> bool:
+    """Whether there is a round after round 0, which a stopped process leaves behind before its commit."""
+    names = [path.name for path in (folder / "rounds").glob("*")]
+    return any(_ROUND.fullmatch(name) and int(name[:6]) > 0 for name in names)
 
 
 def _rounds(folder: Path, experiment: Experiment, imported: bool) -> list[Problem]:
@@ -109,15 +114,15 @@ def _rounds(folder: Path, experiment: Experiment, imported: bool) -> list[Proble
         try:
             record = store.read_round(folder, index)
         except store.Damaged as reason:
-            problems.append((name, _said(reason)))
+            problems.append((name, reason.what))
             continue
         if complaint := _complaint(record, experiment, size):
             problems.append((name, complaint))
         else:
             whole.append(index)
     missing = [] if imported else sorted(set(range(_committed(folder, present))) - set(present))
-    problems += [(f"rounds/{index:06d}.safetensors", "it is missing") for index in missing]
-    usable = f"whole rounds: {spans(whole)}; to have this one, {ANEW}"
+    problems += [(f"rounds/{index:06d}.safetensors", "is missing") for index in missing]
+    usable = f"whole rounds: {spans(whole)}. {store.ANEW.rstrip('.')}"
     return [Problem(name, what, usable) for name, what in problems]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 import warnings
@@ -55,6 +57,7 @@ def main(tokens: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if tokens is None else tokens)
     debug = "--debug" in given
     warnings.showwarning = _warn
+    _open_streams()
     try:
         code = app([token for token in given if token != "--debug"], exit_on_error=False, print_error=False)
     except KeyboardInterrupt:
@@ -89,9 +92,28 @@ def _line(error: Exception) -> str:
     text = " ".join(str(error).split())
     if isinstance(error, CycloptsError):
         return f"{text} {_help(error).capitalize()}"
-    if isinstance(error, OSError) and error.filename and error.strerror:
-        return f"{error.filename}: {error.strerror}."
+    if isinstance(error, OSError) and error.strerror:
+        said = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+        return f"{said} {_ADVICE.get(error.errno or 0, '')}".rstrip()
     return text or type(error).__name__
+
+
+_ELSEWHERE = "Write elsewhere (--runs DIR, --out DIR), or copy the run to a folder that can be written."
+_ADVICE = {
+    errno.ENOSPC: "Free space, then give the same command again; what is whole is kept.",
+    errno.EDQUOT: "Free space, then give the same command again; what is whole is kept.",
+    errno.EACCES: _ELSEWHERE,
+    errno.EPERM: _ELSEWHERE,
+    errno.EROFS: _ELSEWHERE,
+    errno.ENOTDIR: _ELSEWHERE,
+}
+
+
+def _open_streams() -> None:
+    """Where stdout or stderr were closed by the caller, what is said goes nowhere."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, io.StringIO())
 
 
 def _help(error: CycloptsError) -> str:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 Step = Callable[[float, str], None]
 """(steps done, what to say beside the bar) -> None."""
 
+Parts = Callable[[int, int], None]
+"""(done, total) of the part of the work that goes on -> None."""
+
 
 def say(text: str) -> None:
     """A message on stderr."""
@@ -47,7 +50,8 @@ def table(
         put_json(list(rows))
         return
     if not rows:
-        say(empty)
+        if empty:
+            say(empty)
         return
     from rich import box
     from rich.table import Table
@@ -97,6 +101,30 @@ def progress(label: str, total: float | None = None) -> Iterator[Step]:
             shown_bars.update(task, completed=done, note=note[:16])
 
         yield step
+
+
+@contextmanager
+def parts(label: str) -> Iterator[Parts]:
+    """A bar like `progress` for work whose parts tell their size when they begin; it starts anew with each.
+
+    Time spent and time left are those of the part; the note numbers the parts from the second on.
+
+    Args:
+        label: What is being done.
+    """
+    with bars() as shown_bars:
+        task = shown_bars.add_task(label, total=None, note="")
+        number, whole = 0, True
+
+        def part(done: int, total: int) -> None:
+            nonlocal number, whole
+            if whole:
+                number += 1
+                shown_bars.reset(task, total=total, note=f"part {number}" if number > 1 else "")
+            shown_bars.update(task, completed=done, total=total)
+            whole = done == total
+
+        yield part
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import as_completed
@@ -33,7 +32,7 @@ def draw_one(name: str, runs: Sequence[Run], folder: Path, **options: Any) -> li
     from figures import style
 
     chosen, plain = gallery.load(name), name.replace("_", "-")
-    _check(chosen, name, options)
+    plugins.require_options(f"figure {plain}", chosen.data, options)
     ds = chosen.data(list(runs), **options)
     numbers = folder / f"{plain}.zarr"
     results.save(ds, numbers)
@@ -85,12 +84,6 @@ def attempt(name: str, folders: list[Path], data: Path | None, folder: Path, opt
         if isinstance(reason, KeyError | IndexError):
             raise
         return " ".join(str(reason).split())
-
-
-def _check(chosen: gallery.NamedFigure, name: str, options: Mapping[str, Any]) -> None:
-    accepted = list(inspect.signature(chosen.data).parameters)[1:]
-    if wrong := [option for option in options if option not in accepted]:
-        raise ValueError(plugins.unknown(f"option of figure {name}", wrong[0], accepted))
 
 
 def _data(runs: Sequence[Run]) -> Path | None:

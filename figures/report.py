@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,16 @@ from figures.explore_clients import client_points, learns, weights_rounds
 from figures.explore_curves import DRIFTS, curves, line_fma_ima, written_name
 from figures.explore_surfaces import surface_rounds
 from figures.report_tables import configuration, fingerprints, shown, summary_table
-from figures.summary import groups, has_planes
+from figures.summary import groups, has_planes, summary
 
 Progress = Callable[[float, str], None]
-"""(runs done, what is done now) -> None."""
+"""(runs done, with the fraction of the one at work; what is done now) -> None."""
 
 ROUNDS = 5
 """Rounds of a landscape's slider."""
+
+NUMBERS = 6
+"""Landscapes that take as long as the numbers of the summary's table (measured on the demo)."""
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 
@@ -42,7 +46,8 @@ def report(
         runs: Any runs; those that differ in their seed only are summarised as one method.
         path: File to write; its folder is made.
         points: Grid points an axis of a landscape.
-        progress: Called with the number of runs analysed, out of len(runs), and what is done.
+        progress: Called with the number of runs analysed, out of len(runs), and what is done. A run that is
+            analysed counts by its finished parts: landscapes, numbers, curves.
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
@@ -88,7 +93,7 @@ def compact(figure: go.Figure) -> dict[str, Any]:
 
 def _content(grouped: dict[str, list[Run]], points: int, progress: Progress) -> dict[str, Any]:
     """Everything that the template names."""
-    surfaces, without = _landscapes(grouped, points, progress)
+    surfaces, without = _analysed(grouped, points, progress)
     runs = [run for group in grouped.values() for run in group]
     found = _curves(runs)
     return {
@@ -112,23 +117,48 @@ def _content(grouped: dict[str, list[Run]], points: int, progress: Progress) -> 
     }
 
 
-def _landscapes(
-    grouped: dict[str, list[Run]], points: int, progress: Progress
-) -> tuple[dict[str, list[Any]], list[str]]:
-    """Planes of an early to the last round of one run of every method; the methods that kept too little for it."""
+def _analysed(grouped: dict[str, list[Run]], points: int, progress: Progress) -> tuple[dict[str, list[Any]], list[str]]:
+    """Planes of an early to the last round of one run of every method; the methods that kept too little for it.
+
+    All else that the page needs of a run is computed with them, run by run so that progress can be told; tables and
+    curves then find it in the runs' folders.
+    """
     surfaces: dict[str, list[Any]] = {}
     without, done = [], 0
     for name, group in grouped.items():
-        run = group[0]
-        progress(done, f"landscape of {run.name}")
-        if has_planes(run):
-            rounds = spread(_planar(run), ROUNDS)
-            surfaces[name] = [run.cached(round_plane, round=index, points=points) for index in rounds]
-        else:
+        for run in group:
+            rounds = spread(_planar(run), ROUNDS) if run is group[0] and has_planes(run) else []
+            marks = [done + mark / (len(rounds) + NUMBERS + 1) for mark in range(len(rounds) + 1)]
+            late = done + (len(rounds) + NUMBERS) / (len(rounds) + NUMBERS + 1)
+            progress(done, run.name)
+            planes = [
+                _heard(run, progress, begin, end, share=1.0).cached(round_plane, round=index, points=points)
+                for index, (begin, end) in zip(rounds, pairwise(marks), strict=True)
+            ]
+            summary([_heard(run, progress, marks[-1], late)])
+            _curves([_heard(run, progress, late, done + 1)])
+            if planes:
+                surfaces[name] = planes
+            done += 1
+        if name not in surfaces:
             without.append(written_name(name))
-        done += len(group)
-    progress(done, "curves")
+    progress(done, "writing")
     return surfaces, without
+
+
+def _heard(run: Run, progress: Progress, begin: float, end: float, *, share: float = 0.5) -> Run:
+    """The run, whose analyses lead the work from `begin` to `end`.
+
+    How many there are is not known, so each of them takes the same share of what is left.
+    """
+
+    def hear(steps: int, total: int) -> None:
+        nonlocal begin
+        reached = begin + share * (end - begin) * steps / max(total, 1)
+        progress(reached, f"{steps} of {total}")
+        begin = reached if steps == total else begin
+
+    return run.with_progress(hear)
 
 
 def _planar(run: Run) -> list[int]:

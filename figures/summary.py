@@ -126,7 +126,7 @@ def _eigenvalue(run: Run) -> float:
 def has_planes(run: Run) -> bool:
     """Whether a run kept a round with three clients or more."""
     kept = run.kept("clients")
-    return bool(kept) and len(run.cohort(kept[-1])) >= 3
+    return bool(kept) and len(run.round(kept[-1]).ids) >= 3
 
 
 def _once(runs: list[Run]) -> list[Run]:

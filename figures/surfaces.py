@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LogNorm, Normalize
+from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -135,10 +135,12 @@ def ends(ax: Axes, first: str, second: str) -> None:
         )
 
 
-def colorbar(figure: Figure, axs: Iterable[Axes], levels: np.ndarray, label: str) -> None:
+def colorbar(
+    figure: Figure, axs: Iterable[Axes], levels: np.ndarray, label: str, *, cmap: str | Colormap = style.SEQUENTIAL
+) -> None:
     """One colour bar of common levels for several maps, with a few round ticks."""
     with style.context():
-        drawn = ScalarMappable(norm(levels), style.SEQUENTIAL)
+        drawn = ScalarMappable(norm(levels), cmap)
         bar = figure.colorbar(drawn, ax=list(axs), label=label, pad=0.01, aspect=25, extend="max")
         ticks = levels[:: max(1, len(levels) // 5)].tolist()
         bar.set_ticks(ticks, labels=[f"{value:.2g}" for value in ticks])

@@ -3,8 +3,12 @@
 task, samples, layout, flat   what the loss is; theta and the module bound to it
 affine                        the one evaluator: losses at affine combinations of models
 lines, planes, simplex, directions, sweep, surface, barrier   what to evaluate, and the labelled result
+trajectory, curves, alignment, basin   planes of trajectories, bent paths, reordered units, surfaces in numbers
 hessian, norms, similarity, ensemble   curvature, weights, likeness of outputs, averaging
-results                       datasets kept in zarr
+sharpness, robustness, scaling, cost   balls around a model, noisy inputs, rescaled models, what they cost
+adaptive, cells               a fine grid from fewer points
+results, export               datasets kept in zarr; files for other programs
+progress                      how far a long computation has come
 datasets/, models/            plug-ins, one file each
 """
 
@@ -22,8 +26,22 @@ _PUBLIC = {
     "random_plane": "landscape.directions",
     "slice_along": "landscape.directions",
     "surface": "landscape.surface",
+    "adaptive_surface": "landscape.adaptive",
     "barrier": "landscape.barrier",
+    "pairwise_barriers": "landscape.barrier",
+    "simplex_losses": "landscape.barrier",
+    "principal_plane": "landscape.trajectory",
+    "Curve": "landscape.curves",
+    "connecting_curve": "landscape.curves",
+    "along": "landscape.curves",
+    "align": "landscape.alignment",
+    "aligned_barrier": "landscape.alignment",
+    "basin": "landscape.basin",
     "top_eigenvalues": "landscape.hessian",
+    "ball_sharpness": "landscape.sharpness",
+    "noise_robustness": "landscape.robustness",
+    "scaling": "landscape.scaling",
+    "step_cost": "landscape.cost",
     "open_dataset": "landscape.datasets",
     "build_model": "landscape.models",
 }

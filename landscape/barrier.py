@@ -1,13 +1,20 @@
-"""The loss barrier between two models."""
+"""Loss barriers between two or several models, and the loss at random averages of them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
 import xarray as xr
 from torch import Tensor
 
+from landscape.affine import evaluate
 from landscape.basin import line_summary
 from landscape.lines import line
-from landscape.surface import surface
+from landscape.simplex import points as simplex_points
+from landscape.surface import metric_units, surface
+from landscape.sweep import axis, stacked
 from landscape.task import Split, Task
 
 
@@ -34,3 +41,100 @@ def barrier(task: Task, a: Tensor, b: Tensor, *, points: int = 21, split: Split 
     """
     ds = surface(task, line(a, b, points=points, low=0.0, high=1.0), split=split, metrics=("loss",))
     return ds.assign(barrier=line_summary(ds).barrier).assign_attrs(analysis="barrier")
+
+
+def pairwise_barriers(
+    task: Task,
+    models: Sequence[Tensor] | Tensor,
+    *,
+    labels: Sequence[str] | None = None,
+    points: int = 11,
+    split: Split = "test",
+    buffers: Tensor | None = None,
+) -> xr.Dataset:
+    """Loss barriers, as in `barrier`, between all pairs of models.
+
+    Source: Chen et al. 2024, section 4.3 (connectivity); methods.md 3.5.
+
+    Args:
+        models: Shape (m, d).
+        labels: Names of the models; 1, 2, .. m where not given.
+        points: Evaluations on each line, both ends included.
+        split: Samples that the loss is averaged over.
+        buffers: Floating buffers of the models, shape (m, b), interpolated alike; the task's own where not given.
+
+    Returns:
+        Dataset with barrier, midpoint, the loss of the mean of two models minus the mean of their losses (negative
+        where averaging helps), and distance in parameter space (mark, mark_other), all symmetric with zeros on the
+        diagonal, and mark_loss (mark,); losses in nats.
+
+    Raises:
+        ValueError: If the models differ in length, or points is below 3.
+    """
+    held = stacked(list(models))
+    if points < 3:
+        raise ValueError(f"points is {points}; a barrier needs at least one point between the models: give 3 or more.")
+    m, line_points = len(held), axis(0.0, 1.0, points)[1:-1]
+    t = np.union1d(line_points, 0.5)
+    pairs = list(combinations(range(m), 2))
+    own = np.eye(m)
+    rows = [own, *(np.outer(1 - t, own[i]) + np.outer(t, own[j]) for i, j in pairs)]
+    loss = evaluate(task, held, np.concatenate(rows), split=split, metrics=("loss",), buffers=buffers)["loss"].numpy()
+    heights, halfway, distances = (np.zeros((m, m)) for _ in range(3))
+    for (i, j), between in zip(pairs, loss[m:].reshape(len(pairs), len(t)), strict=True):
+        above = between - ((1 - t) * loss[i] + t * loss[j])
+        heights[i, j] = heights[j, i] = np.maximum(0, above[np.isin(t, line_points)].max())
+        halfway[i, j] = halfway[j, i] = above[t == 0.5].item()
+        distances[i, j] = distances[j, i] = float((held[i].double() - held[j].double()).norm())
+    names = [str(index + 1) for index in range(m)] if labels is None else list(labels)
+    units, both = metric_units(task, "loss"), ("mark", "mark_other")
+    return xr.Dataset(
+        {
+            "barrier": (both, heights, {"long_name": "loss barrier", "units": units}),
+            "midpoint": (both, halfway, {"long_name": "midpoint minus mean loss", "units": units}),
+            "distance": (both, distances, {"long_name": "distance of the models", "units": "1"}),
+            "mark_loss": ("mark", loss[:m], {"long_name": "loss at the mark", "units": units}),
+        },
+        coords={"mark": names, "mark_other": names},
+        attrs={"analysis": "pairwise_barriers", "source": "Chen et al. 2024, section 4.3", "points": points},
+    )
+
+
+def simplex_losses(
+    task: Task,
+    models: Sequence[Tensor] | Tensor,
+    *,
+    count: int = 64,
+    seed: int = 0,
+    split: Split = "test",
+    metrics: tuple[str, ...] | None = None,
+    buffers: Tensor | None = None,
+) -> xr.Dataset:
+    """Metrics at random averages of models, uniform on their simplex.
+
+    Source: Chen et al. 2024, section 4.3; methods.md 3.5.
+
+    Args:
+        models: Shape (m, d).
+        count, seed: Of the random averages.
+        split: Samples that the metrics are averaged over.
+        metrics: "loss" and names of the task's metrics; all of them where not given.
+        buffers: Floating buffers of the models, shape (m, b), averaged alike; the task's own where not given.
+
+    Returns:
+        Dataset with each metric (value,) and, of the loss for example, loss_mean and loss_max ().
+
+    Raises:
+        ValueError: If the models differ in length, or no average is asked for.
+    """
+    held = stacked(list(models))
+    if count < 1:
+        raise ValueError(f"count is {count}; give the number of random averages, at least 1.")
+    rows = simplex_points(held, count, seed)
+    ds = xr.Dataset(attrs={"analysis": "simplex_losses", "source": "Chen et al. 2024, section 4.3", "seed": seed})
+    for name, found in evaluate(task, held, rows, split=split, metrics=metrics, buffers=buffers).items():
+        values, units = found.numpy(), metric_units(task, name)
+        ds[name] = ("value", values, {"long_name": name, "units": units})
+        ds[f"{name}_mean"] = ((), values.mean(), {"long_name": f"mean {name} of random averages", "units": units})
+        ds[f"{name}_max"] = ((), values.max(), {"long_name": f"largest {name} of random averages", "units": units})
+    return ds

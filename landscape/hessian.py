@@ -18,17 +18,21 @@ from landscape.samples import Samples
 from landscape.task import Split, Task
 
 MEMORY = 512 * 2**20
-"""Bytes of gradient graphs kept between products."""
+"""Bytes of gradient graphs or activations kept between products."""
+
+CURVATURES = ("hessian", "gauss_newton")
+"""Matrices that eigenvalues, trace and density are of; the second leaves the curvature of the model itself out."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """What a back end decomposes: the Hessian of the mean loss of `samples` at `theta` (d,), in blocks of samples."""
+    """What a back end decomposes: the curvature of the mean loss of `samples` at `theta` (d,), in blocks of samples."""
 
     flat: Flat
     theta: Tensor
     samples: Samples
     block: int
+    curvature: str = "hessian"
 
 
 def top_eigenvalues(
@@ -38,6 +42,7 @@ def top_eigenvalues(
     *,
     split: Split = "train",
     backend: str = "native",
+    curvature: str = "hessian",
     tolerance: float = 1e-3,
     max_products: int = 500,
     seed: int = 0,
@@ -55,7 +60,9 @@ def top_eigenvalues(
     Args:
         theta: Model, shape (d,); its dtype and device are worked in.
         k: Number of eigenvalues.
-        backend: "native" (Lanczos) or "pyhessian" (power iteration with deflation, float32).
+        backend: "native" (Lanczos), "curvlinops" (its products in ARPACK) or "pyhessian" (power iteration with
+            deflation, float32, Hessian only).
+        curvature: "hessian" or "gauss_newton".
         tolerance: For "native" the largest ||H v - value v|| / |value|, whose square is about the value's relative
             error; for "pyhessian" the relative change of a value at which iteration stops. 1e-3 as in PyHessian.
         max_products: Hessian-vector products at most; 500 is the papers' 100 iterations for each of five values.
@@ -72,17 +79,36 @@ def top_eigenvalues(
         LookupError: If the back end's package is not installed.
     """
     solver = plugins.load("landscape.spectra", backend, "Hessian back end")
-    theta, samples = theta.detach(), task.split(split)
     if not 1 <= k <= theta.numel():
         raise ValueError(
             f"k is {k}, the model has {theta.numel()} parameters; ask for 1 to {theta.numel()} eigenvalues."
         )
+    posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
+    found = solver.eigenpairs(posed, k, tolerance=tolerance, max_products=max_products, seed=seed)
+    return _dataset(found, backend, vectors).assign_attrs(curvature=curvature)
+
+
+def pose(
+    task: Task,
+    theta: Tensor,
+    *,
+    split: Split = "train",
+    buffers: Tensor | None = None,
+    block: int = 256,
+    curvature: str = "hessian",
+) -> Problem:
+    """The problem of a model's curvature, on a private copy of the model in eval mode; the loss is checked.
+
+    Raises:
+        ValueError: If the curvature is unknown, the split is empty, or the loss is not finite.
+    """
+    if curvature not in CURVATURES:
+        raise ValueError(plugins.unknown("curvature", curvature, CURVATURES))
+    theta, samples = theta.detach(), task.split(split)
     flat = task.flat(theta)
     flat.load(theta, buffers)
     _check_loss(flat, samples, block)
-    problem = Problem(flat, theta, samples, block)
-    found = solver.eigenpairs(problem, k, tolerance=tolerance, max_products=max_products, seed=seed)
-    return _dataset(found, backend, vectors)
+    return Problem(flat, theta, samples, block, curvature)
 
 
 def hvp(

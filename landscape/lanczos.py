@@ -89,8 +89,8 @@ def lanczos(
         complete = used == size or quiet > CONFIRMATIONS
         if complete or products >= max(max_products, k):
             converged = not len(unconverged) and used >= k
-            vectors_found = _signed(torch.nn.functional.normalize(wanted @ vectors[:used], dim=1))
-            return Eigenpairs(values[:k], vectors_found, _relative(lengths, values[:k]), products, converged)
+            vectors_found = signed(torch.nn.functional.normalize(wanted @ vectors[:used], dim=1))
+            return Eigenpairs(values[:k], vectors_found, relative(lengths, values[:k]), products, converged)
         if len(unconverged):
             direction = remainder[unconverged[0, 0]]
         else:
@@ -141,11 +141,12 @@ def _allowed(values: Tensor, k: int, tolerance: float, dtype: torch.dtype) -> Te
     return torch.maximum(tolerance * magnitudes, 100 * torch.finfo(dtype).eps * magnitudes[0])
 
 
-def _relative(lengths: Tensor, values: Tensor) -> Tensor:
+def relative(lengths: Tensor, values: Tensor) -> Tensor:
+    """Residual lengths relative to |value|; 0 where there is nothing left."""
     return torch.where(lengths == 0, 0.0, lengths / values.abs())
 
 
-def _signed(vectors: Tensor) -> Tensor:
+def signed(vectors: Tensor) -> Tensor:
     """Rows turned so that their entry of largest magnitude is positive: an eigenvector has no sign of its own."""
     largest = vectors.gather(1, vectors.abs().argmax(1, keepdim=True))
     return torch.where(largest < 0, -vectors, vectors)

@@ -90,7 +90,10 @@ class Layout:
         parts = []
         for name, shape in entries:
             if name not in tensors:
-                raise ValueError(f"no tensor named {name!r} in the model; it has {', '.join(list(tensors)[:8])}.")
+                raise ValueError(
+                    f"no tensor named {name!r} in the model given; it has {', '.join(list(tensors)[:8])}; "
+                    "was it trained with another model?"
+                )
             if tuple(tensors[name].shape) != shape:
                 raise ValueError(
                     f"tensor {name!r} has shape {tuple(tensors[name].shape)}, the task has {shape}; "

@@ -22,6 +22,7 @@ def plane(
     *,
     points: int | tuple[int, int] = 21,
     margin: float = 0.3,
+    box: str = "marks",
     labels: Sequence[str] = ("1", "2", "3"),
     buffers: Tensor | None = None,
     seed: int = 0,
@@ -37,14 +38,18 @@ def plane(
     Args:
         w1, w2, w3: Models, shape (d,).
         points: Grid size, (alpha, beta) or one number for both.
-        margin: How far the grid goes past the models' bounding box on each side, as a fraction of its width.
+        margin: How far the grid goes past the box on each side, as a fraction of its width.
+        box: "marks" for the models' bounding box, or "symmetric" for the least square around their mean that holds
+            them: the mean in the middle, one step in both directions where points are equal.
         labels: Names of the marks; the fourth is "mean".
         buffers: Floating buffers of the models, shape (3, b).
         seed: Of the random direction for collinear models.
 
     Raises:
-        ValueError: If the models differ in length, or w1 and w2 are equal.
+        ValueError: If the models differ in length, w1 and w2 are equal, or there is no such box.
     """
+    if box not in ("marks", "symmetric"):
+        raise ValueError(f"box is {box!r}; a plane takes 'marks' or 'symmetric'.")
     models = stacked([w1, w2, w3])
     u, third = models[1].double() - models[0].double(), models[2].double() - models[0].double()
     base = u.norm().item()
@@ -55,7 +60,7 @@ def plane(
     height = across.norm().item()
     corners = np.array([(0, 0), (base, 0), (along, height)])
     if flat := height < COLLINEAR * base:
-        models = torch.cat([models, _orthogonal(u, seed).to(models)[None]])
+        models = torch.cat([models, orthogonal(u, seed).to(models)[None]])
         axes = np.array([[-1 / base, 1 / base, 0, 0], [0, 0, 0, 1]])
         buffers = None if buffers is None else torch.cat([buffers, torch.zeros_like(buffers[:1])])
         low, high = np.array([min(0, along), -base / 2]), np.array([max(base, along), base / 2])
@@ -63,6 +68,10 @@ def plane(
         slant = along / base / height
         axes = np.array([[-1 / base, 1 / base, 0], [slant - 1 / height, -slant, 1 / height]])
         low, high = corners.min(0), corners.max(0)
+    if box == "symmetric":
+        middle = corners.mean(0)
+        half = np.abs(corners - middle).max()
+        low, high = middle - half, middle + half
     low, high = low - margin * (high - low), high + margin * (high - low)
     size = (points, points) if isinstance(points, int) else points
     choices = np.eye(3, len(models))
@@ -121,7 +130,7 @@ def _combined(basis: Tensor, row: np.ndarray) -> Tensor:
     return total
 
 
-def _orthogonal(u: Tensor, seed: int) -> Tensor:
+def orthogonal(u: Tensor, seed: int) -> Tensor:
     """Random unit direction orthogonal to u (d,)."""
     drawn = torch.randn(len(u), generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(u.device)
     for _ in range(2):  # the second pass removes what rounding left

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import difflib
 import importlib
+import inspect
 import pkgutil
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -27,11 +28,20 @@ def load(package: str, name: str, kind: str) -> ModuleType:
     Raises:
         ValueError: If there is none; lists what there is and the nearest match.
     """
+    return importlib.import_module(f"{package}.{require(package, name, kind)}")
+
+
+def require(package: str, name: str, kind: str) -> str:
+    """File name, without its ending, of the plug-in called `name`; nothing is imported.
+
+    Raises:
+        ValueError: If there is none; lists what there is and the nearest match.
+    """
     known = names(package)
     plain = name.replace("-", "_")
     if plain not in known:
         raise ValueError(unknown(kind, name, known) + f" A new one is one file in {package.replace('.', '/')}/.")
-    return importlib.import_module(f"{package}.{plain}")
+    return plain
 
 
 def describe(package: str, name: str) -> str:
@@ -56,6 +66,48 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name.replace("-", "_"), known, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
     return f"no {kind} named {name!r}.{hint} Known: {', '.join(known)}."
+
+
+def require_options(what: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Refuse options that a function does not have, or whose value is no number, text or list where one is expected.
+
+    Args:
+        what: Whose options they are, for the message.
+        function: Its first parameter is no option.
+        options: By name.
+
+    Raises:
+        ValueError: With what is accepted.
+    """
+    accepted = dict(list(inspect.signature(function).parameters.items())[1:])
+    for name, value in options.items():
+        if name not in accepted:
+            raise ValueError(unknown(f"option of {what}", name, [one for one in accepted if one != "partial"]))
+        annotation = str(accepted[name].annotation)
+        kinds = [_ACCEPTED.get(part) for part in annotation.split(" | ")]
+        if not any(kind is None or kind(value) for kind in kinds):
+            raise ValueError(f"option {name} of {what} is {value!r}; it takes {annotation}.")
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _numbers(value: Any) -> bool:
+    return isinstance(value, list | tuple | range) and all(map(_whole, value))
+
+
+_ACCEPTED: dict[str, Callable[[Any], bool]] = {
+    "int": _whole,
+    "float": lambda value: _whole(value) or isinstance(value, float),
+    "str": lambda value: isinstance(value, str),
+    "list[int]": _numbers,
+    "Sequence[int]": _numbers,
+    "tuple[int, int]": lambda value: _numbers(value) and len(value) == 2,
+    "Sequence[str]": lambda value: isinstance(value, list | tuple) and all(isinstance(one, str) for one in value),
+    "None": lambda value: value is None,
+}
+"""Whether a value suits an annotation; others are not looked at."""
 
 
 def defined(module: ModuleType, base: type[T]) -> type[T]:

@@ -12,6 +12,7 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.affine import evaluate
+from landscape.progress import Progress
 from landscape.sweep import Sweep
 from landscape.task import Split, Task, cross_entropy
 
@@ -27,6 +28,7 @@ def surface(
     metrics: tuple[str, ...] = ("loss", "error"),
     known: xr.Dataset | None = None,
     checkpoint: Callable[[xr.Dataset], None] | None = None,
+    progress: Progress | None = None,
 ) -> xr.Dataset:
     """Metrics at every grid point and mark of a sweep.
 
@@ -37,6 +39,7 @@ def surface(
         metrics: "loss" and names of the task's metrics.
         known: An earlier, perhaps partial result of the same call: its values are kept bit for bit, NaN are computed.
         checkpoint: Called with the partial dataset every few seconds.
+        progress: Called with the points that are done, known ones included, and all points: grid and marks.
 
     Returns:
         Dataset with each metric over the dimensions of the sweep, and over `mark` the marks' places
@@ -51,9 +54,11 @@ def surface(
     marks = len(sweep.marks)
     rows = np.concatenate([sweep.mark_coefficients, sweep.coefficients])
     values = {name: np.concatenate([ds[f"mark_{name}"].values, ds[name].values.ravel()]) for name in metrics}
-    wanted = np.isfinite(rows).all(1) & np.any([np.isnan(column) for column in values.values()], axis=0)
-    where = np.flatnonzero(wanted)
+    inside = np.isfinite(rows).all(1)
+    where = np.flatnonzero(inside & np.any([np.isnan(column) for column in values.values()], axis=0))
+    total = int(inside.sum())
     saved = time.monotonic()
+    report = progress or (lambda done, total: None)
 
     def write() -> None:
         for name, column in values.items():
@@ -65,11 +70,13 @@ def surface(
         for name, column in values.items():
             fresh = np.isnan(column[where[part]])
             column[where[part][fresh]] = found[name].numpy()[fresh]
+        report(total - len(where) + part.stop, total)
         if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
             write()
             checkpoint(ds.copy(deep=True))
             saved = time.monotonic()
 
+    report(total - len(where), total)
     if len(where):
         points = torch.from_numpy(rows[where])
         evaluate(task, sweep.basis, points, split=split, metrics=metrics, buffers=sweep.buffers, on_points=on_points)
@@ -87,7 +94,7 @@ def _empty(task: Task, sweep: Sweep, split: Split, metrics: tuple[str, ...]) -> 
         ds[f"mark_{name}"] = ("mark", np.array([mark.at[index] for mark in sweep.marks], dtype=np.float64))
         ds[f"mark_{name}"].attrs.update(long_name=f"{name} of the mark", units=unit)
     for name in metrics:
-        units = _units(task, name)
+        units = metric_units(task, name)
         ds[name] = (tuple(sweep.coords), np.full(sweep.shape, np.nan), {"long_name": name, "units": units})
         at_mark = {"long_name": f"{name} at the mark", "units": units}
         ds[f"mark_{name}"] = ("mark", np.full(len(sweep.marks), np.nan), at_mark)
@@ -128,7 +135,7 @@ def _fingerprint(sweep: Sweep) -> str:
     return digest.hexdigest()
 
 
-def _units(task: Task, metric: str) -> str:
+def metric_units(task: Task, metric: str) -> str:
     if metric == "loss":
         return "nats" if task.loss is cross_entropy else "1"
     return "fraction" if metric in ("error", "accuracy") else "1"

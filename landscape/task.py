@@ -88,13 +88,14 @@ class Task:
             raise ValueError(f"no split named {split!r}; the task has {', '.join(self.samples)}.")
         return self.samples[split]
 
-    def measures(self, names: tuple[str, ...]) -> dict[str, PerSample]:
-        """Per-sample functions by name; "loss" is the task's loss.
+    def measures(self, names: tuple[str, ...] | None = None) -> dict[str, PerSample]:
+        """Per-sample functions by name, all where no names are given; "loss" is the task's loss.
 
         Raises:
             ValueError: If a name is unknown.
         """
         known = {"loss": self.loss, **self.metrics}
+        names = tuple(known) if names is None else names
         if unknown := [name for name in names if name not in known]:
             raise ValueError(f"no metric named {unknown[0]!r}; the task has {', '.join(known)}.")
         return {name: known[name] for name in names}

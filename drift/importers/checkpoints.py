@@ -25,7 +25,9 @@ from drift.run import Run
 from drift.server import Server
 from drift.setting import build_task, read_data
 from drift.simulate import versions
+from drift.space import require_space
 from landscape.affine import evaluate
+from landscape.progress import Progress, counted
 from landscape.task import Task
 
 SUFFIXES = (".pt", ".pth", ".safetensors")
@@ -50,6 +52,7 @@ def import_checkpoints(
     dataset: str,
     runs: str | Path = "runs",
     data: str | Path | None = None,
+    progress: Progress | None = None,
 ) -> Run:
     """A run on disk made from state dicts, its models, Gram matrices and test metrics as if it were trained here.
 
@@ -64,6 +67,7 @@ def import_checkpoints(
         model: Architecture: a plug-in or module:function.
         dataset: Data that loss and error are measured on.
         runs, data: Folders of runs and of datasets.
+        progress: Called with the rounds that are read and all rounds: once for their digests, once for the models.
 
     Raises:
         LookupError: If the folder holds no round with a known start.
@@ -73,14 +77,14 @@ def import_checkpoints(
     files = checkpoints(folder)
     sizes = _sizes(folder, files)
     experiment = _experiment(files, model, dataset, overrides)
-    path = Path(runs) / f"imported-{_slug(folder.name)}-{_identity(folder, files, experiment)}"
+    path = Path(runs) / f"imported-{_slug(folder.name)}-{_identity(folder, files, experiment, progress)}"
     run = Run(path, None if data is None else Path(data))
-    if run.committed:
+    if (path / "run.json").exists() and run.committed:
         return run
     content = read_data(experiment, run.data)
     task = build_task(experiment, content)
-    with store.locked(path):
-        store.require_space(path, experiment, task.layout.size + task.layout.buffer_size)
+    require_space(path, experiment, task.layout.size + task.layout.buffer_size)
+    with store.locked(path), store.whole(path):
         unknown = ["method and local settings (recorded as fedavg with defaults)", "aggregation weights"]
         unknown += [] if sizes else ["client sizes (recorded as 1 each)"]
         unknown += [] if any("partition" in text for text in overrides) else ["partition (recorded as iid)"]
@@ -95,7 +99,7 @@ def import_checkpoints(
             "unknown": unknown,
             "versions": versions(),
         }
-        _write(path, task, experiment, files, sizes)
+        _write(path, task, experiment, files, sizes, progress)
         store.write_json(path / "run.json", about)
     return run
 
@@ -144,9 +148,12 @@ def read_model(path: Path, task: Task) -> Model:
             f"Its tensors are {', '.join(sorted(known)[:8])}."
         )
     try:
-        return layout.theta(tensors).float(), layout.buffer_vector(tensors).float()
+        model = layout.theta(tensors).float(), layout.buffer_vector(tensors).float()
     except ValueError as reason:
         raise ValueError(f"{path}: {reason}") from reason
+    if not all(bool(torch.isfinite(part).all()) for part in model):
+        raise ValueError(f"{path} holds values that are not finite; leave this client or round out.")
+    return model
 
 
 def _tensors(path: Path) -> dict[str, Tensor]:
@@ -171,11 +178,18 @@ def _tensors(path: Path) -> dict[str, Tensor]:
     return {re.sub(r"^(module\.|_orig_mod\.)+", "", name): value for name, value in content.items()}
 
 
-def _write(path: Path, task: Task, experiment: Experiment, files: dict[int, Files], sizes: dict[int, int]) -> None:
+def _write(
+    path: Path,
+    task: Task,
+    experiment: Experiment,
+    files: dict[int, Files],
+    sizes: dict[int, int],
+    progress: Progress | None,
+) -> None:
     """Every round whose start is known, then the commit point."""
     before: Model | None = None
     previous = torch.zeros(task.layout.size)
-    for index, one in files.items():
+    for index, one in counted(list(files.items()), progress):
         contiguous = index - 1 in files
         start = read_model(one.start, task) if one.start is not None else before if contiguous else None
         end = read_model(one.end, task)
@@ -244,10 +258,10 @@ def _sizes(folder: Path, files: dict[int, Files]) -> dict[int, int]:
     return sizes
 
 
-def _identity(folder: Path, files: dict[int, Files], experiment: Experiment) -> str:
+def _identity(folder: Path, files: dict[int, Files], experiment: Experiment, progress: Progress | None) -> str:
     """Eight hexadecimal digits of what is imported: settings, names and bytes of all files."""
     total = hashlib.sha256(experiment.hash.encode())
-    for one in files.values():
+    for one in counted(list(files.values()), progress):
         for path in filter(None, (one.end, one.start, *one.clients.values())):
             total.update(str(path.relative_to(folder)).encode())
             with open(path, "rb") as file:
@@ -262,4 +276,4 @@ def _slug(name: str) -> str:
 
 
 def _line(reason: Exception) -> str:
-    return " ".join(str(reason).split())[:200]
+    return " ".join(str(reason).split())[:200] or type(reason).__name__

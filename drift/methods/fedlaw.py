@@ -12,7 +12,7 @@ from torch import Tensor
 from drift.batch_statistics import recomputed, use_batches
 from drift.keys import generator
 from drift.learned_weights import Aggregate, Base, Learner, Learns, Schedule, initial
-from drift.method import Cohort, Combined, Method, Setting, State
+from drift.method import Beta, Cohort, Combined, Method, Setting, State
 from landscape.samples import Samples
 
 Variant = Literal["joint", "gws", "attentive", "early_stopped", "swa"]
@@ -44,7 +44,7 @@ class FedLAW(Method):
     stop_round: int | None = Field(None, ge=0, description="last round that learns, for variant early_stopped")
     server_epochs: int = Field(100, ge=0, description="the paper's number; its code has 20 (LAW-2)")
     server_lr: float | None = Field(None, gt=0, description="absent: 0.01 for CIFAR-10, else 0.005 (LAW-3)")
-    server_betas: tuple[float, float] = (0.5, 0.999)
+    server_betas: tuple[Beta, Beta] = (0.5, 0.999)
     server_batch: int = Field(128, gt=0)
     halve_every: int = Field(20, gt=0, description="server epochs between halvings of the rate")
     server_step_lr: float = Field(1.0, gt=0, description="eta_g of equation 4: scales the client updates")

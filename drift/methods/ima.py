@@ -50,7 +50,7 @@ class IMA(Method):
     epoch_every: int = Field(20, ge=1, description="epoch: rounds until one epoch fewer")
     restart_lr: bool = Field(False, description="epoch: the rate starts anew at t_s, as in the code (IMA-3)")
     halve_every: int = Field(20, ge=1, description="stage: rounds until the rate is halved")
-    placement: Literal["inside", "after"] = Field(
+    placement: Literal["inside", "post"] = Field(
         "inside", description="mean of what goes into the base's server step, or of what comes out of it (IMA-4)"
     )
     reset: bool = Field(True, description="the base's server moments return to their initial values at t_s, for good")

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from drift.partitions._partitioner import Partitioner
+from drift.partitions._partitioner import Partitioner, require_samples
 from landscape import plugins
 
-__all__ = ["Partitioner", "histogram", "load", "names"]
+__all__ = ["Partitioner", "histogram", "load", "names", "require_samples"]
 
 
 def names() -> list[str]:

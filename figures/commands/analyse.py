@@ -6,11 +6,28 @@ import ast
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from figures import console
 from figures.commands.options import Data, Json, Runs, Settings, arguments, opened
 
+if TYPE_CHECKING:
+    import xarray as xr
+
+File = Annotated[
+    Path | None,
+    Parameter(
+        name=["--out", "-o"],
+        help="File for the numbers: .csv (a row a value), .vtk or .ply (a surface for ParaView), .zarr (for xarray).",
+    ),
+]
+
 SHORT = {"plane": "round_plane", "eigenvalues": "eigen_rounds"}
+
+SUFFIXES = (".csv", ".vtk", ".ply", ".zarr")
+"""Of files that numbers are written to."""
 
 
 @dataclass(frozen=True)
@@ -24,7 +41,15 @@ class Analysis:
 
 
 def analyse(
-    name: str, run: str, /, *, set: Settings = None, runs: Runs = Path("runs"), data: Data = None, json: Json = False
+    name: str,
+    run: str,
+    /,
+    *,
+    set: Settings = None,
+    out: File = None,
+    runs: Runs = Path("runs"),
+    data: Data = None,
+    json: Json = False,
 ) -> None:
     """Compute an analysis of a run; it is kept in the run's folder and not computed again.
 
@@ -39,6 +64,8 @@ def analyse(
         from landscape.plugins import unknown
 
         raise ValueError(unknown("analysis", name, [*known, *SHORT]))
+    if out is not None and out.suffix not in SUFFIXES:
+        raise ValueError(f"cannot write {str(out)!r}; the suffix says the format: {', '.join(SUFFIXES)}.")
     options = arguments(set)
     if wrong := [option for option in options if option not in chosen.options]:
         from landscape.plugins import unknown
@@ -46,13 +73,16 @@ def analyse(
         raise ValueError(unknown(f"option of {chosen.name}", wrong[0], chosen.options))
     found = opened(run, runs, data)
     function = getattr(importlib.import_module(chosen.module), chosen.name)
-    with console.progress(f"{chosen.name} of {found.name}"):
-        result = found.cached(function, **options)
+    with console.parts(f"{chosen.name} of {found.name}") as part:
+        result = found.with_progress(part).cached(function, **options)
     if json:
         console.put_json(result.to_dict())
     else:
         console.put(repr(result))
     console.say(f"kept in {found.folder / 'results'}")
+    if out is not None:
+        _write(result, out)
+        console.say(f"written to {out}")
 
 
 def analyses() -> dict[str, Analysis]:
@@ -65,6 +95,19 @@ def analyses() -> dict[str, Analysis]:
                 first = (ast.get_docstring(node) or "").partition("\n")[0]
                 found[node.name] = Analysis(node.name, f"drift.{path.stem}", first, tuple(arguments))
     return dict(sorted(found.items()))
+
+
+def _write(ds: xr.Dataset, path: Path) -> None:
+    """Write a dataset in the format of the path's suffix, whole or not at all."""
+    if path.suffix == ".zarr":
+        from landscape import results
+
+        results.save(ds, path)
+        return
+    from drift.store import write_bytes
+    from landscape.export import exported
+
+    write_bytes(path, exported(ds, path.suffix.removeprefix(".")))
 
 
 def _is_analysis(node: ast.FunctionDef) -> bool:

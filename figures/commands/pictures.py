@@ -47,8 +47,9 @@ def draw(
     from figures.drawing import draw_one
 
     found = opened_all(run, runs, data)
-    with console.progress(f"drawing {name}"):
-        paths = draw_one(name, found, out or Path("out/figures"), **arguments(set))
+    with console.parts(f"drawing {name}") as part:
+        heard = [run.with_progress(part) for run in found]
+        paths = draw_one(name, heard, out or Path("out/figures"), **arguments(set))
     for path in paths:
         console.put(str(path))
 
@@ -98,7 +99,7 @@ def report(
     from figures.report import report as write
 
     found = opened_all(run, runs, data)
-    with console.progress("analysing", len(found)) as step:
+    with console.progress("writing the report", len(found)) as step:
         write(found, output, progress=step)
     console.put(str(output))
 

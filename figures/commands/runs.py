@@ -101,8 +101,8 @@ def import_(
     """
     from drift.importers.checkpoints import import_checkpoints
 
-    with console.progress(f"reading {path.name}"):
-        run = import_checkpoints(path, *(set or ()), model=model, dataset=dataset, runs=runs, data=data)
+    with console.parts(f"reading {path.name}") as part:
+        run = import_checkpoints(path, *(set or ()), model=model, dataset=dataset, runs=runs, data=data, progress=part)
     console.put(str(run.folder))
     console.say(f"imported rounds {', '.join(map(str, run.rounds()))}. Not known: {'; '.join(run.about['unknown'])}.")
 

@@ -79,8 +79,8 @@ def compare(
     data: Data = None,
     workers: Workers = 1,
     json: Json = False,
-) -> None:
-    """Train several methods and seeds of one experiment and tabulate them.
+) -> int:
+    """Train several methods and seeds of one experiment and tabulate them; exit code 2 if one stopped early.
 
     All see the same initial model, partition, cohorts and batches for a seed; runs on disk are not trained again.
 
@@ -97,6 +97,7 @@ def compare(
         trained = train_all(wanted, runs=runs, data=data, workers=workers, progress=report)
     console.table(summary(trained), COLUMNS, json=json)
     console.say(f"runs: {runs}")
+    return 2 if any(run.committed < run.experiment.rounds for run in trained) else 0
 
 
 @contextmanager

@@ -51,4 +51,7 @@ def load(name: str) -> NamedFigure:
     Raises:
         ValueError: If there is none; lists what there is and the nearest match.
     """
-    return cast(NamedFigure, plugins.load(__name__, name, "figure"))
+    plain, known = name.replace("_", "-"), names()
+    if plain not in known:
+        raise ValueError(plugins.unknown("figure", plain, known) + " A new one is one file in figures/gallery/.")
+    return cast(NamedFigure, plugins.load(__name__, plain, "figure"))

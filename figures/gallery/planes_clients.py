@@ -37,7 +37,7 @@ def data(
         )
     chosen = _three(kept) if rounds is None else list(rounds)
     planes = [
-        run.cached(terrain.round_plane, round=index, points=points, clients=_longest_first(run, index))
+        run.cached(terrain.round_plane, round=index, points=points, clients=longest_first(run, index))
         for index in chosen
     ]
     planes = [
@@ -74,7 +74,7 @@ _TOP = {"loss": 0.9, "error": 1.0}
 """Quantile at the highest level."""
 
 
-def _longest_first(run: Run, index: int) -> list[int]:
+def longest_first(run: Run, index: int) -> list[int]:
     """Three clients of a round, the two that are farthest apart first, so that the plane lies flat."""
     record = run.round(index)
     models, ids = record.kept("clients")[:3].double(), record.ids.tolist()

@@ -75,6 +75,21 @@ def scaled(dataset: Dataset, scale: str) -> Dataset:
     )
 
 
+def normalisation(dataset: Dataset) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """mean and std of z = (x - mean) / std for inputs z of a scaled dataset and x in [0, 1]: one number a channel, or
+    one for all.
+
+    Where the values were real numbers from the start, x runs from the smallest to the largest training value.
+    """
+    known = {"unit": ((0.0,), (1.0,)), "half": ((0.5,), (0.5,)), "standard": (dataset.mean, dataset.std)}
+    if dataset.scale in known:
+        return known[dataset.scale]
+    inputs = _tensor(dataset.train.inputs)
+    low, high = float(inputs.min()), float(inputs.max())
+    width = high - low if high > low else 1.0
+    return (-low / width,), (1 / width,)
+
+
 def _scaled(dataset: Dataset, samples: Samples, scale: str) -> Samples:
     raw = _tensor(samples.inputs)
     # numpy asks for huge pages: for CIFAR-10, filling fresh memory is several times faster than with torch.empty.

@@ -212,11 +212,12 @@ def _require_datasets(source: Source) -> None:
 def _quiet() -> Iterator[None]:
     import datasets
 
-    if datasets.are_progress_bars_disabled():
-        yield
-        return
+    shown, level = not datasets.are_progress_bars_disabled(), datasets.logging.get_verbosity()
     datasets.disable_progress_bars()
+    datasets.logging.set_verbosity(datasets.logging.CRITICAL)
     try:
         yield
     finally:
-        datasets.enable_progress_bars()
+        datasets.logging.set_verbosity(level)
+        if shown:
+            datasets.enable_progress_bars()

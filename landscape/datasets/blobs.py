@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 
 import torch
@@ -32,10 +33,12 @@ def load(
         ValueError: If an option is out of range.
     """
     for option, value, least in (("classes", classes, 2), ("features", features, 1), ("samples", samples, classes)):
-        if value < least:
-            raise ValueError(f"{option} is {value}; blobs takes {option} >= {least}.")
-    if not spread > 0:
-        raise ValueError(f"spread is {spread}; blobs takes spread > 0.")
+        if type(value) is not int or value < least:
+            raise ValueError(f"{option} is {value!r}; blobs takes a whole number, {option} >= {least}.")
+    if not isinstance(spread, int | float) or not 0 < spread < inf:
+        raise ValueError(f"spread is {spread!r}; blobs takes spread > 0.")
+    if type(seed) is not int or not 0 <= seed < 2**63:
+        raise ValueError(f"seed is {seed!r}; blobs takes a whole number from 0 to 2**63 - 1.")
     generator = torch.Generator().manual_seed(seed)
     centres = 2 * torch.randn(classes, features, generator=generator)
 

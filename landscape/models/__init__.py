@@ -49,6 +49,7 @@ def build_model(name: str, shape: tuple[int, ...], classes: int, *, seed: int, *
         raise ValueError(f"classes is {classes}; a model takes classes >= 2.")
     build = _factory(name)
     _check_options(build, name, options)
+    _check_call(build, name, (tuple(shape), classes), options)
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
         torch.default_generator.manual_seed(seed)
         model = build(tuple(shape), classes, **options)
@@ -61,6 +62,8 @@ def _factory(name: str) -> Callable[..., Any]:
     module, colon, function = name.partition(":")
     if not colon:
         return plugins.load(__name__, name, "model").build
+    if not module or not function:
+        raise ValueError(f"model {name!r} is incomplete; a factory of one's own is named module:function.")
     try:
         found = importlib.import_module(module)
     except ModuleNotFoundError as reason:
@@ -72,6 +75,15 @@ def _factory(name: str) -> Callable[..., Any]:
     if not callable(getattr(found, function, None)):
         raise ValueError(f"module {module!r} has no function {function!r}; a model is named module:function.")
     return getattr(found, function)
+
+
+def _check_call(build: Callable[..., Any], name: str, given: tuple[Any, ...], options: dict[str, Any]) -> None:
+    try:
+        inspect.signature(build).bind(*given, **options)
+    except TypeError as reason:
+        raise ValueError(
+            f"model factory {name!r} cannot be called with (shape, classes) and its options: {reason}."
+        ) from reason
 
 
 def _check_options(build: Callable[..., Any], name: str, options: dict[str, Any]) -> None:

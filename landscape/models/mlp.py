@@ -20,6 +20,6 @@ def build(shape: tuple[int, ...], classes: int, *, hidden: Sequence[int] = (200,
     Raises:
         ValueError: If there is no hidden layer, or one without units.
     """
-    if isinstance(hidden, int) or not hidden or min(hidden) < 1:
-        raise ValueError(f"hidden is {hidden}; mlp takes a list of widths >= 1, such as (200, 200).")
+    if not isinstance(hidden, Sequence) or not hidden or not all(type(width) is int and width > 0 for width in hidden):
+        raise ValueError(f"hidden is {hidden!r}; mlp takes a list of widths >= 1, such as (200, 200).")
     return Classifier(nn.Sequential(nn.Flatten(), *dense(prod(shape), *hidden)), nn.Linear(hidden[-1], classes))

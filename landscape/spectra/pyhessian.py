@@ -27,7 +27,10 @@ def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int,
 
     Raises:
         LookupError: If PyHessian is not installed.
+        ValueError: If another curvature than the Hessian is asked for.
     """
+    if problem.curvature != "hessian":
+        raise ValueError(f"the back end 'pyhessian' knows no {problem.curvature}; use 'native' or 'curvlinops'.")
     solver = _package()
     iterations = max(2, max_products // k)
     model, blocks = _Indexed(problem), _blocks(problem)

@@ -136,6 +136,7 @@ class HandRun:
     experiment: Experiment = field(default_factory=experiment)
     d: int = 3
     name: str = "by-hand"
+    progress: None = None
 
     @property
     def about(self) -> dict[str, Any]:

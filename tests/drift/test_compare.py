@@ -67,6 +67,8 @@ def test_mistakes_are_found_before_anything_is_trained(tmp_path):
         compare(tiny.experiment(), methods=["fedavg", "imaa"], seeds=[3], runs=tmp_path / "runs")
     with pytest.raises(ValueError, match="workers is 0"):
         compare(tiny.experiment(), methods=["fedavg"], seeds=[3], runs=tmp_path / "runs", workers=0)
+    with pytest.raises(ValueError, match="nothing to train"):
+        compare(tiny.experiment(), methods=["fedavg"], seeds=[], runs=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()
 
 

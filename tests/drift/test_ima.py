@@ -131,13 +131,13 @@ def test_stage_schedule_halves():
 
 
 @pytest.mark.parametrize("base", [FedAvg(server_lr=0.5), FedEve()])
-@pytest.mark.parametrize("placement", ["inside", "after"])
+@pytest.mark.parametrize("placement", ["inside", "post"])
 def test_before_the_start_a_wrapped_method_is_itself(base, placement):
     wrapped = played(IMA(base=base, window=3, start=6, placement=placement))
     assert torch.equal(ends(wrapped)[:6], ends(played(base))[:6])
 
 
-@pytest.mark.parametrize("placement", ["inside", "after"])
+@pytest.mark.parametrize("placement", ["inside", "post"])
 def test_window_of_one_without_reset_is_the_wrapped_method(placement):
     wrapped = played(IMA(base=FedEve(), window=1, start=2, placement=placement, reset=False))
     assert torch.allclose(ends(wrapped), ends(played(FedEve())), rtol=1e-13)
@@ -150,8 +150,8 @@ def test_placement_inside_feeds_the_mean_to_the_server_step():
     assert torch.allclose(run.outcomes[3].end, expected, rtol=1e-14)
 
 
-def test_placement_after_averages_what_the_server_step_gave():
-    run = played(IMA(base=FedAvg(server_lr=0.5), window=2, start=3, placement="after"))
+def test_placement_post_averages_what_the_server_step_gave():
+    run = played(IMA(base=FedAvg(server_lr=0.5), window=2, start=3, placement="post"))
     given = [group.theta + 0.5 * (group.fma - group.start) for group in run.groups]
     assert torch.allclose(run.outcomes[3].end, (given[2] + given[3]) / 2, rtol=1e-14)
 

@@ -57,6 +57,14 @@ def test_an_exported_run_comes_back(source, tmp_path, suffix):
     assert verify(found.folder) == []
 
 
+def test_progress_counts_rounds_for_the_digests_and_for_the_models(source, tmp_path):
+    heard = []
+    folder = export(source, tmp_path / "theirs")
+    options = {"model": "linear", "dataset": "blobs", "runs": tmp_path / "runs"}
+    import_checkpoints(folder, *KNOWN, **options, progress=lambda *steps: heard.append(steps))
+    assert heard == 2 * [(done, 3) for done in range(4)]
+
+
 def test_the_numbers_are_measured_on_the_named_data(source, tmp_path):
     found = imported(export(source, tmp_path / "theirs"), tmp_path, "proxy.per_class=2")
     for name in ("loss", "error", "accuracy"):
@@ -103,6 +111,7 @@ class Evil:
         (Evil(), "holds more than tensors"),
         ([torch.zeros(2)], "holds list, not a state dict"),
         ({"other.weight": torch.zeros(2, 2)}, "no tensor 'other.weight'"),
+        ({"head.weight": torch.full((4, 8), torch.nan), "head.bias": torch.zeros(4)}, "values that are not finite"),
     ],
 )
 def test_a_bad_checkpoint_is_named_and_never_run(source, tmp_path, content, message):
@@ -112,6 +121,14 @@ def test_a_bad_checkpoint_is_named_and_never_run(source, tmp_path, content, mess
     with pytest.raises(ValueError, match=message) as told:
         imported(folder, tmp_path)
     assert str(path) in str(told.value)
+    assert not list((tmp_path / "runs").glob("imported*"))
+
+
+def test_an_import_stopped_before_its_end_is_done_anew(source, tmp_path):
+    folder = export(source, tmp_path / "theirs")
+    run = imported(folder, tmp_path)
+    (run.folder / "run.json").unlink()
+    assert imported(folder, tmp_path).about["imported"]
 
 
 def test_another_architecture_is_named_with_its_file(source, tmp_path):

@@ -69,6 +69,11 @@ def test_a_variant_applies_to_its_method_only_and_overrides_win(tmp_path):
         ("local=3", r"local is 3"),
         ("method.name=fedlaw", "proxy set and none is given"),
         ("rounds", "write KEY=VALUE"),
+        ("task=blobs", "task is 'blobs'; it is a table of settings, set as task.NAME=VALUE"),
+        ("task.dataset=blob", "task.dataset: no dataset named 'blob'. Did you mean 'blobs'"),
+        ("task.model=linaer", "task.model: no model named 'linaer'. Did you mean 'linear'"),
+        ("local.betas=[0.9, 1.0]", r"local\.betas\.1 is 1\.0: input should be less than 1"),
+        ("threads=100000", "threads is 100000: input should be less than or equal to 1024"),
     ],
 )
 def test_a_mistake_gets_one_clear_line(override, message):

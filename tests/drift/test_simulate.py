@@ -15,10 +15,12 @@ from torch import nn
 
 from drift import store
 from drift.client import Client
+from drift.experiment import Local
 from drift.gram import CLIENTS, PREVIOUS, START, STEP
 from drift.method import Method
 from drift.read import read, validated
 from drift.run import Run
+from drift.setting import build_task, read_data
 from drift.simulate import Diverged, simulate
 from landscape.affine import evaluate
 
@@ -221,6 +223,21 @@ def test_a_non_finite_client_is_excluded_and_named(tmp_path, monkeypatch):
     assert bool(torch.isfinite(spoiled.round(-1).end).all())
 
 
+def test_a_client_with_non_finite_batch_statistics_is_excluded(tmp_path, monkeypatch):
+    def local(self, client):
+        update = client.train()
+        if client.id == bad:
+            update.buffers[-1] = torch.inf
+        return update
+
+    settings = {**TINY, "rounds": 1, "task": NORMALISED}
+    bad = int(simulate(validated(settings), runs=tmp_path / "sound").round(0).ids[0])
+    monkeypatch.setattr(Method, "local", local)
+    record = simulate(validated(settings), runs=tmp_path / "spoiled").round(0)
+    assert record.extras["excluded"].tolist() == [bad]
+    assert bool(torch.isfinite(record.end_buffers).all())
+
+
 def test_a_run_without_a_finite_client_stops_and_keeps_the_record(tmp_path, monkeypatch):
     monkeypatch.setattr(Method, "local", _spoiled(set(range(6))))
     with pytest.raises(Diverged, match="round 1: no finite model is left"):
@@ -302,9 +319,37 @@ def normalised(shape, classes):
     return nn.Sequential(nn.Flatten(), nn.Linear(features, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, classes))
 
 
+NORMALISED = {"dataset": "digits", "model": f"{__name__}:normalised", "train_samples": 200}
+
+
+@pytest.mark.parametrize(
+    ("samples", "batch", "steps", "sizes"),
+    [
+        (9, 4, None, [4, 4]),  # the last one alone is dropped
+        (9, 4, 3, [4, 4, 4]),
+        (10, 4, None, [4, 4, 2]),
+        (3, 1, 4, [1, 1, 1, 1]),  # asked for; whether the model takes it is the model's affair
+        (1, 4, None, []),
+        (1, 4, 3, []),
+    ],
+)
+def test_batches_of_one_are_dropped_before_batch_statistics(samples, batch, steps, sizes):
+    task = build_task(validated({**TINY, "task": NORMALISED}), read_data(validated({**TINY, "task": NORMALISED}), None))
+    client = Client(
+        id=0,
+        index=0,
+        seed=1,
+        samples=task.samples["train"][:samples],
+        start=task.theta,
+        buffers=task.buffers,
+        local=Local(batch=batch, steps=steps, epochs=1),
+        flat=task.flat(task.theta),
+    )
+    assert [len(part) for part in client.batches()] == sizes
+
+
 def test_buffers_are_averaged_and_fedlaw_takes_them_from_the_proxy_set(tmp_path):
-    task = {"dataset": "digits", "model": f"{__name__}:normalised", "train_samples": 200}
-    experiment = validated({**TINY, "task": task, "rounds": 2})
+    experiment = validated({**TINY, "task": NORMALISED, "rounds": 2})
     run = simulate(experiment, runs=tmp_path)
     record = run.round(-1)
     assert record.end_buffers.shape == (10,)

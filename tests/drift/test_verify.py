@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import tiny
+import torch
 
 from drift import store
 from drift.terrain import global_line
@@ -35,29 +36,60 @@ def test_what_a_stopped_process_leaves_is_no_problem(run):
 
 @pytest.mark.parametrize("name", ["run.json", "state.safetensors", "rounds/000001.safetensors"])
 @pytest.mark.parametrize("how", ["truncated", "altered", "foreign"])
-def test_every_damaged_file_is_named(run, name, how):
-    path = run.folder / name
+def test_every_damaged_file_is_named_and_what_is_told_brings_it_back(run, name, how):
+    end = run.round(-1).end
+    damage(run.folder / name, how)
+    text = only(verify(run.folder))
+    assert text.startswith(f"{name}: ")
+    assert "delete it" in text
+    (run.folder / name).unlink()
+    if "together with the run's state.safetensors" in text:
+        (run.folder / "state.safetensors").unlink(missing_ok=True)
+    again = tiny.trained(run.folder.parent)
+    assert again.folder == run.folder
+    assert verify(run.folder) == []
+    assert torch.equal(again.round(-1).end, end)
+
+
+def damage(path, how):
     content = path.read_bytes()
     if how == "altered":
-        place = content.index(b'"seed": 5') + 8 if name == "run.json" else len(content) - 3
+        place = content.index(b'"seed": 5') + 8 if path.name == "run.json" else len(content) - 3
         path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
     else:
         path.write_bytes(content[: len(content) // 2] if how == "truncated" else b"something else altogether")
-    assert only(verify(run.folder)).startswith(f"{name}: ")
+
+
+def test_a_round_in_the_place_of_the_state_is_named(run):
+    (run.folder / "state.safetensors").write_bytes((run.folder / "rounds" / "000001.safetensors").read_bytes())
+    with pytest.raises(store.Damaged, match="holds no state of a run"):
+        store.read_state(run.folder)
+
+
+def test_other_tensors_in_the_place_of_a_round_are_named(run):
+    store.write_tensors(run.folder / "rounds" / "000001.safetensors", {"mine": torch.zeros(2)}, {"round": 1})
+    assert "holds no round" in only(verify(run.folder))
+
+
+def test_a_run_stopped_before_its_first_commit_has_no_problem(run):
+    (run.folder / "state.safetensors").unlink()
+    for index in (1, 2):
+        (run.folder / "rounds" / f"00000{index}.safetensors").unlink()
+    assert verify(run.folder) == []
 
 
 def test_what_remains_usable_is_said(run):
     path = run.folder / "rounds" / "000001.safetensors"
     path.write_bytes(path.read_bytes()[:-1])
-    assert "Whole rounds: 0, 2;" in only(verify(run.folder))
+    assert "Whole rounds: 0, 2." in only(verify(run.folder))
     assert run.round(2).index == 2
 
 
 def test_a_missing_round_is_named(run):
     (run.folder / "rounds" / "000000.safetensors").unlink()
     text = only(verify(run.folder))
-    assert text.startswith("rounds/000000.safetensors: it is missing")
-    assert "Whole rounds: 1-2;" in text
+    assert text.startswith("rounds/000000.safetensors: is missing")
+    assert "Whole rounds: 1-2." in text
 
 
 def test_a_renamed_round_is_named(run):

@@ -7,13 +7,15 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import tiny
 
 from drift import store
-from figures import cli
+from figures import cli, console
 from figures.commands.options import arguments, opened_all
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -131,6 +133,8 @@ def test_tables_hold_the_rows(fedscape, file):
         (["train", "FILE", "--set", "task.model=liner"], "Did you mean 'linear'"),
         (["train", "FILE", "--set", "rounds=0"], "rounds is 0"),
         (["compare", "FILE", "--methods", "imma", "--seeds", "1"], "Did you mean 'ima'"),
+        (["compare", "FILE", "--methods", "--seeds", "1"], "nothing to train"),
+        (["train", "FILE", "--runs", "FILE"], "Not a directory. Write elsewhere (--runs DIR"),
         (["list", "methodes"], 'Did you mean "methods"'),
         (["show", "nothing"], "holds no runs"),
         (["figures", "drw"], 'Did you mean "draw"'),
@@ -147,14 +151,63 @@ def test_a_mistake_gets_one_line_and_leaves_nothing(fedscape, file, tokens, mess
     [
         (["analyse", "coherense", "RUN"], "Did you mean 'coherence'"),
         (["analyse", "coherence", "RUN", "--set", "smoth=2"], "Did you mean 'smooth'"),
-        (["figures", "draw", "acuracy-rounds", "RUN"], "Did you mean 'accuracy_rounds'"),
+        (["figures", "draw", "acuracy-rounds", "RUN"], "Did you mean 'accuracy-rounds'"),
         (["figures", "draw", "coherence-rounds", "RUN", "--set", "smoth=2"], "Did you mean 'smooth'"),
+        (
+            ["figures", "draw", "planes-clients", "RUN", "--set", "points=many"],
+            "points of figure planes-clients is 'many'",
+        ),
         (["figures", "draw", "accuracy-rounds", "RUM"], "no run named 'RUM'"),
     ],
 )
 def test_a_misspelt_name_beside_a_run_is_met_with_the_nearest(fedscape, file, tokens, message):
     name = Path(fedscape("train", file)[1].strip()).name
     assert message in mistake(fedscape(*[name if token == "RUN" else token for token in tokens]))
+
+
+def test_a_full_disk_is_said_whatever_was_written(fedscape, file, monkeypatch):
+    name = Path(fedscape("train", file)[1].strip()).name
+
+    def full(*_, **__):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("landscape.results.save", full)
+    told = mistake(fedscape("figures", "draw", "accuracy-rounds", name))
+    assert (
+        told
+        == "fedscape: No space left on device. Free space, then give the same command again; what is whole is kept."
+    )
+
+
+def test_a_round_missing_before_the_commit_point_is_said_by_train(fedscape, file):
+    run = Path(fedscape("train", file)[1].strip())
+    (run / "rounds" / "000001.safetensors").unlink()
+    assert "000001.safetensors is missing. To have it again, delete it together with" in mistake(
+        fedscape("train", file)
+    )
+    (run / "state.safetensors").unlink()
+    assert fedscape("train", file)[0] == 0
+    assert fedscape("verify", run)[0] == 0
+
+
+def test_a_run_that_would_not_fit_leaves_no_folder(fedscape, file, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
+    assert "0.0 MB free" in mistake(fedscape("train", file))
+    assert not Path("runs").exists()
+
+
+@pytest.mark.filterwarnings("default:.*stopped early")  # the command line says it on stderr
+def test_comparing_runs_that_stop_early_exits_with_2(fedscape, file):
+    told = fedscape("compare", file, "--methods", "fedavg", "--seeds", "1", "--set", "local.lr=1e39")
+    assert told[0] == 2
+    assert "stopped early" in told[2]
+
+
+@pytest.mark.parametrize("stream", ["stdout", "stderr"])
+def test_a_closed_stream_is_no_error(fedscape, file, monkeypatch, stream):
+    monkeypatch.setattr(sys, stream, None)
+    assert fedscape("train", file)[0] == 0
+    assert fedscape("runs")[0] == 0
 
 
 def test_debug_shows_the_traceback(fedscape, monkeypatch):
@@ -240,7 +293,7 @@ def test_options_are_read_as_toml_else_as_text():
         arguments(["round"])
 
 
-def test_checkpoints_are_imported(fedscape, tmp_path):
+def test_checkpoints_are_imported(fedscape, tmp_path, bars):
     import torch
 
     run = tiny.trained(tmp_path / "source")
@@ -252,10 +305,59 @@ def test_checkpoints_are_imported(fedscape, tmp_path):
             place / "global.pt",
         )
     code, out, err = fedscape("import", "theirs", "--model", "linear", "--dataset", "blobs")
+    assert {total for _, _, total in bars} == {2}
     assert code == 0
     assert Path(out.strip()).name.startswith("imported-theirs-")
     assert "Not known: method" in err
     assert "named 'liner'" in mistake(fedscape("import", "theirs", "--model", "liner", "--dataset", "blobs"))
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    """Every (label, done, total) of the bars that are asked for, as they change; nothing is drawn."""
+    from rich.progress import Progress
+
+    seen = []
+
+    class Watched(Progress):
+        def update(self, task_id, **changes):
+            super().update(task_id, **changes)
+            task = self.tasks[task_id]
+            seen.append((task.description, task.completed, task.total))
+
+    @contextmanager
+    def watched():
+        with Watched(disable=True) as drawn:
+            yield drawn
+
+    monkeypatch.setattr(console, "bars", watched)
+    return seen
+
+
+def test_the_bar_of_an_analysis_knows_how_much_there_is(fedscape, file, bars):
+    name = Path(fedscape("train", file)[1].strip()).name
+    plane = ["analyse", "plane", name, "--set", "points=3"]
+    over_rounds = [["analyse", analysis, name] for analysis in ("coherence", "error-averaged")]
+    for tokens, total in ((plane, 9 + 4), *((one, 3) for one in over_rounds)):
+        bars.clear()
+        assert fedscape(*tokens)[0] == 0
+        assert [done for _, done, _ in bars] == sorted(done for _, done, _ in bars)
+        assert bars[0][1:] == (0, total) and bars[-1][1:] == (total, total)
+        bars.clear()
+        assert fedscape(*tokens)[0] == 0  # it is there
+        assert bars == []
+
+
+def test_the_bars_of_pictures_and_report_know_how_much_there_is(fedscape, file, bars):
+    name = Path(fedscape("train", file)[1].strip()).name
+    bars.clear()
+    assert fedscape("figures", "draw", "lines-globals", name, "--set", "points=4")[0] == 0
+    line = [(0, 7), (7, 7)]  # points and marks; one line after the other
+    assert [bar[1:] for bar in bars if bar[1] in (0, 7)] == 2 * line
+    bars.clear()
+    assert fedscape("report", name)[0] == 0
+    assert {total for _, _, total in bars} == {1}
+    assert bars[0][1] == 0 and bars[-1][1] == 1
 
 
 def run_apart(*tokens, cwd, **options):

@@ -17,6 +17,11 @@ from landscape import plugins, results
 
 QUICK = {
     "planes-clients": {"points": 5},
+    "planes-overlay": {"points": 5},
+    "planes-adaptive": {"points": 17, "tolerance": 0.5},
+    "trajectory-plane": {"points": 5},
+    "barriers-clients": {"points": 5},
+    "curve-modes": {"points": 5, "steps": 5},
     "lines-globals": {"points": 7, "lines": 2},
     "lines-fma-ima": {"points": 7, "window": 3},
     "bias-rounds": {"rounds": 2, "samples_per_client": 5},
@@ -55,7 +60,7 @@ def test_names_are_dashed_files():
 
 
 def test_an_unknown_name_gets_the_nearest_one():
-    with pytest.raises(ValueError, match="Did you mean 'planes_clients'"):
+    with pytest.raises(ValueError, match="Did you mean 'planes-clients'"):
         gallery.load("plane-clients")
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import stat
 import sys
 
@@ -101,6 +102,12 @@ def test_progress_counts_runs(runs, tmp_path):
     report(runs, tmp_path / "r.html", points=4, progress=lambda done, note: seen.append((done, note)))
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[0][0] == 0 and seen[-1][0] == len(runs) and runs[0].name in seen[0][1]
+    assert set(range(len(runs))) < {done for done, _ in seen}
+    bare = [Run(shutil.copytree(run.folder, tmp_path / run.name, ignore=without_results)) for run in runs]
+    seen.clear()
+    report(bare, tmp_path / "r.html", points=4, progress=lambda done, note: seen.append((done, note)))
+    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert {"0 of 20", "20 of 20", "3 of 3"} <= {note for _, note in seen}
 
 
 def test_two_settings_of_a_method_are_told_apart(runs, tmp_path):
@@ -118,6 +125,9 @@ def test_a_run_that_kept_no_models_is_said_to_have_no_landscape(runs, tmp_path):
     assert "No landscape for FedAvg" in text
     assert not {"line", "weights"} & embedded(text).keys()
     assert 'id="landscape"' not in text
+
+
+without_results = shutil.ignore_patterns("results")
 
 
 def nothing_is_computed(*_, **__):

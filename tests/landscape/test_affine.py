@@ -9,8 +9,9 @@ from torch import nn
 
 from landscape import affine, firstlayer
 from landscape.affine import evaluate, loss, plan
+from landscape.metrics import class_error
 from landscape.samples import Samples
-from landscape.task import Task
+from landscape.task import Task, error
 from tests.oracles import cnn_task, mlp_task, quadratic, thetas
 
 TASKS = {"mlp": mlp_task, "cnn": cnn_task, "norm": lambda: cnn_task(norm=True)}
@@ -40,7 +41,7 @@ def test_quadratic_losses_equal_the_closed_form():
 def test_values_equal_one_model_at_a_time(name):
     task = TASKS[name]()
     basis, rows = thetas(task, 3), _rows(7, 3)
-    found = evaluate(task, basis, rows, block=4)
+    found = evaluate(task, basis, rows, block=4, statistics="own")
     losses, errors = _slow(task, basis, rows)
     torch.testing.assert_close(found["loss"], losses, rtol=1e-10, atol=0)
     torch.testing.assert_close(found["error"], errors, rtol=0, atol=1e-15)
@@ -54,6 +55,7 @@ def test_values_have_the_same_bits_in_any_chunks_order_and_company():
     assert torch.equal(evaluate(task, basis, rows, on_points=lambda *_: None)["loss"], whole)
     assert torch.equal(evaluate(task, basis, rows.flip(0))["loss"], whole.flip(0))
     assert torch.equal(evaluate(task, basis, rows[4:5])["loss"], whole[4:5])
+    assert torch.equal(evaluate(task, basis, rows, workers=2)["loss"], whole)
 
 
 def test_values_do_not_depend_on_blocks():
@@ -96,11 +98,11 @@ def test_points_are_handed_out_once_each():
 def test_buffers_are_combined_like_the_models():
     task = cnn_task(norm=True)
     basis, buffers = thetas(task, 2), torch.stack([task.buffers, 2 * task.buffers + 0.5])
-    found = evaluate(task, basis, [[0.25, 0.75]], buffers=buffers)["loss"][0]
+    found = evaluate(task, basis, [[0.25, 0.75]], buffers=buffers, statistics="averaged")["loss"][0]
     theta, statistics = 0.25 * basis[0] + 0.75 * basis[1], 0.25 * buffers[0] + 0.75 * buffers[1]
     outputs = task.outputs(theta, "test", buffers=statistics)
     torch.testing.assert_close(found, nn.functional.cross_entropy(outputs, task.split("test").targets))
-    own = evaluate(task, basis, [[0.25, 0.75]])["loss"][0]
+    own = evaluate(task, basis, [[0.25, 0.75]], statistics="own")["loss"][0]
     assert not torch.isclose(own, found)
 
 
@@ -194,3 +196,54 @@ def test_loss_passes_the_gradient_on_to_a_softmax():
     loss(flat, basis, scores.softmax(0), oracle.task.split("test")).backward()
     slope = oracle.gradient(basis.mean(0)) @ (basis[0] - basis[1]) / 4
     torch.testing.assert_close(scores.grad, torch.stack([slope, -slope]))
+
+
+def test_recomputed_statistics_are_those_of_the_calibration_samples():
+    task = cnn_task(norm=True)
+    basis, fixed, test = thetas(task, 2), task.split("train"), task.split("test")
+    buffers = torch.stack([task.buffers, 2 * task.buffers + 0.5])
+    rows = [[0.25, 0.75], [0.0, 1.0]]
+    found = evaluate(task, basis, rows, buffers=buffers, calibration=fixed)["loss"]
+    named = task.layout.named(0.25 * basis[0] + 0.75 * basis[1])
+    seen = nn.functional.conv2d(fixed.inputs, named["0.weight"], named["0.bias"], padding=1)
+    mean, variance = seen.mean((0, 2, 3)), seen.var((0, 2, 3))
+    outputs = task.outputs(0.25 * basis[0] + 0.75 * basis[1], test, buffers=torch.cat([mean, variance]))
+    torch.testing.assert_close(found[0], nn.functional.cross_entropy(outputs, test.targets))
+    outputs = task.outputs(basis[1], test, buffers=buffers[1])
+    torch.testing.assert_close(found[1], nn.functional.cross_entropy(outputs, test.targets))
+    assert not torch.isclose(found[0], evaluate(task, basis, rows, buffers=buffers, statistics="averaged")["loss"][0])
+
+
+def test_groups_and_classes_in_one_sweep_equal_their_samples_alone():
+    plain = mlp_task()
+    task = Task(plain.model, plain.samples, metrics={"error": error, "class_error": class_error})
+    basis, rows, test = thetas(task, 2), _rows(3, 2), task.split("test")
+    groups = torch.tensor([0, 2, 2, 0, 2, 2, 2, 2, 0, 2, 2])
+    found = evaluate(task, basis, rows, metrics=("loss", "class_error"), groups=groups, block=4)
+    assert found["loss"].shape == (3, 3)
+    assert found["class_error"].shape == (3, 3, 3)
+    assert found["loss"][:, 1].isnan().all()
+    for group in (0, 2):
+        alone = test[groups == group]
+        torch.testing.assert_close(found["loss"][:, group], evaluate(task, basis, rows, split=alone)["loss"])
+        for label in alone.targets.unique().tolist():
+            chosen = alone[alone.targets == label]
+            expected = evaluate(task, basis, rows, split=chosen)["error"]
+            torch.testing.assert_close(found["class_error"][:, group, label], expected)
+    with pytest.raises(ValueError, match=r"groups have shape \(3,\)"):
+        evaluate(task, basis, rows, groups=groups[:3])
+
+
+def test_work_is_one_pass_a_point_and_block_and_the_first_layer_once_a_chunk(monkeypatch):
+    model = nn.Sequential(nn.Linear(80, 4), nn.ReLU(), nn.Linear(4, 3))
+    task = Task(model, {"test": Samples(torch.randn(7, 80), torch.arange(7) % 3)})
+    basis, passes, prepared = thetas(task, 3), [], []
+    task.flat(basis)  # the model is laid out outside of the count
+    outputs, prepare = affine.Flat.outputs, firstlayer.FirstLayer.prepare
+    monkeypatch.setattr(affine, "quicken", lambda *_: [])
+    monkeypatch.setattr(affine, "plan", lambda *_: (4, firstlayer.FirstLayer(_[0], "0", basis)))
+    monkeypatch.setattr(affine.Flat, "outputs", lambda *a: passes.append(1) or outputs(*a))
+    monkeypatch.setattr(firstlayer.FirstLayer, "prepare", lambda *a: prepared.append(1) or prepare(*a))
+    evaluate(task, basis, _rows(5, 3))
+    assert len(prepared) == 2  # two blocks, one chunk
+    assert len(passes) == 2 * 5 + len(prepared)  # the shared layer's input costs a pass that stops at it

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from landscape import datasets
 from landscape.datasets import _cache, _images, open_dataset
 
-EMBEDDED = ("digits", "blobs")
+EMBEDDED = [name for name in datasets.names() if not hasattr(import_module(f"landscape.datasets.{name}"), "SOURCE")]
 DATA = os.environ.get("FEDSCAPE_DATA")
 
 TINY = _images.Source(
@@ -136,7 +137,11 @@ def test_bad_names_options_and_scales_are_named():
         open_dataset("digits", scale="unti")
     with pytest.raises(ValueError, match="blobs holds real numbers"):
         open_dataset("blobs", scale="unit")
-    with pytest.raises(ValueError, match="samples is 2; blobs takes samples >= 3"):
+    with pytest.raises(ValueError, match="features is 'x'; blobs takes a whole number"):
+        open_dataset("blobs", features="x")
+    with pytest.raises(ValueError, match="spread is nan"):
+        open_dataset("blobs", spread=float("nan"))
+    with pytest.raises(ValueError, match="samples is 2; blobs takes a whole number, samples >= 3"):
         open_dataset("blobs", classes=3, samples=2)
     with pytest.raises(ValueError, match="spread is 0"):
         open_dataset("blobs", spread=0)

@@ -127,3 +127,9 @@ def test_sharing_is_declined_for_frozen_and_hooked_layers():
         task = _task(model)
         basis = thetas(task, 2)
         assert plan(task.flat(basis), basis, task.split("test"))[1] is None
+
+
+def test_models_without_a_finite_loss_are_evaluated_as_such():
+    task = Task(nn.Linear(3, 2), {"test": Samples(torch.randn(5, 3), torch.randint(0, 2, (5,)))})
+    broken = torch.full_like(task.theta, torch.nan)
+    assert evaluate(task, torch.stack([broken, task.theta]), torch.eye(2))["loss"][0].isnan()

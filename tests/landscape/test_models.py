@@ -10,7 +10,10 @@ import torch
 from torch import nn
 
 from landscape import models
+from landscape.affine import evaluate
 from landscape.models import build_model
+from landscape.samples import Samples
+from landscape.task import Task
 
 GREY, COLOUR = (1, 28, 28), (3, 32, 32)
 
@@ -24,6 +27,12 @@ COUNTS = [
     ("lenet", GREY, 10, 28_938),
     ("lenet5", GREY, 62, 31_972),
     ("cnn_digits", (1, 8, 8), 10, 13_706),
+    ("resnet8", COLOUR, 10, 78_042),
+    ("resnet20", COLOUR, 10, 272_474),
+    ("resnet20", COLOUR, 100, 278_324),
+    ("resnet18_gn", COLOUR, 10, 11_235_786),
+    ("vgg11_gn", COLOUR, 10, 9_292_938),
+    ("vgg11_gn", COLOUR, 100, 9_304_548),
 ]
 
 FEATURES = {
@@ -35,6 +44,10 @@ FEATURES = {
     "lenet": 2048,
     "lenet5": 100,
     "cnn_digits": 64,
+    "resnet8": 64,
+    "resnet20": 64,
+    "resnet18_gn": 128,
+    "vgg11_gn": 128,
 }
 
 
@@ -95,6 +108,40 @@ def test_pool_before_relu_equals_relu_before_pool():
     torch.testing.assert_close(model(inputs), model.head(hidden))
 
 
+def test_a_residual_network_keeps_its_count_under_either_normalisation():
+    for norm, buffered in (("batch", True), ("group", False)):
+        model = build_model("resnet20", COLOUR, 10, seed=0, norm=norm)
+        assert sum(p.numel() for p in model.parameters()) == 272_474
+        assert bool(list(model.buffers())) == buffered
+
+
+def test_the_plain_resnet18_has_no_feature_layer():
+    model = build_model("resnet18_gn", COLOUR, 100, seed=0, feature=0)
+    assert sum(p.numel() for p in model.parameters()) == 11_220_132
+    assert model.head.in_features == 512
+
+
+def test_a_residual_block_is_relu_of_branch_and_shortcut():
+    block = build_model("resnet8", (2, 9, 11), 3, seed=0, norm="group").double().body[4]
+    inputs = torch.randn(2, 16, 9, 11, dtype=torch.float64)
+    first, norm, _, second, last = block.residual
+    hidden = last(second(norm(first(inputs)).relu()))
+    convolution, shortcut_norm = block.shortcut
+    expected = (hidden + shortcut_norm(convolution(inputs))).relu()
+    torch.testing.assert_close(block(inputs), expected)
+    assert (first.stride, convolution.stride, second.stride) == ((2, 2), (2, 2), (1, 1))
+
+
+def test_a_residual_network_sweeps_to_its_own_losses():
+    model = build_model("resnet8", (3, 8, 8), 3, seed=0).double()
+    held = Samples(torch.randn(5, 3, 8, 8, dtype=torch.float64), torch.arange(5) % 3)
+    task = Task(model, {"test": held})
+    models = torch.stack([task.theta, task.theta + 0.1, 0.5 * task.theta])
+    found = evaluate(task, models, torch.eye(3), metrics=("loss",))["loss"]
+    expected = [torch.nn.functional.cross_entropy(task.outputs(row, "test"), held.targets) for row in models]
+    torch.testing.assert_close(found, torch.stack(expected))
+
+
 def test_mlp_takes_its_hidden_widths():
     model = build_model("mlp", (6,), 3, seed=0, hidden=[5, 4])
     assert [tuple(p.shape) for p in model.parameters()] == [(5, 6), (5,), (4, 5), (4,), (3, 4), (3,)]
@@ -108,7 +155,16 @@ def test_dropout_acts_in_training_mode_only():
 
 
 @pytest.mark.parametrize(
-    ("name", "least"), [("cnn_fmnist", 16), ("cnn_cifar10", 16), ("simple_cnn", 18), ("lenet", 4), ("lenet5", 10)]
+    ("name", "least"),
+    [
+        ("cnn_fmnist", 16),
+        ("cnn_cifar10", 16),
+        ("simple_cnn", 18),
+        ("lenet", 4),
+        ("lenet5", 10),
+        ("resnet8", 8),
+        ("vgg11_gn", 8),
+    ],
 )
 def test_the_least_image_size_is_as_stated(name, least):
     assert build_model(name, (1, least, least), 2, seed=0)(torch.zeros(1, 1, least, least)).shape == (1, 2)
@@ -116,7 +172,9 @@ def test_the_least_image_size_is_as_stated(name, least):
         build_model(name, (1, least, least - 1), 2, seed=0)
 
 
-@pytest.mark.parametrize("name", ["cnn_fmnist", "cnn_cifar10", "simple_cnn", "lenet", "lenet5", "cnn_digits"])
+@pytest.mark.parametrize(
+    "name", ["cnn_fmnist", "cnn_cifar10", "simple_cnn", "lenet", "lenet5", "cnn_digits", "resnet8"]
+)
 def test_an_image_model_rejects_vectors(name):
     with pytest.raises(ValueError, match=r"inputs have shape \(784,\); .*\(channels, height, width\)"):
         build_model(name, (784,), 10, seed=0)
@@ -133,6 +191,12 @@ def test_bad_names_and_options_are_named():
         build_model("mlp", GREY, 10, seed=0, hidden=[])
     with pytest.raises(ValueError, match=r"dropout is 1\.0"):
         build_model("lenet5", GREY, 10, seed=0, dropout=1.0)
+    with pytest.raises(ValueError, match="norm is 'layer'; resnet8 takes 'batch' or 'group'"):
+        build_model("resnet8", COLOUR, 10, seed=0, norm="layer")
+    with pytest.raises(ValueError, match="groups is 5; vgg11_gn takes a divisor"):
+        build_model("vgg11_gn", COLOUR, 10, seed=0, groups=5)
+    with pytest.raises(ValueError, match="feature is -1"):
+        build_model("resnet18_gn", COLOUR, 10, seed=0, feature=-1)
     with pytest.raises(ValueError, match="classes is 1"):
         build_model("linear", GREY, 1, seed=0)
 
@@ -166,6 +230,12 @@ def test_errors_of_a_users_factory_are_named():
         build_model("my_factories:tiny", (3,), 2, seed=0, bais=False)
     with pytest.raises(ValueError, match=r"must return a torch\.nn\.Module"):
         build_model("my_factories:wrong", (3,), 2, seed=0, any_option=1)
+    with pytest.raises(ValueError, match=r"'json:dumps' cannot be called with \(shape, classes\)"):
+        build_model("json:dumps", (3,), 2, seed=0)
+    with pytest.raises(ValueError, match="':tiny' is incomplete"):
+        build_model(":tiny", (3,), 2, seed=0)
+    with pytest.raises(ValueError, match="hidden is 'a'"):
+        build_model("mlp", (3,), 2, seed=0, hidden="a")
     with pytest.raises(ValueError, match="no module named 'my_absent'"):
         build_model("my_absent:build", (3,), 2, seed=0)
     with pytest.raises(ValueError, match="has no function 'huge'"):

@@ -65,6 +65,19 @@ def test_margin_goes_past_the_box_on_each_side():
         assert values[-1] == pytest.approx(max(places) + 0.25 * width)
 
 
+def test_a_symmetric_box_is_the_least_square_around_the_mean():
+    models = thetas(mlp_task(), 3)
+    sweep = plane(*models, margin=0.25, points=5, box="symmetric")
+    alpha, beta = sweep.coords.values()
+    places = np.array([mark.at for mark in sweep.marks])
+    reach = np.abs(places - places[3]).max()
+    assert alpha[-1] - alpha[0] == pytest.approx(beta[-1] - beta[0])
+    assert (alpha[2], beta[2]) == pytest.approx(tuple(places[3]))
+    assert alpha[-1] - alpha[2] == pytest.approx(1.5 * reach)
+    with pytest.raises(ValueError, match="box is 'round'"):
+        plane(*models, box="round")
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_marks_equal_the_models_losses(dtype):
     task = cnn_task(dtype=dtype)

@@ -118,6 +118,24 @@ def test_an_interrupted_surface_resumes_from_its_last_checkpoint(monkeypatch):
     assert surface(task, sweep, known=kept[-1]).identical(surface(task, sweep))
 
 
+def test_progress_counts_every_point_once_and_known_ones_at_the_start(monkeypatch):
+    monkeypatch.setattr("landscape.affine.CHUNK_SECONDS", 0.0)
+    task, heard = mlp_task(), []
+    sweep = simplex(thetas(task, 3), step=0.5)
+    whole = surface(task, sweep, progress=lambda *steps: heard.append(steps))
+    points = int(whole.loss.notnull().sum()) + whole.sizes["mark"]
+    assert points < whole.loss.size + whole.sizes["mark"]
+    assert heard == [(done, points) for done in range(points + 1)]
+    known = whole.copy(deep=True)
+    known.loss.values[0, 0] = known.error.values[0, 0] = known.mark_loss.values[1] = np.nan
+    heard.clear()
+    assert surface(task, sweep, known=known, progress=lambda *steps: heard.append(steps)).identical(whole)
+    assert heard == [(points - 2, points), (points - 1, points), (points, points)]
+    heard.clear()
+    surface(task, sweep, known=whole, progress=lambda *steps: heard.append(steps))
+    assert heard == [(points, points)]
+
+
 def test_buffers_move_with_the_plane():
     task = cnn_task(norm=True)
     models = thetas(task, 3)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
+from landscape.affine import evaluate
 from landscape.samples import Samples
 from landscape.task import Task, cross_entropy, error, squared_error
 from tests.oracles import cnn_task, mlp_task, thetas
@@ -58,3 +60,10 @@ def test_unknown_splits_and_metrics_are_named():
 def test_samples_pass_as_a_split():
     samples = Samples(torch.zeros(2, 4), torch.zeros(2))
     assert mlp_task().split(samples) is samples
+
+
+def test_all_measures_of_a_task_are_taken_where_none_is_named():
+    samples = {"test": Samples(torch.randn(5, 3), torch.randn(5, 2))}
+    task = Task(nn.Linear(3, 2), samples, loss=squared_error, metrics={"mae": lambda o, t: (o - t).abs().mean(1)})
+    assert list(task.measures()) == ["loss", "mae"]
+    assert set(evaluate(task, task.theta[None], torch.ones(1, 1))) == {"loss", "mae"}

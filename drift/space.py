@@ -1,0 +1,48 @@
+"""Whether a run fits the disk, asked before it starts."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from drift.experiment import Experiment
+
+
+def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0) -> None:
+    """Refuse a run that would not fit the disk.
+
+    Args:
+        folder: Where the run will lie.
+        experiment: Rounds, cohort and what is kept.
+        size: Numbers in one model and its buffers.
+        done: Rounds that are on disk already.
+
+    Raises:
+        OSError: With what is needed, what is free and what to change.
+    """
+    needed = expected_bytes(experiment, size, done)
+    place = next(parent for parent in [folder, *folder.parents] if parent.exists())
+    free = shutil.disk_usage(place).free
+    if needed > free:
+        raise OSError(
+            f"the run needs about {_size(needed)} and {place} has {_size(free)} free; keep fewer rounds "
+            "(--set keep.clients='every 10, last 3'), half the size (--set keep.dtype='bfloat16 deltas') "
+            "or write elsewhere (--runs DIR)."
+        )
+
+
+def expected_bytes(experiment: Experiment, size: int, done: int = 0) -> int:
+    """Bytes that the rounds from `done` on will take, for models of `size` numbers."""
+    keep, rounds, cohort = experiment.keep, experiment.rounds, experiment.clients.per_round
+    width = 2 if keep.dtype == "bfloat16 deltas" else 4
+    total = 4 * size * 8
+    for index in range(done, rounds):
+        total += 8 * (cohort + 3) ** 2 + 4096
+        models = 2 + (experiment.method.name() == "ima")  # start, end and, under IMA, the aggregate
+        total += 4 * models * size * keep.keeps_globals(index, rounds)
+        total += width * cohort * size * keep.keeps_clients(index, rounds)
+    return total
+
+
+def _size(number: int) -> str:
+    return f"{number / 1e9:.2f} GB" if number >= 1e9 else f"{number / 1e6:.1f} MB"

@@ -1,0 +1,53 @@
+"""Accuracy of the global model, of local ones, and of local ones on the worst other client (LSS paper, Fig. 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.quality import three_accuracies
+from drift.run import Run
+from figures import curves, quality, style
+from figures.gallery import _stack
+
+NEEDS = "runs of any methods, trained in one setting, that kept the clients of a round"
+
+
+def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> xr.Dataset:
+    """Three accuracies (fractions) over algorithm and seed; ood over client and holder, of the first run.
+
+    Args:
+        round: Round that kept its clients; negative counts from the last one.
+        criterion: What a client's data are: "label" (test data in its class shares) or "train".
+    """
+    chosen = [run for run in _stack.comparable(runs) if run.kept("clients")]
+    if not chosen:
+        command = "fedscape train digits-shards2 --set keep.clients=all"
+        raise LookupError(_stack.absent("no run kept the clients of a round", command))
+
+    def compute(run: Run) -> xr.Dataset:
+        return run.cached(three_accuracies, round=round, criterion=criterion)
+
+    found = _stack.stacked(chosen, lambda run: compute(run)[["global_accuracy", "averaged_local", "worst_ood"]])
+    shown = compute(chosen[0])
+    found = found.assign(ood=shown.ood)
+    about = {"criterion": criterion, "method": chosen[0].label, "round": shown.attrs["round"]}
+    return found.assign_attrs(about)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Bars a method; the matrix of one run."""
+    figure, axs = style.panels(1, 2, height=2.7, width_ratios=(1.6, 1))
+    names = {"global_accuracy": "global", "averaged_local": "local,\nmean", "worst_ood": "local, on the\nworst client"}
+    values = ds[list(names)].to_array("mark")
+    quality.bars(values, ax=axs[0, 0], over="mark", ticks=list(names.values()))
+    axs[0, 0].set_ylabel("accuracy")
+    axs[0, 0].set_xlabel("models")
+    quality.matrix(ds.ood, ax=axs[0, 1])
+    kind = "test data, label shares" if ds.attrs["criterion"] == "label" else "training data"
+    axs[0, 1].set_title(f"{style.label(ds.attrs['method'])}, round {ds.attrs['round']}: {kind}", fontsize=7)
+    style.key(figure, [axs[0, 0]], title=curves.band(ds))
+    return figure

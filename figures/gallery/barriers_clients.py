@@ -1,0 +1,94 @@
+"""Loss barriers between clients and the global model, and what averaging two gives (LSS paper, section 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.figure import Figure
+
+from drift.paths import client_barriers
+from drift.run import Run
+from drift.terrain import spread
+from figures import style
+from figures.gallery import _stack
+
+NEEDS = "one run that kept the clients of a round with two clients or more"
+
+
+def data(
+    runs: Sequence[Run], *, method: str = "fedavg", rounds: Sequence[int] | None = None, points: int = 11, most: int = 8
+) -> xr.Dataset:
+    """barrier and midpoint (nats) over panel, mark and mark_other, with the names of each panel.
+
+    Args:
+        method: Whose run is shown.
+        rounds: By default the first, a middle and the last one that kept its clients.
+        points: Evaluations on each line.
+        most: Clients a round.
+    """
+    run = _stack.one(runs, method)
+    chosen = spread(run.kept("clients"), 3) if rounds is None else list(rounds)
+    cohorts = [run.round(index).ids.tolist() for index in chosen]
+    count = min([most, *map(len, cohorts)])
+    if not cohorts or count < 2:
+        raise LookupError(
+            _stack.absent(
+                f"run {run.name} kept no round with two clients", "fedscape train digits-shards2 --set keep.clients=all"
+            )
+        )
+    found = [
+        run.cached(client_barriers, round=index, clients=ids[:count], points=points).assign_attrs(
+            label=f"round {index}"
+        )
+        for index, ids in zip(chosen, cohorts, strict=True)
+    ]
+    return _stack.described(_stack.beside(found), [run])
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """One matrix a round: barriers above, the loss of the mean of two models minus their mean loss below."""
+    count = ds.sizes["panel"]
+    figure, rows = style.panels(2, count, height=2 * ((style.WIDE - 1.2) / max(count, 2) + 0.3))
+    reach = max(float(abs(ds.midpoint).max()), LEAST)
+    looks = {
+        "barrier": {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": max(float(ds.barrier.max()), LEAST)},
+        "midpoint": {"cmap": style.SIGNED, "vmin": -reach, "vmax": reach},
+    }
+    for row, (variable, look) in zip(rows, looks.items(), strict=True):
+        for index, ax in enumerate(row):
+            part = _stack.part(ds, index)
+            mesh = _matrix(part, variable, ax, look)
+            ax.set_title(part.attrs["label"] if variable == "barrier" else "", fontsize=7)
+            ax.set_xlabel("" if variable == "barrier" else "client")
+            ax.set_ylabel("client" if index == 0 else "")
+        figure.colorbar(mesh, ax=list(row), label=style.text(ds[variable]), pad=0.01, aspect=25)
+    return figure
+
+
+LEAST = 0.05
+"""Least reach of a colour scale, nats."""
+
+
+def _matrix(ds: xr.Dataset, variable: str, ax: Axes, look: dict[str, Any]) -> QuadMesh:
+    """The variable over pairs of models; numbers in the cells where there are few."""
+    values = ds[variable].transpose("mark_other", "mark").values
+    names = [str(name).removeprefix("client ") for name in ds.mark.values]
+    mesh = ax.pcolormesh(np.ma.masked_invalid(values), **look)
+    places = np.arange(len(names)) + 0.5
+    ax.set_xticks(places, names, rotation=90 if len(names) > 5 else 0)
+    ax.set_yticks(places, names)
+    ax.tick_params(length=0)
+    ax.grid(False)
+    ax.invert_yaxis()
+    ax.set_aspect("equal")
+    for (i, j), value in np.ndenumerate(values):
+        if len(names) <= 7 and i != j:
+            note = ax.text(j + 0.5, i + 0.5, f"{value:.2g}", fontsize=5.5, ha="center", va="center")
+            note.set_path_effects(style.outline())
+    return mesh

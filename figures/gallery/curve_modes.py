@@ -1,0 +1,66 @@
+"""Loss and error along trained curves between two clients against the straight line (paper of Garipov et al. 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.paths import mode_curve
+from drift.run import Run
+from drift.terrain import spread
+from figures import style, surfaces
+from figures.gallery import _stack
+
+NEEDS = "one run that kept the clients of a round with two clients or more"
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    method: str = "fedavg",
+    rounds: Sequence[int] | None = None,
+    kind: str = "bezier",
+    steps: int = 300,
+    points: int = 31,
+) -> xr.Dataset:
+    """loss and straight_loss (nats), error and straight_error (fraction) over round and t.
+
+    Args:
+        method: Whose run is shown.
+        rounds: By default the first and the last one that kept its clients.
+        kind: "bezier" or "polygon".
+        steps: Minibatches that a curve is trained on.
+        points: Evaluations on a path.
+    """
+    run = _stack.one(runs, method)
+    chosen = spread(run.kept("clients"), 2) if rounds is None else list(rounds)
+    if not chosen or run.experiment.clients.per_round < 2:
+        raise LookupError(
+            _stack.absent(
+                f"run {run.name} kept no round with two clients", "fedscape train digits-shards2 --set keep.clients=all"
+            )
+        )
+    found = [run.cached(mode_curve, round=index, kind=kind, steps=steps, points=points) for index in chosen]
+    whole = xr.concat([one.drop_attrs(deep=False) for one in found], "round", join="exact")
+    return _stack.described(whole.assign_coords(round=chosen), [run]).assign_attrs(kind=kind)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Loss and error: curves solid, straight lines dashed, one colour a round."""
+    figure, (row,) = style.panels(1, 2, height=2.4)
+    name = {"bezier": "Bezier curve", "polygon": "polygonal chain"}[ds.attrs["kind"]]
+    for ax, variable in zip(row, ("loss", "error"), strict=True):
+        for index, colour in enumerate(style.steps(ds.sizes["round"])):
+            part = ds.isel(round=index)
+            for prefix, look, what in (("", "-", name), ("straight_", "--", "straight line")):
+                label = f"round {int(part['round'])}, {what}"
+                ax.plot(part.t, part[prefix + variable], look, color=colour, label=label)
+        ax.set_xlabel(style.text(ds.t))
+        ax.set_ylabel(style.text(ds[variable]))
+        surfaces.ends(ax, "one client", "another")
+    style.logarithmic(row[0])
+    style.key(figure, row, columns=2 * ds.sizes["round"] if ds.sizes["round"] < 3 else 4)
+    return figure

@@ -1,0 +1,64 @@
+"""A plane through three clients from a part of its points, and where they lie (a plane as in IMA paper, Fig. 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from drift.terrain import round_plane
+from figures import style, surfaces
+from figures.gallery import _stack
+from figures.gallery.planes_clients import longest_first
+
+NEEDS = "one run with three clients a round or more, that kept the clients of some round"
+
+
+def data(runs: Sequence[Run], *, method: str = "fedavg", points: int = 33, tolerance: float = 0.02) -> xr.Dataset:
+    """loss (nats) over alpha and beta, which points are interpolated, and the error of these.
+
+    Args:
+        method: Whose run is shown, in the last round that kept its clients.
+        points: Grid points an axis, 2^k m + 1.
+        tolerance: Part of the loss by which interpolated points may be off.
+    """
+    run = _stack.one(runs, method)
+    kept = run.kept("clients")
+    if not kept or run.experiment.clients.per_round < 3:
+        raise LookupError(
+            _stack.absent(
+                f"run {run.name} kept no round with three clients",
+                "fedscape train digits-shards2 --set keep.clients=all",
+            )
+        )
+    found = run.cached(
+        round_plane,
+        round=kept[-1],
+        clients=longest_first(run, kept[-1]),
+        points=points,
+        tolerance=tolerance,
+        box="symmetric",
+    )
+    return _stack.described(found, [run])
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """The map, with a dot at each evaluated point."""
+    figure, axs = style.panels(width=style.NARROW, height=3.4)
+    levels = surfaces.common_levels(ds.loss)
+    surfaces.contour(ds, ax=axs[0, 0], levels=levels, names=False)
+    i, j = np.nonzero(~ds.interpolated.transpose("alpha", "beta").values)
+    label = f"{len(i)} of {ds.interpolated.size} points evaluated;\nothers off by {_off(ds)} (root mean square)"
+    axs[0, 0].plot(ds.alpha.values[i], ds.beta.values[j], ".", color="black", markersize=1.4, label=label)
+    style.key(figure, axs[0])
+    surfaces.colorbar(figure, axs[0], levels, style.text(ds.loss))
+    return figure
+
+
+def _off(ds: xr.Dataset) -> str:
+    error = ds.loss_interpolation_error
+    return f"{float(error):.2g} {error.attrs['units']}"

@@ -1,0 +1,110 @@
+"""Basins of three clients' own data over the global loss, early and late (planes of the IMA paper, section 3.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from drift.overlay import overlay_plane
+from drift.run import Run
+from figures import style, surfaces
+from figures.gallery import _stack
+from figures.gallery.planes_clients import longest_first
+
+NEEDS = "one run with three clients a round or more, that kept the clients of some rounds"
+
+COLOURS = ("#D55E00", "#0072B2", "#CC79A7")
+"""Of the three clients; they differ in lightness too, so that they can be told apart in grey."""
+
+
+def data(
+    runs: Sequence[Run], *, method: str = "fedavg", rounds: Sequence[int] | None = None, points: int = 21
+) -> xr.Dataset:
+    """loss and client_loss (nats) over panel, alpha, beta (and client, by position in the panel).
+
+    Args:
+        method: Whose run is shown.
+        rounds: Rounds shown; by default an early one and the last one that kept its clients.
+        points: Grid points an axis.
+    """
+    run = _stack.one(runs, method)
+    kept = run.kept("clients")
+    if not kept or run.experiment.clients.per_round < 3:
+        raise LookupError(
+            _stack.absent(
+                f"run {run.name} kept no round with three clients",
+                "fedscape train digits-shards2 --set keep.clients=all",
+            )
+        )
+    chosen = sorted({kept[len(kept) // 10], kept[-1]}) if rounds is None else list(rounds)
+    planes = [
+        run.cached(overlay_plane, round=index, points=points, clients=longest_first(run, index)).assign_attrs(
+            label=f"round {index}"
+        )
+        for index in chosen
+    ]
+    return _stack.described(_stack.beside(planes), [run])
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """The global loss in grey; in each client's colour, where its own loss is among the lowest tenth and quarter."""
+    planes = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
+    levels = surfaces.common_levels(*[plane.loss for plane in planes])
+    shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
+    tall = min((style.WIDE - 1.6) / sum(shapes), 3.2)
+    figure, axs = style.panels(1, len(planes), height=tall + 1.1, width_ratios=shapes)
+    for ax, plane in zip(axs[0], planes, strict=True):
+        surfaces.contour(plane, ax=ax, levels=levels, marks=False, cmap=_PALE)
+        for place, colour in zip(range(plane.sizes["client"]), COLOURS, strict=True):
+            _basin(plane, plane.client_loss.isel(client=place), colour, ax)
+            _mark(plane, place, "^", colour, ax)
+        _mark(plane, plane.sizes["client"], "X", "white", ax)
+        names = ", ".join(map(str, plane.client.values))
+        ax.set_title(f"{plane.attrs['label']}: clients {names}", fontsize=7)
+        ax.set_ylabel(style.text(plane.beta) if ax is axs[0, 0] else "")
+    named = [
+        Line2D([], [], color=colour, label=f"{which} client") for which, colour in zip(_WHICH, COLOURS, strict=True)
+    ]
+    parts = [
+        Patch(facecolor="#cccccc", edgecolor="black", linewidth=1.3, label="lowest tenth of its own loss"),
+        Line2D([], [], color="black", linewidth=0.7, label="lowest quarter"),
+        Line2D([], [], color="white", marker="X", markeredgecolor="black", linewidth=0, label="mean of the models"),
+    ]
+    figure.legend(handles=[*named, *parts], loc="outside upper center", ncols=6, columnspacing=1.0, fontsize=6.5)
+    surfaces.colorbar(figure, axs[0], levels, f"global {style.text(ds.loss)}", cmap=_PALE)
+    return figure
+
+
+LOWEST = (0.1, 0.25)
+"""Parts of the plane that are outlined as a client's basin."""
+
+_WHICH = ("first", "second", "third")
+
+_PALE = LinearSegmentedColormap.from_list("pale", ["#ffffff", "#7a7a7a"])
+
+
+def _basin(plane: xr.Dataset, loss: xr.DataArray, colour: str, ax: Axes) -> None:
+    """Outline the parts of the plane where a client's own loss is lowest; the lower one is filled."""
+    grid = plane.alpha.values, plane.beta.values, loss.transpose("beta", "alpha").values
+    inner, outer = np.quantile(loss.values[np.isfinite(loss.values)], LOWEST)
+    ax.contourf(*grid, levels=[loss.values.min(), inner], colors=[colour], alpha=0.35)
+    ax.contour(*grid, levels=[inner, outer], colors=[colour], linewidths=[1.3, 0.7])
+
+
+def _mark(plane: xr.Dataset, place: int, marker: str, colour: str, ax: Axes) -> None:
+    x, y = float(plane.mark_alpha[place]), float(plane.mark_beta[place])
+    look: dict[str, Any] = {
+        "markeredgecolor": "black" if marker == "X" else "white",
+        "markeredgewidth": 0.6,
+        "markersize": 6.5,
+    }
+    ax.plot(x, y, marker, color=colour, zorder=5, **look)

@@ -1,0 +1,46 @@
+"""Loss and error of each method's final model times gamma (FedLAW paper, Fig. 4 left)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift import quality
+from drift.run import Run
+from figures import curves, style, surfaces
+from figures.gallery import _stack
+
+NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
+
+
+def data(
+    runs: Sequence[Run], *, low: float = 0.5, high: float = 1.2, points: int = 36, split: str = "test"
+) -> xr.Dataset:
+    """loss (nats) and error (fraction) over algorithm, seed and t, which is gamma.
+
+    Args:
+        low, high: Range of gamma.
+        points: Evaluations on a curve.
+        split: Samples of loss and error.
+    """
+
+    def compute(run: Run) -> xr.Dataset:
+        return run.cached(quality.scale_curve, low=low, high=high, points=points, split=split)[["loss", "error"]]
+
+    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Loss and error; dots are minima, the dotted line is the model as trained."""
+    figure, axs = style.panels(1, 2, height=2.6)
+    for ax, variable in zip(axs.flat, ("loss", "error"), strict=True):
+        surfaces.profile(ds, ax=ax, variable=variable)
+        ax.axvline(1, color=style.GLOBAL, linewidth=0.6, linestyle=":", zorder=1)
+        ax.set_xlabel(r"factor $\gamma$ of all parameters")
+    axs[0, 0].set_ylabel(f"{ds.attrs['split']} loss [nats]")
+    axs[0, 1].set_ylabel(f"{ds.attrs['split']} error")
+    style.key(figure, axs.flat, title=curves.band(ds))
+    return figure

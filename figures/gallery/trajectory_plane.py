@@ -1,0 +1,62 @@
+"""The path of the global model on the plane of its first two principal components (paper of Li et al. 2018, Sec. 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from drift.paths import trajectory_plane
+from drift.run import Run
+from figures import style, surfaces
+from figures.gallery import _stack
+
+NEEDS = "one run that kept the global models of two rounds or more"
+
+
+def data(
+    runs: Sequence[Run], *, method: str = "fedavg", points: int = 21, rounds: Sequence[int] | None = None
+) -> xr.Dataset:
+    """loss (nats) and error (fraction) over alpha and beta, and the global models as marks with their distance.
+
+    Args:
+        method: Whose run is shown.
+        points: Grid points an axis.
+        rounds: Whose global models; at most 20 by default, evenly spread.
+    """
+    run = _stack.one(runs, method)
+    if len(run.kept("globals")) < 2:
+        command = "fedscape train digits-shards2 --set keep.globals=all"
+        raise LookupError(_stack.absent(f"run {run.name} kept {len(run.kept('globals'))} global models", command))
+    options = {} if rounds is None else {"rounds": list(rounds)}
+    return _stack.described(run.cached(trajectory_plane, points=points, **options), [run])
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """The map of the loss with the path drawn in, and how far the models lie off the plane."""
+    figure, (row,) = style.panels(1, 2, height=2.9, width_ratios=(1.35, 1))
+    levels = surfaces.common_levels(ds.loss)
+    surfaces.contour(ds, ax=row[0], levels=levels, marks=False)
+    _path(ds, row[0])
+    for name, label in (("alpha", row[0].set_xlabel), ("beta", row[0].set_ylabel)):
+        label(f"{name} ({100 * ds.attrs[f'explained_{name}']:.0f} % of the variance)")
+    surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
+    row[1].plot(ds.mark_round, ds.distance, "o-", color=style.GLOBAL, markersize=3)
+    row[1].set_ylim(bottom=0)
+    row[1].xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    row[1].set_xlabel("round")
+    row[1].set_ylabel(style.text(ds.distance))
+    return figure
+
+
+def _path(ds: xr.Dataset, ax: Axes) -> None:
+    """The projected models joined in order; the first and the last one named."""
+    x, y = ds.mark_alpha.values, ds.mark_beta.values
+    ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
+    for place in (0, -1):
+        note = ax.annotate(str(ds.mark.values[place]), (x[place], y[place]), (0, 5), textcoords="offset points")
+        note.set(ha="center", va="bottom", fontsize=6.5, path_effects=style.outline())

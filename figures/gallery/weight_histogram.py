@@ -1,0 +1,52 @@
+"""Histogram of each method's final parameters, and how many are near zero (FedLAW paper, Fig. 4 middle)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.quality import weight_histograms
+from drift.run import Run
+from figures import curves, quality, style
+from figures.gallery import _stack
+from landscape.norms import NEAR_ZERO
+
+NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
+
+
+def data(runs: Sequence[Run], *, bins: int = 101, limit: float | None = None) -> xr.Dataset:
+    """count (parameters) over algorithm, seed and value; near_zero (fraction) and norm over algorithm and seed.
+
+    Args:
+        bins: Bins of the histogram.
+        limit: It reaches from -limit to limit; by default to the largest magnitude in all models.
+    """
+    chosen = [run for run in _stack.comparable(runs) if run.kept("globals")]
+    if not chosen:
+        raise LookupError(_stack.absent("no run kept a global model", "fedscape train digits-shards2"))
+    last = [run.round(run.kept("globals")[-1]).kept("end") for run in chosen]
+    reach = limit if limit is not None else max(float(theta.abs().max()) for theta in last)
+
+    def compute(run: Run) -> xr.Dataset:
+        found = run.cached(weight_histograms, bins=bins, limit=reach).isel(round=0, drop=True)
+        return found[["count", "norm"]].assign(near_zero=found.near_zero / found.parameters)
+
+    return _stack.stacked(chosen, compute)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Stepped histograms; bars for the share near zero and the norm."""
+    figure, axs = style.panels(1, 3, height=2.5, width_ratios=(2.2, 1, 1))
+    quality.histogram(ds, ax=axs[0, 0])
+    for ax, name, label in (
+        (axs[0, 1], "near_zero", f"share with |w| < {NEAR_ZERO}"),
+        (axs[0, 2], "norm", r"weight norm $\|w\|_2$"),
+    ):
+        quality.bars(ds[name].expand_dims("mark"), ax=ax, over="mark", ticks=[""])
+        ax.set_ylabel(label)
+        ax.set_xlabel("method")
+    style.key(figure, axs.flat, title=curves.band(ds))
+    return figure

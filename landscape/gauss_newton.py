@@ -1,0 +1,51 @@
+"""Gauss-Newton-vector products: the Hessian without the curvature of the model itself, never negative for convex losses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from landscape.flat import Flat
+from landscape.samples import Samples
+
+
+def gnvp(flat: Flat, theta: Tensor, samples: Samples, *, block: int = 256) -> Callable[[Tensor], Tensor]:
+    """The Gauss-Newton matrix of the mean loss at theta, as a function v (d,) -> G v (d,).
+
+    G is the mean over samples of J^T A J, with J the Jacobian of the outputs and A the Hessian of the loss by them; for
+    cross-entropy it is the Fisher matrix.
+
+    Source: Schraudolph 2002, section 3.
+
+    Raises:
+        ValueError: If there are no samples.
+    """
+    if len(samples) == 0:
+        raise ValueError("the split has no samples; the Gauss-Newton matrix of an empty mean is not defined.")
+    point = theta.detach()
+
+    def product(vector: Tensor) -> Tensor:
+        total = torch.zeros_like(point)
+        with sdpa_kernel(SDPBackend.MATH):
+            for part in samples.blocks(block):
+                total.add_(_image(flat, point, part, vector), alpha=len(part) / len(samples))
+        return total
+
+    return product
+
+
+def _image(flat: Flat, point: Tensor, samples: Samples, vector: Tensor) -> Tensor:
+    targets = samples.targets.to(point.device)
+
+    def outputs(theta: Tensor) -> Tensor:
+        return flat.functional(theta, samples.inputs)
+
+    def gradient(values: Tensor) -> Tensor:
+        return torch.func.grad(lambda each: flat.loss(each, targets).mean())(values)
+
+    values, moved = torch.func.jvp(outputs, (point,), (vector,))
+    curved = torch.func.vjp(gradient, values)[1](moved)[0]
+    return torch.func.vjp(outputs, point)[1](curved)[0]

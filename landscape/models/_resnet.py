@@ -1,0 +1,78 @@
+"""What the residual networks share: basic blocks with a choice of normalisation, and the CIFAR network of them."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from landscape.models._parts import Classifier, check_image
+
+LEAST = 8
+"""Smallest side of an image; below it the deeper stages see nothing but padding."""
+
+
+class BasicBlock(nn.Module):
+    """relu(conv3(relu(conv3(x))) + shortcut(x)), every convolution without bias and normalised.
+
+    The first convolution has the stride. The shortcut is the identity, or a normalised 1x1 convolution where the
+    shape changes.
+
+    Source: He et al. 2016, section 3.3, option B.
+    """
+
+    def __init__(self, channels: int, out: int, stride: int, norm: str, groups: int) -> None:
+        super().__init__()
+        self.residual = nn.Sequential(
+            *normalised(channels, out, 3, norm, groups, stride=stride),
+            nn.ReLU(),
+            *normalised(out, out, 3, norm, groups),
+        )
+        same = stride == 1 and channels == out
+        self.shortcut = nn.Sequential(*([] if same else normalised(channels, out, 1, norm, groups, stride=stride)))
+        self.relu = nn.ReLU()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.relu(self.residual(inputs) + self.shortcut(inputs))
+
+
+def cifar_resnet(name: str, shape: tuple[int, ...], classes: int, *, blocks: int, norm: str, groups: int) -> Classifier:
+    """Stem conv3 of 16 channels, three stages of `blocks` blocks with 16, 32, 64 channels, mean, head.
+
+    Raises:
+        ValueError: If the image is too small, or norm or groups are not known.
+    """
+    check_image(name, shape, LEAST)
+    widths = [16, 32, 64]
+    check_norm(name, norm, groups, widths)
+    stem = [*normalised(shape[0], 16, 3, norm, groups), nn.ReLU()]
+    return Classifier(
+        nn.Sequential(*stem, *stages(16, widths, blocks, norm, groups), nn.AdaptiveAvgPool2d(1), nn.Flatten()),
+        nn.Linear(widths[-1], classes),
+    )
+
+
+def stages(channels: int, widths: list[int], blocks: int, norm: str, groups: int) -> list[nn.Module]:
+    """`blocks` basic blocks of each width; every stage but the first begins with stride 2."""
+    found: list[nn.Module] = []
+    for stage, width in enumerate(widths):
+        for block in range(blocks):
+            found.append(BasicBlock(channels, width, 2 if stage > 0 and block == 0 else 1, norm, groups))
+            channels = width
+    return found
+
+
+def normalised(channels: int, out: int, kernel: int, norm: str, groups: int, *, stride: int = 1) -> list[nn.Module]:
+    """Convolution without bias that keeps the size (but for its stride), and its normalisation."""
+    convolution = nn.Conv2d(channels, out, kernel, stride=stride, padding=kernel // 2, bias=False)
+    return [convolution, nn.BatchNorm2d(out) if norm == "batch" else nn.GroupNorm(groups, out)]
+
+
+def check_norm(model: str, norm: str, groups: int, widths: list[int]) -> None:
+    """Complain about a normalisation that is not known, or groups that do not divide every width.
+
+    Raises:
+        ValueError: If so.
+    """
+    if norm not in ("batch", "group"):
+        raise ValueError(f"norm is {norm!r}; {model} takes 'batch' or 'group'.")
+    if groups < 1 or any(width % groups for width in widths):
+        raise ValueError(f"groups is {groups}; {model} takes a divisor of its channels {widths}, such as 2.")

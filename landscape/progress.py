@@ -1,0 +1,21 @@
+"""How far a long computation has come, told to whoever wants to show it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
+
+Item = TypeVar("Item")
+
+Progress = Callable[[int, int], None]
+"""(steps done, steps in all) -> None; first with what is known at the start, at last with all."""
+
+
+def counted(items: Sequence[Item], progress: Progress | None) -> Iterator[Item]:
+    """The items one by one; `progress` hears how many of them are done before the first and after each."""
+    for done, item in enumerate(items):
+        if progress is not None:
+            progress(done, len(items))
+        yield item
+    if progress is not None:
+        progress(len(items), len(items))

@@ -1,0 +1,149 @@
+"""Hessian-vector products by the R-operator, without autograd, for chains of plain layers under cross-entropy.
+
+Source: Pearlmutter 1994, sections 3 and 4. What does not depend on the vector (activations, masks, the derivatives of
+the loss by each layer's output) is computed once a model; a product is then one forward and one backward pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from landscape import rsteps
+from landscape.flat import Flat
+from landscape.samples import Samples
+from landscape.task import cross_entropy
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A model that is a chain of known layers under cross-entropy, at one theta (d,)."""
+
+    flat: Flat
+    theta: Tensor
+    steps: tuple[rsteps.Step, ...]
+
+    def product(
+        self, samples: Samples, *, block: int, memory: int, gauss_newton: bool = False
+    ) -> Callable[[Tensor], Tensor]:
+        """v (d,) -> H v (d,) for the mean loss of `samples`; G v with the Gauss-Newton matrix G.
+
+        Args:
+            block: Samples in one pass.
+            memory: Bytes held between products; what goes beyond is computed anew each time.
+        """
+        blocks = list(samples.blocks(block))
+        held = [self._block(blocks[0], len(samples))]
+        room = memory // max(1, held[0].nbytes())
+        held += [self._block(part, len(samples)) for part in blocks[1:room]]
+
+        def each() -> Iterator[_Block]:
+            yield from held
+            for part in blocks[len(held) :]:
+                yield self._block(part, len(samples))
+
+        def product(vector: Tensor) -> Tensor:
+            image = torch.zeros_like(self.theta)
+            v, out = self.flat.layout.named(vector), self.flat.layout.named(image)
+            with torch.no_grad():
+                for part in each():
+                    self._add(part, v, out, gauss_newton)
+            return image
+
+        return product
+
+    @torch.no_grad()
+    def _block(self, samples: Samples, count: int) -> _Block:
+        """Activations and derivatives of one block; the loss is a mean over `count` samples."""
+        value: Any = self.flat.cast(samples.inputs)
+        states: list[rsteps.Held] = [{} for _ in self.steps]
+        for step, state in zip(self.steps, states, strict=True):
+            value = step.run(value, state)
+        softmax: Tensor = value.softmax(1)
+        targets = samples.targets.to(softmax.device)
+        delta: Tensor | None = (softmax - nn.functional.one_hot(targets, softmax.shape[1])) / count
+        for step, state in zip(reversed(self.steps), reversed(states), strict=True):
+            delta = None if delta is None else step.derive(state, delta)
+        return _Block(states, softmax, count)
+
+    def _add(self, block: _Block, v: rsteps.Named, out: rsteps.Named, gauss_newton: bool) -> None:
+        moved: Tensor | None = None
+        received: list[Tensor | None] = []
+        for step, state in zip(self.steps, block.states, strict=True):
+            received.append(moved)
+            moved = step.forward(state, moved, v)
+        if moved is None:
+            return
+        weighted = block.softmax * moved
+        back: Tensor | None = weighted.sub_(block.softmax * weighted.sum(1, keepdim=True)).div_(block.count)
+        for step, state, entered in zip(reversed(self.steps), reversed(block.states), reversed(received), strict=True):
+            if back is None:
+                return
+            back = step.backward(state, back, None if gauss_newton else entered, v, out)
+
+
+@dataclass(frozen=True)
+class _Block:
+    """What is held of one block: a state a step, and the softmax (n, C)."""
+
+    states: list[rsteps.Held]
+    softmax: Tensor
+    count: int
+
+    def nbytes(self) -> int:
+        storages = {
+            t.untyped_storage().data_ptr(): t.untyped_storage() for state in self.states for t in state.values()
+        }
+        return sum(storage.nbytes() for storage in storages.values())
+
+
+def chain(flat: Flat, theta: Tensor, probe: Samples) -> Chain | None:
+    """The model of `flat` at theta as a chain, or None where it is anything else.
+
+    Found by calling it on the probe: every layer is called once, on what the layer before it returned. Whatever this
+    cannot see (a function between layers, shared parameters) shows in a product; compare one with `hessian.hvp`.
+    """
+    if flat.loss is not cross_entropy or probe.targets.is_floating_point() or not isinstance(probe.inputs, Tensor):
+        return None
+    calls = _calls(flat, probe)
+    if calls is None:
+        return None
+    named, steps, first = flat.layout.named(theta), [], True
+    for name, module, shape in calls:
+        if isinstance(module, nn.Dropout | nn.Identity):
+            continue
+        prefix = f"{name}." if name else ""
+        step = rsteps.step(module, prefix, named, shape, first)
+        if step is None:
+            return None
+        first = first and not any(prefix + own in named for own, _ in module.named_parameters())
+        steps.append(step)
+    return Chain(flat, theta, tuple(steps))
+
+
+@torch.no_grad()
+def _calls(flat: Flat, probe: Samples) -> list[tuple[str, nn.Module, tuple[int, ...]]] | None:
+    """Name, layer and shape of one input of every layer in the order of calls; None if they form no chain."""
+    seen: list[tuple[str, nn.Module, Any, Any]] = []
+
+    def noting(name: str) -> Callable[..., None]:
+        return lambda module, inputs, output: seen.append((name, module, inputs, output))
+
+    layers = [(name, module) for name, module in flat.module.named_modules() if not list(module.children())]
+    handles = [module.register_forward_hook(noting(name)) for name, module in layers]
+    value = flat.cast(probe.inputs)
+    output = flat.module(value)
+    for handle in handles:
+        handle.remove()
+    found = []
+    for name, module, inputs, result in seen:
+        if len(inputs) != 1 or inputs[0] is not value or module.training:
+            return None
+        found.append((name, module, tuple(value.shape[1:])))  # type: ignore[union-attr]
+        value = result
+    chained = value is output and output.ndim == 2 and len({id(module) for _, module, _ in found}) == len(found)
+    return found if found and chained else None

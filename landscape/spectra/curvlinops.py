@@ -1,0 +1,88 @@
+"""curvlinops' curvature operators in SciPy's ARPACK, as a cross-check.
+
+Source: Dangel et al. 2025, curvlinops; the package of that name, version 2 or later; Lehoucq et al. 1998, ARPACK.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from landscape.hessian import Problem
+from landscape.lanczos import Eigenpairs, relative, signed
+from landscape.products import product
+from landscape.task import cross_entropy
+
+
+def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:
+    """The k eigenpairs of largest magnitude; residuals come from one native product each, which is not counted.
+
+    Raises:
+        LookupError: If curvlinops is not installed.
+        ValueError: If the loss is not cross-entropy, the inputs are not one tensor, k is not below d, or ARPACK does
+            not converge within about `max_products` products.
+    """
+    operators = _package()
+    like = problem.theta
+    _check(problem, k)
+    kind = operators.HessianLinearOperator if problem.curvature == "hessian" else operators.GGNLinearOperator
+    module = problem.flat.module
+    blocks = _blocks(problem)
+    with sdpa_kernel(SDPBackend.MATH):
+        parameters = [module.get_parameter(name) for name, _ in problem.flat.layout.parameters]
+        operator = kind(module, nn.CrossEntropyLoss(), parameters, blocks, check_deterministic=False)
+        spent = [0]
+
+        def image(vector: np.ndarray) -> np.ndarray:
+            spent[0] += 1
+            return (operator @ torch.from_numpy(vector.reshape(-1)).to(like)).detach().cpu().numpy()
+
+        matrix = LinearOperator((like.numel(),) * 2, matvec=image, dtype=like.cpu().numpy().dtype)
+        start = np.random.default_rng(seed).standard_normal(like.numel())
+        rounds = max(1, max_products // max(1, 2 * k))
+        try:
+            values, columns = eigsh(matrix, k, which="LM", tol=tolerance, v0=start, maxiter=rounds)
+        except ArpackNoConvergence as stopped:
+            raise ValueError(f"{stopped}; raise max_products ({max_products}) or the tolerance.") from stopped
+    return _measured(problem, values, columns, spent[0])
+
+
+def _package() -> Any:
+    try:
+        import curvlinops
+    except ImportError as missing:
+        raise LookupError(
+            f"the back end 'curvlinops' needs the package curvlinops ({missing}). "
+            "Install it with: pip install curvlinops-for-pytorch"
+        ) from missing
+    return curvlinops
+
+
+def _check(problem: Problem, k: int) -> None:
+    if problem.flat.loss is not cross_entropy or not isinstance(problem.samples.inputs, Tensor):
+        raise ValueError("the back end 'curvlinops' takes cross-entropy and inputs of one tensor; use 'native'.")
+    if k >= problem.theta.numel():
+        raise ValueError(f"k is {k}; ARPACK takes k below the {problem.theta.numel()} parameters; use 'native'.")
+
+
+def _blocks(problem: Problem) -> list[tuple[Tensor, Tensor]]:
+    blocks = []
+    for part in problem.samples.blocks(problem.block):
+        inputs = problem.flat.cast(part.inputs)
+        blocks.append((inputs, part.targets.to(problem.theta.device)))
+    return blocks
+
+
+def _measured(problem: Problem, values: np.ndarray, columns: np.ndarray, products: int) -> Eigenpairs:
+    order = np.argsort(-np.abs(values), kind="stable")
+    found = torch.from_numpy(values[order].astype(np.float64))
+    rows = nn.functional.normalize(torch.from_numpy(columns[:, order].T.copy()).to(problem.theta), dim=1)
+    matrix = product(problem)
+    lengths = [(matrix(row) - value * row).norm().item() for row, value in zip(rows, found.tolist(), strict=True)]
+    residuals = relative(torch.tensor(lengths, dtype=torch.float64), found)
+    return Eigenpairs(found, signed(rows), residuals, products, True)

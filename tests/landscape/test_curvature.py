@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+from oracles import cnn_task, mlp_task, quadratic, thetas
+
+from landscape.blocks import layer_eigenvalues
+from landscape.density import density
+from landscape.hessian import top_eigenvalues
+from landscape.minibatch import minibatch_sharpness
+from landscape.trace import trace
+
+
+def dense(task, theta, samples=None):
+    flat, samples = task.flat(theta), task.split("train") if samples is None else samples
+    return torch.autograd.functional.hessian(lambda point: flat.functional_loss(point, samples), theta)
+
+
+def largest(matrix) -> float:
+    values = torch.linalg.eigvalsh(matrix)
+    return values[values.abs().argmax()].item()
+
+
+def test_exact_trace_and_norm_are_those_of_the_dense_hessian():
+    task = mlp_task()
+    theta = thetas(task, 1)[0]
+    ds, expected = trace(task, theta), dense(task, theta)
+    assert ds.trace.item() == pytest.approx(expected.trace().item())
+    assert ds.frobenius.item() == pytest.approx(expected.norm().item())
+    assert (ds.standard_error.item(), ds.attrs["exact"], ds.attrs["products"]) == (0, 1, 43)
+
+
+def test_estimated_trace_lies_within_its_error():
+    task = cnn_task()
+    expected = dense(task, task.theta).trace().item()
+    found = [trace(task, task.theta, products=60, seed=seed) for seed in range(6)]
+    assert all(ds.attrs["products"] == 60 for ds in found)
+    off = [abs(ds.trace.item() - expected) / ds.standard_error.item() for ds in found]
+    assert max(off) < 5
+    assert np.mean([ds.trace.item() for ds in found]) == pytest.approx(expected, rel=0.05)
+    assert np.mean([ds.frobenius.item() for ds in found]) == pytest.approx(dense(task, task.theta).norm().item(), rel=0.1)
+
+
+def test_trace_of_low_rank_is_exact_with_few_products():
+    problem = quadratic(40, eigenvalues=[9.0, 4, 1] + [0.0] * 37)
+    ds = trace(problem.task, problem.task.theta, products=15)
+    assert ds.trace.item() == pytest.approx(14)
+    assert ds.standard_error.item() == pytest.approx(0, abs=1e-10)
+
+
+def test_density_integrates_to_one_and_has_the_moments_of_the_spectrum():
+    task = mlp_task()
+    theta = thetas(task, 1)[0]
+    ds, expected = density(task, theta, steps=43, probes=40), dense(task, theta)
+    assert np.trapezoid(ds.density, ds.value) == pytest.approx(1, abs=1e-9)
+    exact = trace(task, theta)
+    assert ds["mean"].item() == pytest.approx(expected.trace().item() / 43, rel=0.1)
+    assert ds.mean_square.item() == pytest.approx(exact.frobenius.item() ** 2 / 43, rel=0.1)
+    smooth = np.trapezoid(ds.density * ds.value, ds.value)
+    assert smooth == pytest.approx(ds["mean"].item(), abs=1e-6)
+    square = np.trapezoid(ds.density * ds.value**2, ds.value)
+    assert square == pytest.approx(ds.mean_square.item() + ds.attrs["sigma"] ** 2, rel=1e-4)
+
+
+def test_density_of_signs_is_exact_for_a_diagonal_matrix():
+    problem = quadratic(4, eigenvalues=[5.0, 5, 5, 5])
+    ds = density(problem.task, problem.task.theta, steps=3, probes=2)
+    assert ds["mean"].item() == pytest.approx(5)
+    assert ds.mean_square.item() == pytest.approx(25)
+    assert float(ds.value[int(ds.density.argmax())]) == pytest.approx(5)
+
+
+def test_batch_eigenvalues_are_those_of_their_dense_hessians():
+    task = cnn_task()
+    theta, samples = task.theta, task.split("train")
+    ds = minibatch_sharpness(task, theta, batch=5, full=True, tolerance=1e-6, seed=3)
+    pieces = torch.randperm(23, generator=torch.Generator().manual_seed(3)).split(5)
+    expected = [largest(dense(task, theta, samples[piece])) for piece in pieces]
+    assert [len(piece) for piece in pieces] == [5, 5, 5, 5, 3]
+    np.testing.assert_allclose(ds.eigenvalue, expected, rtol=1e-8)
+    assert ds["median"].item() == np.median(ds.eigenvalue)
+    assert ds.full.item() == pytest.approx(largest(dense(task, theta)))
+    assert ds.attrs["converged"] == 1
+
+
+def test_fewer_batches_are_the_first_ones():
+    task = mlp_task()
+    ds = minibatch_sharpness(task, task.theta, batch=4)
+    two = minibatch_sharpness(task, task.theta, batch=4, batches=2)
+    np.testing.assert_array_equal(two.eigenvalue, ds.eigenvalue[:2])
+    assert np.isnan(two.full)
+
+
+def test_layer_eigenvalues_are_those_of_diagonal_blocks():
+    task = cnn_task()
+    ds, expected = layer_eigenvalues(task, task.theta, tolerance=1e-7), dense(task, task.theta)
+    places = task.layout.slices()
+    assert ds.layer.values.tolist() == list(places)
+    for name, place in places.items():
+        assert ds.eigenvalue.sel(layer=name).item() == pytest.approx(largest(expected[place, place]))
+    assert ds["size"].values.tolist() == [72, 4, 108, 3]
+
+
+def test_gauss_newton_has_no_negative_eigenvalues_and_differs():
+    task = mlp_task()
+    theta = thetas(task, 1, spread=1.0)[0]
+    plain = top_eigenvalues(task, theta, 12, tolerance=1e-8)
+    gauss = top_eigenvalues(task, theta, 12, tolerance=1e-8, curvature="gauss_newton")
+    assert plain.eigenvalue.min() < 0
+    assert gauss.eigenvalue.min() >= 0
+    assert gauss.attrs["curvature"] == "gauss_newton"
+    assert trace(task, theta, curvature="gauss_newton").trace.item() >= gauss.eigenvalue.sum().item()
+
+
+def test_bad_values_are_named():
+    task = mlp_task()
+    with pytest.raises(ValueError, match="Did you mean 'gauss_newton'"):
+        trace(task, task.theta, curvature="gaussnewton")
+    with pytest.raises(ValueError, match="at least 6"):
+        trace(task, task.theta, products=3)
+    with pytest.raises(ValueError, match="steps 0"):
+        density(task, task.theta, steps=0)
+    with pytest.raises(ValueError, match="batch is 0"):
+        minibatch_sharpness(task, task.theta, batch=0)
+    with pytest.raises(ValueError, match="knows no gauss_newton"):
+        top_eigenvalues(task, task.theta, backend="pyhessian", curvature="gauss_newton")
+
+
+def test_absent_curvlinops_names_the_command(monkeypatch):
+    monkeypatch.setitem(sys.modules, "curvlinops", None)
+    with pytest.raises(LookupError, match="pip install curvlinops-for-pytorch"):
+        top_eigenvalues(cnn_task(), cnn_task().theta, backend="curvlinops")
+
+
+@pytest.mark.parametrize("curvature", ["hessian", "gauss_newton"])
+def test_curvlinops_agrees(curvature):
+    pytest.importorskip("curvlinops")
+    task = cnn_task()
+    options = {"curvature": curvature, "tolerance": 1e-7, "block": 9}
+    mine = top_eigenvalues(task, task.theta, 3, **options)
+    theirs = top_eigenvalues(task, task.theta, 3, backend="curvlinops", **options)
+    np.testing.assert_allclose(theirs.eigenvalue, mine.eigenvalue, rtol=1e-8)
+    assert set(mine.attrs) == set(theirs.attrs)

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from landscape.krylov import leading, top, tridiagonal
+
+
+def matrix(values, seed: int = 0):
+    values = torch.as_tensor(values, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(seed)
+    turn = torch.linalg.qr(torch.randn(len(values), len(values), generator=generator, dtype=torch.float64)).Q
+    return turn @ torch.diag(values) @ turn.T
+
+
+def start(size: int):
+    return torch.randn(size, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+
+
+def test_the_basis_makes_the_matrix_tridiagonal():
+    a = matrix(torch.linspace(-3, 5, 12))
+    found = tridiagonal(lambda v: a @ v, start(12), 7)
+    torch.testing.assert_close(found.basis @ found.basis.T, torch.eye(7, dtype=torch.float64))
+    inner = found.beside[:-1]
+    expected = torch.diag(found.diagonal) + torch.diag(inner, 1) + torch.diag(inner, -1)
+    torch.testing.assert_close(found.basis @ a @ found.basis.T, expected)
+
+
+@pytest.mark.parametrize("values", [[9.0, 9, 9, 4, -3, 1, 0, 0, 0], [-7.0, 5, 5, 5, 1, 1, 0.5], [0.0] * 5, [2.0] * 6])
+def test_repeated_eigenvalues_are_all_found(values):
+    a, size = matrix(values), len(values)
+    pairs = leading(lambda v: a @ v, start(size), 4, tolerance=1e-8)
+    expected = torch.tensor(sorted(values, key=abs, reverse=True)[:4], dtype=torch.float64)
+    torch.testing.assert_close(pairs.values, expected)
+    torch.testing.assert_close(a @ pairs.vectors.T, pairs.vectors.T * pairs.values, atol=1e-7, rtol=0)
+    assert pairs.converged
+
+
+def test_a_repeated_outlier_in_a_large_space_is_found():
+    values = torch.cat([torch.tensor([10.0, 10, 8, 6]), torch.rand(396, generator=torch.Generator().manual_seed(0))])
+    a = matrix(values)
+    pairs = leading(lambda v: a @ v, start(400), 3, tolerance=1e-6)
+    torch.testing.assert_close(pairs.values, torch.tensor([10.0, 10, 8], dtype=torch.float64))
+
+
+def test_residuals_are_those_of_the_pairs():
+    a = matrix(torch.randn(90, generator=torch.Generator().manual_seed(1)) ** 3)
+    pairs = leading(lambda v: a @ v, start(90), 3, tolerance=1e-2)
+    lengths = (a @ pairs.vectors.T - pairs.vectors.T * pairs.values).norm(dim=0) / pairs.values.abs()
+    torch.testing.assert_close(pairs.residuals, lengths)
+    assert pairs.converged
+    assert lengths.max() <= 1e-2
+
+
+def test_a_good_guess_saves_products():
+    a = matrix(torch.cat([torch.tensor([5.0, 4.5]), torch.linspace(-2, 3, 60)]))
+    cold = top(lambda v: a @ v, start(62), tolerance=1e-4)
+    warm = top(lambda v: a @ v, cold.vector + 1e-4 * start(62), tolerance=1e-4)
+    assert abs(cold.value - 5) < 1e-6
+    assert warm.products < cold.products
+
+
+def test_too_few_products_are_told():
+    a = matrix(torch.linspace(1, 2, 50))
+    pairs = leading(lambda v: a @ v, start(50), 2, tolerance=1e-9, max_products=6)
+    assert not pairs.converged
