@@ -114,8 +114,9 @@ def average_line(
 ) -> xr.Dataset:
     """Loss and error on the line from the last aggregate (t = 0) to the mean of the last `window` ones (t = 1).
 
-    Fewer are averaged where fewer successive ones were kept; the attribute `window` says how many. The aggregates are the plain ones before IMA's window; for other methods they are the global models, so that
-    t = 1 is what IMA would have given at the end.
+    Fewer are averaged where fewer successive ones were kept; the attribute `window` says how many. The aggregates are
+    the plain ones before IMA's window; for other methods they are the global models, so that t = 1 is what IMA
+    would have given at the end.
 
     Source: IMA paper, Figs. 5c and 7c.
     """

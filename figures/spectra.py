@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
@@ -53,4 +54,46 @@ def sharpest(
             value = rf"$\lambda_1$ = {float(mean(part, 'seed')):.3g}"
             line.set_label(value if name is None else f"{style.label(name)}, {value}")
     ax.set_xlabel("distance along the sharpest direction")
+    return ax
+
+
+def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = 1e-5, **look: Any) -> Axes:
+    """Spectral density, one line a method, on a logarithmic axis that ends at `floor` of the highest peak.
+
+    Args:
+        ds: density and eigenvalue over `mark`, the positions on each method's own grid, and perhaps `algorithm`.
+    """
+    ax = style.axes(ax)
+    highest = 0.0
+    for name, part in algorithms(ds["density"]):
+        places = (
+            ds["eigenvalue"] if name is None or "algorithm" not in ds.dims else ds["eigenvalue"].sel(algorithm=name)
+        )
+        shown = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
+        ax.plot(places.values, part.values, **{"linewidth": 1.0, **shown, **look})
+        highest = max(highest, float(part.max()))
+    ax.set_yscale("log")
+    ax.set_ylim(floor * highest, 2 * highest)
+    ax.set_xlabel("eigenvalue")
+    ax.set_ylabel("spectral density")
+    return ax
+
+
+def batches(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """Largest eigenvalues of minibatches as dots in a column a method, all seeds together; a bar is their median.
+
+    Args:
+        ds: eigenvalue over `batch`, and perhaps `algorithm` and `seed`.
+    """
+    ax = style.axes(ax)
+    parts = algorithms(ds["eigenvalue"])
+    for place, (name, part) in enumerate(parts):
+        values = part.values[np.isfinite(part.values)].ravel()
+        colour = {} if name is None else {"color": style.colour(name)}
+        across = place + 0.5 * (np.arange(len(values)) / max(len(values) - 1, 1) - 0.5)
+        ax.plot(across, values, **{"linestyle": "", "marker": ".", "markersize": 2.5, "alpha": 0.6, **colour, **look})
+        ax.hlines(np.median(values), place - 0.35, place + 0.35, colors="black", linewidth=1.0)
+    ax.set_xticks(range(len(parts)), ["" if name is None else style.label(name) for name, _ in parts], rotation=30)
+    ax.set_xlabel("method")
+    ax.set_ylabel(r"$\lambda_1$ of single batches")
     return ax

@@ -4,7 +4,10 @@ task, samples, layout, flat   what the loss is; theta and the module bound to it
 affine                        the one evaluator: losses at affine combinations of models
 lines, planes, simplex, directions, sweep, surface, barrier   what to evaluate, and the labelled result
 trajectory, curves, alignment, basin   planes of trajectories, bent paths, reordered units, surfaces in numbers
-hessian, norms, similarity, ensemble   curvature, weights, likeness of outputs, averaging
+hessian, lanczos, krylov, spectra/   curvature: largest eigenvalues
+products, roperator, rsteps, gauss_newton   its products with vectors, without autograd where that is possible
+trace, density, minibatch, blocks   its trace, spectrum, batches, layers
+norms, similarity, ensemble   weights, likeness of outputs, averaging
 sharpness, robustness, scaling, cost   balls around a model, noisy inputs, rescaled models, what they cost
 adaptive, cells               a fine grid from fewer points
 results, export               datasets kept in zarr; files for other programs
@@ -38,6 +41,10 @@ _PUBLIC = {
     "aligned_barrier": "landscape.alignment",
     "basin": "landscape.basin",
     "top_eigenvalues": "landscape.hessian",
+    "trace": "landscape.trace",
+    "density": "landscape.density",
+    "minibatch_sharpness": "landscape.minibatch",
+    "layer_eigenvalues": "landscape.blocks",
     "ball_sharpness": "landscape.sharpness",
     "noise_robustness": "landscape.robustness",
     "scaling": "landscape.scaling",

@@ -47,7 +47,7 @@ def evaluate(
     coefficients: Tensor | np.ndarray,
     *,
     split: Split = "test",
-    metrics: tuple[str, ...] = ("loss", "error"),
+    metrics: tuple[str, ...] | None = None,
     buffers: Tensor | None = None,
     block: int | None = None,
     memory: int | None = None,
@@ -65,7 +65,7 @@ def evaluate(
     Args:
         basis: Models or directions, shape (n, d).
         coefficients: One row a point, shape (P, n).
-        metrics: "loss" and names of the task's metrics, each with values (n,) or (n, v) a sample.
+        metrics: "loss" and names of the task's metrics, each with values (n,) or (n, v) a sample; all where not given.
         buffers: Floating buffers of the basis, shape (n, b); the task's own where not given.
         block: Samples in one forward pass; chosen from the size of the activations where not given.
         memory: Bytes of point models held at once; on a GPU by default half of what is free.
@@ -99,17 +99,17 @@ def evaluate(
     kept = None if buffers is None or how == "own" else buffers
     work = _Work(task, basis, kept, samples, groups, measures, block, fixed)
     most = max(1, min(CHUNK_POINTS, _memory(basis, memory) // workers // (basis.shape[1] * basis.element_size() + 1)))
-    least = 1 if on_points is None else min(most, 4 * len(basis))
-    least = most if on_points is None and workers == 1 else min(most, max(least, -(-len(points) // (4 * workers))))
+    first = _Worker(work)
+    least = most if on_points is None and workers == 1 else min(most, 4 * len(basis) if first.shared else workers)
     values: dict[str, Tensor] = {}
-    for part, found in _finished(work, points, _chunks(len(points), least, most), workers):
-        for name in metrics:
+    for part, found in _finished(first, points, _chunks(len(points), least, most), workers):
+        for name in measures:
             if name not in values:
                 values[name] = torch.empty(len(points), *found[name].shape[1:], dtype=torch.float64)
             values[name][part] = found[name]
         if on_points is not None:
             on_points(part, found)
-    return {name: values.get(name, torch.empty(0, dtype=torch.float64)) for name in metrics}
+    return {name: values.get(name, torch.empty(0, dtype=torch.float64)) for name in measures}
 
 
 def loss(flat: Flat, basis: Tensor, coefficients: Tensor, samples: Samples) -> Tensor:
@@ -252,15 +252,14 @@ class _Worker:
 
 
 def _finished(
-    work: _Work, points: list[list[float]], parts: Iterator[slice], workers: int
+    first: _Worker, points: list[list[float]], parts: Iterator[slice], workers: int
 ) -> Iterator[tuple[slice, dict[str, Tensor]]]:
     """Chunks in order, each with its values."""
     if workers == 1:
-        worker = _Worker(work)
         for part in parts:
-            yield part, worker.chunk(points[part])
+            yield part, first.chunk(points[part])
         return
-    threads, held = torch.get_num_threads(), threading.local()
+    threads, held, spare = torch.get_num_threads(), threading.local(), iter([first])
 
     def begin() -> None:
         torch.set_num_threads(1)
@@ -268,7 +267,7 @@ def _finished(
     def run(part: slice) -> dict[str, Tensor]:
         with torch.no_grad():  # grad mode belongs to a thread
             if not hasattr(held, "worker"):
-                held.worker = _Worker(work)
+                held.worker = next(spare, None) or _Worker(first.work)
             return held.worker.chunk(points[part])
 
     ahead: deque[tuple[slice, Future[dict[str, Tensor]]]] = deque()
@@ -277,11 +276,11 @@ def _finished(
             for part in parts:
                 ahead.append((part, pool.submit(run, part)))
                 if len(ahead) >= 2 * workers:
-                    first, future = ahead.popleft()
-                    yield first, future.result()
+                    done, future = ahead.popleft()
+                    yield done, future.result()
             while ahead:
-                first, future = ahead.popleft()
-                yield first, future.result()
+                done, future = ahead.popleft()
+                yield done, future.result()
     finally:
         torch.set_num_threads(threads)
 

@@ -61,11 +61,11 @@ def density(
     for start in signs(probes, posed.theta, seed):
         found = tridiagonal(matrix, start, steps)
         values, columns, _ = found.ritz()
-        nodes.append(values.numpy())
-        weights.append(columns[0].square().numpy() / probes)
+        nodes.append(values)
+        weights.append(columns[0] ** 2 / probes)
         spent += len(values)
     node, weight = np.concatenate(nodes), np.concatenate(weights)
-    reach = float(np.ptp(node)) or float(np.abs(node).max()) or 1.0
+    reach = max(float(np.ptp(node)), 1e-3 * float(np.abs(node).max())) or 1.0
     sigma = width * reach
     grid = np.linspace(node.min() - 6 * sigma, node.max() + 6 * sigma, points)
     shape = np.exp(-0.5 * ((grid[:, None] - node) / sigma) ** 2) @ weight

@@ -37,15 +37,15 @@ def gnvp(flat: Flat, theta: Tensor, samples: Samples, *, block: int = 256) -> Ca
     return product
 
 
-def _image(flat: Flat, point: Tensor, samples: Samples, vector: Tensor) -> Tensor:
-    targets = samples.targets.to(point.device)
-
-    def outputs(theta: Tensor) -> Tensor:
-        return flat.functional(theta, samples.inputs)
-
-    def gradient(values: Tensor) -> Tensor:
-        return torch.func.grad(lambda each: flat.loss(each, targets).mean())(values)
-
-    values, moved = torch.func.jvp(outputs, (point,), (vector,))
-    curved = torch.func.vjp(gradient, values)[1](moved)[0]
-    return torch.func.vjp(outputs, point)[1](curved)[0]
+def _image(flat: Flat, theta: Tensor, samples: Samples, vector: Tensor) -> Tensor:
+    """G v of one block; J v is the derivative of u -> J^T u along v, transposed."""
+    point = theta.clone().requires_grad_()
+    outputs = flat.functional(point, samples.inputs)
+    u = torch.zeros_like(outputs, requires_grad=True)
+    (pulled,) = torch.autograd.grad(outputs, point, u, create_graph=True)
+    (moved,) = torch.autograd.grad(pulled, u, vector, retain_graph=True)
+    values = outputs.detach().requires_grad_()
+    loss = flat.loss(values, samples.targets.to(point.device)).mean()
+    (slope,) = torch.autograd.grad(loss, values, create_graph=True)
+    curved = torch.autograd.grad(slope, values, moved)[0] if slope.requires_grad else torch.zeros_like(values)
+    return torch.autograd.grad(outputs, point, curved)[0]

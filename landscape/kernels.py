@@ -26,11 +26,13 @@ def quicken(flat: Flat, probe: Samples) -> list[str]:
     """Replace forwards of plain layers of `flat` for good, and name the layers; it must not be trained afterwards.
 
     Nothing is replaced on other devices or dtypes, in layers with hooks, or if the outputs on the `probe` come out
-    different (beyond rounding) or not finite.
+    different (beyond rounding) or are not finite, so that nothing can be compared.
     """
     if flat.theta.device.type != "cpu" or flat.theta.dtype != torch.float32 or not torch.backends.mkldnn.is_available():
         return []
     plain = flat.outputs(probe.inputs)
+    if not bool(torch.isfinite(plain).all()):
+        return []  # nothing can be compared
     done = [(name, layer) for name, layer in flat.module.named_modules() if _replace(layer)]
     quick = flat.outputs(probe.inputs)
     scale = float(plain.abs().max()) if plain.numel() else 0.0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -12,26 +14,26 @@ from landscape.lanczos import Eigenpairs, Product, lanczos, relative, signed
 MEMORY = 2**30
 """Bytes of basis that `leading` may take before it goes over to restarts."""
 
-CONFIRMATIONS = (3, 8)
+CONFIRMATIONS = (3, 7)
 """Products spent on looking for eigenvalues that one starting vector cannot see, where several are asked for: the first
-number, and where that finds more than a quarter of the last eigenvalue, the second."""
+number, and where that finds more than half of the last eigenvalue, the second."""
 
 
 @dataclass(frozen=True)
 class Tridiagonal:
-    """diagonal (s,) and beside (s,) in float64 on the CPU, basis (s, d); the last entry of `beside` leads out of it."""
+    """diagonal (s,), beside (s,), whose last entry leads out of the basis (s, d); exhausted: nothing is outside."""
 
-    diagonal: Tensor
-    beside: Tensor
+    diagonal: np.ndarray
+    beside: np.ndarray
     basis: Tensor
     exhausted: bool
 
-    def ritz(self) -> tuple[Tensor, Tensor, Tensor]:
+    def ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ritz values (s,) falling in magnitude, their coefficients (s, s) as columns, residual lengths (s,)."""
         inner = self.beside[:-1]
-        values, columns = torch.linalg.eigh(torch.diag(self.diagonal) + torch.diag(inner, 1) + torch.diag(inner, -1))
-        order = values.abs().argsort(descending=True, stable=True)
-        return values[order], columns[:, order], self.beside[-1] * columns[-1, order].abs()
+        values, columns = np.linalg.eigh(np.diag(self.diagonal) + np.diag(inner, 1) + np.diag(inner, -1))
+        order = np.argsort(-np.abs(values), kind="stable")
+        return values[order], columns[:, order], self.beside[-1] * np.abs(columns[-1, order])
 
 
 @dataclass(frozen=True)
@@ -55,34 +57,35 @@ def tridiagonal(product: Product, start: Tensor, steps: int, *, k: int = 1, tole
     Raises:
         ValueError: If a product is not finite.
     """
-    steps = min(steps, start.numel())
+    steps, tiny = min(steps, start.numel()), 10 * torch.finfo(start.dtype).eps
     basis = start.new_empty(steps, start.numel())
-    diagonal, beside = torch.zeros(steps, dtype=torch.float64), torch.zeros(steps, dtype=torch.float64)
-    basis[0] = start / start.norm()
-    used = 0
-    while True:
-        image = product(basis[used])
-        if not image.isfinite().all():
+    diagonal, beside = np.zeros(steps), np.zeros(steps)
+    torch.div(start, start.norm(), out=basis[0])
+    for used in range(1, steps + 1):
+        image, known = product(basis[used - 1]), basis[:used]
+        length = image.norm().item()
+        if not math.isfinite(length):
             raise ValueError("a matrix-vector product is not finite; the loss has no second derivative at this model.")
-        length, known = image.norm(), basis[: used + 1]
         overlap = known @ image
-        diagonal[used] = overlap[used].double()
-        image = image - overlap @ known
-        if image.norm() < 0.7 * length:  # where much was removed, its rounding errors weigh
-            image = image - (known @ image) @ known
-        beside[used] = image.norm().double()
-        used += 1
-        exhausted = used == start.numel() or bool(beside[used - 1] <= 10 * torch.finfo(start.dtype).eps * length)
-        found = Tridiagonal(diagonal[:used], beside[:used], basis[:used], exhausted)
-        if used == steps or exhausted or _converged(found, k, tolerance):
-            return found
-        torch.div(image, beside[used - 1].to(image), out=basis[used])
+        diagonal[used - 1] = overlap[-1].item()
+        image = torch.addmv(image, known.T, overlap, alpha=-1)
+        left = image.norm().item()
+        if left < 0.7 * length:  # where much was removed, its rounding errors weigh
+            image = torch.addmv(image, known.T, known @ image, alpha=-1)
+            left = image.norm().item()
+        beside[used - 1] = left
+        exhausted = used == start.numel() or left <= tiny * length
+        found = Tridiagonal(diagonal[:used], beside[:used], known, exhausted)
+        if exhausted or used == steps or (tolerance > 0 and _converged(found, k, tolerance)):
+            break
+        torch.div(image, left, out=basis[used])
+    return found
 
 
 def leading(
     product: Product, start: Tensor, k: int, *, tolerance: float = 1e-3, max_products: int = 500, seed: int = 0
 ) -> Eigenpairs:
-    """The k eigenpairs of largest magnitude, by one recurrence from `start` (d,), for which a good guess saves products.
+    """The k eigenpairs of largest magnitude, by one recurrence from `start` (d,); a good guess saves products.
 
     Where that is not enough (many products, a space that ends early, or signs of a repeated eigenvalue, of which one
     starting vector sees one copy only), `lanczos` takes over. For k = 1 copies do not matter and are not looked for.
@@ -102,7 +105,7 @@ def leading(
         last = pairs.values[-1].abs().item()
         hidden, spent = _hidden(product, found, last, seed)
         products += spent
-        if hidden < 0.95 * last:
+        if hidden <= last * (1 + tolerance**2) + _rounding(found):
             return Eigenpairs(pairs.values, pairs.vectors, pairs.residuals, products, pairs.converged)
     left = max(k, max_products - products)
     pairs = lanczos(product, start, k, tolerance=tolerance, max_products=left, seed=seed)
@@ -120,18 +123,32 @@ def top(product: Product, start: Tensor, *, tolerance: float = 1e-2, max_product
 
 
 def _converged(found: Tridiagonal, k: int, tolerance: float) -> bool:
+    if len(found.diagonal) < k:
+        return False
     values, _, lengths = found.ritz()
-    rounding = 100 * torch.finfo(found.basis.dtype).eps * values[0].abs()
-    allowed = torch.maximum(tolerance * values.abs(), rounding) if tolerance > 0 else torch.zeros_like(values)
-    return len(values) >= k and bool((lengths[:k] <= allowed[:k]).all())
+    magnitudes = np.abs(values)
+    if (lengths[:k] > np.maximum(tolerance * magnitudes[:k], _rounding(found))).any():
+        return False
+    if len(values) == k:
+        return found.exhausted
+    # a larger pair that is still on its way shows as a next one with a large residual
+    clear = magnitudes[k] + lengths[k] < magnitudes[k - 1]
+    return bool(clear or lengths[k] <= max(10 * tolerance * magnitudes[k], _rounding(found)))
+
+
+def _rounding(found: Tridiagonal) -> float:
+    """100 units in the last place of the matrix's norm, as far as it is known."""
+    return 100 * torch.finfo(found.basis.dtype).eps * max(np.abs(found.diagonal).max(), found.beside.max())
 
 
 def _pairs(found: Tridiagonal, start: Tensor, k: int, tolerance: float, products: int) -> Eigenpairs:
     values, columns, lengths = found.ritz()
-    vectors = torch.nn.functional.normalize(columns[:, :k].T.to(start) @ found.basis, dim=1)
-    lengths = torch.where(lengths <= torch.finfo(torch.float64).eps, 0.0, lengths)
+    vectors = torch.nn.functional.normalize(torch.from_numpy(columns[:, :k].T.copy()).to(start) @ found.basis, dim=1)
+    largest, left = torch.from_numpy(values[:k].copy()), torch.from_numpy(lengths[:k].copy())
+    if found.exhausted:
+        left = torch.zeros_like(left)
     converged = found.exhausted or _converged(found, k, tolerance)
-    return Eigenpairs(values[:k], signed(vectors), relative(lengths[:k], values[:k]), products, converged)
+    return Eigenpairs(largest, signed(vectors), relative(left, largest), products, converged)
 
 
 def _hidden(product: Product, found: Tridiagonal, last: float, seed: int) -> tuple[float, int]:
@@ -146,7 +163,7 @@ def _hidden(product: Product, found: Tridiagonal, last: float, seed: int) -> tup
     largest, spent = 0.0, 0
     for steps in CONFIRMATIONS:
         seen = tridiagonal(lambda vector: outside(product(vector)), outside(outside(random)), steps)
-        largest, spent = seen.ritz()[0][0].abs().item(), spent + len(seen.diagonal)
-        if largest < 0.25 * last:
+        largest, spent = abs(seen.ritz()[0][0].item()), spent + len(seen.diagonal)
+        if largest < 0.5 * last:
             break
     return largest, spent

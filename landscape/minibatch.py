@@ -66,7 +66,7 @@ def minibatch_sharpness(
     for piece in pieces:
         pair = top(matrices.of(samples[piece]), start, tolerance=tolerance, max_products=max_products)
         found.append(pair)
-        start = pair.vector + 0.1 * random  # a part of every direction, should the next one be orthogonal
+        start = pair.vector + random  # a part of every direction, should the next one be elsewhere
     values = np.array([pair.value for pair in found])
     whole = top(matrices.of(samples), start, tolerance=tolerance, max_products=max_products) if full else None
     pairs = found if whole is None else [*found, whole]

@@ -15,6 +15,9 @@ from landscape.samples import Samples
 PROBE = 8
 """Samples on which the R-operator is compared with autograd."""
 
+PASS = 16 * 2**20
+"""Bytes that one pass of the R-operator holds where more samples than a block fit."""
+
 
 class Products:
     """Curvature-vector products at one theta, for any samples.
@@ -39,6 +42,7 @@ class Products:
         memory: int = MEMORY,
     ) -> None:
         self.flat, self.theta, self.curvature, self.block, self.memory = flat, theta, curvature, block, memory
+        self.sample_bytes = PASS
         self.chain = self._agreeing(probe[:PROBE])
 
     def of(self, samples: Samples) -> Product:
@@ -49,7 +53,8 @@ class Products:
 
     def _by_chain(self, found: Chain, samples: Samples) -> Product:
         exact = self.curvature == "hessian"
-        return found.product(samples, block=self.block, memory=self.memory, gauss_newton=not exact)
+        block = max(self.block, PASS // self.sample_bytes)
+        return found.product(samples, block=block, memory=self.memory, gauss_newton=not exact)
 
     def _by_autograd(self, samples: Samples) -> Product:
         if self.curvature == "hessian":
@@ -59,8 +64,9 @@ class Products:
     def _agreeing(self, probe: Samples) -> Chain | None:
         """The model as a chain, if that gives autograd's product with a random vector on the probe."""
         found = chain(self.flat, self.theta, probe)
-        if found is None or bool((probe.targets < 0).any()):
+        if found is None or len(probe) == 0 or bool((probe.targets < 0).any()):
             return None
+        self.sample_bytes = max(1, found.held_bytes(probe) // len(probe))
         generator = torch.Generator().manual_seed(0)
         vector = torch.randn(len(self.theta), generator=generator, dtype=torch.float64).to(self.theta)
         mine, theirs = self._by_chain(found, probe)(vector), self._by_autograd(probe)(vector)
@@ -70,6 +76,6 @@ class Products:
 
 def product(problem: Problem) -> Product:
     """Products of a problem's matrix with vectors."""
-    return Products(
-        problem.flat, problem.theta, problem.samples, curvature=problem.curvature, block=problem.block
-    ).of(problem.samples)
+    return Products(problem.flat, problem.theta, problem.samples, curvature=problem.curvature, block=problem.block).of(
+        problem.samples
+    )

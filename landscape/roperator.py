@@ -56,6 +56,10 @@ class Chain:
 
         return product
 
+    def held_bytes(self, samples: Samples) -> int:
+        """Bytes that a pass over these samples holds between products."""
+        return self._block(samples, len(samples)).nbytes()
+
     @torch.no_grad()
     def _block(self, samples: Samples, count: int) -> _Block:
         """Activations and derivatives of one block; the loss is a mean over `count` samples."""

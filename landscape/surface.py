@@ -12,7 +12,9 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.affine import evaluate
+from landscape.batchnorm import CALIBRATION, Statistics, calibration_samples, chosen_statistics, normalisers
 from landscape.progress import Progress
+from landscape.samples import Samples
 from landscape.sweep import Sweep
 from landscape.task import Split, Task, cross_entropy
 
@@ -29,6 +31,10 @@ def surface(
     known: xr.Dataset | None = None,
     checkpoint: Callable[[xr.Dataset], None] | None = None,
     progress: Progress | None = None,
+    groups: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
+    workers: int = 1,
 ) -> xr.Dataset:
     """Metrics at every grid point and mark of a sweep.
 
@@ -40,22 +46,31 @@ def surface(
         known: An earlier, perhaps partial result of the same call: its values are kept bit for bit, NaN are computed.
         checkpoint: Called with the partial dataset every few seconds.
         progress: Called with the points that are done, known ones included, and all points: grid and marks.
+        groups: Group 0, 1, .. of each sample: metrics get a dimension `group`, from the same forward passes.
+        statistics, calibration: Of batch normalisation, as in `landscape.affine.evaluate`; stated in the attributes.
+        workers: Threads that share the points; the values keep their bits.
 
     Returns:
         Dataset with each metric over the dimensions of the sweep, and over `mark` the marks' places
-        (mark_alpha, ..) and exact values (mark_loss, ..). Cells outside the sweep are NaN.
+        (mark_alpha, ..) and exact values (mark_loss, ..), then over `group` where there are groups and over `class`
+        for metrics with several values a sample. Cells outside the sweep are NaN.
 
     Raises:
         ValueError: If `known` belongs to another sweep, or models and task do not match.
     """
-    ds = _empty(task, sweep, split, metrics)
+    further = _further(task, sweep, split, metrics, groups)
+    ds = _empty(task, sweep, split, metrics, further)
+    ds.attrs.update(_normalisation(task, sweep, split, statistics, calibration), **_grouping(groups))
     if known is not None:
         _fill(ds, known)
     marks = len(sweep.marks)
     rows = np.concatenate([sweep.mark_coefficients, sweep.coefficients])
-    values = {name: np.concatenate([ds[f"mark_{name}"].values, ds[name].values.ravel()]) for name in metrics}
+    values = {
+        name: np.concatenate([ds[f"mark_{name}"].values, ds[name].values.reshape(-1, *further[name].values())])
+        for name in metrics
+    }
     inside = np.isfinite(rows).all(1)
-    where = np.flatnonzero(inside & np.any([np.isnan(column) for column in values.values()], axis=0))
+    where = np.flatnonzero(inside & np.any([_missing(column) for column in values.values()], axis=0))
     total = int(inside.sum())
     saved = time.monotonic()
     report = progress or (lambda done, total: None)
@@ -63,12 +78,12 @@ def surface(
     def write() -> None:
         for name, column in values.items():
             ds[f"mark_{name}"].values[:] = column[:marks]
-            ds[name].values[:] = column[marks:].reshape(sweep.shape)
+            ds[name].values[:] = column[marks:].reshape(ds[name].shape)
 
     def on_points(part: slice, found: dict[str, Tensor]) -> None:
         nonlocal saved
         for name, column in values.items():
-            fresh = np.isnan(column[where[part]])
+            fresh = _missing(column[where[part]])
             column[where[part][fresh]] = found[name].numpy()[fresh]
         report(total - len(where) + part.stop, total)
         if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
@@ -79,12 +94,26 @@ def surface(
     report(total - len(where), total)
     if len(where):
         points = torch.from_numpy(rows[where])
-        evaluate(task, sweep.basis, points, split=split, metrics=metrics, buffers=sweep.buffers, on_points=on_points)
+        evaluate(
+            task,
+            sweep.basis,
+            points,
+            split=split,
+            metrics=metrics,
+            buffers=sweep.buffers,
+            on_points=on_points,
+            groups=groups,
+            statistics=statistics,
+            calibration=calibration,
+            workers=workers,
+        )
     write()
     return ds
 
 
-def _empty(task: Task, sweep: Sweep, split: Split, metrics: tuple[str, ...]) -> xr.Dataset:
+def _empty(
+    task: Task, sweep: Sweep, split: Split, metrics: tuple[str, ...], further: dict[str, dict[str, int]]
+) -> xr.Dataset:
     """The dataset with every value missing, labelled in full."""
     ds = xr.Dataset(coords={name: (name, values) for name, values in sweep.coords.items()})
     ds = ds.assign_coords(mark=("mark", np.array([mark.name for mark in sweep.marks], dtype=np.str_)))
@@ -95,9 +124,11 @@ def _empty(task: Task, sweep: Sweep, split: Split, metrics: tuple[str, ...]) -> 
         ds[f"mark_{name}"].attrs.update(long_name=f"{name} of the mark", units=unit)
     for name in metrics:
         units = metric_units(task, name)
-        ds[name] = (tuple(sweep.coords), np.full(sweep.shape, np.nan), {"long_name": name, "units": units})
+        dims, shape = (*further[name],), (*further[name].values(),)
+        about = {"long_name": name, "units": units}
+        ds[name] = ((*sweep.coords, *dims), np.full((*sweep.shape, *shape), np.nan), about)
         at_mark = {"long_name": f"{name} at the mark", "units": units}
-        ds[f"mark_{name}"] = ("mark", np.full(len(sweep.marks), np.nan), at_mark)
+        ds[f"mark_{name}"] = (("mark", *dims), np.full((len(sweep.marks), *shape), np.nan), at_mark)
     samples = task.split(split)
     ds.attrs.update(sweep.attrs)
     ds.attrs.update(
@@ -108,15 +139,58 @@ def _empty(task: Task, sweep: Sweep, split: Split, metrics: tuple[str, ...]) -> 
     return ds
 
 
+def _further(
+    task: Task, sweep: Sweep, split: Split, metrics: tuple[str, ...], groups: Tensor | None
+) -> dict[str, dict[str, int]]:
+    """Sizes of the dimensions that each metric has beyond those of the sweep, from two samples at one model."""
+    probe = task.split(split)[:2]
+    if not len(probe):
+        raise ValueError("the split has no samples; a mean needs at least one.")
+    outputs = task.outputs(sweep.basis[0].detach(), probe)
+    own = {"group": int(groups.max()) + 1} if groups is not None and len(groups) else {}
+    found = {}
+    for name, measure in task.measures(metrics).items():
+        shape = measure(outputs, probe.targets.to(outputs.device)).shape[1:]
+        found[name] = own | ({"class": shape[0]} if shape else {})
+    return found
+
+
+def _normalisation(
+    task: Task, sweep: Sweep, split: Split, statistics: Statistics | None, calibration: Samples | int
+) -> dict[str, str | int]:
+    """What a result says of batch statistics; nothing where the model has none."""
+    if not normalisers(task.model):
+        return {}
+    how = chosen_statistics(task.model, statistics, sweep.buffers)
+    if how != "recomputed":
+        return {"statistics": how}
+    pool = task.samples.get("train", task.split(split))
+    return {"statistics": how, "calibration": len(calibration_samples(pool, calibration))}
+
+
+def _grouping(groups: Tensor | None) -> dict[str, str]:
+    """Digest of the groups, so that a result is not continued with others."""
+    if groups is None:
+        return {}
+    digest = hashlib.blake2b(groups.cpu().long().contiguous().numpy().data, digest_size=8)
+    return {"groups": digest.hexdigest()}
+
+
+def _missing(column: np.ndarray) -> np.ndarray:
+    """Whether a point (first axis) has no value at all; a group without samples stays NaN."""
+    return np.isnan(column).reshape(len(column), -1).all(1)
+
+
 def _fill(ds: xr.Dataset, known: xr.Dataset) -> None:
     """Copy known values in, after checking that they belong to the same sweep."""
     for name in ds.coords:
         if name not in known.coords or not np.array_equal(known[name].values, ds[name].values):
             raise ValueError(f"the known surface has other {name} coordinates than this sweep; start it anew.")
-    for key in ("split", "samples", "models"):
-        if known.attrs.get(key) != ds.attrs[key]:
+    for key in ("split", "samples", "models", "statistics", "calibration", "groups"):
+        if known.attrs.get(key) != ds.attrs.get(key):
             raise ValueError(
-                f"the known surface has {key} = {known.attrs.get(key)}, this sweep has {ds.attrs[key]}; start it anew."
+                f"the known surface has {key} = {known.attrs.get(key)}, this sweep has {ds.attrs.get(key)}; "
+                "start it anew."
             )
     for name in ds.data_vars:
         if name in known:

@@ -50,7 +50,11 @@ def trace(
         raise ValueError(f"products is {products}; the trace takes at least {min(6, size)}.")
     matrix = product(posed)
     found = _exact(matrix, posed.theta) if size <= products else _hutchpp(matrix, posed.theta, products // 3, seed)
-    names = {"trace": "trace of the", "standard_error": "standard error of the trace of the", "frobenius": "norm of the"}
+    names = {
+        "trace": "trace of the",
+        "standard_error": "standard error of the trace of the",
+        "frobenius": "norm of the",
+    }
     ds = xr.Dataset({name: ((), value) for name, value in zip(names, found, strict=True)})
     for name, text in names.items():
         ds[name].attrs.update(long_name=f"{text} {curvature.replace('_', '-')}", units="1")

@@ -114,7 +114,7 @@ def test_sharing_is_declined_where_it_would_be_wrong(model):
 
 def test_sharing_is_declined_where_it_does_not_pay():
     task = _task(Preprocessed())
-    basis = thetas(task, 5)
+    basis = thetas(task, 11)
     assert plan(task.flat(basis), basis, task.split("test"))[1] is None
 
 

@@ -48,7 +48,7 @@ def products(task: Task, curvature: str = "hessian", **options) -> Products:
     return Products(task.flat(task.theta), task.theta, task.split("train"), curvature=curvature, **options)
 
 
-@pytest.mark.parametrize("block, memory", [(100, 2**30), (4, 2**30), (4, 0), (3, 20000)])
+@pytest.mark.parametrize(("block", "memory"), [(100, 2**30), (4, 2**30), (4, 0), (3, 20000)])
 @pytest.mark.parametrize("build", [plain, cnn_task], ids=["two pools", "one pool"])
 def test_products_equal_the_dense_hessian(build, block, memory):
     task = build()
@@ -133,7 +133,9 @@ def test_ignored_targets_are_left_to_autograd():
     torch.testing.assert_close(products(task).of(spoilt)(vector), expected)
 
 
-@pytest.mark.parametrize("name", ["cnn_cifar10", "cnn_digits", "cnn_fmnist", "lenet", "lenet5", "linear", "mlp", "simple_cnn"])
+@pytest.mark.parametrize(
+    "name", ["cnn_cifar10", "cnn_digits", "cnn_fmnist", "lenet", "lenet5", "linear", "mlp", "simple_cnn"]
+)
 def test_plain_shipped_models_are_chains(name):
     shape = SHAPES.get(name, (1, 28, 28))
     generator = torch.Generator().manual_seed(0)

@@ -11,9 +11,11 @@ import torch
 from landscape import affine
 from landscape import surface as surface_function
 from landscape.lines import line
+from landscape.metrics import class_error
 from landscape.planes import plane
 from landscape.simplex import simplex
 from landscape.surface import surface
+from landscape.task import Task, error
 from tests.oracles import cnn_task, mlp_task, quadratic, thetas
 
 
@@ -57,13 +59,13 @@ def test_known_values_are_kept_and_not_computed_again(monkeypatch):
     known.loss.values[1] = 42
     known.error.values[3] = np.nan
     asked = []
-    plain = affine._chunk
+    plain = affine._Worker.chunk
 
-    def watched(flat, basis, points, *rest):
+    def watched(worker, points):
         asked.extend(points)
-        return plain(flat, basis, points, *rest)
+        return plain(worker, points)
 
-    monkeypatch.setattr(affine, "_chunk", watched)
+    monkeypatch.setattr(affine._Worker, "chunk", watched)
     found = surface(task, sweep, known=known)
     assert float(found.loss[1]) == 42
     assert asked == [sweep.coefficients[3].tolist()]
@@ -148,3 +150,24 @@ def test_buffers_move_with_the_plane():
         assert float(ds.mark_loss[index]) == pytest.approx(expected, rel=1e-12)
     with pytest.raises(ValueError, match="buffers have 2 rows; the basis has 3"):
         plane(*models, buffers=buffers[:2])
+
+
+def test_groups_and_classes_become_dimensions_and_resume_bit_for_bit():
+    plain = cnn_task(norm=True)
+    task = Task(plain.model, plain.samples, metrics={"error": error, "class_error": class_error})
+    sweep = plane(*thetas(task, 3), points=(3, 5))
+    asked = {
+        "metrics": ("loss", "class_error"),
+        "groups": torch.tensor([0, 2, 2, 0, 2, 2, 2, 2, 0, 2, 2]),  # nobody is in group 1
+        "calibration": 7,
+    }
+    ds = surface(task, sweep, **asked)
+    assert ds.loss.dims == ("alpha", "beta", "group")
+    assert ds.class_error.sizes == {"alpha": 3, "beta": 5, "group": 3, "class": 3}
+    assert (ds.attrs["statistics"], ds.attrs["calibration"]) == ("recomputed", 7)
+    half = ds.copy(deep=True)
+    half.loss.values[1:], half.class_error.values[1:] = np.nan, np.nan
+    assert surface(task, sweep, known=half, **asked).identical(ds)
+    assert surface(task, sweep, workers=2, **asked).identical(ds)
+    with pytest.raises(ValueError, match="groups"):
+        surface(task, sweep, known=half, **{**asked, "groups": torch.arange(11) % 3})

@@ -1,0 +1,48 @@
+"""Spectral density of the Hessian of each method's global model over rounds (PyHessian paper, Fig. 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift import curvature
+from drift.run import Run
+from figures import spectra, style
+from figures.gallery import _stack
+
+NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
+
+
+def data(
+    runs: Sequence[Run], *, rounds: int = 2, steps: int = 30, probes: int = 2, points: int = 501, split: str = "test"
+) -> xr.Dataset:
+    """density and eigenvalue over algorithm, seed, density_round and mark, the positions on each grid.
+
+    Args:
+        rounds: How many rounds are looked at, evenly spread over those that kept their global model.
+        steps, probes, points: As in `landscape.density`.
+        split: Samples of the Hessian.
+    """
+
+    def compute(run: Run) -> xr.Dataset:
+        indices = curvature.spread(run.kept("globals"), rounds)
+        options = {"steps": steps, "probes": probes, "points": points}
+        found = run.cached(curvature.density_rounds, rounds=indices, split=split, **options)
+        return found[["density", "eigenvalue"]].rename(round="density_round")
+
+    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A panel a round, a line a method; the first seed."""
+    rounds = ds.density_round.values.tolist()
+    figure, axs = style.panels(1, len(rounds), height=2.7, sharey=True)
+    for ax, index in zip(axs[0], rounds, strict=True):
+        spectra.density(ds.sel(density_round=index).isel(seed=0), ax=ax)
+        ax.set_title(f"round {index}")
+        ax.set_xlabel(f"eigenvalue of the Hessian of the {ds.attrs['split']} loss")
+    style.key(figure, axs.flat)
+    return figure

@@ -1,0 +1,55 @@
+"""Largest Hessian eigenvalue of minibatches, their median and that of all data (LSS paper, Table 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift import curvature
+from drift.run import Run
+from figures import curves, spectra, style
+from figures.gallery import _stack
+
+NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
+
+
+def data(
+    runs: Sequence[Run], *, rounds: int = 4, batch: int = 64, batches: int | None = 20, split: str = "train"
+) -> xr.Dataset:
+    """eigenvalue over algorithm, seed, eigen_round and batch; median and full without batch.
+
+    Args:
+        rounds: How many rounds are looked at, evenly spread over those that kept their global model.
+        batch, batches: Samples in a batch, and how many are looked at; None for all.
+        split: Samples of the Hessian.
+    """
+
+    def compute(run: Run) -> xr.Dataset:
+        indices = curvature.spread(run.kept("globals"), rounds)
+        found = run.cached(curvature.sharpness_rounds, rounds=indices, batch=batch, batches=batches, split=split)
+        return found[["eigenvalue", "median", "full"]].rename(round="eigen_round")
+
+    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split, batch=batch)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Median over batches, all data, and the batches of the last round."""
+    figure, axs = style.panels(1, 3)
+    looks = {
+        "over": "eigen_round",
+        "marker": "o",
+        "markersize": 2.5,
+        "log": bool((ds[["median", "full"]] > 0).to_array().all()),
+    }
+    curves.curve(ds, ax=axs[0, 0], variable="median", **looks)
+    curves.curve(ds, ax=axs[0, 1], variable="full", **looks)
+    axs[0, 0].set_ylabel(rf"median $\lambda_1$ of batches of {ds.attrs['batch']}")
+    axs[0, 1].set_ylabel(rf"$\lambda_1$ of the {ds.attrs['split']} loss")
+    for ax in axs[0, :2]:
+        ax.set_xlabel("round")
+    spectra.batches(ds.isel(eigen_round=-1), ax=axs[0, 2])
+    style.key(figure, axs.flat, title=curves.band(ds))
+    return figure
