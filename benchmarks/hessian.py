@@ -23,7 +23,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from landscape import models, open_dataset
+from landscape import models
+from landscape.datasets import open_dataset
 from landscape.hessian import hvp, pose, top_eigenvalues
 from landscape.lanczos import lanczos
 from landscape.minibatch import minibatch_sharpness
@@ -107,7 +108,7 @@ def _trained(name: str, count: int, steps: int) -> tuple[Task, Samples]:
     """A task of `count` samples whose model has been trained, and all samples."""
     side = SIDES[name]
     digits = open_dataset("digits").train
-    inputs = digits.inputs.float() / 16  # type: ignore[union-attr]
+    inputs = digits.inputs.float() / 16
     inputs = inputs if side == inputs.shape[-1] else F.interpolate(inputs, size=side, mode="bicubic")
     everything = Samples(inputs, digits.targets)
     model = models.build_model(name, tuple(inputs.shape[1:]), 10, seed=0)

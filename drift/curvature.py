@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -52,7 +53,7 @@ def hessian_density(
 
 
 def density_rounds(
-    run: Run, *, rounds: Sequence[int] | None = None, split: str = "train", points: int = 501, **options: int
+    run: Run, *, rounds: Sequence[int] | None = None, split: str = "train", points: int = 501, **options: Any
 ) -> xr.Dataset:
     """Spectral densities at the global models of several rounds, by default three, evenly spread.
 
@@ -114,7 +115,7 @@ def sharpness_rounds(
     return joined.assign_attrs(about)
 
 
-def round_sharpness(run: Run, *, round: int = -1, **options: int) -> xr.Dataset:
+def round_sharpness(run: Run, *, round: int = -1, **options: Any) -> xr.Dataset:
     """Largest Hessian eigenvalue of minibatches at the global model of one round; options as `sharpness_rounds`."""
     return sharpness_rounds(run, rounds=[round], **options).isel(round=0)
 

@@ -63,10 +63,10 @@ def decomposition(
 ) -> xr.Dataset:
     """Five factors of the loss of the averaged model, round by round.
 
-    E L(FMA) = bias2 + var + cov + O(locality^2) for the squared error of the outputs against one-hot targets, summed
-    over classes. Sums over clients run over the round's cohort with its weights (data sizes, or uniform where the experiment says so). A training sample is a
-    client's own if the client trained on it; test samples belong to nobody, there a sample is a client's own if its
-    label occurs among the client's labels.
+    E L(FMA) = bias2 + var + cov + O(locality^2) for the squared error of the outputs against one-hot targets,
+    summed over classes. Sums over clients run over the round's cohort with its weights (data sizes, or uniform
+    where the experiment says so). A training sample is a client's own if the client trained on it; test samples
+    belong to nobody, there a sample is a client's own if its label occurs among the client's labels.
 
     The estimator single takes each client's recorded model for its mean; var and cov are then NaN. The estimator
     local trains every client again from the same start with fresh randomness (replicate 0 is the record). Given the

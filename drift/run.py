@@ -80,8 +80,7 @@ class Run:
     @property
     def committed(self) -> int:
         """Number of rounds that are complete."""
-        path = self.folder / "state.safetensors"
-        return int(store.read_tensors(path)[1]["next"]) if path.exists() else 0
+        return store.read_state(self.folder)[1] if (self.folder / "state.safetensors").exists() else 0
 
     def round(self, index: int) -> Round:
         """The record of a round; negative indices count from the last complete one.
@@ -175,8 +174,7 @@ class Run:
         Raises:
             LookupError: If the file is absent or damaged.
         """
-        tensors, about = store.read_tensors(self.folder / "state.safetensors")
-        return tensors, int(about["next"])
+        return store.read_state(self.folder)
 
     def models(self, indices: list[int] | None = None) -> Tensor:
         """Global models after the given rounds (default: all kept), shape (R, d)."""

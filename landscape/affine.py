@@ -73,7 +73,7 @@ def evaluate(
         groups: Group 0, 1, .. of each sample, shape (samples,): means are then taken within groups.
         statistics: Of batch normalisation. "recomputed": on `calibration` at every point but those that are one
             model of the basis, whose `buffers` were given; "averaged": `buffers` combined like the models; "own": the
-            task's. By default recomputed where the model has any.
+            task's. By default averaged where `buffers` are given, else own; `surface` recomputes.
         calibration: Samples of the statistics, or how many of the split train (else of `split`).
         workers: Threads that share the points; with more than one each uses one core.
 
@@ -93,7 +93,7 @@ def evaluate(
         groups = _checked_groups(groups, samples).to(basis.device)
     if workers < 1:
         raise ValueError(f"workers is {workers}; a sweep needs one or more.")
-    how = chosen_statistics(task.model, statistics, buffers)
+    how = chosen_statistics(statistics, buffers)
     pool = task.samples.get("train", samples)
     fixed = calibration_samples(pool, calibration) if how == "recomputed" else None
     kept = None if buffers is None or how == "own" else buffers

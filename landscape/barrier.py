@@ -107,7 +107,7 @@ def simplex_losses(
     count: int = 64,
     seed: int = 0,
     split: Split = "test",
-    metrics: tuple[str, ...] = ("loss", "error"),
+    metrics: tuple[str, ...] | None = None,
     buffers: Tensor | None = None,
 ) -> xr.Dataset:
     """Metrics at random averages of models, uniform on their simplex.
@@ -118,7 +118,7 @@ def simplex_losses(
         models: Shape (m, d).
         count, seed: Of the random averages.
         split: Samples that the metrics are averaged over.
-        metrics: "loss" and names of the task's metrics.
+        metrics: "loss" and names of the task's metrics; all where not given.
         buffers: Floating buffers of the models, shape (m, b), averaged alike; the task's own where not given.
 
     Returns:

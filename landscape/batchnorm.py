@@ -55,14 +55,14 @@ def recomputed(flat: Flat, samples: Samples, *, block: int = 512) -> Tensor:
     return flat.buffers.clone()
 
 
-def chosen_statistics(module: nn.Module, wanted: Statistics | None, buffers: Tensor | None) -> Statistics:
-    """How a sweep gets its statistics: recomputed where the module has any, unless something else is wanted.
+def chosen_statistics(wanted: Statistics | None, buffers: Tensor | None) -> Statistics:
+    """How points get their statistics: averaged where buffers are given, else the task's own, unless told otherwise.
 
     Raises:
         ValueError: If the name is unknown, or buffers are to be averaged that were not given.
     """
     if wanted is None:
-        return "recomputed" if normalisers(module) else "own" if buffers is None else "averaged"
+        return "own" if buffers is None else "averaged"
     if wanted not in get_args(Statistics):
         raise ValueError(f"statistics is {wanted!r}; accepted: {', '.join(get_args(Statistics))}.")
     if wanted == "averaged" and buffers is None:

@@ -1,4 +1,4 @@
-"""Gauss-Newton-vector products: the Hessian without the curvature of the model itself, never negative for convex losses."""
+"""Gauss-Newton-vector products: the Hessian without the curvature of the model, never negative for convex losses."""
 
 from __future__ import annotations
 

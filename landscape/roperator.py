@@ -139,7 +139,7 @@ def _calls(flat: Flat, probe: Samples) -> list[tuple[str, nn.Module, tuple[int, 
 
     layers = [(name, module) for name, module in flat.module.named_modules() if not list(module.children())]
     handles = [module.register_forward_hook(noting(name)) for name, module in layers]
-    value = flat.cast(probe.inputs)
+    value: Any = flat.cast(probe.inputs)
     output = flat.module(value)
     for handle in handles:
         handle.remove()
@@ -147,7 +147,7 @@ def _calls(flat: Flat, probe: Samples) -> list[tuple[str, nn.Module, tuple[int, 
     for name, module, inputs, result in seen:
         if len(inputs) != 1 or inputs[0] is not value or module.training:
             return None
-        found.append((name, module, tuple(value.shape[1:])))  # type: ignore[union-attr]
+        found.append((name, module, tuple(value.shape[1:])))
         value = result
     chained = value is output and output.ndim == 2 and len({id(module) for _, module, _ in found}) == len(found)
     return found if found and chained else None

@@ -119,7 +119,7 @@ class Convolution(Affine):
 
     def __init__(self, module: nn.Conv2d, prefix: str, named: Named, first: bool) -> None:
         super().__init__(module, prefix, named, first)
-        self.geometry = (module.stride, module.padding, module.dilation, module.groups)
+        self.geometry: tuple[Any, ...] = (module.stride, module.padding, module.dilation, module.groups)
 
     def image(self, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return F.conv2d(inputs, weight, bias, *self.geometry)
@@ -170,7 +170,7 @@ class MaxPool:
         self.overlapping = any((kernel - 1) * dilation >= stride for kernel, stride, dilation in pairs)
 
     def run(self, inputs: Tensor, held: Held) -> Tensor:
-        outputs, held["chosen"] = F.max_pool2d(inputs, *self.geometry, return_indices=True)  # type: ignore[call-arg]
+        outputs, held["chosen"] = F.max_pool2d(inputs, *self.geometry, return_indices=True)
         return outputs
 
     def derive(self, held: Held, delta: Tensor) -> Tensor | None:

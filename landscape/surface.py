@@ -27,7 +27,7 @@ def surface(
     sweep: Sweep,
     *,
     split: Split = "test",
-    metrics: tuple[str, ...] = ("loss", "error"),
+    metrics: tuple[str, ...] | None = None,
     known: xr.Dataset | None = None,
     checkpoint: Callable[[xr.Dataset], None] | None = None,
     progress: Progress | None = None,
@@ -42,12 +42,13 @@ def surface(
         task: Defines the loss.
         sweep: A line, plane, simplex or slice.
         split: Samples that the metrics are averaged over.
-        metrics: "loss" and names of the task's metrics.
+        metrics: "loss" and names of the task's metrics; all where not given.
         known: An earlier, perhaps partial result of the same call: its values are kept bit for bit, NaN are computed.
         checkpoint: Called with the partial dataset every few seconds.
         progress: Called with the points that are done, known ones included, and all points: grid and marks.
         groups: Group 0, 1, .. of each sample: metrics get a dimension `group`, from the same forward passes.
         statistics, calibration: Of batch normalisation, as in `landscape.affine.evaluate`; stated in the attributes.
+            By default recomputed between models (coefficients that sum to 1), not on slices around one model.
         workers: Threads that share the points; the values keep their bits.
 
     Returns:
@@ -58,6 +59,8 @@ def surface(
     Raises:
         ValueError: If `known` belongs to another sweep, or models and task do not match.
     """
+    metrics = tuple(task.measures(metrics))
+    statistics = statistics or _usual_statistics(task, sweep)
     further = _further(task, sweep, split, metrics, groups)
     ds = _empty(task, sweep, split, metrics, further)
     ds.attrs.update(_normalisation(task, sweep, split, statistics, calibration), **_grouping(groups))
@@ -155,13 +158,19 @@ def _further(
     return found
 
 
+def _usual_statistics(task: Task, sweep: Sweep) -> Statistics | None:
+    rows = sweep.coefficients[np.isfinite(sweep.coefficients).all(1)]
+    between = len(sweep.basis) > 1 and np.allclose(rows.sum(1), 1)
+    return "recomputed" if between and normalisers(task.model) else None
+
+
 def _normalisation(
     task: Task, sweep: Sweep, split: Split, statistics: Statistics | None, calibration: Samples | int
 ) -> dict[str, str | int]:
     """What a result says of batch statistics; nothing where the model has none."""
     if not normalisers(task.model):
         return {}
-    how = chosen_statistics(task.model, statistics, sweep.buffers)
+    how = chosen_statistics(statistics, sweep.buffers)
     if how != "recomputed":
         return {"statistics": how}
     pool = task.samples.get("train", task.split(split))

@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from figures import console
 from figures.commands.options import Data, Json, Runs, Settings, arguments, opened
+from landscape import plugins
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -61,18 +62,13 @@ def analyse(
     plain = name.replace("-", "_")
     chosen = known.get(SHORT.get(plain, plain))
     if chosen is None:
-        from landscape.plugins import unknown
-
-        raise ValueError(unknown("analysis", name, [*known, *SHORT]))
+        raise ValueError(plugins.unknown("analysis", name, [*known, *SHORT]))
     if out is not None and out.suffix not in SUFFIXES:
         raise ValueError(f"cannot write {str(out)!r}; the suffix says the format: {', '.join(SUFFIXES)}.")
     options = arguments(set)
-    if wrong := [option for option in options if option not in chosen.options]:
-        from landscape.plugins import unknown
-
-        raise ValueError(unknown(f"option of {chosen.name}", wrong[0], chosen.options))
-    found = opened(run, runs, data)
     function = getattr(importlib.import_module(chosen.module), chosen.name)
+    plugins.require_options(chosen.name, function, options)
+    found = opened(run, runs, data)
     with console.parts(f"{chosen.name} of {found.name}") as part:
         result = found.with_progress(part).cached(function, **options)
     if json:

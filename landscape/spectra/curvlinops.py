@@ -71,7 +71,7 @@ def _check(problem: Problem, k: int) -> None:
 
 
 def _blocks(problem: Problem) -> list[tuple[Tensor, Tensor]]:
-    blocks = []
+    blocks: list[Any] = []
     for part in problem.samples.blocks(problem.block):
         inputs = problem.flat.cast(part.inputs)
         blocks.append((inputs, part.targets.to(problem.theta.device)))

@@ -203,7 +203,7 @@ def test_recomputed_statistics_are_those_of_the_calibration_samples():
     basis, fixed, test = thetas(task, 2), task.split("train"), task.split("test")
     buffers = torch.stack([task.buffers, 2 * task.buffers + 0.5])
     rows = [[0.25, 0.75], [0.0, 1.0]]
-    found = evaluate(task, basis, rows, buffers=buffers, calibration=fixed)["loss"]
+    found = evaluate(task, basis, rows, buffers=buffers, statistics="recomputed", calibration=fixed)["loss"]
     named = task.layout.named(0.25 * basis[0] + 0.75 * basis[1])
     seen = nn.functional.conv2d(fixed.inputs, named["0.weight"], named["0.bias"], padding=1)
     mean, variance = seen.mean((0, 2, 3)), seen.var((0, 2, 3))
