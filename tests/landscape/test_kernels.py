@@ -1,0 +1,35 @@
+"""Other implementations of the same layers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from landscape.kernels import _max_pool, quicken
+from landscape.samples import Samples
+from landscape.task import Task
+
+
+@pytest.mark.parametrize("shape", [(3, 5, 6, 8), (2, 1, 7, 9)])
+def test_the_max_pool_has_the_bits_of_torchs_own(shape):
+    inputs = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    inputs[0, 0, 2, 3] = torch.nan
+    inputs = inputs.contiguous(memory_format=torch.channels_last)
+    forward = _max_pool(nn.MaxPool2d(2))
+    assert torch.equal(forward(inputs).nan_to_num(7), F.max_pool2d(inputs, 2).nan_to_num(7))
+    assert _max_pool(nn.MaxPool2d(2, padding=1)) is None
+    assert _max_pool(nn.MaxPool2d(3)) is None
+
+
+def test_a_quickened_model_computes_the_same():
+    model = nn.Sequential(nn.Conv2d(2, 8, 3), nn.MaxPool2d(2), nn.ReLU(), nn.Flatten(), nn.Linear(8 * 4 * 4, 96))
+    samples = Samples(torch.randn(5, 2, 10, 10, generator=torch.Generator().manual_seed(0)), torch.arange(5))
+    task = Task(model, {"test": samples})
+    flat = task.flat(task.theta)
+    with torch.no_grad():
+        quicken(flat, samples[:2])
+        torch.testing.assert_close(flat.outputs(samples.inputs), model(samples.inputs), rtol=1e-4, atol=1e-5)
+        double = task.flat(task.theta.double())
+        assert quicken(double, samples[:2]) == []
