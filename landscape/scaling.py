@@ -15,7 +15,7 @@ def scaling(
     """The models gamma theta, dimension t = gamma, marked at the model itself (t = 1).
 
     A loss that hardly changes over it is called scale invariant. Every parameter is scaled, biases and normalisation
-    parameters included; buffers stay as they are.
+    parameters included; buffers are not scaled, but `surface` re-estimates batch statistics unless told otherwise.
 
     Source: FedLAW paper, Fig. 4 left; its range of gamma.
 

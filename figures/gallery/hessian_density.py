@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import curvature
+from drift import curvature, terrain
 from drift.run import Run
 from figures import spectra, style
 from figures.gallery import _stack
@@ -27,7 +27,7 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = curvature.spread(run.kept("globals"), rounds)
+        indices = terrain.spread(run.kept("globals"), rounds)
         options = {"steps": steps, "probes": probes, "points": points}
         found = run.cached(curvature.density_rounds, rounds=indices, split=split, **options)
         return found[["density", "eigenvalue"]].rename(round="density_round")

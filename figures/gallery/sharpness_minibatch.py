@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import curvature
+from drift import curvature, terrain
 from drift.run import Run
 from figures import curves, spectra, style
 from figures.gallery import _stack
@@ -27,7 +28,7 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = curvature.spread(run.kept("globals"), rounds)
+        indices = terrain.spread(run.kept("globals"), rounds)
         found = run.cached(curvature.sharpness_rounds, rounds=indices, batch=batch, batches=batches, split=split)
         return found[["eigenvalue", "median", "full"]].rename(round="eigen_round")
 
@@ -38,7 +39,7 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """Median over batches, all data, and the batches of the last round."""
     figure, axs = style.panels(1, 3)
-    looks = {
+    looks: dict[str, Any] = {
         "over": "eigen_round",
         "marker": "o",
         "markersize": 2.5,

@@ -37,6 +37,6 @@ def test_a_relu_network_without_biases_keeps_its_error():
 def test_buffers_are_not_scaled():
     task = cnn_task(norm=True)
     theta, buffers = thetas(task, 1)[0], task.buffers + 0.5
-    ds = surface(task, scaling(theta, points=3, buffers=buffers))
-    by_hand = evaluate(task, 0.5 * theta[None], torch.ones(1, 1), buffers=buffers[None])
+    ds = surface(task, scaling(theta, points=3, buffers=buffers), statistics="averaged")
+    by_hand = evaluate(task, 0.5 * theta[None], torch.ones(1, 1), buffers=buffers[None], statistics="averaged")
     assert float(ds.loss[0]) == pytest.approx(float(by_hand["loss"]))
