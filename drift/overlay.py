@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import torch
 import xarray as xr
 
 from drift.run import Run
 from drift.terrain import client_sweep, on_sweep
-from landscape.progress import counted
+from landscape.results import Partial
 from landscape.surface import surface
 
 
@@ -20,9 +22,11 @@ def overlay_plane(
     points: int = 21,
     margin: float = 0.3,
     split: str = "test",
+    partial: Partial | None = None,
 ) -> xr.Dataset:
     """Loss of each of three clients' own data, and of a common split, on the plane through their models of one round.
 
+    One sweep over the three clients' samples gives all their losses, a second one the common loss.
     Where the clients' basins lie apart, their models have drifted; the common loss is low where they overlap.
 
     Source: IMA paper, section 3.2, Fig. 1 (the plane); the overlay is this project's.
@@ -32,21 +36,34 @@ def overlay_plane(
         clients: Ids of three clients of its cohort; the first three by default.
         points, margin: Grid points an axis, and how far the box reaches beyond the models.
         split: Samples of the common loss.
+        partial: Where an unfinished common loss lies.
 
     Returns:
-        What `round_plane` returns, and client_loss (client, alpha, beta) in nats with client_samples (client,), how
-        many training samples it is averaged over.
+        What `round_plane` returns, and client_loss (client, alpha, beta) and mark_client_loss (client, mark) in nats
+        with client_samples (client,), how many training samples they are averaged over.
 
     Raises:
         LookupError: If the round kept no clients.
-        ValueError: If the cohort does not hold three such clients.
+        ValueError: If the cohort does not hold three such clients, or one of them has no samples.
     """
     record, wanted, sweep = client_sweep(run, round, clients, points=points, margin=margin)
-    found = on_sweep(run.with_progress(None), sweep, split, None)
-    held = [run.client_samples(client) for client in wanted]
-    losses = [surface(run.task, sweep, split=part, metrics=("loss",)).loss for part in counted(held, run.progress)]
-    found["client_loss"] = xr.concat(losses, "client", join="exact").assign_coords(client=wanted)
-    found["client_loss"].attrs.update(long_name="loss of a client's own data", units=found.loss.attrs["units"])
-    found["client_samples"] = ("client", [len(part) for part in held])
-    found["client_samples"].attrs.update(long_name="training samples of the client", units="samples")
+    parts = [run.parts[client] for client in wanted]
+    sizes = np.array([len(part) for part in parts])
+    if not sizes.all():
+        raise ValueError(f"clients {wanted} hold {sizes.tolist()} samples; name three that hold some.")
+    found = on_sweep(run, sweep, split, partial)
+    own = surface(
+        run.task,
+        sweep,
+        split=run.task.split("train")[torch.from_numpy(np.concatenate(parts))],
+        metrics=("loss",),
+        progress=run.progress,
+        groups=torch.arange(len(parts)).repeat_interleave(torch.from_numpy(sizes)),
+    )
+    for name, at in {"loss": "", "mark_loss": " at the mark"}.items():
+        losses = own[name].rename(group="client").transpose("client", ...)
+        about = {"long_name": f"loss of a client's own data{at}", "units": found.loss.attrs["units"]}
+        found[name.replace("loss", "client_loss")] = (losses.dims, losses.values, about)
+    found = found.assign_coords(client=wanted)
+    found["client_samples"] = ("client", sizes, {"long_name": "training samples of the client", "units": "samples"})
     return found.assign_attrs(analysis="overlay_plane", source="IMA paper, section 3.2", round=record.index)

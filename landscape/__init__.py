@@ -1,7 +1,7 @@
 """Loss landscapes: the loss as a function of a parameter vector, for any PyTorch model.
 
 task, samples, layout, flat   what the loss is; theta and the module bound to it
-affine                        the one evaluator: losses at affine combinations of models
+affine, sweeping              the one evaluator: losses at affine combinations of models; its chunks and threads
 lines, planes, simplex, directions, sweep, surface, barrier   what to evaluate, and the labelled result
 trajectory, curves, alignment, basin   planes of trajectories, bent paths, reordered units, surfaces in numbers
 hessian, lanczos, krylov, spectra/   curvature: largest eigenvalues

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tiny
@@ -9,6 +12,8 @@ import torch
 
 from drift.overlay import overlay_plane
 from drift.terrain import round_plane
+from landscape.affine import evaluate
+from landscape.results import Partial
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +41,44 @@ def test_every_clients_loss_is_that_of_its_own_data(run):
         assert float(ds.client_loss.sel(client=client)[3, 1]) == pytest.approx(expected, rel=1e-4)
 
 
+def test_marks_have_each_clients_own_loss_and_weighted_by_samples_that_of_all(run):
+    ds = overlay_plane(run, round=1, points=4)
+    record, ids = run.round(1), ds.client.values.tolist()
+    assert ids == record.ids.tolist()[:3]
+    models = record.clients[:3]
+    for client in ids:
+        alone = evaluate(run.task, models, torch.eye(3), split=run.client_samples(client))["loss"]
+        np.testing.assert_allclose(ds.mark_client_loss.sel(client=client).values[:3], alone.numpy(), rtol=1e-5)
+    parts = torch.from_numpy(np.concatenate([run.parts[client] for client in ids]))
+    whole = evaluate(run.task, models, torch.eye(3), split=run.task.split("train")[parts])["loss"]
+    mean = (ds.mark_client_loss * ds.client_samples).sum("client") / ds.client_samples.sum()
+    np.testing.assert_allclose(mean.values[:3], whole.numpy(), rtol=1e-5)
+
+
+def test_a_client_without_samples_is_refused(run):
+    ids = run.round(1).ids.tolist()[:3]
+    bare = copy(run)
+    parts = [part[:0] if client == ids[2] else part for client, part in enumerate(run.parts)]
+    vars(bare)["dataset"] = replace(run.dataset, parts=parts)
+    with pytest.raises(ValueError, match="name three that hold some"):
+        overlay_plane(bare, round=1, clients=ids, points=3)
+
+
+def test_a_started_common_loss_is_continued(run, tmp_path):
+    whole = overlay_plane(run, points=5)
+    partial = Partial(tmp_path / "plane.zarr")
+    partial.checkpoint(round_plane(run, points=5).assign(loss=whole.loss.where(whole.alpha > 0) + 1))
+    ds = overlay_plane(run, points=5, partial=partial)
+    np.testing.assert_array_equal(ds.loss, (whole.loss + 1).where(whole.alpha > 0, whole.loss))
+
+
 def test_the_common_loss_is_that_of_the_round_plane(run):
     ds = overlay_plane(run, points=5)
     plain = round_plane(run, points=5)
     for name in plain.data_vars:
         np.testing.assert_array_equal(ds[name], plain[name])
     assert ds.client_loss.attrs["units"] == "nats"
+    assert ds.attrs["split"] == "test"
     assert run.cached(overlay_plane, points=5).identical(run.cached(overlay_plane, points=5))
 
 

@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch import nn
 
-from landscape import affine, firstlayer
-from landscape.affine import evaluate, loss, plan
+from landscape import firstlayer, sweeping
+from landscape.affine import evaluate, loss
 from landscape.metrics import class_error
 from landscape.samples import Samples
+from landscape.sweeping import plan
 from landscape.task import Task, error
 from tests.oracles import cnn_task, mlp_task, quadratic, thetas
 
@@ -170,7 +171,7 @@ def test_block_shrinks_with_the_activations(monkeypatch):
     basis = thetas(task, 2)
     flat = task.flat(basis)
     assert plan(flat, basis, task.split("test"))[0] == 2048
-    monkeypatch.setattr(affine, "BLOCK_BYTES", 20 * 4 * 6 * 7 * 8)  # 20 samples of the convolution's output
+    monkeypatch.setattr(sweeping, "BLOCK_BYTES", 20 * 4 * 6 * 7 * 8)  # 20 samples of the convolution's output
     assert plan(flat, basis, task.split("test"))[0] == 20
     assert plan(flat, basis, task.split("test"), 5)[0] == 5
 
@@ -239,10 +240,10 @@ def test_work_is_one_pass_a_point_and_block_and_the_first_layer_once_a_chunk(mon
     task = Task(model, {"test": Samples(torch.randn(7, 80), torch.arange(7) % 3)})
     basis, passes, prepared = thetas(task, 3), [], []
     task.flat(basis)  # the model is laid out outside of the count
-    outputs, prepare = affine.Flat.outputs, firstlayer.FirstLayer.prepare
-    monkeypatch.setattr(affine, "quicken", lambda *_: [])
-    monkeypatch.setattr(affine, "plan", lambda *_: (4, firstlayer.FirstLayer(_[0], "0", basis)))
-    monkeypatch.setattr(affine.Flat, "outputs", lambda *a: passes.append(1) or outputs(*a))
+    outputs, prepare = sweeping.Flat.outputs, firstlayer.FirstLayer.prepare
+    monkeypatch.setattr(sweeping, "quicken", lambda *_: [])
+    monkeypatch.setattr(sweeping, "plan", lambda *_: (4, firstlayer.FirstLayer(_[0], "0", basis)))
+    monkeypatch.setattr(sweeping.Flat, "outputs", lambda *a: passes.append(1) or outputs(*a))
     monkeypatch.setattr(firstlayer.FirstLayer, "prepare", lambda *a: prepared.append(1) or prepare(*a))
     evaluate(task, basis, _rows(5, 3))
     assert len(prepared) == 2  # two blocks, one chunk

@@ -8,8 +8,9 @@ import torch.nn.functional as F
 from torch import nn
 
 from landscape import firstlayer
-from landscape.affine import evaluate, plan
+from landscape.affine import evaluate
 from landscape.samples import Samples
+from landscape.sweeping import plan
 from landscape.task import Task
 from tests.oracles import thetas
 
