@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 import xarray as xr
-from torch import Tensor
 
 from drift.run import Run
-from drift.terrain import chosen, spread
+from drift.terrain import chosen, present, spread
 from landscape.density import density
 from landscape.minibatch import minibatch_sharpness
 
@@ -47,7 +46,7 @@ def hessian_density(
         points=points,
         curvature=curvature,
         seed=record.index,
-        buffers=_held(record.end_buffers),
+        buffers=present(record.end_buffers),
     )
     return found.assign_attrs(analysis="hessian_density", round=record.index, split=split)
 
@@ -107,7 +106,7 @@ def sharpness_rounds(
                 batch=batch,
                 batches=batches,
                 full=full,
-                buffers=_held(record.end_buffers),
+                buffers=present(record.end_buffers),
             )
         )
     joined = xr.concat(found, "round", join="exact", combine_attrs="drop").assign_coords(round=indices)
@@ -118,7 +117,3 @@ def sharpness_rounds(
 def round_sharpness(run: Run, *, round: int = -1, **options: Any) -> xr.Dataset:
     """Largest Hessian eigenvalue of minibatches at the global model of one round; options as `sharpness_rounds`."""
     return sharpness_rounds(run, rounds=[round], **options).isel(round=0)
-
-
-def _held(buffers: Tensor) -> Tensor | None:
-    return buffers if len(buffers) else None

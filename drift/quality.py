@@ -11,7 +11,7 @@ from torch import Tensor
 
 from drift.rounds import Round
 from drift.run import Run
-from drift.terrain import chosen
+from drift.terrain import chosen, present
 from landscape import robustness, sharpness
 from landscape.affine import evaluate
 from landscape.norms import weight_histogram
@@ -42,7 +42,7 @@ def scale_curve(
         partial: Where an unfinished result lies.
     """
     record = _record(run, round)
-    sweep = scaling(record.kept("end"), low=low, high=high, points=points, buffers=_held(record.end_buffers))
+    sweep = scaling(record.kept("end"), low=low, high=high, points=points, buffers=present(record.end_buffers))
     known, checkpoint = (None, None) if partial is None else (partial.known(), partial.checkpoint)
     found = surface(run.task, sweep, split=split, known=known, checkpoint=checkpoint)
     return found.assign_attrs(analysis="scale_curve", round=record.index)
@@ -94,7 +94,7 @@ def noise_robustness(
     record = _record(run, round)
     mean, std = run.dataset.normalisation
     options = {"mean": mean, "std": std, "levels": levels, "draws": draws, "split": split}
-    buffers = _held(record.end_buffers)
+    buffers = present(record.end_buffers)
     found = robustness.noise_robustness(run.task, record.kept("end"), buffers=buffers, **options)  # type: ignore[arg-type]
     return found.assign_attrs(round=record.index)
 
@@ -120,7 +120,7 @@ def ball_sharpness(
         split: Samples that the loss is averaged over.
     """
     record = _record(run, round)
-    theta, buffers = record.kept("end"), _held(record.end_buffers)
+    theta, buffers = record.kept("end"), present(record.end_buffers)
     found = [
         sharpness.ball_sharpness(
             run.task,
@@ -246,7 +246,3 @@ def _out_of_distribution(matrix: np.ndarray, sizes: np.ndarray) -> dict[str, tup
 
 def _record(run: Run, index: int) -> Round:
     return run.round(chosen(run, index, "globals"))
-
-
-def _held(buffers: Tensor) -> Tensor | None:
-    return buffers if len(buffers) else None

@@ -12,7 +12,8 @@ import xarray as xr
 from drift.coherence import coherence
 from drift.compare import last_ten
 from drift.run import Run
-from drift.terrain import eigen_rounds, round_plane, spread
+from drift.sharpest import eigen_rounds
+from drift.terrain import round_plane, spread
 from drift.variance import drift_variances
 from figures import palette
 from landscape.basin import centre_offset

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import terrain
+from drift import sharpest, terrain
 from drift.run import Run
 from drift.weights import update_norms
 from figures import curves, spectra, style, weights
@@ -30,7 +30,7 @@ def data(
 
     def compute(run: Run) -> xr.Dataset:
         indices = terrain.spread(run.kept("globals"), rounds)
-        found = run.cached(terrain.eigen_rounds, rounds=indices, k=k, split=split, tolerance=tolerance)
+        found = run.cached(sharpest.eigen_rounds, rounds=indices, k=k, split=split, tolerance=tolerance)
         norms = run.cached(update_norms)[["end_norm"]]
         return found[["eigenvalue", "ratio"]].rename(round="eigen_round").merge(norms)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import terrain
+from drift import sharpest
 from drift.run import Run
 from figures import curves, spectra, style
 from figures.gallery import _stack
@@ -26,7 +26,7 @@ def data(runs: Sequence[Run], *, radius: float = 0.5, points: int = 41, split: s
     chosen = ["loss", "error", "eigenvalue"]
 
     def compute(run: Run) -> xr.Dataset:
-        return run.cached(terrain.eigen_slice, radius=radius, points=points, split=split)[chosen]
+        return run.cached(sharpest.eigen_slice, radius=radius, points=points, split=split)[chosen]
 
     return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from drift import terrain
+from drift import sharpest, terrain
 from drift.read import read, validated
 from drift.run import Run
 from drift.simulate import simulate
@@ -105,7 +105,7 @@ def test_only_successive_models_are_averaged(tmp_path):
 @pytest.mark.parametrize("which", ["run", "statistical"])
 def test_the_slice_along_the_sharpest_direction_bends_as_the_eigenvalue_says(which, request):
     run = request.getfixturevalue(which)
-    ds = run.cached(terrain.eigen_slice, radius=0.02, points=5, split="test")
+    ds = run.cached(sharpest.eigen_slice, radius=0.02, points=5, split="test")
     record = run.round(-1)
     level = losses(run, record.end[None], record.end_buffers[None])[0]
     np.testing.assert_allclose(ds.loss.sel(t=0, method="nearest"), level, rtol=1e-5)
@@ -116,7 +116,7 @@ def test_the_slice_along_the_sharpest_direction_bends_as_the_eigenvalue_says(whi
 
 
 def test_eigenvalues_over_rounds_and_their_ratio(run):
-    ds = run.cached(terrain.eigen_rounds, rounds=[0, 5], k=3, split="test")
+    ds = run.cached(sharpest.eigen_rounds, rounds=[0, 5], k=3, split="test")
     assert ds.eigenvalue.dims == ("round", "rank")
     np.testing.assert_allclose(ds.ratio, ds.eigenvalue.isel(rank=0) / ds.eigenvalue.isel(rank=2))
 
