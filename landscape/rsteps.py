@@ -7,6 +7,7 @@ layers in front of the first one with parameters cost nothing. `delta` is the de
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 import torch
@@ -41,7 +42,7 @@ class Step(Protocol):
         """
 
 
-class Affine:
+class Affine(ABC):
     """Linear or convolutional layer: bilinear in weight and input, plus a bias.
 
     Args:
@@ -88,17 +89,17 @@ class Affine:
             total.add_(self.transposed(held["delta"], v[self.weight_name], held))
         return total
 
+    @abstractmethod
     def image(self, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """Output of the layer with these parameters."""
-        raise NotImplementedError
 
+    @abstractmethod
     def transposed(self, delta: Tensor, weight: Tensor, held: Held) -> Tensor:
         """The transposed map, from outputs to inputs."""
-        raise NotImplementedError
 
+    @abstractmethod
     def add_outer(self, delta: Tensor, inputs: Tensor, out: Tensor) -> None:
         """Adds the derivative of sum(delta * output) by the weight."""
-        raise NotImplementedError
 
 
 class Linear(Affine):

@@ -73,7 +73,6 @@ def test_public_names_exist(package):
     assert [name for name in public if not hasattr(module, name)] == []
 
 
-@pytest.mark.skipif(importlib.util.find_spec("figures.cli") is None, reason="figures.cli is not there yet")
 def test_help_does_not_import_torch():
     code = (
         "import sys\n"

@@ -1,7 +1,6 @@
 """The command line: what it writes where, and what a mistake gets."""
 
 import errno
-import importlib.util
 import json
 import signal
 import subprocess
@@ -410,7 +409,6 @@ def test_no_colour_leaves_plain_text(tmp_path):
     assert "fedavg" in out
 
 
-@pytest.mark.skipif(importlib.util.find_spec("figures.report") is None, reason="figures.report is not there yet")
 def test_a_report_is_written(fedscape, file):
     name = Path(fedscape("train", file)[1].strip()).name
     code, out, _ = fedscape("report", name, "-o", "page.html")
