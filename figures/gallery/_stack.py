@@ -37,6 +37,20 @@ def one(runs: Sequence[Run], label: str) -> Run:
     return min(of(comparable(runs), label), key=lambda run: run.experiment.seed)
 
 
+def with_planes(runs: Sequence[Run], label: str) -> tuple[Run, list[int]]:
+    """The run of `one`, and its rounds that kept three clients or more.
+
+    Raises:
+        LookupError: If it kept none; names a command that trains a run which does.
+    """
+    run = one(runs, label)
+    kept = run.kept("clients")
+    if not kept or run.experiment.clients.per_round < 3:
+        command = "fedscape train digits-shards2 --set keep.clients=all"
+        raise LookupError(absent(f"run {run.name} kept no round with three clients", command))
+    return run, kept
+
+
 def absent(what: str, command: str) -> str:
     """The sentence for runs that are not there."""
     return f"{what}; train one: {command}"

@@ -25,15 +25,7 @@ def data(runs: Sequence[Run], *, method: str = "fedavg", points: int = 33, toler
         points: Grid points an axis, 2^k m + 1.
         tolerance: Part of the loss by which interpolated points may be off.
     """
-    run = _stack.one(runs, method)
-    kept = run.kept("clients")
-    if not kept or run.experiment.clients.per_round < 3:
-        raise LookupError(
-            _stack.absent(
-                f"run {run.name} kept no round with three clients",
-                "fedscape train digits-shards2 --set keep.clients=all",
-            )
-        )
+    run, kept = _stack.with_planes(runs, method)
     found = run.cached(
         round_plane,
         round=kept[-1],

@@ -26,15 +26,7 @@ def data(
         rounds: Rounds of the client planes; by default an early, a middle and the last one that kept its clients.
         points: Grid points an axis.
     """
-    run = _stack.one(runs, method)
-    kept = run.kept("clients")
-    if not kept or run.experiment.clients.per_round < 3:
-        raise LookupError(
-            _stack.absent(
-                f"run {run.name} kept no round with three clients",
-                "fedscape train digits-shards2 --set keep.clients=all",
-            )
-        )
+    run, kept = _stack.with_planes(runs, method)
     chosen = _three(kept) if rounds is None else list(rounds)
     planes = [
         run.cached(terrain.round_plane, round=index, points=points, clients=longest_first(run, index))
