@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -16,17 +13,19 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift import store
+from drift import caching, store
 from drift.client import Client
 from drift.experiment import Experiment
 from drift.keys import cohort
 from drift.method import Method, Setting, State
 from drift.rounds import Round
 from drift.setting import Data, build_task, read_data
-from landscape import results
 from landscape.progress import Progress
 from landscape.samples import Samples
 from landscape.task import Task
+
+Announce = Callable[[str], None]
+"""(line of text) -> None."""
 
 _UNITS = {"seconds": "s", "accuracy": "fraction", "error": "fraction"}
 
@@ -39,11 +38,13 @@ class Run:
         folder: Where it lies.
         data: Folder of the datasets; None: as `landscape.datasets` finds them.
         progress: Hears how far an analysis of it is, in points of a surface or in rounds; no part of what a run is.
+        announce: Hears what an expensive analysis will cost, one line before it starts.
     """
 
     folder: Path
     data: Path | None = None
     progress: Progress | None = field(default=None, compare=False, repr=False)
+    announce: Announce | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -201,31 +202,15 @@ class Run:
         Raises:
             TypeError: If the analysis has no such argument, or one is no number, text or list of these.
         """
-        text = _text(self, analysis, arguments)
-        called = f"{analysis.__module__}.{analysis.__qualname__}"
-        identity = hashlib.sha256(f"{called} {text} {self.committed}".encode()).hexdigest()[:10]
-        path = self.folder / "results" / f"{analysis.__name__}-{identity}.zarr"
-        partial = results.Partial(path)
-        if (found := _complete(partial)) is not None:
-            return found
-        with store.alone(path):
-            if (found := _complete(partial)) is not None:  # another process has made it meanwhile
-                return found
-            if "partial" in inspect.signature(analysis).parameters:
-                found = analysis(self, **arguments, partial=partial)
-            else:
-                found = analysis(self, **arguments)
-            found = found.assign_attrs(run=self.name, arguments=text, complete=1)
-            results.save(found, path)
-            return found
+        return caching.cached(self, analysis, arguments)
 
     def with_data(self, data: Path | None) -> Run:
         """The same run with its datasets read from another folder."""
         return replace(self, data=data)
 
-    def with_progress(self, progress: Progress | None) -> Run:
-        """The same run, whose analyses tell `progress` how far they are."""
-        return replace(self, progress=progress)
+    def with_progress(self, progress: Progress | None, announce: Announce | None = None) -> Run:
+        """The same run, whose analyses tell `progress` how far they are, and `announce` what they will cost."""
+        return replace(self, progress=progress, announce=announce)
 
 
 def open(folder: str | Path, *, data: str | Path | None = None) -> Run:
@@ -237,27 +222,3 @@ def open(folder: str | Path, *, data: str | Path | None = None) -> Run:
     run = Run(Path(folder), Path(data) if data is not None else None)
     run.about  # noqa: B018 (read and checked here, where the name was given)
     return run
-
-
-def _text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:
-    """All arguments of a call, defaults included, as JSON."""
-    bound = inspect.signature(analysis).bind(run, **arguments)
-    bound.apply_defaults()
-    _, *rest = bound.arguments.items()
-    return json.dumps({name: value for name, value in rest if name != "partial"}, sort_keys=True, default=_plain)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, np.generic | np.ndarray | Tensor):
-        return value.tolist()
-    if isinstance(value, Path):
-        return str(value)
-    raise TypeError(
-        f"an argument is a {type(value).__name__}; cached results take numbers, texts and lists of these. "
-        "Call the analysis itself instead of run.cached."
-    )
-
-
-def _complete(partial: results.Partial) -> xr.Dataset | None:
-    known = partial.known()
-    return known if known is not None and known.attrs.get("complete") == 1 else None

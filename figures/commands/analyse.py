@@ -70,7 +70,7 @@ def analyse(
     plugins.require_options(chosen.name, function, options)
     found = opened(run, runs, data)
     with console.parts(f"{chosen.name} of {found.name}") as part:
-        result = found.with_progress(part).cached(function, **options)
+        result = found.with_progress(part, console.say).cached(function, **options)
     if json:
         console.put_json(result.to_dict())
     else:

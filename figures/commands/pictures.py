@@ -48,7 +48,7 @@ def draw(
 
     found = opened_all(run, runs, data)
     with console.parts(f"drawing {name}") as part:
-        heard = [run.with_progress(part) for run in found]
+        heard = [run.with_progress(part, console.say) for run in found]
         paths = draw_one(name, heard, out or Path("out/figures"), **arguments(set))
     for path in paths:
         console.put(str(path))
