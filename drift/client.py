@@ -18,6 +18,9 @@ from landscape.samples import Samples
 Correction = Callable[[Tensor, Tensor], None]
 """(gradient (d,), theta (d,)) -> None; adds to the gradient in place."""
 
+Gradient = Callable[[Flat, Samples], Tensor]
+"""(workspace, minibatch) -> loss () in nats; leaves the minibatch's gradient in the workspace."""
+
 
 @dataclass(frozen=True)
 class Update:
@@ -90,11 +93,12 @@ class Client:
                 yield batch
             epochs -= 1
 
-    def train(self, correction: Correction | None = None) -> Update:
+    def train(self, correction: Correction | None = None, *, gradient: Gradient = Flat.gradient) -> Update:
         """Minibatch training of the received model by the local optimiser.
 
         Args:
             correction: Adds to each minibatch gradient, as a proximal term does.
+            gradient: Takes the place of the loss's own gradient, as a sharpness-aware one does.
         """
         flat = self.flat
         flat.load(self.start, self.buffers)
@@ -104,7 +108,7 @@ class Client:
         with self.randomness():
             flat.training(True)
             for batch in self.batches():
-                losses += flat.gradient(batch).cpu()
+                losses += gradient(flat, batch).cpu()
                 if correction is not None:
                     correction(flat.grad, flat.theta)
                 optimizer.step()

@@ -1,0 +1,30 @@
+"""FedAdam, Adam on the server."""
+
+from __future__ import annotations
+
+from pydantic import Field
+from torch import Tensor
+
+from drift.fedopt import FedOpt, corrected
+from drift.method import Beta
+
+
+class FedAdam(FedOpt):
+    """V' = beta2 V + (1 - beta2) d^2 in w' = w + server_lr M' / (sqrt(V') + tau), with d the mean client update.
+
+    Defaults are those of the IMA paper. The FedEve paper's "FedOpt" is this method with server_lr 0.001 and tau 3e-4
+    (FEMNIST) or 1e-4; FedLAW's code has server_lr 1 and tau 1e-5.
+
+    Source: Reddi et al. 2021, algorithm 2 (there V_0 = tau^2); Zhou et al. 2024, table V.
+    """
+
+    beta2: Beta = 0.99
+    bias_correction: bool = Field(False, description="as in newer versions of Flower; not in the papers' codes")
+
+    def variance(self, before: Tensor, squares: Tensor) -> Tensor:
+        """Moving average of the squares."""
+        return self.beta2 * before + (1 - self.beta2) * squares
+
+    def rate(self, steps: int) -> float:
+        """The rate, corrected on request."""
+        return corrected(self.server_lr, self.beta1, self.beta2, steps) if self.bias_correction else self.server_lr

@@ -1,0 +1,27 @@
+"""FedSAM, sharpness-aware local training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from drift.method import Method
+from drift.sam import Ascent
+
+if TYPE_CHECKING:
+    from drift.client import Client, Update
+
+
+class FedSAM(Method):
+    """Clients step along the gradient at w + rho g / |g|, with g the minibatch gradient at w; rho = 0 is FedAvg.
+
+    Source: Caldarola et al. 2022, section 4; Qu et al. 2022, algorithm 1; Zhou et al. 2024 (IMA), rho = 0.1. The
+    former also averages on the server with a cyclic local rate: method ima with late = "cyclic" over this one.
+    """
+
+    rho: float = Field(0.1, ge=0, description="radius of the ascent")
+
+    def local(self, client: Client) -> Update:
+        """Two gradients a minibatch."""
+        return client.train(gradient=Ascent(self.rho).gradient)

@@ -1,0 +1,23 @@
+"""FedYogi, Yogi on the server."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from drift.fedopt import FedOpt
+from drift.method import Beta
+
+
+class FedYogi(FedOpt):
+    """V' = V - (1 - beta2) d^2 sign(V - d^2) in w' = w + server_lr M' / (sqrt(V') + tau).
+
+    V moves by the size of the square d^2 alone, so that it falls slowly after a large update.
+
+    Source: Reddi et al. 2021, algorithm 2; defaults of Zhou et al. 2024, table V.
+    """
+
+    beta2: Beta = 0.99
+
+    def variance(self, before: Tensor, squares: Tensor) -> Tensor:
+        """A step of the squares' size towards them."""
+        return before - (1 - self.beta2) * squares * (before - squares).sign()
