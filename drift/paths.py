@@ -1,4 +1,4 @@
-"""Paths between the models of a run: its trajectory, barriers between clients, in pools and runs, bent connections."""
+"""Paths between the models of a run: its trajectory, barriers between clients and runs, bent connections."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from collections.abc import Sequence
 import torch
 import xarray as xr
 
-from drift.batch_statistics import recomputed
-from drift.methods.lss import LSS
 from drift.rounds import Round
 from drift.run import Run
 from drift.run import open as open_run
 from drift.terrain import chosen, on_sweep, spread
 from landscape import alignment
-from landscape.barrier import pairwise_barriers, simplex_losses
+from landscape.barrier import pairwise_barriers
+from landscape.batchnorm import Statistics
 from landscape.curves import Kind, along, connecting_curve
 from landscape.planes import project
 from landscape.results import Partial
@@ -28,6 +27,7 @@ def trajectory_plane(
     points: int = 21,
     margin: float = 0.3,
     split: str = "test",
+    statistics: Statistics | None = None,
     partial: Partial | None = None,
 ) -> xr.Dataset:
     """Loss and error on the plane of the first two principal components of the global models, which are its marks.
@@ -38,6 +38,7 @@ def trajectory_plane(
         rounds: Whose global models; at most 20 by default, evenly spread.
         points, margin: Grid points an axis, and how far the box reaches beyond the trajectory.
         split: Samples that loss (nats) and error (fraction) are averaged over.
+        statistics: Of batch normalisation between the models, as in `round_plane`.
         partial: Where an unfinished result lies.
 
     Returns:
@@ -55,14 +56,20 @@ def trajectory_plane(
     buffers = torch.stack([record.end_buffers for record in records])
     labels = [f"round {index}" for index in kept]
     sweep = principal_plane(models, points=points, margin=margin, labels=labels, buffers=buffers)
-    found = on_sweep(run, sweep, split, partial)
+    found = on_sweep(run, sweep, split, partial, statistics=statistics)
     found["mark_round"] = ("mark", kept, {"long_name": "round of the mark", "units": "rounds"})
     found["distance"] = project(models, sweep, labels=labels).distance
     return found.assign_attrs(analysis="trajectory_plane")
 
 
 def client_barriers(
-    run: Run, *, round: int = -1, clients: Sequence[int] | None = None, points: int = 11, split: str = "test"
+    run: Run,
+    *,
+    round: int = -1,
+    clients: Sequence[int] | None = None,
+    points: int = 11,
+    split: str = "test",
+    statistics: Statistics | None = None,
 ) -> xr.Dataset:
     """Loss barriers between the client models of a round, and between each and the new global model.
 
@@ -73,6 +80,7 @@ def client_barriers(
         clients: Ids of clients of its cohort; the first ten by default.
         points: Evaluations on each line, both ends included.
         split: Samples that the loss is averaged over.
+        statistics: Of batch normalisation between the models, as in `round_plane`.
 
     Returns:
         Dataset as of `landscape.pairwise_barriers`: barrier and midpoint (nats) and distance (mark, mark_other), and
@@ -84,54 +92,14 @@ def client_barriers(
     """
     record = run.round(chosen(run, round, "clients"))
     wanted = record.ids.tolist()[:10] if clients is None else list(clients)
-    rows = _rows(record, wanted)
+    rows = rows_of(record, wanted)
     models = torch.cat([record.kept("clients")[rows], record.kept("end")[None]])
     buffers = torch.cat([record.client_buffers[rows], record.end_buffers[None]])
     labels = [*(f"client {client}" for client in wanted), "global"]
-    found = pairwise_barriers(run.task, models, labels=labels, points=points, split=split, buffers=buffers)
+    found = pairwise_barriers(
+        run.task, models, labels=labels, points=points, split=split, buffers=buffers, statistics=statistics
+    )
     return found.assign_attrs(analysis="client_barriers", round=record.index, split=split)
-
-
-def pool_barriers(
-    run: Run, *, round: int = -1, client: int | None = None, points: int = 11, count: int = 64, split: str = "test"
-) -> xr.Dataset:
-    """Loss barriers between the members of a client's pool, and loss and error at random averages of them.
-
-    The pool is trained again from the record, bit for bit. With batch statistics each member gets those of the
-    client's data.
-
-    Source: Chen et al. 2024, section 4.3; methods.md 3.5.
-
-    Args:
-        round: Round that kept what the clients received; negative counts from the last one that did.
-        client: Id of a client of its cohort; the first by default.
-        points: Evaluations on each line, both ends included.
-        count: Random averages, uniform on the simplex of the pool.
-        split: Samples that the loss is averaged over.
-
-    Returns:
-        Dataset as of `client_barriers`, whose marks are "member 1" (in the paper's pool the received model) and so on,
-        with loss (nats) and error (fraction) (value,) at the random averages, and their loss_mean, loss_max and so on.
-
-    Raises:
-        LookupError: If the run has no pools, or the round kept no start.
-        ValueError: If the cohort does not hold this client.
-    """
-    if not isinstance(run.method, LSS):
-        raise LookupError(f"run {run.name} was trained by {run.method.name()}; pools of models are grown by lss.")
-    record = run.round(chosen(run, round, "globals"))
-    wanted = int(record.ids[0]) if client is None else client
-    _rows(record, [wanted])
-    trained = run.client(record.index, wanted)
-    pool = run.method.pool(trained)
-    buffers = []
-    for member in pool.members:
-        pool.flat.load(member)
-        buffers.append(recomputed(pool.flat, trained.samples))
-    held, labels = torch.stack(buffers), [f"member {index + 1}" for index in range(len(pool.members))]
-    found = pairwise_barriers(run.task, pool.members, labels=labels, points=points, split=split, buffers=held)
-    mixed = simplex_losses(run.task, pool.members, count=count, seed=record.index, split=split, buffers=held)
-    return found.merge(mixed).assign_attrs(analysis="pool_barriers", round=record.index, client=wanted, split=split)
 
 
 def mode_curve(
@@ -146,6 +114,7 @@ def mode_curve(
     lr: float = 5e-3,
     points: int = 31,
     split: str = "test",
+    statistics: Statistics | None = None,
     seed: int = 0,
 ) -> xr.Dataset:
     """Loss and error along a trained curve between two client models of a round, and on the straight line.
@@ -160,6 +129,7 @@ def mode_curve(
         kind, bends, steps, batch, lr, seed: Of the curve, as in `landscape.connecting_curve`.
         points: Evaluations on either path.
         split: Samples that loss (nats) and error (fraction) are averaged over.
+        statistics: Of batch normalisation between the models, as in `round_plane`.
 
     Returns:
         Dataset as of `landscape.along`.
@@ -170,12 +140,14 @@ def mode_curve(
     """
     record = run.round(chosen(run, round, "clients"))
     wanted = _two(record, clients)
-    rows = _rows(record, wanted)
+    rows = rows_of(record, wanted)
     a, b = record.kept("clients")[rows]
     curve = connecting_curve(
         run.task, a, b, kind=kind, bends=bends, steps=steps, batch=batch, lr=lr, split="train", seed=seed
     )
-    found = along(run.task, curve, points=points, split=split, buffers=record.client_buffers[rows])
+    found = along(
+        run.task, curve, points=points, split=split, buffers=record.client_buffers[rows], statistics=statistics
+    )
     return found.assign_attrs(analysis="mode_curve", round=record.index, first=wanted[0], second=wanted[1])
 
 
@@ -212,7 +184,7 @@ def aligned_barrier(
     if other is None:
         record = run.round(chosen(run, round, "clients"))
         names = _two(record, clients)
-        models = record.kept("clients")[_rows(record, names)]
+        models = record.kept("clients")[rows_of(record, names)]
     else:
         second = open_run(other, data=run.data)
         if second.task.layout != run.task.layout:
@@ -231,8 +203,12 @@ def _two(record: Round, clients: Sequence[int] | None) -> list[int]:
     return wanted
 
 
-def _rows(record: Round, clients: Sequence[int]) -> list[int]:
-    """Places of clients in a cohort."""
+def rows_of(record: Round, clients: Sequence[int]) -> list[int]:
+    """Places of clients in a cohort.
+
+    Raises:
+        ValueError: If it does not hold one of them.
+    """
     ids = record.ids.tolist()
     if absent := [client for client in clients if client not in ids]:
         raise ValueError(f"round {record.index} has clients {ids}, client {absent[0]} was asked for; name one of them.")

@@ -11,14 +11,11 @@ from torch import Tensor
 
 from drift.rounds import Round
 from drift.run import Run
-from drift.series import shares
 from landscape.adaptive import adaptive_surface
-from landscape.ensemble import subset_errors
+from landscape.batchnorm import Statistics, calibrated, calibration_of, usual_statistics
 from landscape.lines import line
 from landscape.planes import plane
-from landscape.progress import counted
 from landscape.results import Partial
-from landscape.similarity import mean_cka
 from landscape.surface import surface
 from landscape.sweep import Sweep
 
@@ -33,6 +30,7 @@ def round_plane(
     box: str = "marks",
     tolerance: float | None = None,
     split: str = "test",
+    statistics: Statistics | None = None,
     partial: Partial | None = None,
 ) -> xr.Dataset:
     """Loss and error on the plane through three client models of one round.
@@ -47,6 +45,8 @@ def round_plane(
         tolerance: Part of the loss by which points may be off that are interpolated instead of evaluated, as
             `landscape.adaptive_surface` takes it; every point is evaluated where not given.
         split: Samples that loss (nats) and error (fraction) are averaged over.
+        statistics: Of batch normalisation between the models: "recomputed" from training samples at every point (the
+            default), "averaged" like the models, or "own", those of the untrained task; stated in the attributes.
         partial: Where an unfinished result lies.
 
     Raises:
@@ -54,7 +54,7 @@ def round_plane(
         ValueError: If the cohort does not hold three such clients.
     """
     record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin, box=box)
-    found = on_sweep(run, sweep, split, partial, tolerance=tolerance)
+    found = on_sweep(run, sweep, split, partial, tolerance=tolerance, statistics=statistics)
     return found.assign_attrs(analysis="round_plane", round=record.index)
 
 
@@ -65,6 +65,7 @@ def global_plane(
     points: int = 21,
     margin: float = 0.3,
     split: str = "test",
+    statistics: Statistics | None = None,
     partial: Partial | None = None,
 ) -> xr.Dataset:
     """Loss and error on the plane through the global models of three rounds, the last three by default.
@@ -79,7 +80,8 @@ def global_plane(
     buffers = torch.stack([record.end_buffers for record in records])
     labels = [f"round {record.index}" for record in records]
     sweep = plane(*models, points=points, margin=margin, buffers=buffers, labels=labels)
-    return on_sweep(run, sweep, split, partial).assign_attrs(analysis="global_plane", round=records[-1].index)
+    found = on_sweep(run, sweep, split, partial, statistics=statistics)
+    return found.assign_attrs(analysis="global_plane", round=records[-1].index)
 
 
 def global_line(
@@ -88,6 +90,7 @@ def global_line(
     rounds: tuple[int, int] = (-2, -1),
     points: int = 41,
     split: str = "test",
+    statistics: Statistics | None = None,
     partial: Partial | None = None,
 ) -> xr.Dataset:
     """Loss and error on the line from the global model of one round (t = 0) to that of another (t = 1).
@@ -97,7 +100,7 @@ def global_line(
     first, second = (run.round(chosen(run, index, "globals")) for index in rounds)
     buffers = torch.stack([first.end_buffers, second.end_buffers])
     sweep = line(first.kept("end"), second.kept("end"), points=points, buffers=buffers)
-    found = on_sweep(run, sweep, split, partial)
+    found = on_sweep(run, sweep, split, partial, statistics=statistics)
     return found.assign_attrs(analysis="global_line", first=first.index, second=second.index)
 
 
@@ -107,13 +110,14 @@ def average_line(
     window: int = 5,
     points: int = 41,
     split: str = "test",
+    statistics: Statistics | None = None,
     partial: Partial | None = None,
 ) -> xr.Dataset:
     """Loss and error on the line from the last aggregate (t = 0) to the mean of the last `window` ones (t = 1).
 
     Fewer are averaged where fewer successive ones were kept; the attribute `window` says how many. The aggregates are
     the plain ones before IMA's window; for other methods they are the global models, so that t = 1 is what IMA
-    would have given at the end.
+    would have given at the end. Batch statistics as in `round_plane`; those of the mean are recomputed too.
 
     Source: IMA paper, Figs. 5c and 7c.
     """
@@ -127,48 +131,12 @@ def average_line(
     records = [run.round(index) for index in indices]
     aggregates = torch.stack([record.extras.get("aggregate", record.kept("end")) for record in records])
     buffers = torch.stack([record.end_buffers for record in records])
-    mean_buffers = torch.stack([buffers[-1], buffers.mean(0)])
-    sweep = line(aggregates[-1], aggregates.mean(0), points=points, buffers=mean_buffers)
-    return on_sweep(run, sweep, split, partial).assign_attrs(analysis="average_line", window=len(indices))
-
-
-def error_averaged(
-    run: Run, *, rounds: Sequence[int] | None = None, subsets: int = 20, split: str = "test"
-) -> xr.Dataset:
-    """Test error and loss of the mean of s of the cohort's client models, for s = 1..m, over rounds.
-
-    Source: IMA paper, Fig. 4; methods.md 3.2.6.
-    """
-    indices = spread(run.kept("clients"), 3) if rounds is None else [chosen(run, index, "clients") for index in rounds]
-    found = []
-    for index in counted(indices, run.progress):
-        record = run.round(index)
-        weights = shares(run.experiment, record)
-        some = weights > 0  # a client without samples has no part in any mean
-        models, buffers = record.kept("clients")[some], record.client_buffers[some]
-        held = buffers if buffers.shape[1] else None
-        found.append(
-            subset_errors(run.task, models, weights[some], subsets=subsets, seed=index, split=split, buffers=held)
-        )
-    stacked = xr.concat(found, "round", join="outer").assign_coords(round=indices)
-    return stacked.assign_attrs(analysis="error_averaged", source="IMA paper, Fig. 4")
-
-
-def similarity_rounds(
-    run: Run, *, rounds: Sequence[int] | None = None, kernel: str = "linear", split: str = "test"
-) -> xr.Dataset:
-    """Mean CKA of the outputs of the cohort's client models over rounds.
-
-    Source: IMA paper, Fig. 4; methods.md 3.2.5.
-    """
-    indices = spread(run.kept("clients"), 10) if rounds is None else [chosen(run, index, "clients") for index in rounds]
-    values = []
-    for index in counted(indices, run.progress):
-        record = run.round(index)
-        values.append(mean_cka(_outputs(run, record.kept("clients"), record.client_buffers, split), kernel=kernel))
-    found = xr.Dataset({"cka": ("round", values)}, coords={"round": indices})
-    found.cka.attrs.update(long_name=f"mean {kernel} CKA of client pairs", units="1")
-    return found.assign_attrs(analysis="similarity_rounds", source="IMA paper, Fig. 4", split=split)
+    mean, mean_buffers = aggregates.mean(0), buffers.mean(0)
+    if (statistics or usual_statistics(run.task)) == "recomputed":
+        mean_buffers = calibrated(run.task, mean, mean_buffers, calibration_of(run.task, split))
+    sweep = line(aggregates[-1], mean, points=points, buffers=torch.stack([buffers[-1], mean_buffers]))
+    found = on_sweep(run, sweep, split, partial, statistics=statistics)
+    return found.assign_attrs(analysis="average_line", window=len(indices))
 
 
 def client_sweep(
@@ -222,21 +190,36 @@ def spread(indices: Sequence[int], count: int) -> list[int]:
 
 
 def on_sweep(
-    run: Run, sweep: Sweep, split: str, partial: Partial | None, *, tolerance: float | None = None
+    run: Run,
+    sweep: Sweep,
+    split: str,
+    partial: Partial | None,
+    *,
+    tolerance: float | None = None,
+    statistics: Statistics | None = None,
 ) -> xr.Dataset:
     """Loss and error on a sweep, as far as `partial` knows them already; interpolated to a tolerance where given."""
     known, checkpoint = (None, None) if partial is None else (partial.known(), partial.checkpoint)
     if tolerance is not None:
         return adaptive_surface(
-            run.task, sweep, tolerance=tolerance, split=split, known=known, checkpoint=checkpoint, progress=run.progress
+            run.task,
+            sweep,
+            tolerance=tolerance,
+            split=split,
+            known=known,
+            checkpoint=checkpoint,
+            progress=run.progress,
+            statistics=statistics,
         )
-    return surface(run.task, sweep, split=split, known=known, checkpoint=checkpoint, progress=run.progress)
-
-
-def _outputs(run: Run, models: Tensor, buffers: Tensor, split: str) -> Tensor:
-    """Outputs (m, n, C) of several models."""
-    held = [present(row) for row in buffers]
-    return torch.stack([run.task.outputs(theta, split, buffers=b) for theta, b in zip(models, held, strict=True)])
+    return surface(
+        run.task,
+        sweep,
+        split=split,
+        known=known,
+        checkpoint=checkpoint,
+        progress=run.progress,
+        statistics=statistics,
+    )
 
 
 def present(buffers: Tensor) -> Tensor | None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import xarray as xr
+from torch import Tensor
 
+from landscape.batchnorm import CALIBRATION, Statistics
 from landscape.cells import Cell, difference, interpolated, lattice, quarters
+from landscape.progress import Progress
+from landscape.samples import Samples
 from landscape.surface import surface
 from landscape.sweep import Sweep
-from landscape.task import Task
+from landscape.task import Split, Task
 
 BATCH = 32
 """Cells that are refined together; the order of refinement, and so the result, depends on it."""
@@ -34,9 +37,15 @@ def adaptive_surface(
     coarse: int = 5,
     held_out: int = 16,
     seed: int = 0,
+    split: Split = "test",
+    metrics: tuple[str, ...] | None = None,
     known: xr.Dataset | None = None,
     checkpoint: Callable[[xr.Dataset], None] | None = None,
-    **options: Any,
+    progress: Progress | None = None,
+    groups: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
+    workers: int = 1,
 ) -> xr.Dataset:
     """Metrics on the whole grid of a 2-D sweep, evaluated at some of its points and interpolated at the others.
 
@@ -51,14 +60,15 @@ def adaptive_surface(
         task, sweep: As `surface` takes them; the grid has 2^k m + 1 points in both dimensions, such as 33 or 41.
         tolerance: Difference aimed at, as a fraction of the value.
         budget: Grid points evaluated at most, held-out ones included; all where not given.
-        by: Metric that decides where to refine.
+        by: Metric that decides where to refine; of several groups or classes the one that bends most.
         coarse: Least points of the coarse grid in each dimension.
         held_out: Points that the interpolation is judged by.
         seed: Of their choice.
         known: An earlier, perhaps partial result of the same call; values evaluated there are not computed again, and
             the result has the same bits as if it had never been stopped.
         checkpoint: Called with the partial dataset, as by `surface`.
-        options: As `surface` takes them: split, metrics, ..; `progress` hears of the points asked for so far.
+        progress: As `surface` takes it; hears of the points asked for so far.
+        split, metrics, groups, statistics, calibration, workers: As `surface` takes them.
 
     Returns:
         What `surface` returns, and `interpolated` over the grid (True where a value was not evaluated) and for each
@@ -83,7 +93,19 @@ def adaptive_surface(
         )
 
     def evaluated(wanted: np.ndarray, known: xr.Dataset | None) -> xr.Dataset:
-        return surface(task, replace(sweep, inside=wanted), known=known, checkpoint=checkpoint, **options)
+        return surface(
+            task,
+            replace(sweep, inside=wanted),
+            split=split,
+            metrics=metrics,
+            known=known,
+            checkpoint=checkpoint,
+            progress=progress,
+            groups=groups,
+            statistics=statistics,
+            calibration=calibration,
+            workers=workers,
+        )
 
     dims = list(sweep.coords)
     grid = _Grid(evaluated, first, dims, None if known is None else _without_interpolated(known, dims))

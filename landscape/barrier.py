@@ -11,14 +11,26 @@ from torch import Tensor
 
 from landscape.affine import evaluate
 from landscape.basin import line_summary
+from landscape.batchnorm import CALIBRATION, Statistics, normalisation, usual_statistics
 from landscape.lines import line
+from landscape.samples import Samples
 from landscape.simplex import points as simplex_points
 from landscape.surface import metric_units, surface
 from landscape.sweep import axis, stacked
 from landscape.task import Split, Task
 
 
-def barrier(task: Task, a: Tensor, b: Tensor, *, points: int = 21, split: Split = "test") -> xr.Dataset:
+def barrier(
+    task: Task,
+    a: Tensor,
+    b: Tensor,
+    *,
+    points: int = 21,
+    split: Split = "test",
+    buffers: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
+) -> xr.Dataset:
     """Height of the loss barrier on the straight line between two models.
 
     The barrier is the largest L((1 - t) a + t b) - ((1 - t) L(a) + t L(b)) for t from 0 to 1; near zero means that
@@ -32,6 +44,9 @@ def barrier(task: Task, a: Tensor, b: Tensor, *, points: int = 21, split: Split 
         a, b: Models, shape (d,).
         points: Evaluations on the line, both ends included.
         split: Samples that the loss is averaged over.
+        buffers: Floating buffers of a and b, shape (2, b); the task's own where not given.
+        statistics, calibration: Of batch normalisation, as in `landscape.affine.evaluate`; recomputed between the
+            models where not given, and stated in the attributes.
 
     Returns:
         Dataset with loss (t,), its marks, and barrier (), in nats for cross-entropy.
@@ -39,7 +54,8 @@ def barrier(task: Task, a: Tensor, b: Tensor, *, points: int = 21, split: Split 
     Raises:
         ValueError: If a and b differ in length.
     """
-    ds = surface(task, line(a, b, points=points, low=0.0, high=1.0), split=split, metrics=("loss",))
+    sweep = line(a, b, points=points, low=0.0, high=1.0, buffers=buffers)
+    ds = surface(task, sweep, split=split, metrics=("loss",), statistics=statistics, calibration=calibration)
     return ds.assign(barrier=line_summary(ds).barrier).assign_attrs(analysis="barrier")
 
 
@@ -51,6 +67,8 @@ def pairwise_barriers(
     points: int = 11,
     split: Split = "test",
     buffers: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
 ) -> xr.Dataset:
     """Loss barriers, as in `barrier`, between all pairs of models.
 
@@ -61,7 +79,8 @@ def pairwise_barriers(
         labels: Names of the models; 1, 2, .. m where not given.
         points: Evaluations on each line, both ends included.
         split: Samples that the loss is averaged over.
-        buffers: Floating buffers of the models, shape (m, b), interpolated alike; the task's own where not given.
+        buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
+        statistics, calibration: Of batch normalisation, as in `barrier`.
 
     Returns:
         Dataset with barrier, midpoint, the loss of the mean of two models minus the mean of their losses (negative
@@ -79,7 +98,17 @@ def pairwise_barriers(
     pairs = list(combinations(range(m), 2))
     own = np.eye(m)
     rows = [own, *(np.outer(1 - t, own[i]) + np.outer(t, own[j]) for i, j in pairs)]
-    loss = evaluate(task, held, np.concatenate(rows), split=split, metrics=("loss",), buffers=buffers)["loss"].numpy()
+    how = statistics or usual_statistics(task)
+    loss = evaluate(
+        task,
+        held,
+        np.concatenate(rows),
+        split=split,
+        metrics=("loss",),
+        buffers=buffers,
+        statistics=how,
+        calibration=calibration,
+    )["loss"].numpy()
     heights, halfway, distances = (np.zeros((m, m)) for _ in range(3))
     for (i, j), between in zip(pairs, loss[m:].reshape(len(pairs), len(t)), strict=True):
         above = between - ((1 - t) * loss[i] + t * loss[j])
@@ -88,6 +117,7 @@ def pairwise_barriers(
         distances[i, j] = distances[j, i] = float((held[i].double() - held[j].double()).norm())
     names = [str(index + 1) for index in range(m)] if labels is None else list(labels)
     units, both = metric_units(task, "loss"), ("mark", "mark_other")
+    about: dict[str, str | int] = {"analysis": "pairwise_barriers", "source": "Chen et al. 2024, section 4.3"}
     return xr.Dataset(
         {
             "barrier": (both, heights, {"long_name": "loss barrier", "units": units}),
@@ -96,7 +126,7 @@ def pairwise_barriers(
             "mark_loss": ("mark", loss[:m], {"long_name": "loss at the mark", "units": units}),
         },
         coords={"mark": names, "mark_other": names},
-        attrs={"analysis": "pairwise_barriers", "source": "Chen et al. 2024, section 4.3", "points": points},
+        attrs={**about, "points": points, **normalisation(task, split, how, buffers, calibration)},
     )
 
 
@@ -109,6 +139,8 @@ def simplex_losses(
     split: Split = "test",
     metrics: tuple[str, ...] | None = None,
     buffers: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
 ) -> xr.Dataset:
     """Metrics at random averages of models, uniform on their simplex.
 
@@ -119,7 +151,8 @@ def simplex_losses(
         count, seed: Of the random averages.
         split: Samples that the metrics are averaged over.
         metrics: "loss" and names of the task's metrics; all where not given.
-        buffers: Floating buffers of the models, shape (m, b), averaged alike; the task's own where not given.
+        buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
+        statistics, calibration: Of batch normalisation, as in `barrier`.
 
     Returns:
         Dataset with each metric (value,) and, of the loss for example, loss_mean and loss_max ().
@@ -131,9 +164,14 @@ def simplex_losses(
     if count < 1:
         raise ValueError(f"count is {count}; give the number of random averages, at least 1.")
     rows = simplex_points(held, count, seed)
+    how = statistics or usual_statistics(task)
+    found = evaluate(
+        task, held, rows, split=split, metrics=metrics, buffers=buffers, statistics=how, calibration=calibration
+    )
     ds = xr.Dataset(attrs={"analysis": "simplex_losses", "source": "Chen et al. 2024, section 4.3", "seed": seed})
-    for name, found in evaluate(task, held, rows, split=split, metrics=metrics, buffers=buffers).items():
-        values, units = found.numpy(), metric_units(task, name)
+    ds.attrs.update(normalisation(task, split, how, buffers, calibration))
+    for name, at_points in found.items():
+        values, units = at_points.numpy(), metric_units(task, name)
         ds[name] = ("value", values, {"long_name": name, "units": units})
         ds[f"{name}_mean"] = ((), values.mean(), {"long_name": f"mean {name} of random averages", "units": units})
         ds[f"{name}_max"] = ((), values.max(), {"long_name": f"largest {name} of random averages", "units": units})

@@ -6,6 +6,7 @@ estimated again at every point (IMA paper, section 3.2 and methods.md, section 3
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal, get_args
 
 import torch
@@ -14,6 +15,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from landscape.flat import Flat
 from landscape.samples import Samples
+from landscape.task import Split, Task
 
 Statistics = Literal["recomputed", "averaged", "own"]
 
@@ -55,6 +57,29 @@ def recomputed(flat: Flat, samples: Samples, *, block: int = 512) -> Tensor:
     return flat.buffers.clone()
 
 
+def calibrated(task: Task, theta: Tensor, buffers: Tensor | None, samples: Samples) -> Tensor:
+    """Floating buffers (b,) of the model theta (d,) with the running statistics of `samples`.
+
+    Other buffers are those given, the task's own where not.
+    """
+    flat = task.flat(theta)
+    flat.load(theta.detach(), buffers)
+    return recomputed(flat, samples)
+
+
+def calibrated_rows(task: Task, basis: Tensor, buffers: Tensor, rows: Collection[int], samples: Samples) -> Tensor:
+    """Floating buffers (n, b) of a basis (n, d), with statistics of `samples` in rows that are no trained models."""
+    held = buffers.clone()
+    for row in rows:
+        held[row] = calibrated(task, basis[row], buffers[row], samples)
+    return held
+
+
+def usual_statistics(task: Task) -> Statistics | None:
+    """How models between trained ones get their statistics unless told otherwise; None where there are none to get."""
+    return "recomputed" if normalisers(task.model) else None
+
+
 def chosen_statistics(wanted: Statistics | None, buffers: Tensor | None) -> Statistics:
     """How points get their statistics: averaged where buffers are given, else the task's own, unless told otherwise.
 
@@ -68,6 +93,23 @@ def chosen_statistics(wanted: Statistics | None, buffers: Tensor | None) -> Stat
     if wanted == "averaged" and buffers is None:
         raise ValueError("statistics = 'averaged' needs the buffers (n, b) of the basis; give them or recompute.")
     return wanted
+
+
+def normalisation(
+    task: Task, split: Split, statistics: Statistics | None, buffers: Tensor | None, calibration: Samples | int
+) -> dict[str, str | int]:
+    """What a result says of batch statistics; nothing where the model has none."""
+    if not normalisers(task.model):
+        return {}
+    how = chosen_statistics(statistics, buffers)
+    if how != "recomputed":
+        return {"statistics": how}
+    return {"statistics": how, "calibration": len(calibration_of(task, split, calibration))}
+
+
+def calibration_of(task: Task, split: Split, wanted: Samples | int = CALIBRATION) -> Samples:
+    """Samples for statistics of a task's models: those given, or so many of the split train, else of `split`."""
+    return calibration_samples(task.samples.get("train", task.split(split)), wanted)
 
 
 def calibration_samples(pool: Samples, wanted: Samples | int) -> Samples:

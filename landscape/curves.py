@@ -12,7 +12,17 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.affine import evaluate
+from landscape.batchnorm import (
+    CALIBRATION,
+    Statistics,
+    calibrated_rows,
+    calibration_of,
+    chosen_statistics,
+    normalisation,
+    usual_statistics,
+)
 from landscape.plugins import unknown
+from landscape.samples import Samples
 from landscape.surface import metric_units
 from landscape.sweep import axis, stacked
 from landscape.task import Split, Task
@@ -121,6 +131,8 @@ def along(
     split: Split = "test",
     metrics: tuple[str, ...] = ("loss", "error"),
     buffers: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
 ) -> xr.Dataset:
     """Metrics along a curve and along the straight line between its ends.
 
@@ -133,22 +145,32 @@ def along(
         points: Evaluations on either path, both ends included.
         split: Samples that the metrics are averaged over.
         metrics: "loss" and names of the task's metrics.
-        buffers: Floating buffers of the two ends, shape (2, b), interpolated in t; the task's own where not given.
+        buffers: Floating buffers of the two ends, shape (2, b); the task's own where not given.
+        statistics, calibration: Of batch normalisation, as in `landscape.affine.evaluate`: by default recomputed at
+            every point but the ends; "averaged" interpolates the ends' buffers in t. Stated in the attributes.
 
     Returns:
         Dataset with each metric over t (loss in nats, error as fraction) and straight_loss and so on for the line;
         barrier and straight_barrier (), and length and distance (), those of the two paths in parameter space.
     """
-    t, nodes = axis(0.0, 1.0, points), np.linspace(0, 1, len(curve.points)).tolist()
-    straight = np.zeros((points, len(nodes)))
+    t = axis(0.0, 1.0, points)
+    straight = np.zeros((points, len(curve.points)))
     straight[:, 0], straight[:, -1] = 1 - t, t
     bent = curve.coefficients(t)
-    between = (
-        None if buffers is None else torch.stack([(1 - place) * buffers[0] + place * buffers[1] for place in nodes])
-    )
+    how = statistics or usual_statistics(task)
+    fixed = calibration_of(task, split, calibration) if chosen_statistics(how, buffers) == "recomputed" else None
     rows = np.concatenate([bent, straight])
     names = metrics if "loss" in metrics else ("loss", *metrics)
-    found = evaluate(task, curve.points, rows, split=split, metrics=names, buffers=between)
+    found = evaluate(
+        task,
+        curve.points,
+        rows,
+        split=split,
+        metrics=names,
+        buffers=None if buffers is None else _buffers(task, curve.points, buffers, fixed),
+        statistics=how,
+        calibration=calibration,
+    )
     ds = xr.Dataset(coords={"t": ("t", t, {"long_name": "t", "units": "1"})})
     for name in names:
         for prefix, values in {"": found[name][:points], "straight_": found[name][points:]}.items():
@@ -159,8 +181,18 @@ def along(
         ds[f"{prefix}barrier"] = ((), height, _about(f"loss barrier {what}", task, "loss"))
     for name, path, what in (("length", bent, "curve"), ("distance", straight, "straight line")):
         ds[name] = ((), _length(curve.points, path), {"long_name": f"length of the {what}", "units": "1"})
-    about = {"analysis": "along", "source": "Garipov et al. 2018", "kind": curve.kind, "bends": len(nodes) - 2}
-    return ds.assign_attrs(about, split=split if isinstance(split, str) else "given")
+    about = {"analysis": "along", "source": "Garipov et al. 2018", "kind": curve.kind, "bends": len(curve.points) - 2}
+    said = normalisation(task, split, how, buffers, calibration)
+    return ds.assign_attrs(about, split=split if isinstance(split, str) else "given", **said)
+
+
+def _buffers(task: Task, points: Tensor, ends: Tensor, fixed: Samples | None) -> Tensor:
+    """Floating buffers (n, b) of a curve's points: between the ends' (2, b), with statistics of `fixed` samples."""
+    places = np.linspace(0, 1, len(points)).tolist()
+    held = torch.stack([(1 - place) * ends[0] + place * ends[1] for place in places])
+    if fixed is None:
+        return held
+    return calibrated_rows(task, points, held, range(1, len(points) - 1), fixed)  # a polygon meets its inner points
 
 
 def _about(name: str, task: Task, metric: str) -> dict[str, str]:

@@ -12,7 +12,17 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.affine import evaluate
+from landscape.batchnorm import (
+    CALIBRATION,
+    Statistics,
+    calibrated,
+    calibration_of,
+    chosen_statistics,
+    normalisation,
+    usual_statistics,
+)
 from landscape.plugins import unknown
+from landscape.samples import Samples
 from landscape.task import PerSample, Split, Task
 
 OUTPUTS = ("logits", "probabilities")
@@ -26,6 +36,8 @@ def ensemble_gap(
     split: Split = "test",
     outputs: str = "logits",
     buffers: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
 ) -> xr.Dataset:
     """How far the weighted mean of the models' outputs (WENS) is from the output of their weighted mean.
 
@@ -40,7 +52,9 @@ def ensemble_gap(
         outputs: What is averaged and compared: "logits" (the module's outputs as they are) or "probabilities" (their
             softmax). The ensemble's loss and metrics are those of the averaged outputs; averaged probabilities enter
             as their logarithm, which gives cross-entropy its meaning.
-        buffers: Floating buffers of the models, shape (m, b), averaged alike; the task's own where not given.
+        buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
+        statistics, calibration: Of batch normalisation, as in `landscape.affine.evaluate`; recomputed for the
+            averaged model where not given, and stated in the attributes.
 
     Returns:
         Dataset of scalars: gap, distance (D), gap_ratio (gap / D^2, NaN where D is 0), and ensemble_loss, mean_loss
@@ -53,12 +67,14 @@ def ensemble_gap(
         raise ValueError(unknown("kind of outputs", outputs, OUTPUTS))
     shares = _shares(weights, models)
     centre = _mean(models, shares)
-    held = [None] * len(models) if buffers is None else list(buffers)
+    how = statistics or usual_statistics(task)
+    kind = chosen_statistics(how, buffers)
+    fixed = calibration_of(task, split, calibration) if kind == "recomputed" else None
+    *held, centre_buffers = _buffers(task, [*models, centre], shares, None if kind == "own" else buffers, fixed)
     together = sum(
         share * _outputs(task, model, split, own, outputs)
         for share, model, own in zip(shares.tolist(), models, held, strict=True)
     )
-    centre_buffers = None if buffers is None else _mean(buffers, shares)
     mean = _outputs(task, centre, split, centre_buffers, outputs)
     gap = (together - mean).flatten(1).norm(dim=1).mean().item()
     distance = (models.double() - centre.double()).norm(dim=1).max().item()
@@ -75,7 +91,12 @@ def ensemble_gap(
             name: ((), value, {"long_name": labels.get(name, name.replace("_", " ")), "units": _units(name)})
             for name, value in held_values.items()
         },
-        attrs={"analysis": "ensemble_gap", "source": "IMA paper, Lemma 1", "outputs": outputs},
+        attrs={
+            "analysis": "ensemble_gap",
+            "source": "IMA paper, Lemma 1",
+            "outputs": outputs,
+            **normalisation(task, split, how, buffers, calibration),
+        },
     )
 
 
@@ -89,6 +110,8 @@ def subset_errors(
     seed: int = 0,
     split: Split = "test",
     buffers: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
 ) -> xr.Dataset:
     """Loss and error of the mean of a few of the models, against how many are averaged.
 
@@ -101,7 +124,8 @@ def subset_errors(
         models: Shape (m, d).
         weights: Not negative, shape (m,).
         counts: How many models to average; 1..m where not given.
-        buffers: Floating buffers of the models, shape (m, b), averaged alike; the task's own where not given.
+        buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
+        statistics, calibration: Of batch normalisation, as in `ensemble_gap`.
 
     Returns:
         Dataset with loss (models, draw) and each of the task's metrics, NaN where a count has fewer subsets than
@@ -119,11 +143,22 @@ def subset_errors(
     for point, (row, draw) in enumerate(cells):
         chosen = list(drawn[counts[row]][draw])
         coefficients[point, chosen] = shares[chosen] / shares[chosen].sum()
-    found = evaluate(task, models, coefficients, split=split, metrics=("loss", *task.metrics), buffers=buffers)
+    how = statistics or usual_statistics(task)
+    found = evaluate(
+        task,
+        models,
+        coefficients,
+        split=split,
+        metrics=("loss", *task.metrics),
+        buffers=buffers,
+        statistics=how,
+        calibration=calibration,
+    )
+    said = normalisation(task, split, how, buffers, calibration)
     return xr.Dataset(
         {name: (("models", "draw"), _spread(cells, values), _attributes(name)) for name, values in found.items()},
         coords={"models": ("models", counts, {"long_name": "models averaged", "units": "1"})},
-        attrs={"analysis": "subset_errors", "source": "IMA paper, Fig. 4", "seed": seed},
+        attrs={"analysis": "subset_errors", "source": "IMA paper, Fig. 4", "seed": seed, **said},
     )
 
 
@@ -140,6 +175,18 @@ def _shares(weights: Tensor, models: Tensor) -> Tensor:
 
 def _mean(rows: Tensor, shares: Tensor) -> Tensor:
     return (shares.to(rows.device) @ rows.detach().double()).to(rows)
+
+
+def _buffers(
+    task: Task, models: list[Tensor], shares: Tensor, buffers: Tensor | None, fixed: Samples | None
+) -> list[Tensor | None]:
+    """Floating buffers of models and, last, of their mean, with statistics of `fixed` samples but where given."""
+    held = [None] * len(models) if buffers is None else [*buffers, _mean(buffers, shares)]
+    if fixed is None:
+        return held
+    given = 0 if buffers is None else len(buffers) + int(shares.max() == 1)  # a mean of one is that model
+    fresh = [calibrated(task, *pair, fixed) for pair in zip(models[given:], held[given:], strict=True)]
+    return [*held[:given], *fresh]
 
 
 def _outputs(task: Task, theta: Tensor, split: Split, buffers: Tensor | None, kind: str) -> Tensor:

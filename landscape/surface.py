@@ -12,7 +12,15 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.affine import evaluate
-from landscape.batchnorm import CALIBRATION, Statistics, calibration_samples, chosen_statistics, normalisers
+from landscape.batchnorm import (
+    CALIBRATION,
+    Statistics,
+    calibrated_rows,
+    calibration_of,
+    normalisation,
+    usual_statistics,
+)
+from landscape.precision import Precision, chosen_precision, relative_difference, spread
 from landscape.progress import Progress
 from landscape.samples import Samples
 from landscape.sweep import Sweep
@@ -35,6 +43,7 @@ def surface(
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
     workers: int = 1,
+    precision: Precision = "exact",
 ) -> xr.Dataset:
     """Metrics at every grid point and mark of a sweep.
 
@@ -48,8 +57,11 @@ def surface(
         progress: Called with the points that are done, known ones included, and all points: grid and marks.
         groups: Group 0, 1, .. of each sample: metrics get a dimension `group`, from the same forward passes.
         statistics, calibration: Of batch normalisation, as in `landscape.affine.evaluate`; stated in the attributes.
-            By default recomputed between models (coefficients that sum to 1), not on slices around one model.
+            By default recomputed between models (coefficients that sum to 1, or several models marked), not on
+            slices around one model.
         workers: Threads that share the points; the values keep their bits.
+        precision: "fast" for products in bfloat16 (`landscape.precision`); the largest relative difference in loss
+            from exact ones, over some points, is then stated in the attributes.
 
     Returns:
         Dataset with each metric over the dimensions of the sweep, and over `mark` the marks' places
@@ -60,10 +72,13 @@ def surface(
         ValueError: If `known` belongs to another sweep, or models and task do not match.
     """
     metrics = tuple(task.measures(metrics))
-    statistics = statistics or _usual_statistics(task, sweep)
+    if statistics is None and _between(sweep):
+        statistics = usual_statistics(task)
     further = _further(task, sweep, split, metrics, groups)
     ds = _empty(task, sweep, split, metrics, further)
-    ds.attrs.update(_normalisation(task, sweep, split, statistics, calibration), **_grouping(groups))
+    ds.attrs.update(normalisation(task, split, statistics, sweep.buffers, calibration), **_grouping(groups))
+    if chosen_precision(precision) == "fast":
+        ds.attrs.update(precision=precision)
     if known is not None:
         _fill(ds, known)
     marks = len(sweep.marks)
@@ -103,14 +118,31 @@ def surface(
             points,
             split=split,
             metrics=metrics,
-            buffers=sweep.buffers,
+            buffers=_buffers(task, sweep, split, statistics, calibration),
             on_points=on_points,
             groups=groups,
             statistics=statistics,
             calibration=calibration,
             workers=workers,
+            precision=precision,
         )
     write()
+    if precision == "fast" and "loss" in metrics:
+        some = spread(np.flatnonzero(inside))
+        exact = evaluate(
+            task,
+            sweep.basis,
+            torch.from_numpy(rows[some]),
+            split=split,
+            metrics=("loss",),
+            buffers=_buffers(task, sweep, split, statistics, calibration),
+            groups=groups,
+            statistics=statistics,
+            calibration=calibration,
+            workers=workers,
+        )["loss"]
+        found = torch.from_numpy(values["loss"][some])
+        ds.attrs.update(precision_error=relative_difference(found, exact), precision_points=len(some))
     return ds
 
 
@@ -158,23 +190,27 @@ def _further(
     return found
 
 
-def _usual_statistics(task: Task, sweep: Sweep) -> Statistics | None:
+def _between(sweep: Sweep) -> bool:
+    """Whether the points lie between models: averages of the basis, or on a plane that several models span."""
     rows = sweep.coefficients[np.isfinite(sweep.coefficients).all(1)]
-    between = len(sweep.basis) > 1 and np.allclose(rows.sum(1), 1)
-    return "recomputed" if between and normalisers(task.model) else None
+    averages = len(sweep.basis) > 1 and np.allclose(rows.sum(1), 1)
+    return averages or len(_alone(sweep.mark_coefficients)) > 1
 
 
-def _normalisation(
+def _alone(rows: np.ndarray) -> set[int]:
+    """Members of the basis that are a point by themselves, by the coefficients (P, n) of the points."""
+    single = (np.count_nonzero(rows, axis=1) == 1) & (rows.max(axis=1) == 1)
+    return set(rows[single].argmax(axis=1).tolist())
+
+
+def _buffers(
     task: Task, sweep: Sweep, split: Split, statistics: Statistics | None, calibration: Samples | int
-) -> dict[str, str | int]:
-    """What a result says of batch statistics; nothing where the model has none."""
-    if not normalisers(task.model):
-        return {}
-    how = chosen_statistics(statistics, sweep.buffers)
-    if how != "recomputed":
-        return {"statistics": how}
-    pool = task.samples.get("train", task.split(split))
-    return {"statistics": how, "calibration": len(calibration_samples(pool, calibration))}
+) -> Tensor | None:
+    """Buffers of the basis; a member that the grid meets and no mark names, as a mean, is no trained model."""
+    met = _alone(sweep.coefficients) - _alone(sweep.mark_coefficients)
+    if sweep.buffers is None or statistics != "recomputed" or not met:
+        return sweep.buffers
+    return calibrated_rows(task, sweep.basis, sweep.buffers, met, calibration_of(task, split, calibration))
 
 
 def _grouping(groups: Tensor | None) -> dict[str, str]:
@@ -195,7 +231,7 @@ def _fill(ds: xr.Dataset, known: xr.Dataset) -> None:
     for name in ds.coords:
         if name not in known.coords or not np.array_equal(known[name].values, ds[name].values):
             raise ValueError(f"the known surface has other {name} coordinates than this sweep; start it anew.")
-    for key in ("split", "samples", "models", "statistics", "calibration", "groups"):
+    for key in ("split", "samples", "models", "statistics", "calibration", "groups", "precision"):
         if known.attrs.get(key) != ds.attrs.get(key):
             raise ValueError(
                 f"the known surface has {key} = {known.attrs.get(key)}, this sweep has {ds.attrs.get(key)}; "

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import terrain
+from drift import averages, terrain
 from drift.run import Run
 from figures import curves, drifts, style
 from figures.gallery import _stack
@@ -31,8 +31,8 @@ def data(
         if not kept:
             command = "fedscape train digits-shards2 --set keep.clients=all"
             raise LookupError(_stack.absent(f"run {run.name} kept no clients", command))
-        errors = run.cached(terrain.error_averaged, rounds=terrain.spread(kept, rounds), subsets=subsets)
-        alike = run.cached(terrain.similarity_rounds, rounds=terrain.spread(kept, cka_rounds))
+        errors = run.cached(averages.error_averaged, rounds=terrain.spread(kept, rounds), subsets=subsets)
+        alike = run.cached(averages.similarity_rounds, rounds=terrain.spread(kept, cka_rounds))
         return errors[["error"]].merge(alike[["cka"]].rename(round="cka_round"))
 
     chosen = _stack.of(_stack.comparable(runs), method)

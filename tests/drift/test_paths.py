@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
-from drift.paths import aligned_barrier, client_barriers, mode_curve, pool_barriers, trajectory_plane
+from drift.paths import aligned_barrier, client_barriers, mode_curve, trajectory_plane
 from drift.run import open as open_run
 from landscape import results
 from landscape.barrier import barrier
 from landscape.planes import project
-from landscape.simplex import points as simplex_points
 from landscape.trajectory import principal_plane
 from tests import tiny
 
@@ -21,11 +19,6 @@ def run(tmp_path_factory):
     return tiny.trained(
         tmp_path_factory.mktemp("runs"), "task.model=mlp", "task.model_options={hidden=[6]}", "rounds=4"
     )
-
-
-@pytest.fixture(scope="module")
-def pools(tmp_path_factory):
-    return tiny.trained(tmp_path_factory.mktemp("runs"), "method=lss", "method.candidates=2", "rounds=2")
 
 
 def test_trajectory_marks_are_the_global_models(run):
@@ -72,30 +65,6 @@ def test_client_barriers_are_those_of_the_lines(run):
     assert two.mark.values.tolist() == [f"client {ids[2]}", f"client {ids[1]}", "global"]
     with pytest.raises(ValueError, match="client 17 was asked for"):
         client_barriers(run, clients=[17])
-
-
-def test_pool_is_the_one_that_was_trained(pools):
-    record = pools.round(-1)
-    client = int(record.ids[1])
-    ds = pool_barriers(pools, client=client, points=5, count=6)
-    assert ds.barrier.shape == (3, 3)
-    assert ds.loss.dims == ("value",)
-    assert ds.attrs["client"] == client
-    members = pools.method.pool(pools.client(record.index, client)).members
-    torch.testing.assert_close(members.mean(0), record.clients[1], rtol=0, atol=0)
-    assert torch.equal(members[0], record.start)
-    alone = barrier(pools.task, members[0], members[2], points=5)
-    assert float(ds.barrier[0, 2]) == pytest.approx(float(alone.barrier), abs=1e-6)
-    mixed = simplex_points(members, 6, record.index).to(members) @ members
-    targets = pools.task.samples["test"].targets
-    losses = [float(pools.task.loss(pools.task.outputs(theta, "test"), targets).mean()) for theta in mixed]
-    np.testing.assert_allclose(ds.loss, losses, rtol=1e-5)
-    assert float(ds.loss_max) == float(ds.loss.max())
-
-
-def test_runs_without_pools_are_refused(run):
-    with pytest.raises(LookupError, match="trained by fedavg; pools of models are grown by lss"):
-        pool_barriers(run)
 
 
 def test_curve_joins_two_clients(run):

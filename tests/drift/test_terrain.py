@@ -121,28 +121,6 @@ def test_eigenvalues_over_rounds_and_their_ratio(run):
     np.testing.assert_allclose(ds.ratio, ds.eigenvalue.isel(rank=0) / ds.eigenvalue.isel(rank=2))
 
 
-@pytest.mark.parametrize("which", ["run", "statistical"])
-def test_error_of_all_averaged_models_is_that_of_fedavg(which, request):
-    run = request.getfixturevalue(which)
-    ds = run.cached(terrain.error_averaged, rounds=[5], subsets=3)
-    whole = ds.loss.sel(round=5, models=len(run.round(5).ids)).dropna("draw")
-    np.testing.assert_allclose(whole[0], run.round(5).metrics["loss"], rtol=1e-5)
-
-
-def test_clients_without_samples_are_left_out_of_averages(tmp_path):
-    clients = {**TINY["clients"], "number": 30, "per_round": 30, "concentration": 0.05}
-    run = simulate(validated({**TINY, "rounds": 1, "clients": clients}), runs=tmp_path)
-    some = int((run.round(0).sizes > 0).sum())
-    assert some < 30
-    assert int(run.cached(terrain.error_averaged, subsets=1).models.max()) == some
-
-
-def test_similarity_is_one_for_a_client_with_itself_and_below_for_others(run):
-    ds = run.cached(terrain.similarity_rounds, rounds=[0, 5])
-    assert ds.cka.dims == ("round",)
-    assert bool(((ds.cka > 0) & (ds.cka < 1)).all())
-
-
 def test_spread_keeps_both_ends():
     assert terrain.spread(list(range(10, 20)), 4) == [10, 13, 16, 19]
     assert terrain.spread([7], 3) == [7]

@@ -90,12 +90,13 @@ def test_same_seed_gives_the_same_curve_and_leaves_the_callers_state():
     assert torch.equal(first[2], b)
 
 
-def test_buffers_are_interpolated_between_the_ends():
+def test_averaged_buffers_are_interpolated_between_the_ends():
     task = cnn_task(norm=True)
     a, b = thetas(task, 2)
     generator = torch.Generator().manual_seed(1)
     buffers = torch.rand(2, task.layout.buffer_size, generator=generator, dtype=torch.float64) + 0.5
-    ds = along(task, Curve("bezier", torch.stack([a, thetas(task, 3)[2], b])), points=3, buffers=buffers)
+    curve = Curve("bezier", torch.stack([a, thetas(task, 3)[2], b]))
+    ds = along(task, curve, points=3, buffers=buffers, statistics="averaged")
     straight = barrier(task, a, b, points=3)
     assert not np.allclose(ds.straight_loss, straight.loss)
     outputs = task.outputs((a + b) / 2, "test", buffers=buffers.mean(0))

@@ -81,14 +81,14 @@ def test_scaling_weights_and_permuting_models_change_nothing():
         np.testing.assert_allclose(b.to_dataarray(), a.to_dataarray(), rtol=1e-10)
 
 
-def test_buffers_are_averaged_with_the_models():
+def test_buffers_are_averaged_with_the_models_where_asked():
     task = cnn_task(norm=True)
     models, buffers = thetas(task, 3), task.buffers + torch.rand(3, len(task.buffers), dtype=torch.float64)
     share = (WEIGHTS / WEIGHTS.sum()).double()
-    ds = ensemble_gap(task, models, WEIGHTS, buffers=buffers)
+    ds = ensemble_gap(task, models, WEIGHTS, buffers=buffers, statistics="averaged")
     mean = task.outputs(share @ models, "test", buffers=share @ buffers)
     assert ds.mean_loss.item() == pytest.approx(cross_entropy(mean, task.split("test").targets).mean().item())
-    subsets = subset_errors(task, models, WEIGHTS, buffers=buffers)
+    subsets = subset_errors(task, models, WEIGHTS, buffers=buffers, statistics="averaged")
     assert subsets.loss.sel(models=3, draw=0).item() == pytest.approx(ds.mean_loss.item())
 
 
