@@ -6,7 +6,8 @@ client, engines/, simulate   local training, where it runs, the round loop
 rounds, gram              the record of a round and its inner products
 store, run, index, verify    files, a run on disk, what exists, what is whole
 setting, keys, partitions/   data of an experiment, keyed randomness, who holds what
-coherence, variance, weights, decomposition, terrain, paths, quality, cost   analyses of a run
+coherence, variance, weights, decomposition, terrain, averages, paths, quality, cost   analyses of a run
+around, basin, classes, mixtures, projection, layers, traces   further ones, one idea each
 importers/                checkpoints that others wrote
 """
 
@@ -29,11 +30,18 @@ _PUBLIC = {
     "density_rounds": "drift.curvature",
     "round_sharpness": "drift.curvature",
     "sharpness_rounds": "drift.curvature",
-    "error_averaged": "drift.terrain",
-    "similarity_rounds": "drift.terrain",
+    "error_averaged": "drift.averages",
+    "similarity_rounds": "drift.averages",
     "trajectory_plane": "drift.paths",
+    "projected_plane": "drift.projection",
+    "class_plane": "drift.classes",
+    "random_plane": "drift.around",
+    "weight_simplex": "drift.mixtures",
+    "basin_rounds": "drift.basin",
+    "trace_rounds": "drift.traces",
+    "layer_rounds": "drift.layers",
     "client_barriers": "drift.paths",
-    "pool_barriers": "drift.paths",
+    "pool_barriers": "drift.pool_barriers",
     "mode_curve": "drift.paths",
     "aligned_barrier": "drift.paths",
     "scale_curve": "drift.quality",
@@ -44,9 +52,19 @@ _PUBLIC = {
     "cost": "drift.cost",
     "coherence": "drift.coherence",
     "drift_variances": "drift.variance",
+    "counterfactual": "drift.counterfactual",
+    "what_if": "drift.whatif",
+    "layer_drift": "drift.layer_drift",
+    "label_scatter": "drift.labels",
     "update_norms": "drift.weights",
     "balance": "drift.weights",
+    "balance_mean": "drift.weights",
     "learned": "drift.weights",
+    "server_epochs": "drift.server_epochs",
+    "heterogeneity": "drift.heterogeneity",
+    "weight_factors": "drift.weight_factors",
+    "pooled_factors": "drift.weight_factors",
+    "best_weights": "drift.best_weights",
     "locality": "drift.locality",
     "decomposition": "drift.decomposition",
 }

@@ -60,7 +60,7 @@ def density_rounds(
 
     Args:
         rounds: Rounds looked at.
-        options: `steps` and `probes` of `hessian_density`.
+        options: `steps`, `probes` and `curvature` of `hessian_density`.
     """
     indices = spread(run.kept("globals"), 3) if rounds is None else [chosen(run, index, "globals") for index in rounds]
     found = []
@@ -83,6 +83,7 @@ def sharpness_rounds(
     batch: int = 64,
     batches: int | None = 50,
     full: bool = True,
+    curvature: str = "hessian",
 ) -> xr.Dataset:
     """Largest Hessian eigenvalue of minibatches at global models over rounds: each, their median, and of all data.
 
@@ -93,6 +94,7 @@ def sharpness_rounds(
         split: Samples that batches are drawn from.
         batch, batches: Samples in a batch, and how many are looked at.
         full: Also the mean loss over the whole split.
+        curvature: "hessian" or "gauss_newton".
     """
     indices = spread(run.kept("globals"), 5) if rounds is None else [chosen(run, index, "globals") for index in rounds]
     found = []
@@ -106,12 +108,13 @@ def sharpness_rounds(
                 batch=batch,
                 batches=batches,
                 full=full,
+                curvature=curvature,
                 buffers=present(record.end_buffers),
             )
         )
     joined = xr.concat(found, "round", join="exact", combine_attrs="drop").assign_coords(round=indices)
-    about = {"analysis": "sharpness_rounds", "source": "LSS paper, Table 7", "split": split, "batch_size": batch}
-    return joined.assign_attrs(about)
+    about = {"analysis": "sharpness_rounds", "source": "LSS paper, Table 7", "split": split, "curvature": curvature}
+    return joined.assign_attrs(about, batch_size=batch)
 
 
 def round_sharpness(run: Run, *, round: int = -1, **options: Any) -> xr.Dataset:

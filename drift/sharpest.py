@@ -16,7 +16,14 @@ from landscape.progress import counted
 
 
 def eigen_rounds(
-    run: Run, *, rounds: Sequence[int] | None = None, k: int = 5, split: str = "train", tolerance: float = 1e-3
+    run: Run,
+    *,
+    rounds: Sequence[int] | None = None,
+    k: int = 5,
+    split: str = "train",
+    tolerance: float = 1e-3,
+    curvature: str = "hessian",
+    backend: str = "native",
 ) -> xr.Dataset:
     """Largest Hessian eigenvalues of the global model over rounds, and the ratio of the first to the k-th.
 
@@ -27,20 +34,29 @@ def eigen_rounds(
         k: Eigenvalues a round.
         split: Samples that the Hessian is averaged over.
         tolerance: Relative error of the eigenvalues.
+        curvature: "hessian" or "gauss_newton".
+        backend: "native", "curvlinops" or "pyhessian", as in `landscape.top_eigenvalues`.
     """
     indices = spread(run.kept("globals"), 5) if rounds is None else [chosen(run, index, "globals") for index in rounds]
     found = []
     for index in counted(indices, run.progress):
         record = run.round(index)
         values = top_eigenvalues(
-            run.task, record.kept("end"), k, split=split, tolerance=tolerance, buffers=present(record.end_buffers)
+            run.task,
+            record.kept("end"),
+            k,
+            split=split,
+            backend=backend,
+            curvature=curvature,
+            tolerance=tolerance,
+            buffers=present(record.end_buffers),
         )
         found.append(values.eigenvalue)
     values = xr.concat(found, "round", join="exact").assign_coords(round=indices)
     ratio = values.isel(rank=0, drop=True) / values.isel(rank=-1, drop=True)
     ratio.attrs.update(long_name=f"lambda_1 / lambda_{k}", units="1")
-    about = {"analysis": "eigen_rounds", "source": "FedLAW paper, Fig. 10", "split": split}
-    return xr.Dataset({"eigenvalue": values, "ratio": ratio}, attrs=about)
+    about = {"analysis": "eigen_rounds", "source": "FedLAW paper, Fig. 10", "split": split, "curvature": curvature}
+    return xr.Dataset({"eigenvalue": values, "ratio": ratio}, attrs={**about, "backend": backend})
 
 
 def eigen_slice(

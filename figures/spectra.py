@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from figures import style
-from figures.curves import algorithms, curve, mean
+from figures.curves import algorithms, banded, curve, mean
 
 
 def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look: Any) -> Axes:
@@ -96,4 +96,38 @@ def batches(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     ax.set_xticks(range(len(parts)), ["" if name is None else style.label(name) for name, _ in parts], rotation=30)
     ax.set_xlabel("method")
     ax.set_ylabel(r"$\lambda_1$ of single batches")
+    return ax
+
+
+def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """Magnitude of each layer's largest eigenvalue, one line a method over the layers in the model's order, in log.
+
+    A hollow dot stands for a negative eigenvalue. Seeds are a band of one standard deviation.
+
+    Args:
+        ds: eigenvalue over `layer`, and perhaps `algorithm` and `seed`.
+    """
+    ax = style.axes(ax)
+    places = np.arange(ds.sizes["layer"])
+    numbered = abs(ds["eigenvalue"]).assign_coords(layer=places)
+    for name, part in algorithms(numbered):
+        known = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
+        banded(part, ax=ax, over="layer", **{"marker": "o", "markersize": 3, "linewidth": 1.0, **known, **look})
+    for name, part in algorithms(ds["eigenvalue"].assign_coords(layer=places)):
+        middle = mean(part, "seed").values
+        colour = "black" if name is None else style.colour(name)
+        ax.plot(
+            places[middle < 0],
+            abs(middle[middle < 0]),
+            "o",
+            color="white",
+            markeredgecolor=colour,
+            markersize=3,
+            zorder=4,
+        )
+    style.logarithmic(ax)
+    every = max(1, len(places) // 20)
+    names = [str(name) for name in ds["layer"].values[::every]]
+    ax.set_xticks(places[::every], names, rotation=60, ha="right", rotation_mode="anchor")
+    ax.set_xlabel("parameter tensor")
     return ax

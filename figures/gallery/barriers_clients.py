@@ -63,7 +63,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for row, (variable, look) in zip(rows, looks.items(), strict=True):
         for index, ax in enumerate(row):
             part = _stack.part(ds, index)
-            mesh = _matrix(part, variable, ax, look)
+            mesh = matrix(part, variable, ax, look)
             ax.set_title(part.attrs["label"] if variable == "barrier" else "", fontsize=7)
             ax.set_xlabel("" if variable == "barrier" else "client")
             ax.set_ylabel("client" if index == 0 else "")
@@ -75,7 +75,7 @@ LEAST = 0.05
 """Least reach of a colour scale, nats."""
 
 
-def _matrix(ds: xr.Dataset, variable: str, ax: Axes, look: dict[str, Any]) -> QuadMesh:
+def matrix(ds: xr.Dataset, variable: str, ax: Axes, look: dict[str, Any]) -> QuadMesh:
     """The variable over pairs of models; numbers in the cells where there are few."""
     values = ds[variable].transpose("mark_other", "mark").values
     names = [str(name).removeprefix("client ") for name in ds.mark.values]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
+from torch import nn
 
 import drift
 from drift.experiment import Experiment
@@ -26,16 +27,34 @@ QUICK = {
     "lines-fma-ima": {"points": 7, "window": 3},
     "bias-rounds": {"rounds": 2, "samples_per_client": 5},
     "error-averaged": {"rounds": 2, "subsets": 2, "cka_rounds": 2},
+    "planes-projected": {"points": 5},
+    "planes-classes": {"points": 5},
+    "planes-random": {"points": 5},
+    "planes-statistics": {"points": 3},
+    "simplex-weights": {"step": 0.2},
+    "simplex-optima": {"step": 0.25, "rounds": 3, "extend": 0.25},
+    "lines-aligned": {"points": 5},
+    "barriers-pool": {"points": 3, "count": 4},
+    "basin-rounds": {"rounds": 2, "points": 7},
+    "trace-rounds": {"rounds": 2, "products": 6},
+    "layers-rounds": {"rounds": 2},
     "eigen-slice": {"points": 5},
     "eigen-rounds": {"rounds": 2, "k": 2},
 }
 
 
-def _train(folder: Path, method: dict, seed: int, partition: dict | None = None, **options) -> drift.Run:
+def normalised(shape, classes):
+    """A model with batch statistics."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), 5), nn.BatchNorm1d(5), nn.Linear(5, classes))
+
+
+def _train(
+    folder: Path, method: dict, seed: int, partition: dict | None = None, model: str = "linear", **options
+) -> drift.Run:
     experiment = Experiment(
         rounds=4,
         seed=seed,
-        task={"dataset": "blobs", "model": "linear"},
+        task={"dataset": "blobs", "model": model},
         clients={"number": 5, "per_round": 3, "partition": partition or {"name": "shards", "shards": 2}},
         method=method,
         local={"lr": 0.05, "epochs": 1, "batch": 20},
@@ -51,7 +70,9 @@ def runs(tmp_path_factory):
     methods = [{"name": "fedavg"}, quick, {**quick, "variant": "gws"}]
     found = [_train(folder, method, seed) for method in methods for seed in (3, 4)]
     dirichlet = [{"name": "dirichlet", "concentration": value, "minimum": 1} for value in (0.3, 3.0)]
-    return found + [_train(folder, methods[0], 3, partition) for partition in dirichlet]
+    found += [_train(folder, methods[0], 3, partition) for partition in dirichlet]
+    pools = _train(folder, {"name": "lss", "candidates": 2}, 3, {"name": "iid"})
+    return [*found, pools, _train(folder, methods[0], 3, model=f"{__name__}:normalised")]
 
 
 def test_names_are_dashed_files():
@@ -101,8 +122,10 @@ def test_every_figure_without_runs_tells_how_to_train_one(name):
         gallery.load(name).data([])
 
 
-@pytest.mark.parametrize("name", ["weights-learned", "balance-rounds", "gain-alpha"])
-def test_figures_of_a_method_or_partition_refuse_runs_of_others(name, runs):
+@pytest.mark.parametrize(
+    "name", ["weights-learned", "balance-rounds", "gain-alpha", "barriers-pool", "planes-statistics"]
+)
+def test_figures_of_a_method_model_or_partition_refuse_runs_of_others(name, runs):
     with pytest.raises(LookupError, match="fedscape train"):
         gallery.load(name).data(runs[:2])
 

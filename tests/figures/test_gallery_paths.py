@@ -6,7 +6,19 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from figures.gallery import _stack, barriers_clients, curve_modes, trajectory_plane
+from figures import style
+from figures.gallery import (
+    _stack,
+    barriers_clients,
+    barriers_pool,
+    curve_modes,
+    layers_rounds,
+    lines_aligned,
+    planes_classes,
+    planes_projected,
+    simplex_weights,
+    trajectory_plane,
+)
 
 
 def test_trajectory_is_drawn_through_its_marks_in_order():
@@ -65,10 +77,131 @@ def test_curves_are_solid_and_straight_lines_dashed():
     }
 
 
+def test_the_aligned_line_is_solid_and_barriers_are_told():
+    t, nats = np.linspace(0, 1, 3), {"units": "nats"}
+    ds = xr.Dataset(
+        {
+            "loss": ("t", [1.0, 3.0, 1.0], nats),
+            "aligned_loss": ("t", [1.0, 1.5, 1.0], nats),
+            "barrier": ((), 2.0),
+            "aligned_barrier": ((), 0.5),
+            "distance": ((), 4.0),
+            "aligned_distance": ((), 3.0),
+        },
+        coords={"t": t},
+        attrs={"label": "two clients, round 5"},
+    )
+    (panel,) = lines_aligned.draw(_stack.beside([ds]).assign_attrs(split="test")).axes
+    looks = {line.get_label(): (line.get_linestyle(), line.get_ydata()[1]) for line in panel.lines}
+    assert looks == {"as trained": ("--", 3.0), "aligned": ("-", 1.5)}
+    assert panel.get_title() == "two clients, round 5\nbarrier 2 → 0.5 nats\ndistance 4 → 3"
+
+
+def test_members_and_random_averages_of_a_pool_stand_in_two_columns():
+    heights = np.array([[0, 2.0], [2.0, 0]])
+    part = xr.Dataset(
+        {
+            "barrier": (("mark", "mark_other"), heights, {"units": "nats"}),
+            "midpoint": (("mark", "mark_other"), -heights, {"units": "nats"}),
+            "mark_loss": ("mark", [0.5, 2.5]),
+            "loss": ("value", [1.0, 1.5, 2.0]),
+        },
+        coords={"mark": ["member 1", "member 2"], "mark_other": ["member 1", "member 2"]},
+        attrs={"label": "round 3, client 4"},
+    )
+    figure = barriers_pool.draw(_stack.beside([part]).assign_attrs(split="test"))
+    losses = next(ax for ax in figure.axes if ax.get_ylabel() == "test loss [nats]")
+    drawn = [line.get_ydata().tolist() for line in losses.lines]
+    assert drawn == [[2.5], [0.5], [1.0, 1.5, 2.0]]
+    assert [text.get_text() for text in figure.axes[0].get_xticklabels()] == ["1", "2"]
+
+
+def test_projected_models_are_joined_with_their_feet():
+    marks = {
+        "mark_alpha": [0.0, 2.0, 1.0, 1.0],
+        "mark_beta": [0.0, 0.0, 1.0, 0.5],
+        "mark_loss": [4.0, 5.0, 6.0, 3.0],
+        "foot_loss": [4.0, 5.0, 6.0, 2.0],
+        "distance": [0.0, 0.0, 0.0, 0.7],
+        "in_plane": [1.0, 1.0, 1.0, 0.0],
+    }
+    ds = xr.Dataset(
+        {"loss": (("alpha", "beta"), np.arange(1.0, 16).reshape(3, 5)), **{k: ("mark", v) for k, v in marks.items()}},
+        coords={
+            "alpha": [0.0, 1, 2],
+            "beta": np.linspace(0, 1, 5),
+            "mark": ["client 4", "client 0", "client 2", "start"],
+        },
+        attrs={"isometric": 1},
+    )
+    figure = planes_projected.draw(ds)
+    plane, gaps = figure.axes[0], figure.axes[1]
+    own, feet = gaps.lines
+    np.testing.assert_array_equal(own.get_ydata(), marks["mark_loss"])
+    np.testing.assert_array_equal(feet.get_xydata(), [[0.7, 2.0]])
+    shown = [part for part in plane.collections if len(part.get_offsets()) in (1, 3) and part.get_array() is not None]
+    assert [part.get_array().tolist() for part in shown[-2:]] == [[4.0, 5.0, 6.0], [3.0]]
+    assert {note.get_text() for note in plane.texts} == {"4", "0", "2", "start"}
+
+
+def test_holders_of_a_class_are_black():
+    ds = xr.Dataset(
+        {
+            "class_error": (("alpha", "beta", "class"), np.linspace(0, 1, 30).reshape(3, 5, 2)),
+            "holds": (("client", "class"), [[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]]),
+            "mark_alpha": ("mark", [0.0, 2.0, 1.0, 1.0]),
+            "mark_beta": ("mark", [0.0, 0.0, 1.0, 0.3]),
+        },
+        coords={"alpha": [0.0, 1, 2], "beta": np.linspace(0, 1, 5), "class": ["a", "b"], "client": [7, 8, 9]},
+    )
+    panels = planes_classes.draw(ds).axes[:2]
+    assert [ax.get_title() for ax in panels] == ["class a", "class b"]
+    triangles = [[line.get_color() for line in ax.lines if line.get_marker() == "^"] for ax in panels]
+    assert triangles == [["black", "white", "white"], ["white", "white", "black"]]
+
+
+def test_corners_of_a_triangle_are_the_clients():
+    weights = np.linspace(0, 1, 3)
+    inside = weights[:, None] + weights[None] <= 1
+    values = np.where(inside, weights[:, None] + 1, np.nan)
+    marks = {"mark_alpha": [1.0, 0, 0, 1 / 3, 0.5], "mark_beta": [0.0, 1, 0, 1 / 3, 0.25]}
+    marks |= {"mark_loss": [2.0, 1, 1, 1.3, 1.5], "mark_error": [0.2, 0.1, 0.1, 0.1, 0.1]}
+    names = ["client 5", "client 1", "client 3", "mean", "by size"]
+    ds = xr.Dataset(
+        {
+            "loss": (("alpha", "beta"), values, {"units": "nats"}),
+            "error": (("alpha", "beta"), values / 10),
+            **{name: ("mark", held) for name, held in marks.items()},
+        },
+        coords={"alpha": weights, "beta": weights, "mark": names},
+        attrs={"label": "round 2"},
+    )
+    first = simplex_weights.draw(_stack.beside([ds])).axes[0]
+    corners = {note.get_text(): tuple(np.round(note.xy, 3)) for note in first.texts}
+    assert corners == {"client 5 (2)": (0, 0), "client 1 (1)": (1, 0), "client 3 (1)": (0.5, 0.866)}
+    places = {line.get_label(): line.get_xydata()[0] for line in first.lines}
+    np.testing.assert_allclose(places["equal weights"], [0.5, 3**0.5 / 6])
+    np.testing.assert_allclose(places["weights by size"], [0.375, 3**0.5 / 8])
+
+
+def test_negative_eigenvalues_of_layers_are_hollow():
+    ds = xr.Dataset(
+        {"eigenvalue": (("algorithm", "seed", "layer_round", "layer"), [[[[2.0, -0.5, 3.0]]]])},
+        coords={"algorithm": ["fedavg"], "seed": [1], "layer_round": [4], "layer": ["a.weight", "a.bias", "b.weight"]},
+        attrs={"split": "test", "curvature": "hessian"},
+    )
+    (panel,) = layers_rounds.draw(ds).axes
+    line, hollow = panel.lines
+    np.testing.assert_array_equal(line.get_ydata(), [2.0, 0.5, 3.0])
+    np.testing.assert_array_equal(hollow.get_xydata(), [[1, 0.5]])
+    assert line.get_color() == style.colour("fedavg")
+    assert [text.get_text() for text in panel.get_xticklabels()] == ["a.weight", "a.bias", "b.weight"]
+
+
 def test_one_client_a_round_has_no_barriers(tmp_path):
     from tests import tiny
 
     run = tiny.trained(tmp_path, "clients.per_round=1", "rounds=1")
-    for figure in (trajectory_plane, barriers_clients, curve_modes):
+    for figure in (trajectory_plane, barriers_clients, curve_modes, lines_aligned, planes_projected, simplex_weights):
         with pytest.raises(LookupError, match="fedscape train"):
             figure.data([run])

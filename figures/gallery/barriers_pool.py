@@ -1,0 +1,87 @@
+"""Barriers between the members of a client's pool, and the loss of random averages of them (LSS paper, section 4.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drift.methods.lss import LSS
+from drift.pool_barriers import pool_barriers
+from drift.run import Run
+from drift.terrain import spread
+from figures import style
+from figures.gallery import _stack
+from figures.gallery.barriers_clients import LEAST, matrix
+
+NEEDS = "one run of lss that kept what the clients received in some rounds"
+
+
+def data(
+    runs: Sequence[Run], *, rounds: Sequence[int] | None = None, points: int = 11, count: int = 64, split: str = "test"
+) -> xr.Dataset:
+    """barrier and midpoint (nats) over panel, mark and mark_other, loss at random averages over panel and value.
+
+    Args:
+        rounds: By default the first and the last one that kept its global model; of the first client of each.
+        points: Evaluations on each line.
+        count: Random averages.
+        split: Samples of the loss.
+    """
+    suited = [run for run in runs if isinstance(run.method, LSS) and run.kept("globals")]
+    if not suited:
+        raise LookupError(
+            _stack.absent("no run grew pools of models", "fedscape train digits-shards2 --set method=lss")
+        )
+    run = min(_stack.comparable(suited), key=lambda run: run.experiment.seed)
+    chosen = spread(run.kept("globals"), 2) if rounds is None else list(rounds)
+    found = [run.cached(pool_barriers, round=index, points=points, count=count, split=split) for index in chosen]
+    kept = ["barrier", "midpoint", "mark_loss", "loss", "loss_mean", "loss_max"]
+    titled = [
+        one[kept].assign_attrs(label=f"round {one.attrs['round']}, client {one.attrs['client']}") for one in found
+    ]
+    return _stack.described(_stack.beside(titled), [run]).assign_attrs(split=split)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A row a round: barriers, midpoints minus mean losses, and losses of members and of random averages."""
+    count = ds.sizes["panel"]
+    figure, rows = style.panels(count, 3, height=2.15 * count + 0.3, width_ratios=(1, 1, 0.85))
+    reach = max(float(abs(ds.midpoint).max()), LEAST)
+    looks = {
+        "barrier": {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": max(float(ds.barrier.max()), LEAST)},
+        "midpoint": {"cmap": style.SIGNED, "vmin": -reach, "vmax": reach},
+    }
+    for index, row in enumerate(rows):
+        part = _stack.part(ds, index)
+        names = [str(name).removeprefix("member ") for name in part.mark.values]
+        short = part.assign_coords(mark=names, mark_other=names)
+        for ax, (variable, look) in zip(row, looks.items(), strict=False):
+            mesh = matrix(short, variable, ax, look)
+            ax.set_xlabel("member" if index == count - 1 else "")
+            ax.set_ylabel("member")
+            ax.set_title(part.attrs["label"], fontsize=7)
+            figure.colorbar(mesh, ax=ax, label=style.text(ds[variable]), aspect=20)
+        _losses(part, row[2])
+        row[2].set_title(f"{ds.attrs['split']} samples", fontsize=7)
+        row[2].set_ylabel(f"{ds.attrs['split']} loss [nats]")
+    return figure
+
+
+def _losses(part: xr.Dataset, ax: Axes) -> None:
+    """Dots in two columns: members, which start with the received model, and random averages; a bar at their mean."""
+    members, mixed = part.mark_loss.values, part.loss.values
+    across = np.linspace(-0.25, 0.25, len(mixed))
+    ax.plot(np.zeros(len(members) - 1), members[1:], "o", color=style.CLIENT, markersize=4)
+    ax.plot(0, members[0], "D", color=style.GLOBAL, markersize=4)
+    ax.annotate("received", (0, members[0]), (0, -5), textcoords="offset points", fontsize=6, ha="center", va="top")
+    ax.margins(y=0.14)
+    ax.plot(1 + across, mixed, ".", color=style.steps(3)[1], markersize=3)
+    ax.hlines(mixed.mean(), 0.65, 1.35, colors="black", linewidth=1.0)
+    ax.set_xlim(-0.5, 1.6)
+    ax.set_xticks([0, 1], ["members", "random\naverages"])
+    ax.grid(False, axis="x")

@@ -1,0 +1,52 @@
+"""Largest Hessian eigenvalue of each layer's own block, early and late (per layer, after FedLAW paper, Fig. 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift import terrain
+from drift.layers import layer_rounds
+from drift.run import Run
+from figures import curves, spectra, style
+from figures.gallery import _stack
+
+NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
+
+
+def data(
+    runs: Sequence[Run], *, rounds: int = 2, split: str = "test", curvature: str = "hessian", tolerance: float = 1e-2
+) -> xr.Dataset:
+    """eigenvalue over algorithm, seed, layer_round and layer; size (parameters) over layer.
+
+    Args:
+        rounds: How many rounds are looked at, evenly spread over those that kept their global model.
+        split: Samples of the Hessian.
+        curvature: "hessian" or "gauss_newton".
+        tolerance: Of the eigenvalues.
+    """
+
+    def compute(run: Run) -> xr.Dataset:
+        indices = terrain.spread(run.kept("globals"), rounds)
+        found = run.cached(layer_rounds, rounds=indices, split=split, curvature=curvature, tolerance=tolerance)
+        return found[["eigenvalue"]].rename(round="layer_round")
+
+    chosen = _stack.comparable(runs)
+    return _stack.stacked(chosen, compute).assign_attrs(split=split, curvature=curvature)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A panel a round, a line a method over the layers, from the input to the output."""
+    rounds = ds.layer_round.values.tolist()
+    figure, (row,) = style.panels(1, len(rounds), height=2.9, sharey=True)
+    for ax, index in zip(row, rounds, strict=True):
+        spectra.layers(ds.sel(layer_round=index), ax=ax)
+        ax.set_title(f"round {index}")
+        ax.set_ylabel("")
+    kind = {"hessian": "Hessian", "gauss_newton": "Gauss-Newton"}[ds.attrs["curvature"]]
+    row[0].set_ylabel(f"largest eigenvalue of the layer's\n{kind} block, {ds.attrs['split']} loss")
+    style.key(figure, row, title=curves.band(ds))
+    return figure

@@ -1,0 +1,74 @@
+"""Loss between two models before and after their hidden units are aligned (paper of Ainsworth et al. 2023, Fig. 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from drift.paths import aligned_barrier
+from drift.run import Run
+from drift.terrain import spread
+from figures import style
+from figures.gallery import _stack
+
+NEEDS = "one run of a plain stack of layers that kept the clients of some rounds; with a second seed also two runs"
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    method: str = "fedavg",
+    rounds: Sequence[int] | None = None,
+    points: int = 21,
+    split: str = "test",
+) -> xr.Dataset:
+    """loss and aligned_loss (nats) over panel and t, with barriers and distances.
+
+    Args:
+        method: Whose runs are shown.
+        rounds: Rounds whose first two clients are joined; by default the first and last one that kept its clients.
+            A further panel joins the last global models of two runs with different seeds, where there are two.
+        points: Evaluations on a line.
+        split: Samples of the loss.
+    """
+    run = _stack.one(runs, method)
+    chosen = spread(run.kept("clients"), 2) if rounds is None else list(rounds)
+    if not chosen or run.experiment.clients.per_round < 2:
+        command = "fedscape train digits-shards2 --set keep.clients=all"
+        raise LookupError(_stack.absent(f"run {run.name} kept no round with two clients", command))
+    options = {"points": points, "split": split}
+    found = [
+        run.cached(aligned_barrier, round=index, **options).assign_attrs(label=f"two clients, round {index}")
+        for index in chosen
+    ]
+    others = [one for one in _stack.comparable(runs) if one.label == run.label and one.folder != run.folder]
+    if others and run.kept("globals") and others[0].kept("globals"):
+        other = min(others, key=lambda one: one.experiment.seed)
+        between = run.cached(aligned_barrier, other=str(other.folder), **options)
+        seeds = f"{run.experiment.seed} and {other.experiment.seed}"
+        found.append(between.assign_attrs(label=f"global models, seeds {seeds}"))
+    return _stack.described(_stack.beside(found), [run]).assign_attrs(split=split)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A panel a pair: the line as it is dashed, the aligned one solid; barriers and distances above."""
+    figure, (row,) = style.panels(1, ds.sizes["panel"], height=2.6)
+    before, after = style.steps(2)
+    for index, ax in enumerate(row):
+        part = _stack.part(ds, index)
+        ax.plot(part.t, part.aligned_loss, color=after, linewidth=2.2, label="aligned")
+        ax.plot(part.t, part.loss, "--", color=before, label="as trained")
+        ax.set_xlabel("t")
+        height, aligned = (f"{float(part[name]):.2g}" for name in ("barrier", "aligned_barrier"))
+        apart, near = (f"{float(part[name]):.3g}" for name in ("distance", "aligned_distance"))
+        note = f"{part.attrs['label']}\nbarrier {height} → {aligned} nats\ndistance {apart} → {near}"
+        ax.set_title(note, fontsize=7)
+        ax.set_xlim(0, 1)
+        ax.xaxis.set_major_locator(MaxNLocator(5))
+    row[0].set_ylabel(f"{ds.attrs['split']} loss [nats]")
+    style.key(figure, row)
+    return figure

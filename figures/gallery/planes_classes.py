@@ -1,0 +1,70 @@
+"""Error of each class on the plane through three clients of one round (a plane as in IMA paper, Fig. 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.classes import class_plane
+from drift.run import Run
+from figures import style, surfaces
+from figures.gallery import _stack
+from figures.gallery.planes_clients import longest_first
+
+NEEDS = "one run with three clients a round or more, that kept the clients of some round"
+
+
+def data(
+    runs: Sequence[Run], *, method: str = "fedavg", round: int | None = None, points: int = 21, most: int = 10
+) -> xr.Dataset:
+    """class_error (fraction) over alpha, beta and class, and which of the three clients hold a class: holds.
+
+    Args:
+        method: Whose run is shown.
+        round: By default the last one that kept its clients.
+        points: Grid points an axis.
+        most: Classes shown, the first ones.
+    """
+    run, kept = _stack.with_planes(runs, method)
+    index = kept[-1] if round is None else round
+    clients = longest_first(run, index)
+    found = run.cached(class_plane, round=index, points=points, clients=clients).isel({"class": slice(most)})
+    counts = [np.bincount(run.labels[run.parts[client]], minlength=found.sizes["class"]) for client in clients]
+    held = (np.stack(counts)[:, : found.sizes["class"]] > 0).astype(float)
+    found["holds"] = (("client", "class"), held, {"long_name": "client holds samples of the class", "units": "1"})
+    return _stack.described(found.assign_coords(client=clients), [run])
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A map a class; the clients that hold samples of it are black, the others white."""
+    count = ds.sizes["class"]
+    columns = min(5, count)
+    rows = -(-count // columns)
+    shape = float(np.ptp(ds.beta.values) / np.ptp(ds.alpha.values))
+    tall = (style.WIDE - 1.2) / columns * shape
+    figure, axs = style.panels(rows, columns, height=rows * (tall + 0.25) + 0.85, sharex=True, sharey=True)
+    levels = np.linspace(0, 1, 11)
+    for place, ax in enumerate(axs.flat):
+        if place >= count:
+            ax.set_axis_off()
+            continue
+        part = ds.isel({"class": place})
+        surfaces.contour(part, ax=ax, variable="class_error", levels=levels, marks=False)
+        for client in range(3):
+            look: dict[str, Any] = {
+                "color": "black" if bool(part.holds[client]) else "white",
+                "markeredgecolor": "black",
+            }
+            look["label"] = "client that holds the class" if bool(part.holds[client]) else "client without it"
+            ax.plot(float(ds.mark_alpha[client]), float(ds.mark_beta[client]), "^", markersize=5, linestyle="", **look)
+        ax.set_title(f"class {part['class'].item()}", fontsize=7)
+        ax.set_xlabel(style.text(ds.alpha) if place >= count - columns else "")
+        ax.set_ylabel(style.text(ds.beta) if place % columns == 0 else "")
+    style.key(figure, axs.flat)
+    surfaces.colorbar(figure, axs.flat, levels, "error of the class")
+    return figure

@@ -1,0 +1,78 @@
+"""A cohort above the plane of three of its models: where the map misleads (a plane as in IMA paper, Fig. 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drift.projection import projected_plane
+from drift.run import Run
+from figures import style, surfaces
+from figures.gallery import _stack
+from figures.gallery.planes_clients import longest_first
+
+NEEDS = "one run with three clients a round or more, that kept the clients of some round"
+
+
+def data(
+    runs: Sequence[Run], *, method: str = "fedavg", round: int | None = None, points: int = 21, split: str = "test"
+) -> xr.Dataset:
+    """loss (nats) over alpha and beta; place, distance, own loss and foot_loss (nats) of every model (mark).
+
+    Args:
+        method: Whose run is shown.
+        round: By default the last one that kept its clients.
+        points: Grid points an axis.
+        split: Samples of the loss.
+    """
+    run, kept = _stack.with_planes(runs, method)
+    index = kept[-1] if round is None else round
+    found = run.cached(projected_plane, round=index, points=points, clients=longest_first(run, index), split=split)
+    return _stack.described(found, [run])
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """The map with all models in the colours of their own losses; own and shown loss over the distance."""
+    figure, (row,) = style.panels(1, 2, height=3.0, width_ratios=(1.3, 1))
+    levels = surfaces.common_levels(ds.loss, ds.mark_loss, top=1.0)
+    surfaces.contour(ds, ax=row[0], levels=levels, marks=False)
+    scale = {"cmap": style.SEQUENTIAL, "norm": surfaces.norm(levels), "edgecolors": "white", "zorder": 5}
+    off = ds.in_plane.values == 0
+    for part, marker, size in ((ds.isel(mark=~off), "^", 42), (ds.isel(mark=off), "o", 34)):
+        row[0].scatter(
+            part.mark_alpha, part.mark_beta, c=part.mark_loss, marker=marker, s=size, linewidths=1.0, **scale
+        )
+    for name, x, y in zip(ds.mark.values, ds.mark_alpha.values, ds.mark_beta.values, strict=True):
+        below = name == "start"  # it often lies close to "global"
+        at = (0, -5 if below else 5)
+        note = row[0].annotate(_short(name), (x, y), at, textcoords="offset points", fontsize=6, zorder=6)
+        note.set(ha="center", va="top" if below else "bottom", path_effects=style.outline())
+    surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
+    _gaps(ds, row[1])
+    style.key(figure, row[1:])
+    return figure
+
+
+def _gaps(ds: xr.Dataset, ax: Axes) -> None:
+    """Each model's own loss and the loss at its foot, joined, over its distance out of the plane."""
+    ax.vlines(ds.distance, ds.foot_loss, ds.mark_loss, colors=style.CLIENT, linewidth=1.0, zorder=2)
+    ax.plot(ds.distance, ds.mark_loss, "o", color=style.GLOBAL, markersize=4, label="the model itself")
+    off = ds.isel(mark=ds.in_plane.values == 0)
+    hollow: dict[str, Any] = {"color": "white", "markeredgecolor": style.GLOBAL, "markersize": 4}
+    ax.plot(off.distance, off.foot_loss, "o", label="its foot on the plane", **hollow)
+    for name, x, y in zip(ds.mark.values, ds.distance.values, ds.mark_loss.values, strict=True):
+        if x > 1e-3 * float(ds.distance.max()):
+            ax.annotate(_short(name), (x, y), (4, 0), textcoords="offset points", fontsize=6, va="center")
+    ax.margins(x=0.12)
+    ax.set_xlabel(style.text(ds.distance))
+    ax.set_ylabel(style.text(ds.loss))
+    style.logarithmic(ax)
+
+
+def _short(name: object) -> str:
+    return str(name).removeprefix("client ")

@@ -1,0 +1,59 @@
+"""Loss around each method's final model on a filter-normalised random plane (paper of Li et al. 2018, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.around import random_plane
+from drift.run import Run
+from figures import style, surfaces
+from figures.gallery import _stack
+
+NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
+
+
+def data(
+    runs: Sequence[Run], *, points: int = 21, radius: float = 1.0, seed: int = 0, split: str = "test"
+) -> xr.Dataset:
+    """loss (nats) and error (fraction) over algorithm, seed, alpha and beta, in filter norms.
+
+    Args:
+        points, radius: Grid points an axis, and the largest coordinate.
+        seed: Of the two directions, the same for all runs.
+        split: Samples of the loss.
+    """
+    chosen = _stack.comparable(runs)
+    first = min(run.experiment.seed for run in chosen)
+
+    def compute(run: Run) -> xr.Dataset:
+        options = {"points": points, "radius": radius, "seed": seed, "split": split}
+        return run.cached(random_plane, **options)[["loss", "error"]]
+
+    once = [run for run in chosen if run.experiment.seed == first]
+    return _stack.stacked(once, compute).assign_attrs(split=split)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A map a method with common levels; the model stands in the middle."""
+    names = style.order(map(str, ds.algorithm.values))
+    columns = min(4, len(names))
+    rows = -(-len(names) // columns)
+    figure, axs = style.panels(rows, columns, height=rows * 6.0 / max(columns, 3) + 0.6, sharex=True, sharey=True)
+    levels = surfaces.common_levels(ds.loss)
+    for place, ax in enumerate(axs.flat):
+        if place >= len(names):
+            ax.set_axis_off()
+            continue
+        part = ds.sel(algorithm=names[place]).isel(seed=0)
+        surfaces.contour(part, ax=ax, levels=levels)
+        ax.plot(0, 0, "^", color="black", markeredgecolor="white", markersize=5.5)
+        ax.set_aspect("equal")
+        ax.set_title(style.label(names[place]), fontsize=7)
+        ax.set_xlabel(style.text(ds.alpha) if place >= len(names) - columns else "")
+        ax.set_ylabel(style.text(ds.beta) if place % columns == 0 else "")
+    surfaces.colorbar(figure, axs.flat, levels, f"{ds.attrs['split']} {style.text(ds.loss)}")
+    return figure

@@ -1,0 +1,58 @@
+"""A plane with batch statistics recomputed at every point, and with averaged ones (a plane as in IMA paper, Fig. 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from drift.terrain import round_plane
+from figures import style, surfaces
+from figures.gallery import _stack
+from figures.gallery.planes_clients import longest_first
+
+NEEDS = "one run of a model with batch normalisation, with three clients a round or more, that kept clients of a round"
+
+_SHOWN = {"recomputed": "statistics recomputed at every point", "averaged": "statistics averaged like the models"}
+
+
+def data(
+    runs: Sequence[Run], *, method: str = "fedavg", round: int | None = None, points: int = 15, split: str = "test"
+) -> xr.Dataset:
+    """loss (nats) and error (fraction) over panel, alpha and beta; a panel for each kind of statistics.
+
+    Args:
+        method: Whose run is shown.
+        round: By default the last one that kept its clients.
+        points: Grid points an axis.
+        split: Samples of loss and error.
+    """
+    suited = [run for run in runs if run.kept("clients") and run.task.layout.buffers]
+    if not suited:
+        command = "fedscape train digits-shards2 --set task.model=resnet8"
+        raise LookupError(_stack.absent("no run has a model with batch normalisation and kept clients", command))
+    run, kept = _stack.with_planes(suited, method)
+    index = kept[-1] if round is None else round
+    options = {"round": index, "points": points, "split": split, "clients": longest_first(run, index)}
+    planes = [
+        run.cached(round_plane, statistics=name, **options).assign_attrs(label=text) for name, text in _SHOWN.items()
+    ]
+    return _stack.described(_stack.beside(planes), [run]).assign_attrs(round=index)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A map for each kind of statistics, with common levels."""
+    planes = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
+    figure, (row,) = style.panels(1, len(planes), height=3.0, sharey=True)
+    levels = surfaces.common_levels(*[plane.loss for plane in planes])
+    for ax, plane in zip(row, planes, strict=True):
+        short = plane.assign_coords(mark=[str(name).rpartition(" ")[2] for name in plane.mark.values])
+        surfaces.contour(short, ax=ax, levels=levels)
+        blank = "" if bool(plane.loss.notnull().all()) else "\n(blank where a variance falls below 0)"
+        ax.set_title(f"round {ds.attrs['round']}: {plane.attrs['label']}{blank}", fontsize=7)
+        ax.set_ylabel(style.text(plane.beta) if ax is row[0] else "")
+    surfaces.colorbar(figure, row, levels, style.text(ds.loss))
+    return figure

@@ -1,0 +1,58 @@
+"""Trace of the Hessian and of the Gauss-Newton matrix over rounds, and their ratio (Hutch++ paper, algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift import terrain
+from drift.run import Run
+from drift.traces import trace_rounds
+from figures import curves, style
+from figures.gallery import _stack
+
+NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
+
+
+def data(runs: Sequence[Run], *, rounds: int = 4, split: str = "test", products: int = 60) -> xr.Dataset:
+    """trace, gauss_newton_trace, their ratio and frobenius over algorithm, seed and trace_round.
+
+    Args:
+        rounds: How many rounds are looked at, evenly spread over those that kept their global model.
+        split: Samples of the loss.
+        products: Matrix-vector products for each trace.
+    """
+
+    def compute(run: Run) -> xr.Dataset:
+        indices = terrain.spread(run.kept("globals"), rounds)
+        found = run.cached(trace_rounds, rounds=indices, split=split, products=products)
+        shown = found[["trace", "gauss_newton_trace", "frobenius"]].rename(round="trace_round")
+        share = (shown.gauss_newton_trace / shown.trace).assign_attrs(long_name="Gauss-Newton share", units="1")
+        return shown.assign(share=share)
+
+    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Both traces on one scale, and the Gauss-Newton matrix's part of the Hessian's trace."""
+    figure, (row,) = style.panels(1, 3, height=2.6)
+    split = ds.attrs["split"]
+    labels = {
+        "trace": f"trace of the Hessian,\n{split} loss",
+        "gauss_newton_trace": f"trace of the Gauss-Newton\nmatrix, {split} loss",
+    }
+    for ax, (variable, label) in zip(row, labels.items(), strict=False):
+        log = bool((ds[[*labels]].fillna(1) > 0).to_array().all())
+        curves.curve(ds, ax=ax, variable=variable, over="trace_round", marker="o", markersize=2.5, log=log)
+        ax.set_ylabel(label)
+    style.same_range(*row[:2])
+    curves.curve(ds, ax=row[2], variable="share", over="trace_round", marker="o", markersize=2.5)
+    row[2].axhline(1, color=style.GLOBAL, linewidth=0.6, linestyle=":", zorder=1)
+    row[2].set_ylabel("Gauss-Newton trace\n/ Hessian trace")
+    for ax in row:
+        ax.set_xlabel("round")
+    style.key(figure, row, title=curves.band(ds))
+    return figure
