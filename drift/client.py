@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import torch
@@ -41,6 +41,7 @@ class Client:
     Args:
         id, index, seed: Client, round and experiment seed; with `replicate` they key all randomness.
         samples: The client's training data.
+        held_out: Data that the client keeps for validation (clients.valid_ratio); may be empty.
         start, buffers: Model (d,) and floating buffers (b,) received.
         local: Local settings as scheduled for this round.
         state: What this client kept from earlier rounds.
@@ -57,6 +58,7 @@ class Client:
     buffers: Tensor
     local: Local
     flat: Flat
+    held_out: Samples | None = None
     state: State = field(default_factory=dict)
     server: State = field(default_factory=dict)
     replicate: int = 0
@@ -93,12 +95,21 @@ class Client:
                 yield batch
             epochs -= 1
 
-    def train(self, correction: Correction | None = None, *, gradient: Gradient = Flat.gradient) -> Update:
+    def train(
+        self,
+        correction: Correction | None = None,
+        *,
+        gradient: Gradient = Flat.gradient,
+        batches: Iterable[Samples] | None = None,
+        rate: Callable[[int], float] | None = None,
+    ) -> Update:
         """Minibatch training of the received model by the local optimiser.
 
         Args:
             correction: Adds to each minibatch gradient, as a proximal term does.
             gradient: Takes the place of the loss's own gradient, as a sharpness-aware one does.
+            batches: Minibatches; those of the client's local settings where not given.
+            rate: Factor of the local rate at step 0, 1, ..
         """
         flat = self.flat
         flat.load(self.start, self.buffers)
@@ -107,11 +118,11 @@ class Client:
         losses, steps = torch.zeros((), dtype=torch.float64), 0
         with self.randomness():
             flat.training(True)
-            for batch in self.batches():
+            for batch in self.batches() if batches is None else batches:
                 losses += gradient(flat, batch).cpu()
                 if correction is not None:
                     correction(flat.grad, flat.theta)
-                optimizer.step()
+                optimizer.step(1.0 if rate is None else rate(steps))
                 steps += 1
             flat.training(False)
         loss = float(losses) / steps if steps else float("nan")
@@ -141,7 +152,7 @@ class Optimizer:
     """The local optimiser on one flat vector: SGD (momentum, weight decay) or Adam, by torch.optim."""
 
     def __init__(self, theta: Tensor, grad: Tensor, local: Local) -> None:
-        self.persist = local.persist_optimizer
+        self.persist, self.lr = local.persist_optimizer, local.lr
         self.parameter = torch.nn.Parameter(theta)
         self.parameter.grad = grad
         self.inner: torch.optim.Optimizer
@@ -154,8 +165,9 @@ class Optimizer:
                 [self.parameter], lr=local.lr, momentum=local.momentum, weight_decay=local.weight_decay, fused=True
             )
 
-    def step(self) -> None:
-        """One step on the current gradient."""
+    def step(self, factor: float = 1.0) -> None:
+        """One step on the current gradient, at a multiple of the local rate."""
+        self.inner.param_groups[0]["lr"] = self.lr * factor
         self.inner.step()
 
     def kept(self) -> State:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 """A decay rate of Adam's moments."""
+
+Weighting = Literal["samples", "uniform"]
+"""How the clients of a cohort are averaged."""
 
 State = dict[str, Tensor]
 """What a server or a client keeps between rounds, by name."""
@@ -44,6 +47,7 @@ class Cohort:
         clients: Their models after local training, shape (m, d).
         steps: Their numbers of optimiser steps, shape (m,).
         reports: What else they sent, by name, one row a client.
+        buffers: Their floating buffers, shape (m, b).
     """
 
     index: int
@@ -55,6 +59,7 @@ class Cohort:
     clients: Tensor
     steps: Tensor
     reports: State = field(default_factory=dict)
+    buffers: Tensor = field(default_factory=lambda: torch.zeros(0))
 
     @property
     def deltas(self) -> Tensor:
@@ -96,6 +101,12 @@ class Method(BaseModel):
 
     needs_proxy: ClassVar[bool] = False
     """Whether the server learns on a proxy set."""
+
+    stateful: ClassVar[bool] = False
+    """Whether clients keep something of their own between rounds."""
+
+    sends: ClassVar[tuple[str, ...]] = ()
+    """Names in the server state that clients receive beside the model; recorded, so that one can be retrained."""
 
     moments: ClassVar[tuple[str, ...]] = ()
     """Names in the server state that are an optimiser's memory; a wrapper such as IMA may reset them."""
@@ -163,3 +174,9 @@ def load(name: str) -> type[Method]:
 def weighted(weights: Tensor, models: Tensor) -> Tensor:
     """Weighted sum (d,) of models (m, d) in their dtype."""
     return torch.mv(models.T, weights.to(models))
+
+
+def averaging(cohort: Cohort, weighting: Weighting) -> Tensor:
+    """Weights (m,) of a cohort's mean: those of the experiment, or equal for all clients that have samples."""
+    active = (cohort.sizes > 0).double()
+    return cohort.weights if weighting == "samples" or not bool(active.any()) else active / active.sum()

@@ -24,6 +24,8 @@ class Round:
         clients: Models after local training, shape (m, d); None where not kept.
         start_buffers, end_buffers, client_buffers: Floating buffers, shape (b,) and (m, b).
         extras: What the method recorded, such as gain or gamma; `excluded` holds ids of non-finite clients.
+        sent: What clients received beside the model, by name; a method says which part of its state that is.
+        carried: What clients keep for their next round, by name, one row for each of `carried["ids"]`.
     """
 
     index: int
@@ -39,6 +41,8 @@ class Round:
     end_buffers: Tensor = _NONE
     client_buffers: Tensor = _NONE
     extras: dict[str, Tensor] = field(default_factory=dict)
+    sent: dict[str, Tensor] = field(default_factory=dict)
+    carried: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def shares(self) -> Tensor:

@@ -155,6 +155,8 @@ def write_round(folder: Path, record: Round, keep: Keep, rounds: int) -> None:
         tensors |= {"start": record.kept("start"), "end": record.kept("end")}
         tensors |= {"start_buffers": record.start_buffers, "end_buffers": record.end_buffers}
     if keep.keeps_clients(record.index, rounds):
+        tensors |= {f"sent.{name}": value for name, value in record.sent.items()}
+        tensors |= {f"carried.{name}": value for name, value in record.carried.items()}
         tensors["client_buffers"] = record.client_buffers
         if keep.dtype == "bfloat16 deltas":
             tensors["client_deltas"] = record.deltas.to(torch.bfloat16)
@@ -175,13 +177,18 @@ def read_round(folder: Path, index: int) -> Round:
         raise Damaged(path, f"holds round {about.get('round')}, not {index}; it was renamed or copied", ANEW)
     if "client_deltas" in tensors:
         tensors["clients"] = tensors["start"] + tensors.pop("client_deltas").to(tensors["start"])
-    grouped: dict[str, dict[str, Any]] = {"metric": {}, "extras": {}, "": {}}
+    grouped: dict[str, dict[str, Any]] = {"metric": {}, "extras": {}, "sent": {}, "carried": {}, "": {}}
     for name, tensor in tensors.items():
         group, _, rest = name.partition(".")
         grouped[group if rest else ""][rest or name] = tensor
     metrics = {name: float(value) for name, value in grouped["metric"].items()}
     try:
-        return Round(index=index, metrics=metrics, extras=grouped["extras"], **grouped[""])
+        return Round(
+            index=index,
+            metrics=metrics,
+            **{name: grouped[name] for name in ("extras", "sent", "carried")},
+            **grouped[""],
+        )
     except TypeError as reason:
         raise Damaged(path, f"holds no round ({reason})", ANEW) from reason
 

@@ -82,6 +82,16 @@ class IMA(Method):
         """Whether the base learns on a proxy set."""
         return self.base.needs_proxy
 
+    @property
+    def stateful(self) -> bool:  # type: ignore[override]  # a wrapper's clients are its base's
+        """Whether clients of the base keep something between rounds."""
+        return self.base.stateful
+
+    @property
+    def sends(self) -> tuple[str, ...]:  # type: ignore[override]  # a wrapper sends what its base sends
+        """Names in the server state that clients of the base receive."""
+        return tuple(f"{_BASE}{name}" for name in self.base.sends)
+
     def first_round(self, rounds: int) -> int:
         """t_s, the first round whose clients follow the late-phase schedule."""
         return int(self.start) if self.start >= 1 else int(self.start * rounds + 1e-9)

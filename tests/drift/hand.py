@@ -74,6 +74,7 @@ def cohort(
         weights=counts.double() / counts.sum() if weights is None else weights,
         clients=clients,
         steps=torch.ones(len(clients), dtype=torch.int64),
+        buffers=torch.zeros(len(clients), 0, dtype=clients.dtype),
     )
 
 

@@ -17,7 +17,18 @@ TINY = {
     "local": {"lr": 0.05, "epochs": 1, "batch": 16},
     "proxy": {"per_class": 2},
 }
-SHORT = {"ima": ["method.window=2", "method.start=0.5"], "fedlaw": ["method.server_epochs=3"]}
+SHORT = {
+    "ima": ["method.window=2", "method.start=0.5"],
+    "fedlaw": ["method.server_epochs=3"],
+    "feddf": ["method.server_epochs=3"],
+    "fedbe": ["method.server_epochs=3"],
+    "fedfomo": ["clients.valid_ratio=0.2"],
+    "swad": ["clients.valid_ratio=0.2", "method.cycles=3", "method.patience_end=2"],
+    "soups": ["clients.valid_ratio=0.2", "method.candidates=2"],
+    "diwa": ["clients.valid_ratio=0.2", "method.candidates=2", "method.lrs=[0.01, 0.1]"],
+    "scaffold": ["local.momentum=0.0"],
+    "fedbn": ["task.model=resnet8", "task.train_samples=60", "clients.concentration=5.0"],
+}
 NAMES = methods.names()
 
 
@@ -82,7 +93,8 @@ def test_every_analysis_reads_every_method(name, tmp_path):
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "ima"])
 def test_ima_wraps_every_method(name, tmp_path):
     base = f'method.base={{name="{name}"}}'
-    run = simulate(experiment("ima", "rounds=4", base), runs=tmp_path)
+    needs = [change for change in SHORT.get(name, []) if not change.startswith("method.")]
+    run = simulate(experiment("ima", "rounds=4", base, *needs), runs=tmp_path)
     assert run.method.base.name() == name
     assert "aggregate" in run.round(3).extras
     alone = simulate(read(experiment(name), "rounds=4", "proxy.per_class=2"), runs=tmp_path)

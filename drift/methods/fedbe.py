@@ -1,0 +1,64 @@
+"""FedBE, a Bayesian ensemble of the clients distilled into their mean."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from drift.keys import generator
+from drift.method import Cohort, Combined, Setting, State
+from drift.server_training import ServerTraining, active, distillation, logits, proxy
+from landscape.layout import Layout
+
+
+class FedBE(ServerTraining):
+    """FedDF with more teachers: the mean of the clients, the clients, and models drawn from a Gaussian around them.
+
+    A drawn model is, tensor by tensor, w_t + nu (mu + spread sqrt(v) noise): mu and v are the mean and the variance
+    (at least 1e-5) over clients of g_k = (w_k - w_t) / |w_k - w_t|, nu the mean of |w_k - w_t|. A client that did not
+    move a tensor counts as g = 0 there.
+
+    Defaults are FedLAW's code. The original draws 10 models, averages probabilities and averages the student over
+    epochs (samples = 10, ensemble = "probabilities", student_average = true, server_optimizer = "sgd").
+
+    Source: Chen and Chao 2021, algorithm 1; methods.md 2.3.
+    """
+
+    server_epochs: int = Field(100, ge=0)
+    samples: int = Field(1, ge=0, description="models drawn from the Gaussian")
+    spread: float = Field(0.1, ge=0, description="factor of the standard deviation")
+    ensemble: Literal["logits", "probabilities"] = Field("logits", description="what is averaged over teachers")
+    student_average: bool = Field(False, description="the result is the mean over the second half of the epochs")
+
+    def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
+        """The mean, taught by the ensemble."""
+        held, (clients, buffers) = proxy(setting, self.name()), active(cohort)
+        mean, averaged = cohort.fma[None], cohort.weights.to(cohort.buffers)[None] @ cohort.buffers
+        noise = generator(setting.experiment.seed, cohort.index, "fedbe", device=clients.device)
+        drawn = [gaussian(setting.task.layout, cohort.start, clients, self.spread, noise) for _ in range(self.samples)]
+        teachers = torch.cat([mean, clients, *(model[None] for model in drawn)])
+        statistics = torch.cat([averaged, buffers, *(averaged for _ in drawn)])
+        said = logits(setting, teachers, statistics, held)
+        teacher = said.mean(0).softmax(1) if self.ensemble == "logits" else said.softmax(2).mean(0)
+        theta, total, counted = cohort.fma, torch.zeros_like(cohort.start), 0
+        for epoch, theta in enumerate(self.trained(setting, cohort, self.server_epochs, distillation(teacher))):
+            if self.student_average and epoch > self.server_epochs // 2:
+                total, counted = total + theta, counted + 1
+        return Combined(total / counted if counted else theta, cohort.weights)
+
+
+def gaussian(layout: Layout, start: Tensor, clients: Tensor, spread: float, noise: torch.Generator) -> Tensor:
+    """One model (d,) drawn around clients (m, d) that began at `start` (d,), with statistics of each tensor."""
+    drawn = start.clone()
+    for part in layout.slices().values():
+        moves = clients[:, part] - start[part]
+        norms = moves.norm(dim=1, keepdim=True)
+        directions = torch.where(norms > 0, moves / norms.clamp(min=torch.finfo(moves.dtype).tiny), 0.0)
+        mean = directions.mean(0)
+        variance = (directions.square().mean(0) - mean.square()).clamp(min=1e-5)
+        draws = torch.randn(mean.shape, generator=noise, dtype=mean.dtype, device=mean.device)
+        drawn[part] += norms.mean() * (mean + spread * variance.sqrt() * draws)
+    return drawn

@@ -1,0 +1,24 @@
+"""FedDF, the ensemble of the clients distilled into their mean."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from drift.method import Cohort, Combined, Setting, State
+from drift.server_training import ServerTraining, active, distillation, last, logits, proxy
+
+
+class FedDF(ServerTraining):
+    """w' minimises KL(softmax(z) || softmax(f_w(x))) over the proxy set from the mean of the clients on, where
+    z = mean_k f_{w_k}(x) are the mean logits of the clients; labels are not used. No epochs: FedAvg.
+
+    Source: Lin et al. 2020, algorithm 1; 100 epochs as in FedLAW; methods.md 2.3.
+    """
+
+    server_epochs: int = Field(100, ge=0)
+
+    def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
+        """The mean, taught by the clients."""
+        samples = proxy(setting, self.name())
+        teacher = logits(setting, *active(cohort), samples).mean(0).softmax(1)
+        return Combined(last(self.trained(setting, cohort, self.server_epochs, distillation(teacher))), cohort.weights)

@@ -1,0 +1,71 @@
+"""FedDyn, a dynamic regulariser that aligns the clients' optima with the server's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from drift.method import Cohort, Combined, Method, Outcome, Setting, State, Weighting, averaging, weighted
+
+if TYPE_CHECKING:
+    from drift.client import Client, Update
+
+
+class FedDyn(Method):
+    """Clients minimise L_k(w) - <h_k, w> + alpha/2 |w - b|^2 and keep h_k' = h_k - alpha (w_k - b), 0 at first.
+
+    The server keeps h' = h - alpha/K sum_k (w_k - b) over the cohort, K counting all clients, and sets
+    w' = mean_k w_k - h' / alpha. Clients without samples are left out.
+
+    FedLAW's code takes the norm without the square (norm = "plain"), the weighted mean of the cohort in place of the
+    sum over K (h_update = "cohort_mean", weighting = "samples") and alpha 0.001.
+
+    Source: Acar et al. 2021, algorithm 1; alpha of FedLAW's text; gradients clipped at norm 10 as in the authors' code.
+    """
+
+    stateful: ClassVar[bool] = True
+
+    alpha: float = Field(0.01, gt=0, description="weight of the regulariser")
+    clip: float | None = Field(10.0, gt=0, description="largest norm of a local gradient; absent: any")
+    norm: Literal["squared", "plain"] = Field("squared", description="of w - b in the local objective")
+    h_update: Literal["all", "cohort_mean"] = Field("all", description="all divides by K as in the paper")
+    weighting: Weighting = Field("uniform", description="mean of the cohort; samples as in FedAvg")
+
+    def initial(self, setting: Setting, theta: Tensor) -> State:
+        """The server's dual variable, 0."""
+        return {"dual": torch.zeros_like(theta)}
+
+    def local(self, client: Client) -> Update:
+        """Regularised local training, and the client's new dual variable."""
+        start, own = client.start, client.state.get("dual", torch.zeros_like(client.start))
+
+        def regularise(gradient: Tensor, theta: Tensor) -> None:
+            pull = theta - start
+            if self.norm == "plain":
+                pull /= 2 * pull.norm().clamp(min=1e-12)
+            gradient.add_(pull, alpha=self.alpha).sub_(own)
+            if self.clip is not None:
+                gradient.mul_((self.clip / gradient.norm().clamp(min=1e-12)).clamp(max=1))
+
+        update = client.train(regularise)
+        return replace(update, state={**update.state, "dual": own - self.alpha * (update.theta - start)})
+
+    def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
+        """Mean of the cohort."""
+        weights = averaging(cohort, self.weighting)
+        return Combined(weighted(weights, cohort.clients), weights)
+
+    def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
+        """The mean, moved by the dual variable."""
+        if not bool((cohort.sizes > 0).any()):
+            return Outcome(cohort.theta, combined.weights, state, combined.extras)
+        if self.h_update == "cohort_mean":
+            drift = weighted(averaging(cohort, self.weighting), cohort.deltas)
+        else:
+            drift = cohort.deltas[cohort.sizes > 0].sum(0) / setting.experiment.clients.number
+        dual = state["dual"] - self.alpha * drift
+        return Outcome(combined.theta - dual / self.alpha, combined.weights, {"dual": dual}, combined.extras)

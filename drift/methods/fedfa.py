@@ -1,0 +1,103 @@
+"""FedFA, federated learning with feature anchors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from drift.anchors import ClassMeans, aligned, calibrate, initial_anchors
+from drift.keys import key
+from drift.method import Beta, Cohort, Combined, Method, Outcome, Setting, State
+from drift.parts import features, require_head
+
+if TYPE_CHECKING:
+    from drift.client import Client, Update
+    from landscape.flat import Flat
+    from landscape.samples import Samples
+
+
+class FedFA(Method):
+    """Clients pull the features of each class towards an anchor A_c that all share, and hold their heads to anchors.
+
+        loss = cross-entropy + weight / C sum_i |h_i - A_{y_i}|^2 / n_{y_i}
+
+    over a minibatch with n_c samples of class c; features h are what the head receives. The second term is off in
+    round 0. Once t > R / 4, one Adam step of the head on the anchors, labelled with their classes, follows every
+    minibatch. After each epoch A_c <- beta A_c + (1 - beta) (mean over minibatches of the class mean) for the classes
+    that the client holds. Anchors are uploaded with the model and averaged with its weights.
+
+    At first anchors are one-hot rows, or normalised Gaussian rows where there are more classes than features. Clients
+    without a class return its anchor as received (average = "all", which dilutes; "holders" leaves them out).
+
+    Source: Zhou et al. 2024 (FedFA), algorithm 1; defaults of Zhou et al. 2024 (IMA), table V (beta 0.5 in some of its
+    arguments); minibatches without a class count as 0 in its code (class_mean = "all").
+    """
+
+    sends: ClassVar[tuple[str, ...]] = ("anchors", "calibrating")
+
+    weight: float = Field(0.1, ge=0, description="lambda, of the anchor term")
+    beta: Beta = 0.9
+    calibration_lr: float = Field(1e-3, gt=0, description="rate of the Adam step on the head")
+    calibration_start: float = Field(0.25, ge=0, description="fraction of the rounds after which heads are calibrated")
+    class_mean: Literal["present", "all"] = Field("present", description="minibatches in a class mean; code: all")
+    average: Literal["all", "holders"] = Field("all", description="clients in the mean of an anchor")
+
+    def initial(self, setting: Setting, theta: Tensor) -> State:
+        """Anchors (C, q), and no calibration yet."""
+        head = require_head(setting.task.model, self.name())
+        if not isinstance(head, nn.Linear):
+            raise ValueError(f"fedfa needs a linear head, this model's is a {type(head).__name__}.")
+        source = torch.Generator().manual_seed(key(setting.experiment.seed, "anchors"))
+        anchors = initial_anchors(head.out_features, head.in_features, source).to(theta)
+        return {"anchors": anchors, "calibrating": torch.tensor(self._calibrates(setting, 0))}
+
+    def local(self, client: Client) -> Update:
+        """Anchored local training; reports the client's anchors and the classes that it holds."""
+        anchors = client.server["anchors"].clone()
+        calibrating, anchored = bool(client.server["calibrating"]), client.index > 0 and self.weight > 0
+        means = ClassMeans(anchors, self.class_mean)
+        local, order = client.local, client.generator("batches")
+
+        def gradient(flat: Flat, batch: Samples) -> Tensor:
+            flat.grad.zero_()
+            targets = batch.targets.to(flat.theta.device)
+            outputs, held = features(flat, lambda: flat.outputs(batch.inputs))
+            loss = flat.loss(outputs, targets).mean()
+            if anchored:
+                loss = loss + self.weight * aligned(held.flatten(1), anchors, targets)
+            loss.backward()
+            means.add(held.detach().flatten(1), targets)
+            return loss.detach()
+
+        def batches() -> Iterator[Samples]:
+            for _ in range(1 if local.steps is not None else local.epochs):
+                for batch in client.batches(epochs=None if local.steps is not None else 1, order=order):
+                    yield batch
+                    if calibrating:
+                        head.step()
+                means.move(self.beta)
+
+        head = calibrate(client.flat, anchors, self.calibration_lr)
+        update = client.train(gradient=gradient, batches=batches())
+        return replace(update, report={"anchors": anchors, "holds": means.seen})
+
+    def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
+        """The mean, and the mean anchors."""
+        shares = cohort.weights.to(state["anchors"])[:, None].expand(-1, len(state["anchors"]))
+        if self.average == "holders":
+            shares = shares * cohort.reports["holds"]
+        total = shares.sum(0)
+        mean = (shares[:, :, None] * cohort.reports["anchors"]).sum(0) / total.clamp(min=1e-12)[:, None]
+        anchors = torch.where(total[:, None] > 0, mean, state["anchors"])
+        calibrating = torch.tensor(self._calibrates(setting, cohort.index + 1))
+        return Outcome(
+            combined.theta, combined.weights, {"anchors": anchors, "calibrating": calibrating}, combined.extras
+        )
+
+    def _calibrates(self, setting: Setting, index: int) -> bool:
+        return index > self.calibration_start * setting.experiment.rounds

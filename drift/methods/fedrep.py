@@ -1,0 +1,51 @@
+"""FedRep, a shared body under personal heads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+from pydantic import Field
+
+from drift.method import Method, Setting, State
+from drift.parts import frozen, head_mask, require_head
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from drift.client import Client, Update
+
+
+class FedRep(Method):
+    """Clients train their own head first, body held, and then the body, head held; the body is what they share.
+
+    A client goes on with the head that it kept, at first with the one it receives. Heads are uploaded as well: the
+    global model, which is what gets evaluated, has the mean of the heads.
+
+    Source: Collins et al. 2021, algorithm 1; a baseline of the LSS paper, with one epoch on the head.
+    """
+
+    stateful: ClassVar[bool] = True
+
+    head_epochs: int = Field(1, gt=0, description="local epochs on the head; local.epochs are those on the body")
+
+    def initial(self, setting: Setting, theta: Tensor) -> State:
+        """Nothing; the model is checked for a head."""
+        require_head(setting.task.model, self.name())
+        return {}
+
+    def local(self, client: Client) -> Update:
+        """Head, then body."""
+        head = head_mask(client.flat.module, client.flat.layout, self.name()).to(client.start.device)
+        start = client.start.clone()
+        if "head" in client.state:
+            start[head] = client.state["head"]
+        decay = client.local.weight_decay
+        first = client.batches(epochs=self.head_epochs, order=client.generator("head"))
+        begun = replace(client, start=start).train(frozen(~head, decay), batches=first)
+        ready = replace(client, start=begun.theta, buffers=begun.buffers)
+        update = ready.train(frozen(head, decay))
+        steps = begun.steps + update.steps
+        loss = (begun.loss * begun.steps + update.loss * update.steps) / steps if steps else update.loss
+        state = {**update.state, "head": update.theta[head]}
+        return replace(update, steps=steps, loss=loss, state=state)

@@ -1,0 +1,25 @@
+"""Server-FT, the mean of the clients fine-tuned on the proxy set."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from drift.method import Cohort, Combined, Setting, State
+from drift.server_training import ServerTraining, last, proxy
+
+
+class ServerFT(ServerTraining):
+    """w' = the mean of the clients after a few epochs of cross-entropy on the labelled proxy set; no epochs: FedAvg.
+
+    Source: Li et al. 2023 (FedLAW), baseline of tables 4 and 8; methods.md 2.3.
+    """
+
+    server_epochs: int = Field(2, ge=0)
+
+    def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
+        """The mean, fine-tuned."""
+        targets, loss = proxy(setting, self.name()).targets, setting.task.loss
+        models = self.trained(
+            setting, cohort, self.server_epochs, lambda outputs, where: loss(outputs, targets[where]).mean()
+        )
+        return Combined(last(models), cohort.weights)

@@ -1,0 +1,12 @@
+"""Soups on clients: the mean of many trainings with random settings."""
+
+from __future__ import annotations
+
+from drift.soups import Soup
+
+
+class Soups(Soup):
+    """Clients send the mean of 32 candidates trained with random settings; the uniform one unless asked otherwise.
+
+    Source: Wortsman et al. 2022, uniform and greedy soups; ranges and budget of the LSS paper's code.
+    """

@@ -1,0 +1,86 @@
+"""SWAD on clients: the dense mean of iterates between a start and an end found by validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from drift.batch_statistics import recomputed
+from drift.method import Method
+from drift.validation import require_held_out, validated, validation_samples
+
+if TYPE_CHECKING:
+    from drift.client import Client, Update
+    from drift.experiment import Experiment
+    from landscape.samples import Samples
+
+
+class SWAD(Method):
+    """Clients train for `cycles` times the local epochs and send the mean of all iterates of the epochs found by
+    `valley`, from the validation loss after every epoch; where there is no valley, the last iterate.
+
+    Batch statistics are those of the mean on the client's data. The server is FedAvg's.
+
+    Source: Cha et al. 2021, algorithm 1, with epochs as segments; budget of the LSS paper, 4 times 8 epochs.
+    """
+
+    cycles: int = Field(4, ge=1, description="training lasts this many times the local epochs")
+    patience_start: int = Field(3, ge=1, description="N_s, epochs that the first one must not be above")
+    patience_end: int = Field(6, ge=1, description="N_e, epochs that must all be above the threshold")
+    tolerance: float = Field(1.3, gt=0, description="r: the threshold over the mean loss at the start")
+
+    def check(self, experiment: Experiment) -> None:
+        """Raise ValueError where clients hold no validation data, or train for steps instead of epochs."""
+        require_held_out(experiment, self.name())
+        if experiment.local.steps is not None:
+            raise ValueError("swad validates after every epoch and local.steps replaces epochs; leave local.steps out.")
+
+    def local(self, client: Client) -> Update:
+        """The mean of the valley."""
+        held, order = validation_samples(client), client.generator("batches")
+        losses: list[float] = []
+        sums: list[tuple[Tensor, int]] = []
+
+        def batches() -> Iterator[Samples]:
+            for _ in range(self.cycles * client.local.epochs):
+                total, count = torch.zeros_like(client.start), 0
+                for batch in client.batches(epochs=1, order=order):
+                    yield batch
+                    total.add_(client.flat.theta)
+                    count += 1
+                sums.append((total, count))
+                losses.append(validated(client, held)[0])
+
+        update = client.train(batches=batches())
+        found = valley(losses, self.patience_start, self.patience_end, self.tolerance)
+        steps = 0 if found is None else sum(count for _, count in sums[found])
+        if found is None or not steps:
+            return replace(update, report={"valley": torch.full((2,), torch.nan)})
+        mean = torch.stack([total for total, _ in sums[found]]).sum(0) / steps
+        client.flat.load(mean, update.buffers)
+        report = {"valley": torch.tensor([found.start, found.stop], dtype=torch.float32)}
+        return replace(update, theta=mean, buffers=recomputed(client.flat, client.samples), report=report)
+
+
+def valley(losses: list[float], first: int, last: int, tolerance: float) -> slice | None:
+    """The epochs to average over, from validation losses after each; None where the loss never settles.
+
+    It starts at the first epoch whose loss is the least of it and the `first` - 1 after it. The threshold is
+    `tolerance` times the mean of these. It ends with the first epoch at which the last `last` losses are all above
+    the threshold, else with the last epoch.
+    """
+    for start in range(len(losses) - first + 1):
+        window = losses[start : start + first]
+        if losses[start] > min(window):
+            continue
+        threshold = tolerance * sum(window) / first
+        for end in range(start + last - 1, len(losses)):
+            if min(losses[end - last + 1 : end + 1]) > threshold:
+                return slice(start, end + 1)
+        return slice(start, len(losses))
+    return None

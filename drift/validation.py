@@ -1,0 +1,50 @@
+"""A client's own validation: loss and error of the model in its workspace on data that it holds out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from landscape.samples import Samples
+from landscape.task import error
+
+if TYPE_CHECKING:
+    from drift.client import Client
+    from drift.experiment import Experiment
+
+
+def require_held_out(experiment: Experiment, method: str) -> None:
+    """Complain where clients hold no validation data.
+
+    Raises:
+        ValueError: If clients.valid_ratio is 0.
+    """
+    if experiment.clients.valid_ratio == 0:
+        raise ValueError(
+            f"{method} validates on the client's own data and none are held out; set clients.valid_ratio=0.2."
+        )
+
+
+def validation_samples(client: Client) -> Samples:
+    """What the client holds out; its training data where its share is too small to hold out anything."""
+    return client.held_out if client.held_out is not None and len(client.held_out) else client.samples
+
+
+@torch.no_grad()
+def validated(client: Client, samples: Samples) -> tuple[float, float]:
+    """Mean loss (nats) and error (fraction) of the model in the client's workspace, in eval mode; its mode stays."""
+    flat, training = client.flat, client.flat.module.training
+    flat.training(False)
+    loss, wrong = 0.0, 0.0
+    for block in samples.blocks(512):
+        outputs, targets = flat.outputs(block.inputs), block.targets.to(client.start.device)
+        loss += float(_sum(flat.loss(outputs, targets)))
+        wrong += float(_sum(error(outputs, targets))) if outputs.ndim == 2 and outputs.shape[1] > 1 else 0.0
+    flat.training(training)
+    return loss / max(1, len(samples)), wrong / max(1, len(samples))
+
+
+def _sum(values: Tensor) -> Tensor:
+    return values.double().sum()
