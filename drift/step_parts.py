@@ -1,0 +1,133 @@
+"""The global step of a round as an exact sum of parts, when all clients' updates from its start are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+PARTS = ("step", "mean", "full", "period", "server", "gradient", "sampling", "local")
+"""Names of the vectors in `StepParts`."""
+
+
+@dataclass(frozen=True)
+class StepParts:
+    """Parts of a round's step, all in float64; letters as in `step_parts`.
+
+    Args:
+        start: What the clients received, shape (d,).
+        vectors: One row for each of PARTS, shape (8, d).
+        clients: Norm and alignment of what belongs to a client, by name, shape (K,); NaN where it does not apply.
+        scale: Factor a of the frozen updates.
+        local_share: sum_k q_k |D_k - a U_k|^2 / sum_k q_k |D_k|^2.
+    """
+
+    start: Tensor
+    vectors: Tensor
+    clients: dict[str, Tensor]
+    scale: float
+    local_share: float
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.vectors[PARTS.index(name)]
+
+    @property
+    def norms(self) -> Tensor:
+        """Euclidean norms of the parts, shape (8,)."""
+        return self.vectors.norm(dim=1)
+
+    def cosines(self, smallest: float = 0.0) -> Tensor:
+        """Cosines between the parts, shape (8, 8); NaN where a norm is not above `smallest`."""
+        norms = self.norms
+        known = torch.where(norms > smallest, norms, torch.nan)
+        return (self.vectors @ self.vectors.T / known[:, None] / known).clamp(-1, 1)
+
+
+def step_parts(
+    start: Tensor, end: Tensor, models: Tensor, frozen: Tensor, shares: Tensor, weights: Tensor, *, fit: bool = True
+) -> StepParts:
+    """Parts of end - start, with updates D_k = w_k - start of all K clients, client minus start:
+
+        step = end - start      mean = sum_k p_k D_k      full = sum_k q_k D_k
+        period = mean - full    server = step - mean
+
+    and with frozen updates a U_k (the gradient as it is at the start)
+
+        gradient = sum_k q_k a U_k      sampling = sum_k p_k a U_k - gradient      local = mean - sum_k p_k a U_k
+
+    so that step = full + period + server, and mean = gradient + sampling + local. In the cohort D_k - mean is
+    the client's drift; it is the sum of a data part a (U_k - sum_j p_j U_j) and a local part, (D_k - a U_k) - local.
+    Weighted by p_k the drifts, and both parts, sum to zero.
+
+    Args:
+        start, end: Shape (d,).
+        models, frozen: w_k and U_k, shape (K, d).
+        shares: q_k, weights of all clients, sum 1, shape (K,), float64.
+        weights: p_k, weights of the cohort, sum 1, shape (K,), float64; 0 for the others.
+        fit: a is the least-squares factor sum_k q_k <D_k, U_k> / sum_k q_k |U_k|^2; else a = 1.
+    """
+    origin = start.double()
+    mean, full = _sum(weights, models) - origin, _sum(shares, models) - origin
+    scale = _fit(origin, models, frozen, shares) if fit else 1.0
+    expected, whole = scale * _sum(weights, frozen), scale * _sum(shares, frozen)
+    step = end.double() - origin
+    parts = [step, mean, full, mean - full, step - mean, whole, expected - whole, mean - expected]
+    vectors = torch.stack(parts)
+    names = ("update_norm", "distance", "alignment", "client_drift", "client_data", "client_local", "unexplained")
+    found = {name: torch.full((len(models),), torch.nan, dtype=torch.float64) for name in names}
+    for k in range(len(models)):
+        update, straight = models[k].double() - origin, scale * frozen[k].double()
+        if shares[k] > 0:
+            found["update_norm"][k], found["distance"][k] = update.norm(), (update - full).norm()
+            found["alignment"][k] = F.cosine_similarity(update, full, dim=0)
+            found["unexplained"][k] = (update - straight).norm()
+        if weights[k] > 0:
+            found["client_drift"][k] = (update - mean).norm()
+            found["client_data"][k] = (straight - expected).norm()
+            found["client_local"][k] = (update - straight - (mean - expected)).norm()
+    total = float(shares @ found["update_norm"].nan_to_num().square())
+    rest = float(shares @ found.pop("unexplained").nan_to_num().square())
+    return StepParts(origin, vectors, found, scale, rest / total if total > 0 else float("nan"))
+
+
+def expected_period(distances: Tensor, shares: Tensor, cohort: int) -> float:
+    """Norm of the period drift that a cohort drawn at random would have, root of the mean square over cohorts.
+
+        E |mean - full|^2 = K (K - m) / (m (K - 1)) sum_k q_k^2 |D_k - full|^2
+
+    over m of K clients without replacement; exact for equal q_k, else to first order (a ratio of two sums).
+
+    Source: sampling without replacement, Cochran 1977, chapter 2.
+
+    Args:
+        distances: |D_k - full|, shape (K,); those of clients without samples do not count.
+        shares: q_k, shape (K,).
+        cohort: m, of the clients that count.
+    """
+    counts = shares > 0
+    number, spread = int(counts.sum()), float((shares[counts] * distances[counts]).square().sum())
+    if number < 2 or cohort >= number:
+        return 0.0
+    return (number * (number - cohort) / (cohort * (number - 1)) * spread) ** 0.5
+
+
+def _fit(origin: Tensor, models: Tensor, frozen: Tensor, shares: Tensor) -> float:
+    above = below = 0.0
+    for share, model, straight in zip(shares.tolist(), models, frozen, strict=True):
+        if share > 0:
+            direction = straight.double()
+            above += share * float((model.double() - origin) @ direction)
+            below += share * float(direction @ direction)
+    return above / below if below > 0 else 0.0
+
+
+def _sum(weights: Tensor, rows: Tensor | Sequence[Tensor]) -> Tensor:
+    """Weighted sum (d,) of rows (K, d) in float64; rows with weight 0 are not read."""
+    total = torch.zeros(len(rows[0]), dtype=torch.float64)
+    for weight, row in zip(weights.tolist(), rows, strict=True):
+        if weight != 0:
+            total.add_(row, alpha=weight)
+    return total

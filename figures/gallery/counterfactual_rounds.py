@@ -1,0 +1,91 @@
+"""What the global steps are made of when all clients are retrained, and what each part costs (FedEve, equation 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from drift import terrain
+from drift.counterfactual import counterfactual
+from drift.run import Run
+from figures import curves, style
+from figures.gallery import _stack
+
+NEEDS = "a run that kept its globals; runs of the same method with other seeds are averaged"
+
+_PARTS = {
+    "full": ("full participation", "black"),
+    "period": ("period drift", "#D55E00"),
+    "client": ("client drift", "#0072B2"),
+    "server": ("server", "#CC79A7"),
+    "gradient": ("gradients at the start, all clients", "#777777"),
+    "sampling": ("gradients at the start, cohort minus all", "#E69F00"),
+    "local": ("local steps", "#009E73"),
+}
+"""Label and colour of the parts."""
+
+_DRAWN = ["norm", "loss_cost", "client_norm", "expected_period"]
+_DRAWN += [f"{drift}_{kind}" for drift in ("period", "client") for kind in ("variance", "estimate")]
+
+
+def data(
+    runs: Sequence[Run], *, method: str = "fedavg", rounds: int = 8, scale: str = "fit", workers: int = 1
+) -> xr.Dataset:
+    """norm and loss_cost (nats) over algorithm, seed, round and part; norms and variances of the drifts over round.
+
+    Args:
+        method: Whose runs are shown.
+        rounds: How many rounds are retrained, evenly spread over those that kept their globals.
+        scale: Of the gradients at the start, "fit" or "steps".
+        workers: Processes that share the trainings.
+    """
+
+    def compute(run: Run) -> xr.Dataset:
+        indices = terrain.spread(run.kept("globals"), rounds) or None
+        return run.cached(counterfactual, rounds=indices, scale=scale, workers=workers)[_DRAWN]
+
+    chosen = _stack.of(_stack.comparable(runs), method)
+    return _stack.stacked([run for run in chosen if run.label == chosen[0].label], compute)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Sizes of both splits of the step, losses that the parts cost, and drift variances beside their estimates."""
+    figure, axs = style.panels(2, 2, height=4.9)
+    parts = ds.isel(algorithm=0)
+    has_server = float(parts.norm.sel(part="server").max()) > 1e-4 * float(parts.norm.sel(part="step").max())
+    drifts = ["full", "period", "client", *(["server"] if has_server else [])]
+    for name in drifts:
+        values = parts.client_norm if name == "client" else parts.norm.sel(part=name)
+        _line(values, axs[0, 0], name)
+    expected = {"linestyle": ":", "marker": "", "label": "period drift, expected of a random cohort"}
+    _line(parts.expected_period, axs[0, 0], "period", **expected)
+    for name in ("gradient", "sampling", "local"):
+        _line(parts.norm.sel(part=name), axs[0, 1], name)
+    style.same_range(*axs[0])
+    for name in ("period", *drifts[3:], "sampling", "local"):
+        _line(parts.loss_cost.sel(part=name), axs[1, 0], name)
+    axs[1, 0].axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    for name in ("period", "client"):
+        _line(parts[f"{name}_variance"], axs[1, 1], name)
+        _line(parts[f"{name}_estimate"], axs[1, 1], name, linestyle="--", marker="", label=f"{name} drift, equation 13")
+    style.logarithmic(axs[1, 1])
+    texts = ("norm, drift parts", "norm, gradient parts", "loss that the part costs [nats]")
+    for ax, text in zip(axs.flat, (*texts, "drift variance per parameter"), strict=True):
+        ax.set_ylabel(text)
+        ax.set_xlabel("round")
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    title = ", ".join(filter(None, [style.label(str(ds.algorithm.values[0])), curves.band(ds)]))
+    style.key(figure, axs.flat, title=title, columns=3)
+    return figure
+
+
+def _line(values: xr.DataArray, ax: Axes, name: str, **look: Any) -> None:
+    label, colour = _PARTS[name]
+    shown: dict[str, Any] = {"color": colour, "label": label, "marker": "o", "markersize": 2.5}
+    curves.banded(values, ax=ax, over="round", **{**shown, **look})

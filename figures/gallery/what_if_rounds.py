@@ -1,0 +1,80 @@
+"""What window means, shrinking and other weights would have gained (IMA paper, equation 5; FedLAW paper, section 4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from drift import terrain
+from drift.run import Run
+from drift.whatif import what_if
+from figures import curves, style
+from figures.gallery import _stack
+
+NEEDS = "a run that kept the clients of some rounds; runs of the same method with other seeds are averaged"
+
+_COLOURS = {"fma": "#555555", "uniform": "#56B4E9", "gamma": "#882255", "weights": "#009E73"}
+_LABELS = {"fma": "data-size weights", "uniform": "equal weights", "gamma": r"best $\gamma$", "weights": "best weights"}
+_WINDOWS = ("#F0B48A", "#D55E00", "#7A3300", "#E69F00", "#999933")
+
+
+def data(
+    runs: Sequence[Run], *, method: str = "fedavg", rounds: int = 15, windows: Sequence[int] = (3, 5, 9)
+) -> xr.Dataset:
+    """gain (nats) and error_gain (fraction) over algorithm, seed, round and variant; gamma over round.
+
+    Args:
+        method: Whose runs are shown.
+        rounds: How many rounds are looked at, evenly spread over those that kept their globals.
+        windows: Numbers of aggregates in the window means.
+    """
+
+    def compute(run: Run) -> xr.Dataset:
+        if not run.kept("clients"):
+            command = "fedscape train digits-shards2 --set keep.clients=all"
+            raise LookupError(_stack.absent(f"run {run.name} kept no clients", command))
+        indices = terrain.spread(run.kept("globals"), rounds)
+        return run.cached(what_if, rounds=indices, windows=list(windows))[["gain", "error_gain", "gamma"]]
+
+    chosen = _stack.of(_stack.comparable(runs), method)
+    return _stack.stacked([run for run in chosen if run.label == chosen[0].label], compute)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Gains in loss and error of every variant that differs from the recorded model, and the chosen gamma."""
+    figure, axs = style.panels(1, 3, height=2.6, width_ratios=(1.25, 1.25, 1))
+    shown = ds.isel(algorithm=0)
+    names = [str(name) for name in ds.variant.values]
+    windows = [name for name in names if name.startswith("ima-")]
+    for name in names[1:]:
+        gains = shown.gain.sel(variant=name)
+        if not bool((np.abs(gains) > 1e-5).any()):
+            continue  # the recorded model itself
+        colour = _WINDOWS[windows.index(name) % len(_WINDOWS)] if name in windows else _COLOURS[name]
+        label = f"mean of {name[4:]} rounds" if name in windows else _LABELS[name]
+        look = {"color": colour, "label": label, "linestyle": "--" if name == "uniform" else "-"}  # it often hides fma
+        _line(gains, axs[0, 0], **look)
+        _line(100 * shown.error_gain.sel(variant=name), axs[0, 1], **look)
+    _line(shown.gamma, axs[0, 2], color=_COLOURS["gamma"])
+    texts = ("loss gained [nats]", "accuracy gained [points]", r"best $\gamma$")
+    for ax, text in zip(axs.flat, texts, strict=True):
+        ax.set_ylabel(text)
+        ax.set_xlabel("round")
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    for ax in axs[0, :2]:
+        ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    title, seeds = style.label(str(ds.algorithm.values[0])), ds.sizes["seed"]
+    style.key(figure, axs.flat, title=title if seeds == 1 else f"{title}, mean of {seeds} seeds", columns=4)
+    return figure
+
+
+def _line(values: xr.DataArray, ax: Axes, **look: Any) -> None:
+    """The mean of the seeds; bands of so many variants would hide each other."""
+    curves.banded(curves.mean(values, "seed"), ax=ax, over="round", marker="o", markersize=2, **look)
