@@ -67,6 +67,8 @@ _PUBLIC = {
     "best_weights": "drift.best_weights",
     "locality": "drift.locality",
     "decomposition": "drift.decomposition",
+    "gap_scaling": "drift.gap",
+    "ntk_variance": "drift.ntk",
 }
 __all__ = list(_PUBLIC)
 plugins.lazy(__name__, _PUBLIC)

@@ -12,11 +12,15 @@ import xarray as xr
 from torch import Tensor
 
 from drift.gram import CLIENTS
+from drift.label_shares import balance_groups, class_shares, evenness
 from drift.rounds import Round
 from drift.run import Run
 from drift.series import described, relative, series, shares
 
 Weighting = Literal["used", "shares"]
+
+Groups = Mapping[str, Sequence[int]] | str | None
+"""Client ids by group name, or "balance"."""
 
 
 def coherence(
@@ -24,7 +28,7 @@ def coherence(
     *,
     smooth: int = 3,
     weighting: Weighting = "used",
-    groups: Mapping[str, Sequence[int]] | None = None,
+    groups: Groups = None,
 ) -> xr.Dataset:
     """Local gradient coherence of every round, and the critical point where it is lost.
 
@@ -40,19 +44,22 @@ def coherence(
         run: A run of any method.
         smooth: Rounds in the moving average, this round and those before it, that the critical point is read from.
         weighting: lambda are the relative weights that the method "used", or the "shares" of samples.
-        groups: Client ids by group name, for weighted mean cosines within and between groups.
+        groups: Client ids by group name, for weighted mean cosines within and between groups; "balance" groups the
+            clients by how evenly they hold the classes, as `drift.label_shares.balance_groups` does.
 
     Returns:
         Dataset with coherence, mean_cosine and coherence_smooth (round,), critical_point (), the first round whose
-        moving average is not positive (NaN: none), and for groups group_cosine (round, pair), where pair is
-        "a-b" with a and b in the order given.
+        moving average is not positive (NaN: none); for groups group_cosine and its moving average
+        group_cosine_smooth (round, pair), where pair is "a-b" with a and b in the order given; with "balance" also
+        evenness (client,), the entropy of the client's class shares over ln C, and balanced (client,), 1 or 0.
 
     Raises:
-        ValueError: If smooth is below 1.
+        ValueError: If smooth is below 1, or groups is another text.
     """
     if smooth < 1:
         raise ValueError(f"smooth is {smooth}; give the number of rounds in the moving average, 1 or more.")
-    pairs = {f"{a}-{b}": (a, b) for a, b in combinations_with_replacement(groups or {}, 2)}
+    named = _named(run, groups)
+    pairs = {f"{a}-{b}": (a, b) for a, b in combinations_with_replacement(named, 2)}
 
     def measure(record: Round) -> dict[str, float]:
         if len(record.ids) < 2:
@@ -61,7 +68,7 @@ def coherence(
         cosine = cosines(record.gram)
         found = {"coherence": cohort_coherence(cosine, lambdas), "mean_cosine": mean_cosine(cosine, lambdas)}
         for pair, names in pairs.items():
-            members = [torch.isin(record.ids, torch.tensor(list((groups or {})[name]))) for name in names]
+            members = [torch.isin(record.ids, torch.tensor(list(named[name]), dtype=torch.int64)) for name in names]
             found[pair] = mean_cosine(cosine, lambdas, *members)
         return found
 
@@ -74,7 +81,15 @@ def coherence(
     found["critical_point"] = ((), float(found["round"].values[lost[0]]) if len(lost) else np.nan)
     if pairs:
         values = np.stack([found[pair].values for pair in pairs], axis=1)
-        found = found.drop_vars(pairs).assign(group_cosine=(("round", "pair"), values)).assign_coords(pair=list(pairs))
+        averages = np.stack([moving_average(column, smooth) for column in values.T], axis=1)
+        columns = {"group_cosine": values, "group_cosine_smooth": averages}
+        found = found.drop_vars(pairs).assign({name: (("round", "pair"), table) for name, table in columns.items()})
+        found = found.assign_coords(pair=list(pairs))
+    if groups == "balance":
+        even = evenness(class_shares(run))
+        balanced = np.where(np.isfinite(even), np.isin(np.arange(len(even)), named["balanced"]), np.nan)
+        found = found.assign(evenness=("client", even), balanced=("client", balanced))
+        found = found.assign_coords(client=np.arange(len(even)))
     return described(found, _ABOUT).assign_attrs(smooth=smooth, weighting=weighting)
 
 
@@ -139,6 +154,15 @@ def moving_average(values: np.ndarray, window: int) -> np.ndarray:
     return found
 
 
+def _named(run: Run, groups: Groups) -> Mapping[str, Sequence[int]]:
+    """Client ids by group name; none where there are no groups."""
+    if groups == "balance":
+        return balance_groups(run)
+    if isinstance(groups, str):
+        raise ValueError(f'groups is {groups!r}; give "balance" or client ids by name, such as {{a=[0, 2], b=[1]}}.')
+    return groups or {}
+
+
 def _pair_weights(weights: Tensor) -> Tensor:
     """Products weights_i weights_j with a zero diagonal, shape (m, m)."""
     products = torch.outer(weights.double(), weights.double())
@@ -151,5 +175,9 @@ _ABOUT = {
     "mean_cosine": ("weighted mean cosine between client updates", "1"),
     "critical_point": ("first round without positive coherence", "rounds"),
     "group_cosine": ("weighted mean cosine within and between groups", "1"),
+    "group_cosine_smooth": ("weighted mean cosine within and between groups, moving average", "1"),
+    "pair": ("pair of groups", "1"),
+    "evenness": ("entropy of the client's class shares over ln C", "1"),
+    "balanced": ("client in the balanced group (1) or not (0)", "1"),
     "cosine": ("cosine between client updates", "1"),
 }

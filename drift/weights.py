@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import ceil, floor
+
+import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
@@ -83,6 +86,36 @@ def balance(run: Run) -> xr.Dataset:
         "gamma": ("shrinking factor gamma", "1"),
     }
     return series(run, measure, about, analysis="balance", source="Li et al. 2023, section 4.2")
+
+
+def balance_mean(run: Run, *, window: tuple[float, float] = (0.45, 0.55)) -> xr.Dataset:
+    """The terms of `balance`, their ratio r and gamma as means over the middle rounds of a run: one number each.
+
+    The paper's rounds 90 to 110 of 200, both included, are the default window; in a run of R rounds it reaches from
+    round floor(0.45 R) to round ceil(0.55 R). Rounds that are not there, or have no ratio, are left out.
+
+    Source: Li et al. 2023, section 4.2 and appendix B, figure 11; methods.md 3.3.
+
+    Args:
+        window: First and last round as fractions of the planned rounds.
+
+    Returns:
+        Dataset with ratio, optimisation, regularisation and gamma (), NaN where no round of the window has one, and
+        their standard deviation over these rounds ratio_std (), NaN below two; attributes first and last.
+
+    Raises:
+        ValueError: If the window is not an ascending pair of fractions.
+    """
+    if len(window) != 2 or not 0 <= window[0] <= window[1] <= 1:
+        raise ValueError(f"window is {list(window)}; give two fractions of the run, such as [0.45, 0.55].")
+    planned = run.experiment.rounds
+    first, last = floor(window[0] * planned + 1e-9), ceil(window[1] * planned - 1e-9)
+    every = balance(run)
+    part = every.isel(round=(every["round"] >= first).values & (every["round"] <= last).values)
+    found = part.mean("round", keep_attrs=True)
+    found["ratio_std"] = part.ratio.std(ddof=1) if int(part.ratio.count()) > 1 else xr.DataArray(np.nan)
+    found["ratio_std"].attrs.update(long_name="standard deviation of r over rounds", units="1")
+    return found.assign_attrs(analysis="balance_mean", first=first, last=last)
 
 
 def learned(run: Run) -> xr.Dataset:

@@ -1,7 +1,7 @@
 """Figures: every picture of a landscape or of drift, the report and the command line.
 
 style, palette            sizes, fonts, one colour a method, files that are the same bytes every time
-curves, surfaces, spectra, drifts, weights   functions that draw computed data on axes (matplotlib)
+curves, surfaces, triangles, spectra, drifts, weights   functions that draw computed data on axes (matplotlib)
 gallery/                  named figures, one file each: data(runs) computes, draw(ds) draws
 explore, report           interactive surfaces and curves (plotly), and one self-contained page of them
 cli, commands/            the command fedscape
@@ -27,6 +27,13 @@ _PUBLIC = {
     "shares": "figures.weights",
     "norms": "figures.weights",
     "balance": "figures.weights",
+    "histogram": "figures.weights",
+    "epochs": "figures.weights",
+    "correlations": "figures.weights",
+    "group_cosines": "figures.drifts",
+    "evenness": "figures.drifts",
+    "triangle": "figures.triangles",
+    "optima": "figures.triangles",
     "surface3d": "figures.explore",
     "report": "figures.report",
     "context": "figures.style",

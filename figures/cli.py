@@ -14,7 +14,7 @@ from typing import Any
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from figures import console
-from figures.commands import about, analyse, demo, pictures, runs, train
+from figures.commands import about, analyse, claims, demo, pictures, runs, train
 
 HELP = """Loss landscapes and drift of federated learning: train, keep every round, analyse, draw.
 
@@ -39,6 +39,7 @@ _VERBS: tuple[App | Callable[..., Any], ...] = (
     runs.verify,
     runs.import_,
     analyse.analyse,
+    claims.claims,
     pictures.figures,
     pictures.report,
     about.list_,

@@ -42,6 +42,54 @@ def coherence(
     return ax
 
 
+def group_cosines(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "group_cosine", **look: Any) -> Axes:
+    """Mean cosine of client updates within and between groups: every round pale, the moving average bold.
+
+    Args:
+        ds: The variable over round and pair, perhaps seed, and where it is there its moving average (..._smooth).
+        look: As `Axes.plot` takes it, for the bold lines.
+    """
+    values = ds[variable]
+    require(values)
+    ax = style.axes(ax)
+    smooth = ds.get(f"{variable}_smooth", values)
+    for colour, pair in zip(style.steps(values.sizes["pair"]), map(str, values["pair"].values), strict=True):
+        if smooth is not values:
+            raw = mean(values.sel(pair=pair), "seed")
+            ax.plot(raw["round"], raw, ".-", color=colour, linewidth=0.5, markersize=1.5, alpha=0.45)
+        banded(smooth.sel(pair=pair), ax=ax, over="round", **{"color": colour, "label": _apart(pair), **look})
+    ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.set_xlabel("round")
+    ax.set_ylabel("mean cosine of updates")
+    return ax
+
+
+def evenness(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """How evenly each client holds the classes, from least to most; filled for clients of the balanced group.
+
+    Args:
+        ds: evenness and balanced over client.
+        look: As `Axes.scatter` takes it.
+    """
+    require(ds["evenness"])
+    ax = style.axes(ax)
+    part = ds[["evenness", "balanced"]].dropna("client").sortby("evenness")
+    first, _, last = style.steps(3)
+    for group, colour, name in ((1, first, "balanced"), (0, last, "imbalanced")):
+        inside = np.flatnonzero(part["balanced"].values == group)
+        ax.scatter(
+            inside,
+            part["evenness"].values[inside],
+            **{"s": 10, "color": [colour], "label": name, "clip_on": False, **look},
+        )
+    ax.set_ylim(0, 1.05)
+    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.set_xlabel("clients, sorted")
+    ax.set_ylabel("class entropy / ln C")
+    return ax
+
+
 def variances(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """Client-drift variance (solid) and period-drift variance (dashed) over rounds, on a logarithmic axis."""
     ax = style.axes(ax)
@@ -141,10 +189,10 @@ def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_s
     shares = ds[variable].transpose(over, "class")
     require(shares)
     ax = style.axes(ax)
-    bottom = np.zeros(shares.sizes[over])
+    bottom, width = np.zeros(shares.sizes[over]), 0.92 if shares.sizes[over] <= 30 else 1.0
     for colour, name in zip(shade(shares.sizes["class"]), shares["class"].values, strict=True):
         height = shares.sel({"class": name}).fillna(0).values
-        ax.bar(shares[over].values, height, 0.92, bottom=bottom, color=colour, label=str(name), linewidth=0)
+        ax.bar(shares[over].values, height, width, bottom=bottom, color=colour, label=str(name), linewidth=0)
         bottom += height
     ax.grid(False)
     ax.set_ylim(0, 1)
@@ -153,6 +201,12 @@ def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_s
     ax.set_xlabel(over)
     ax.set_ylabel(style.text(shares))
     return ax
+
+
+def _apart(pair: str) -> str:
+    """A pair of groups in words: "a" within one group, "a and b" between two."""
+    first, _, second = pair.partition("-")
+    return f"within {first}" if first == second else f"{first} to {second}" if second else pair
 
 
 def shade(count: int) -> list[Any]:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from drift.locality import distances, locality
-from drift.weights import balance, learned, update_norms
+from drift.weights import balance, balance_mean, learned, update_norms
 from tests.drift import hand
 
 D = 4
@@ -80,6 +80,41 @@ def test_balance_without_shrinking_is_missing_also_for_rounded_weights():
     assert not np.isnan(found.optimisation).any()
 
 
+def shrinking(*gammas, rounds):
+    """Rounds 0, 1, .. of a run of `rounds` planned ones, with these sums of weights."""
+    records = []
+    for index, gamma in enumerate(gammas):
+        start = hand.random(D, seed=index + 50)
+        group = hand.cohort(start + hand.random(3, D, seed=index), start=start, sizes=(2, 7, 4), index=index)
+        used = gamma * group.weights
+        records.append(hand.record(group, used @ group.clients, weights=used))
+    return hand.HandRun(records, hand.experiment(rounds=rounds), d=D)
+
+
+def test_mean_balance_is_that_of_the_middle_rounds():
+    run = shrinking(*(0.9 + 0.005 * index for index in range(11)), rounds=11)
+    found, every = balance_mean(run), balance(run)
+    assert (found.attrs["first"], found.attrs["last"]) == (4, 7)
+    assert float(found.ratio) == pytest.approx(float(every.ratio[4:8].mean()))
+    assert float(found.gamma) == pytest.approx(0.9 + 0.005 * 5.5)
+    assert float(found.ratio_std) == pytest.approx(float(every.ratio[4:8].std(ddof=1)))
+
+
+@pytest.mark.parametrize(("rounds", "first", "last"), [(200, 90, 110), (50, 22, 28), (3, 1, 2), (1, 0, 1)])
+def test_the_window_of_the_paper_scales_with_the_run(rounds, first, last):
+    found = balance_mean(shrinking(0.9, rounds=rounds))
+    assert (found.attrs["first"], found.attrs["last"]) == (first, last)
+    assert bool(np.isfinite(found.ratio)) == (first == 0)
+
+
+def test_mean_balance_leaves_out_rounds_that_do_not_shrink():
+    run = shrinking(0.9, 1.0, 0.8, rounds=3)
+    found, every = balance_mean(run, window=(0, 1)), balance(run)
+    assert float(found.ratio) == pytest.approx((float(every.ratio[0]) + float(every.ratio[2])) / 2)
+    with pytest.raises(ValueError, match="window is"):
+        balance_mean(run, window=(0.6, 0.5))
+
+
 def test_learned_weights_are_split_into_shrinking_and_shares():
     found = learned(run_of(weights=hand.vector(0.1, 0.2, 0.5)))
     np.testing.assert_allclose(found.gamma, 0.8)
@@ -105,6 +140,6 @@ def test_identical_clients_have_no_distance():
 
 def test_every_variable_and_coordinate_is_labelled():
     run = run_of()
-    for found in (update_norms(run), balance(run), learned(run), locality(run)):
+    for found in (update_norms(run), balance(run), balance_mean(run), learned(run), locality(run)):
         assert all({"long_name", "units"} <= set(found[name].attrs) for name in [*found.data_vars, *found.coords])
         assert {"analysis", "source"} <= set(found.attrs)

@@ -122,3 +122,12 @@ def test_a_partial_result_is_resumed_to_the_same_bits(tmp_path, monkeypatch):
     assert int(partial.known().loss.notnull().sum()) == 3
     assert surface(task, sweep, known=partial.known()).identical(surface(task, sweep))
     assert results.load(tmp_path / "x.zarr").identical(partial.known())
+
+
+def test_missing_values_of_any_bits_are_read_again(tmp_path):
+    odd = np.array([0xFFF8000000000001], dtype=np.uint64).view(np.float64)
+    ds = xr.Dataset({"alone": ((), odd[0]), "loss": ("t", np.array([1.0, odd[0]]))}, coords={"t": [0.5, -odd[0]]})
+    results.save(ds, tmp_path / "missing.zarr")
+    found = results.load(tmp_path / "missing.zarr")
+    assert np.isnan(found.alone)
+    np.testing.assert_array_equal(found.loss, [1, np.nan])

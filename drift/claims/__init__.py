@@ -1,0 +1,41 @@
+"""Claims of the four papers, checked on runs. One file is one paper; each of its claims is a measure of an effect.
+
+claim      what a claim is, and how it is judged
+among      the runs that a claim is about, picked from those given
+ima, fedlaw, lss, fedeve   the claims of each paper
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from drift.claims.claim import Claim, Verdict
+    from drift.run import Run
+
+PAPERS = ("ima", "fedlaw", "lss", "fedeve")
+
+
+def claims(*papers: str) -> list[Claim]:
+    """The claims of the papers named, of all where none is, in the order of the papers.
+
+    Raises:
+        ValueError: If there is no such paper.
+    """
+    for paper in papers:
+        if paper not in PAPERS:
+            raise ValueError(f"no paper named {paper!r}; known: {', '.join(PAPERS)}.")
+    modules = [importlib.import_module(f"drift.claims.{paper}") for paper in papers or PAPERS]
+    return [claim for module in modules for claim in module.CLAIMS]
+
+
+def check(runs: Sequence[Run], *papers: str) -> list[Verdict]:
+    """What the runs say of every claim.
+
+    Raises:
+        ValueError: If there is no such paper.
+    """
+    return [claim.judged(runs) for claim in claims(*papers)]

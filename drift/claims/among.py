@@ -1,0 +1,91 @@
+"""Picking runs for a claim: of one method, pairs that differ in the method, series that differ in one setting."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean
+from typing import Any
+
+from drift.claims.claim import Effects
+from drift.run import Run
+
+OfRun = Callable[[Run], float]
+OfPair = Callable[[Run, Run], float]
+
+
+def each(
+    runs: Sequence[Run], label: str, measure: OfRun, *, where: Callable[[Run], bool] = lambda run: True
+) -> Effects:
+    """The measure of every run of a method, by seed; the mean where a seed has runs of several settings.
+
+    Raises:
+        LookupError: If there is no such run.
+    """
+    found = [run for run in runs if run.label == label and where(run)]
+    if not found:
+        raise LookupError(f"no run of {label} that suits among those given")
+    return _by_seed((run.experiment.seed, measure(run)) for run in found)
+
+
+def pairs(runs: Sequence[Run], label: str, base: str, measure: OfPair) -> Effects:
+    """The measure of (run of a method, run of the base) that share setting and seed, by seed.
+
+    Raises:
+        LookupError: If there is no such pair.
+    """
+    bases = {(_setting(run), run.experiment.seed): run for run in runs if run.label == base}
+    found = [
+        (run.experiment.seed, run, bases[_setting(run), run.experiment.seed])
+        for run in runs
+        if run.label == label and (_setting(run), run.experiment.seed) in bases
+    ]
+    if not found:
+        raise LookupError(f"no runs of {label} and {base} with one setting and seed among those given")
+    return _by_seed((seed, measure(run, other)) for seed, run, other in found)
+
+
+def extremes(runs: Sequence[Run], label: str, setting: str, measure: OfRun) -> Effects:
+    """The measure where a setting is smallest minus that where it is largest, all else equal, by seed.
+
+    Args:
+        setting: What varies, as in "clients.partition.concentration".
+
+    Raises:
+        LookupError: If no runs of the method differ in it alone.
+    """
+    groups: dict[str, dict[float, Run]] = defaultdict(dict)
+    for run in runs:
+        rest, value = _split(run, setting)
+        if run.label == label and isinstance(value, int | float):
+            groups[rest][value] = run
+    found = [group for group in groups.values() if len(group) > 1]
+    if not found:
+        raise LookupError(f"no runs of {label} that differ in {setting} alone among those given")
+    return _by_seed(
+        (group[min(group)].experiment.seed, measure(group[min(group)]) - measure(group[max(group)])) for group in found
+    )
+
+
+def _by_seed(values: Iterable[tuple[int, float]]) -> dict[int, float]:
+    grouped: dict[int, list[float]] = defaultdict(list)
+    for seed, value in values:
+        grouped[seed].append(value)
+    return {seed: fmean(found) for seed, found in sorted(grouped.items())}
+
+
+def _setting(run: Run) -> str:
+    spec = run.experiment
+    return f"{spec.task!r} {spec.clients!r} {spec.rounds}"
+
+
+def _split(run: Run, setting: str) -> tuple[str, Any]:
+    """Everything else of a run's experiment as text, and the value of one setting; None where it has none."""
+    content = run.experiment.resolved()
+    *parents, last = setting.split(".")
+    place: Any = content
+    for parent in parents:
+        place = place.get(parent, {})
+    value = place.pop(last, None)
+    return json.dumps(content, sort_keys=True), value

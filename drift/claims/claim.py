@@ -1,0 +1,84 @@
+"""A claim of a paper, and what runs say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from drift.bootstrap import interval
+from drift.run import Run
+
+Effects = Mapping[int, float]
+"""Effect by seed; positive as claimed."""
+
+Measure = Callable[[Sequence[Run]], Effects]
+"""Runs -> effects; LookupError says which run is missing."""
+
+LEAST = 3
+"""Seeds from which a verdict is given; an interval of fewer says next to nothing of chance."""
+
+Outcome = Literal["supported", "not supported", "not testable here"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What runs say of a claim.
+
+    Args:
+        effect: Mean over seeds, positive as claimed; NaN where nothing could be measured.
+        low, high: 95 % interval of it by the paired bootstrap over seeds; NaN with one.
+        seeds: Seeds that it was measured on.
+        reason: Why it is not testable; empty where it is.
+    """
+
+    claim: Claim
+    outcome: Outcome
+    effect: float
+    low: float
+    high: float
+    seeds: tuple[int, ...]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A statement of a paper with the effect that it is about.
+
+    Args:
+        name: Short name, the paper first.
+        item: Figure or table.
+        statement: What the paper says.
+        effect: What is measured, positive as claimed.
+        unit: Its unit.
+        measure: Gives it seed by seed; both members of a difference come from one seed.
+    """
+
+    name: str
+    item: str
+    statement: str
+    effect: str
+    unit: str
+    measure: Measure
+
+    def judged(self, runs: Sequence[Run]) -> Verdict:
+        """Supported where the interval lies above 0, not supported where it does not.
+
+        Not testable where a run is missing, or where there are fewer than three seeds.
+        """
+        nan = float("nan")
+        try:
+            effects = {seed: value for seed, value in self.measure(runs).items() if np.isfinite(value)}
+        except LookupError as missing:
+            return Verdict(self, "not testable here", nan, nan, nan, (), str(missing))
+        if not effects:
+            return Verdict(self, "not testable here", nan, nan, nan, (), "the runs give no number for it")
+        values, seeds = np.array(list(effects.values())), tuple(sorted(effects))
+        low, high = interval(values)
+        if len(values) < LEAST:
+            reason = f"seeds {', '.join(map(str, seeds))} alone say too little of chance; {LEAST} or more are needed"
+            return Verdict(self, "not testable here", float(values.mean()), low, high, seeds, reason)
+        outcome: Outcome = "supported" if low > 0 else "not supported"
+        return Verdict(self, outcome, float(values.mean()), low, high, seeds)

@@ -1,0 +1,178 @@
+"""Claims of Zhou et al. 2024 (IMA)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from drift.averages import error_averaged
+from drift.claims.among import each, extremes, pairs
+from drift.claims.claim import Claim, Effects
+from drift.claims.measures import accuracy, biases, late
+from drift.locality import locality
+from drift.method import Method
+from drift.run import Run
+from drift.terrain import average_line, global_line, round_plane
+from drift.whatif import what_if
+
+POINTS = 5
+"""Grid of planes whose marks alone are read."""
+
+
+def _mean_below(run: Run) -> float:
+    """Least loss of three clients of a late round minus the loss of their mean."""
+    marks = run.cached(round_plane, round=late(run)[-1], points=POINTS)["mark_loss"]
+    mean = float(marks.sel(mark="mean"))
+    return float(marks.drop_sel(mark="mean").min()) - mean
+
+
+def _tracks(run: Run) -> float:
+    """Correlation over late rounds of the heterogeneity bias and the error of the averaged model."""
+    found = biases(run)
+    both = np.stack([found["heterogeneity_bias"].values, found["fma_error"].values])
+    return float(np.corrcoef(both)[0, 1]) if both.shape[1] > 2 and bool((both.std(1) > 0).all()) else float("nan")
+
+
+def _dominates(run: Run) -> float:
+    found = biases(run)
+    return float((found["heterogeneity_bias"] - found["train_bias"]).mean("round"))
+
+
+def _bounded(run: Run) -> float:
+    """How much less locality grows in the second half than in the first, relative to its mean."""
+    values = run.cached(locality)["locality"].values
+    middle = len(values) // 2
+    return float((values[middle] - values[0]) - (values[-1] - values[middle])) / float(np.nanmean(values))
+
+
+def _more_models(run: Run) -> float:
+    error = run.cached(error_averaged, rounds=[late(run)[-1]])["error"].mean("draw", skipna=True).isel(round=0)
+    return 100 * float(error[0] - error[-1])
+
+
+def _between_globals(run: Run) -> float:
+    """Least loss between the last two global models minus that of the better one."""
+    found = run.cached(global_line)
+    inside = found["loss"].where((found["t"] > 0) & (found["t"] < 1)).min()
+    return float(found["mark_loss"].sel(mark=["a", "b"]).min() - inside)
+
+
+def _average_nearer(run: Run) -> float:
+    """Distance to the minimum of the line, in line lengths: of the last global model minus of the mean."""
+    found = run.cached(average_line)
+    least = float(found["t"].values[int(found["loss"].values.argmin())])
+    return abs(0.0 - least) - abs(1.0 - least)
+
+
+def _window_gain(run: Run) -> float:
+    found = run.cached(what_if, rounds=late(run, "globals", 3), windows=[5])
+    return float(found["gain"].sel(variant="ima-5").mean("round"))
+
+
+def _ima_gain(runs: Sequence[Run]) -> Effects:
+    """Accuracy of IMA minus that of the method it averages."""
+    found: dict[int, list[float]] = {}
+    for base in sorted({run.method.base.name() for run in runs if _wraps(run)}):  # type: ignore[attr-defined]
+        mine = [run for run in runs if not _wraps(run) or run.method.base.name() == base]  # type: ignore[attr-defined]
+        for seed, gain in pairs(mine, "ima", base, lambda run, other: accuracy(run) - accuracy(other)).items():
+            found.setdefault(seed, []).append(gain)
+    if not found:
+        raise LookupError("no run of ima among those given")
+    return {seed: float(np.mean(gains)) for seed, gains in found.items()}
+
+
+def _wraps(run: Run) -> bool:
+    return isinstance(getattr(run.method, "base", None), Method)
+
+
+CLAIMS = (
+    Claim(
+        "ima-mean-below",
+        "IMA, Fig. 1",
+        "the mean of three clients has a lower loss than each of them",
+        "least loss of three clients minus that of their mean, a late round of FedAvg",
+        "nats",
+        lambda runs: each(runs, "fedavg", _mean_below, where=lambda run: run.experiment.clients.per_round >= 3),
+    ),
+    Claim(
+        "ima-heterogeneity-dominates",
+        "IMA, Fig. 2",
+        "the heterogeneity bias dominates the train bias after the early phase",
+        "heterogeneity bias minus train bias, second half of FedAvg",
+        "1",
+        lambda runs: each(runs, "fedavg", _dominates),
+    ),
+    Claim(
+        "ima-heterogeneity-tracks",
+        "IMA, Fig. 2",
+        "the heterogeneity bias follows the error after the early phase",
+        "correlation of both over rounds, second half of FedAvg",
+        "1",
+        lambda runs: each(runs, "fedavg", _tracks),
+    ),
+    Claim(
+        "ima-locality-bounded",
+        "IMA, Fig. 3",
+        "the locality stops growing after the early phase",
+        "growth of the locality in the first half of FedAvg minus that in the second, over its mean",
+        "1",
+        lambda runs: each(runs, "fedavg", _bounded),
+    ),
+    Claim(
+        "ima-more-models",
+        "IMA, Fig. 4",
+        "the error falls with the number of averaged models",
+        "error of one client minus that of the mean of all, a late round of FedAvg",
+        "points",
+        lambda runs: each(runs, "fedavg", _more_models, where=lambda run: run.experiment.clients.per_round >= 2),
+    ),
+    Claim(
+        "ima-between-globals",
+        "IMA, Fig. 5b",
+        "between two global models the loss is below that at both",
+        "loss of the better of the last two global models of FedAvg minus the least between them",
+        "nats",
+        lambda runs: each(runs, "fedavg", _between_globals),
+    ),
+    Claim(
+        "ima-nearer-minimum",
+        "IMA, Figs. 5c and 7c",
+        "the average of the last global models lies nearer the minimum than the last one",
+        "distance to the minimum of the line through both: last model minus average, in distances of both, FedAvg",
+        "1",
+        lambda runs: each(runs, "fedavg", _average_nearer),
+    ),
+    Claim(
+        "ima-window-gains",
+        "IMA, Fig. 5c",
+        "averaging the last five global models of FedAvg lowers the loss",
+        "loss of the global model minus that of the mean of the last five, second half, on half of the test set",
+        "nats",
+        lambda runs: each(runs, "fedavg", _window_gain),
+    ),
+    Claim(
+        "ima-accuracy",
+        "IMA, Table I",
+        "IMA is at least as accurate as the method that it averages",
+        "accuracy of IMA minus that of its base, last 10 rounds",
+        "points",
+        _ima_gain,
+    ),
+    Claim(
+        "ima-gain-heterogeneity",
+        "IMA, Fig. 6a",
+        "averaging gains more the more heterogeneous the clients are",
+        "gain of a window of five, FedAvg: at the smallest concentration minus at the largest",
+        "nats",
+        lambda runs: extremes(runs, "fedavg", "clients.partition.concentration", _window_gain),
+    ),
+    Claim(
+        "ima-gain-participation",
+        "IMA, Fig. 6b",
+        "averaging gains more the fewer clients take part",
+        "gain of a window of five, FedAvg: at the smallest cohort minus at the largest",
+        "nats",
+        lambda runs: extremes(runs, "fedavg", "clients.per_round", _window_gain),
+    ),
+)

@@ -1,0 +1,51 @@
+"""Numbers of a run that several claims use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from drift.decomposition import decomposition
+from drift.run import Run
+from drift.terrain import spread
+
+LAST = 10
+"""Rounds at the end that accuracies are averaged over, as in the papers' tables."""
+
+
+def accuracy(run: Run) -> float:
+    """Mean test accuracy of the last 10 evaluated rounds, in points."""
+    values = run.metrics()["accuracy"].dropna("round").values
+    return 100 * float(values[-LAST:].mean()) if len(values) else float("nan")
+
+
+def late(run: Run, what: str = "clients", count: int = 4) -> list[int]:
+    """A few rounds of the second half that kept their clients or globals.
+
+    Raises:
+        LookupError: If none of them did.
+    """
+    kept = [index for index in run.kept(what) if index >= run.experiment.rounds // 2]
+    if not kept:
+        raise LookupError(f"run {run.name} kept no {what} in its second half; train with --set keep.{what}=all")
+    return spread(kept, count)
+
+
+def biases(run: Run) -> xr.Dataset:
+    """Decomposition by single models in a few rounds after the early phase."""
+    return run.cached(decomposition, rounds=late(run, count=6), samples_per_client=100)
+
+
+def quarters(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
+    """Means over the first and over the last quarter of a series, missing values left out."""
+    array = np.asarray(values, dtype=np.float64)
+    part = max(1, len(array) // 4)
+    first, last = array[:part], array[-part:]
+    return _mean(first), _mean(last)
+
+
+def _mean(values: np.ndarray) -> float:
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else float("nan")

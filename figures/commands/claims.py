@@ -1,0 +1,69 @@
+"""fedscape claims: what runs say of the papers' claims."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from figures import console
+from figures.commands.options import Data, Json, Runs, opened_all
+
+if TYPE_CHECKING:
+    from drift.claims.claim import Verdict
+
+Papers = Annotated[
+    list[str] | None,
+    Parameter(name="--paper", consume_multiple=True, negative="", help="ima, fedlaw, lss, fedeve; all by default."),
+]
+
+COLUMNS = {"claim": "claim", "verdict": "verdict", "effect": "effect", "interval": "95 % interval", "seeds": "seeds"}
+
+
+def claims(
+    run: list[str], /, *, paper: Papers = None, runs: Runs = Path("runs"), data: Data = None, json: Json = False
+) -> None:
+    """Check the papers' claims on runs: effect, interval over seeds, and a verdict.
+
+    The effect is positive as claimed; the interval is a paired bootstrap over seeds, of which a verdict takes three.
+    What a claim is about, and why one cannot be tested, stands in the JSON (--json).
+
+    Args:
+        run: Runs by folder, name or beginning of a name; a folder of runs stands for all of them.
+    """
+    from drift.claims import claims as known
+
+    wanted, found = known(*(paper or ())), opened_all(run, runs, data)
+    verdicts = []
+    with console.progress("claims", total=len(wanted)) as step:
+        for done, claim in enumerate(wanted):
+            step(done, claim.name)
+            verdicts.append(claim.judged(found))
+    if json:
+        console.put_json([_full(verdict) for verdict in verdicts])
+        return
+    console.table(
+        [_short(verdict) for verdict in verdicts if verdict.seeds], COLUMNS, empty="no claim could be tested."
+    )
+    if missing := [verdict for verdict in verdicts if not verdict.seeds]:
+        console.put(f"not testable with these runs: {', '.join(verdict.claim.name for verdict in missing)}")
+        console.say("why: fedscape claims RUNS --json")
+
+
+def _short(verdict: Verdict) -> dict[str, Any]:
+    unit = "" if verdict.claim.unit == "1" else f" {verdict.claim.unit}"
+    return {
+        "claim": verdict.claim.name,
+        "verdict": verdict.outcome,
+        "effect": f"{verdict.effect:+.3g}{unit}",
+        "interval": f"{verdict.low:+.3g} to {verdict.high:+.3g}" if len(verdict.seeds) > 1 else "-",
+        "seeds": len(verdict.seeds),
+    }
+
+
+def _full(verdict: Verdict) -> dict[str, Any]:
+    claim = verdict.claim
+    about = {name: getattr(claim, name) for name in ("name", "item", "statement", "unit")}
+    measured = {name: getattr(verdict, name) for name in ("effect", "low", "high", "seeds", "reason")}
+    return {**about, "measure": claim.effect, "verdict": verdict.outcome, **measured}

@@ -1,0 +1,59 @@
+"""How the balance ratio r is spread over runs, and how it goes with gamma (FedLAW paper, Fig. 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from drift.weights import balance_mean
+from figures import style, weights
+from figures.gallery import _stack
+
+NEEDS = "two runs or more, of any settings, of FedLAW (joint or GWS) or another method whose weights do not sum to 1"
+
+
+def data(runs: Sequence[Run], *, window: tuple[float, float] = (0.45, 0.55)) -> xr.Dataset:
+    """ratio and gamma over sample, a run, with its method and name.
+
+    Args:
+        window: Rounds that are averaged, as fractions of a run, as in `drift.balance_mean`.
+    """
+    found = {run.name: (run, run.cached(balance_mean, window=window)) for run in runs}
+    kept = {name: pair for name, pair in found.items() if np.isfinite(float(pair[1].ratio))}
+    if len(kept) < 2:
+        command = (
+            "fedscape train digits-shards2 --set method.name=fedlaw --set method.variant=gws, and with other seeds"
+        )
+        raise LookupError(_stack.absent(f"{len(kept)} of {len(runs)} runs shrink their model", command))
+    columns = {name: [float(part[name]) for _, part in kept.values()] for name in ("ratio", "gamma")}
+    ds = xr.Dataset(
+        {name: ("sample", values) for name, values in columns.items()},
+        coords={
+            "run": ("sample", list(kept)),
+            "algorithm": ("sample", [run.label for run, _ in kept.values()]),
+        },
+    )
+    ds.ratio.attrs.update(long_name="balance ratio r", units="1")
+    ds.gamma.attrs.update(long_name=r"shrinking factor $\gamma$", units="1")
+    about = f"rounds {window[0]:.0%} to {window[1]:.0%} of each run"
+    return _stack.described(ds, [run for run, _ in kept.values()]).assign_attrs(about=about)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Histogram with the mean over runs; r against gamma."""
+    figure, axs = style.panels(1, 2, height=2.5)
+    weights.histogram(ds, ax=axs[0, 0])
+    for name in style.order(map(str, ds.algorithm.values)):
+        part = ds.isel(sample=ds.algorithm.values == name)
+        axs[0, 1].scatter(part.gamma, part.ratio, s=12, color=style.colour(name), linewidths=0)
+    axs[0, 1].axvline(1, color="#555555", linewidth=0.6, zorder=1)
+    axs[0, 1].set_xlabel(style.text(ds.gamma))
+    axs[0, 1].set_ylabel(style.text(ds.ratio))
+    style.logarithmic(axs[0, 1])
+    style.key(figure, axs.flat, title=f"means over {ds.attrs['about']}")
+    return figure

@@ -1,0 +1,52 @@
+"""Coherence of updates within and between balanced and imbalanced clients over rounds (FedLAW paper, Figs. 5, 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.coherence import coherence
+from drift.run import Run
+from figures import curves, drifts, style
+from figures.gallery import _stack
+
+NEEDS = (
+    "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one setting with label skew, two clients a round"
+)
+
+
+def data(runs: Sequence[Run], *, methods: Sequence[str] = ("fedavg", "fedlaw-gws"), smooth: int = 3) -> xr.Dataset:
+    """group_cosine and its moving average over algorithm, seed, round and pair; evenness and balanced over client.
+
+    Args:
+        methods: Which are shown, where they are among the runs; else all, of which two are drawn.
+        smooth: Rounds in the moving average.
+    """
+    known = _stack.of(_stack.comparable(runs), *methods)
+    columns = ["group_cosine", "group_cosine_smooth", "evenness", "balanced"]
+    found = _stack.stacked(known, lambda run: run.cached(coherence, smooth=smooth, groups="balance")[columns])
+    if not np.isfinite(found.group_cosine.values).any():
+        command = "fedscape train digits-shards2 --set clients.per_round=5"
+        raise LookupError(_stack.absent(f"no round of {known[0].name} has two clients of one group", command))
+    return found
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A panel a method on one scale; how evenly the clients of one seed hold the classes."""
+    parts = curves.algorithms(ds.group_cosine)[:2]
+    figure, axs = style.panels(1, len(parts) + 1, height=2.5)
+    for ax, (name, _) in zip(axs[0], parts, strict=False):
+        drifts.group_cosines(ds.sel(algorithm=name), ax=ax)
+        ax.set_title(style.label(str(name)), fontsize=7)
+        ax.set_ylabel(ax.get_ylabel() if ax is axs[0, 0] else "")
+    style.same_range(*axs[0, :-1])
+    seed = ds.seed.values[0]
+    drifts.evenness(ds[["evenness", "balanced"]].sel(seed=seed).max("algorithm"), ax=axs[0, -1])
+    axs[0, -1].legend(loc="upper left")
+    axs[0, -1].set_title(f"seed {seed}" if ds.sizes["seed"] > 1 else "", fontsize=7)
+    style.key(figure, axs[0, :-1], title=curves.band(ds))
+    return figure

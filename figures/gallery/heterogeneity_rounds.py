@@ -1,0 +1,57 @@
+"""Classes that each round's weights stand for, and how alike they are to all data (FedLAW paper, Fig. 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.heterogeneity import heterogeneity
+from drift.run import Run
+from figures import curves, drifts, style
+from figures.gallery import _stack
+
+NEEDS = "runs of FedAvg and FedLAW, or of any methods, trained in one setting with label skew"
+
+_SHOWN = {"overlap": "overlap with all data", "cosine": "cosine", "jensen_shannon": r"$1 - JS / \ln 2$"}
+
+
+def data(runs: Sequence[Run], *, methods: Sequence[str] = ("fedavg", "fedlaw-attentive", "fedlaw")) -> xr.Dataset:
+    """overlap, cosine, jensen_shannon and cohort_share (also by data size, _data) over algorithm, seed and round.
+
+    Args:
+        methods: Which are shown, where they are among the runs; else all. Cohorts are drawn for the first two.
+    """
+    return _stack.stacked(
+        _stack.of(_stack.comparable(runs), *methods), lambda run: run.cached(heterogeneity).drop_vars("share")
+    )
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Stacked classes of the cohorts of one seed; below, three similarities, dotted by data size."""
+    figure, axs = style.panels(2, 3, height=4.2)
+    parts = [str(name) for name, _ in curves.algorithms(ds.overlap)]
+    shown = [(name, "cohort_share") for name in parts[:2]]
+    if len(shown) == 1:
+        shown.append((parts[0], "cohort_share_data"))
+    for ax, (name, variable) in zip(axs[0], shown, strict=False):
+        values = ds.sel(algorithm=name)
+        seed = next(seed for seed in values.seed.values if np.isfinite(values[variable].sel(seed=seed)).any())
+        drifts.mixture(values.sel(seed=seed), ax=ax, variable=variable)
+        ax.set_ylabel("classes of the cohort" if ax is axs[0, 0] else "")
+        how = "weights used" if variable == "cohort_share" else "weights by data size"
+        ax.set_title(f"{style.label(name)}, {how}" + (f", seed {seed}" if ds.sizes["seed"] > 1 else ""), fontsize=7)
+    axs[0, 2].set_axis_off()
+    if ds.sizes["class"] <= 12:
+        handles, names = axs[0, 0].get_legend_handles_labels()
+        axs[0, 2].legend(handles, names, title="class", loc="center left", ncols=2)
+    for ax, (variable, label) in zip(axs[1], _SHOWN.items(), strict=True):
+        curves.curve(ds, ax=ax, variable=variable)
+        plain = curves.mean(ds[f"{variable}_data"].sel(algorithm=parts[0]), "seed").dropna("round")
+        ax.plot(plain["round"], plain, color="#555555", linewidth=0.9, linestyle=":", label="weights by data size")
+        ax.set_ylabel(label)
+    style.key(figure, axs[1], title=curves.band(ds))
+    return figure

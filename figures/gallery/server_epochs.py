@@ -1,0 +1,51 @@
+"""Shrinking factor and client weights of FedLAW as the server learns them, by server epoch (FedLAW paper, Fig. 14)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from drift.server_epochs import server_epochs
+from drift.terrain import spread
+from figures import style, weights
+from figures.gallery import _stack
+
+NEEDS = "one run of FedLAW, any variant"
+
+
+def data(runs: Sequence[Run], *, method: str = "fedlaw", rounds: Sequence[int] | None = None) -> xr.Dataset:
+    """gamma and proxy_loss (nats) over round and epoch, lambda over round, epoch and client.
+
+    Args:
+        method: Whose run is shown, if it is there.
+        rounds: Rounds shown; by default the first, a middle and the last one in which the server learned.
+    """
+    found = [run for run in runs if run.label.partition("-")[0] == "fedlaw"]
+    if not found:
+        command = "fedscape train digits-shards2 --set method.name=fedlaw"
+        raise LookupError(_stack.absent(f"none of {len(runs)} runs learned its weights", command))
+    run = _stack.one(found, method)
+    last = getattr(run.method, "stop_round", None)
+    learning = [index for index in run.rounds() if last is None or index <= last]
+    chosen = spread(learning, 3) if rounds is None else list(rounds)
+    parts = [run.cached(server_epochs, round=index).drop_attrs(deep=False) for index in chosen]
+    joined = xr.concat(parts, "round", join="outer").assign_coords(round=chosen)
+    return _stack.described(joined, [run]).assign_attrs(label=run.label)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """gamma and the proxy loss, a line a round; lambda of the last round, a line a client."""
+    figure, axs = style.panels(1, 3)
+    weights.epochs(ds, ax=axs[0, 0], variable="gamma", settled="gamma_settled")
+    axs[0, 0].set_ylabel(r"shrinking factor $\gamma$")
+    last = ds.isel(round=-1)
+    weights.epochs(last, ax=axs[0, 1], variable="lambda", settled="lambda_settled")
+    axs[0, 1].set_ylabel(r"client weight $\lambda$")
+    axs[0, 1].set_title(f"{style.label(ds.attrs['label'])}, round {int(last['round'])}", fontsize=7)
+    weights.epochs(ds, ax=axs[0, 2], variable="proxy_loss")
+    style.key(figure, axs.flat)
+    return figure

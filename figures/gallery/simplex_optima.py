@@ -1,0 +1,82 @@
+"""Best weights of three clients over rounds, on the loss over all their weights (FedLAW paper, Fig. 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from drift.best_weights import best_weights, together
+from drift.mixtures import weight_simplex
+from drift.run import Run
+from drift.terrain import spread
+from figures import style, surfaces, triangles
+from figures.gallery import _stack
+
+NEEDS = "one run that kept the same three clients in several rounds, best one with full participation"
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    method: str = "fedavg",
+    round: int | None = None,
+    rounds: int = 20,
+    step: float = 0.05,
+    extend: float = 0.2,
+) -> xr.Dataset:
+    """loss (nats) over alpha and beta of one round; best_weight and size_weight over round and client.
+
+    Args:
+        method: Whose run is shown.
+        round: Whose landscape is shown; by default the middle one of those looked at.
+        rounds: Most rounds that the best weights are looked for in.
+        step: Of the weights.
+        extend: How far below 0 weights may go.
+    """
+    run, _ = _stack.with_planes(runs, method)
+    clients, known = together(run)
+    chosen = spread(known, rounds)
+    shown = chosen[len(chosen) // 2] if round is None else round
+    plane = run.cached(weight_simplex, round=shown, clients=clients, step=step, extend=extend)
+    path = run.cached(best_weights, rounds=chosen, clients=clients, step=step, extend=extend)
+    if not np.isfinite(path.covariance.values).any():  # one round has no spread
+        path = path.drop_vars("covariance")
+    found = path.drop_attrs(deep=False).merge(plane[["loss", "mark_alpha", "mark_beta", "mark_loss"]])
+    return _stack.described(found, [run]).assign_attrs(shown=shown, label=run.label)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """The landscape with the path of the best weights and one standard deviation; what the best weights would save."""
+    figure, axs = style.panels(1, 2, height=3.1, width_ratios=(1.25, 1))
+    ax = axs[0, 0]
+    levels = surfaces.common_levels(ds.loss)
+    triangles.triangle(ds, ax=ax, levels=levels)
+    triangles.optima(ds, ax=ax)
+    above = 15 if float(ds.alpha.min()) >= 0 else 4  # the third client's name stands above a bare triangle
+    names = " and ".join(map(str, ds.client.values)).replace(" and ", ", ", 1)
+    ax.set_title(f"{style.label(ds.attrs['label'])}, clients {names}, round {ds.attrs['shown']}", fontsize=7, pad=above)
+    surfaces.colorbar(figure, [ax], levels, style.text(ds.loss))
+    _losses(ds, axs[0, 1])
+    style.key(figure, axs.flat)
+    return figure
+
+
+def _losses(ds: xr.Dataset, ax: Axes) -> None:
+    """Loss under the weights by size and under the best ones, in the colours of the rounds."""
+    known = ds[["best_loss", "size_loss"]].dropna("round")
+    colour = style.colour(ds.attrs["label"])
+    ax.plot(known["round"], known.size_loss, "-", color=colour, label="loss, weights by size")
+    ax.plot(known["round"], known.best_loss, "-", color=style.GLOBAL, linewidth=0.8, label="loss, best weights")
+    dots: dict[str, Any] = {"s": 18, "edgecolors": "white", "linewidths": 0.5, "zorder": 5}
+    ax.scatter(known["round"], known.best_loss, color=triangles.by_round(known.sizes["round"]), **dots)
+    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.set_xlabel("round (colours as on the triangle)")
+    ax.set_ylabel(style.text(ds.best_loss.assign_attrs(long_name="loss of the average")))
+    style.logarithmic(ax)

@@ -1,0 +1,49 @@
+"""Loss and error over all aggregation weights of three clients (FedLAW paper, Fig. 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.mixtures import weight_simplex
+from drift.run import Run
+from figures import style, surfaces
+from figures.gallery import _stack
+from figures.triangles import triangle
+
+NEEDS = "one run with three clients a round or more, that kept the clients of some rounds"
+
+
+def data(
+    runs: Sequence[Run], *, method: str = "fedavg", rounds: Sequence[int] | None = None, step: float = 0.05
+) -> xr.Dataset:
+    """loss (nats) and error (fraction) over panel, alpha and beta, the weights of the first two clients.
+
+    Args:
+        method: Whose run is shown.
+        rounds: By default an early and the last one that kept its clients.
+        step: Of the weights.
+    """
+    run, kept = _stack.with_planes(runs, method)
+    chosen = sorted({kept[len(kept) // 10], kept[-1]}) if rounds is None else list(rounds)
+    found = [
+        run.cached(weight_simplex, round=index, step=step).assign_attrs(label=f"round {index}") for index in chosen
+    ]
+    return _stack.described(_stack.beside(found), [run])
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Triangles: losses of the rounds, then errors; diamond: by size, cross: plain mean, circle: minimum."""
+    parts = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
+    figure, rows = style.panels(2, len(parts), width=style.WIDE if len(parts) > 1 else style.NARROW, height=5.6)
+    for row, variable in zip(rows, ("loss", "error"), strict=True):
+        levels = surfaces.common_levels(*[part[variable] for part in parts], log=variable == "loss", top=1.0)
+        for ax, part in zip(row, parts, strict=True):
+            triangle(part, ax=ax, variable=variable, levels=levels)
+            ax.set_title(f"{part.attrs['label']}, {variable}", fontsize=7, pad=15)
+        surfaces.colorbar(figure, row, levels, style.text(ds[variable]))
+    style.key(figure, rows[0, :1])
+    return figure

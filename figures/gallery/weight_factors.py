@@ -1,0 +1,71 @@
+"""Correlation of the learned client weights with data size and class balance (FedLAW paper, Table 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from drift.weight_factors import pooled_factors, weight_factors
+from figures import style, weights
+from figures.gallery import _stack
+
+NEEDS = "runs of FedLAW that learn client weights (any variant but GWS), of any settings; four clients or more"
+
+
+def data(runs: Sequence[Run], *, over: str = "sum", confidence: float = 0.95) -> xr.Dataset:
+    """pearson, low and high over sample and factor; samples are runs, then runs with one task and cohort pooled.
+
+    Args:
+        over: "sum" or "mean" of a client's weights over rounds, as in `drift.weight_factors`.
+        confidence: Of the intervals.
+    """
+    chosen = [run for run in runs if run.label.partition("-")[0] == "fedlaw" and run.label != "fedlaw-gws"]
+    parts = [run.cached(weight_factors, over=over, confidence=confidence) for run in chosen]
+    usable = [(run, part) for run, part in zip(chosen, parts, strict=True) if np.isfinite(part.pearson.values).any()]
+    if not usable:
+        command = "fedscape train fedlaw-cifar10-dir01 --set method.variant=attentive"
+        raise LookupError(
+            _stack.absent(f"none of {len(runs)} runs learned weights of clients that differ in their data", command)
+        )
+    columns = ["pearson", "low", "high"]
+    found = [part[columns] for _, part in usable]
+    names = [_name(run) for run, _ in usable]
+    for pool in _pools(usable):
+        found.append(pooled_factors([part for _, part in pool], confidence=confidence)[columns])
+        names.append(f"{len(pool)} runs on {pool[0][0].experiment.task.dataset} pooled")
+    joined = xr.concat([part.drop_attrs(deep=False) for part in found], "sample", join="exact")
+    joined = joined.assign_coords(name=("sample", names))
+    return _stack.described(joined, [run for run, _ in usable]).assign_attrs(confidence=confidence)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A panel a factor, a row a run: the correlation, its interval, and both as numbers."""
+    figure, axs = style.panels(1, ds.sizes["factor"], height=0.9 + 0.24 * ds.sizes["sample"], sharey=True)
+    for ax, factor in zip(axs[0], map(str, ds.factor.values), strict=True):
+        weights.correlations(ds.sel(factor=factor), ax=ax)
+        ax.set_title(_FACTORS[factor], fontsize=7)
+    axs[0, 0].set_yticks(range(ds.sizes["sample"]), list(map(str, ds.name.values)))
+    figure.supxlabel(f"Pearson correlation with the weight, {ds.attrs['confidence']:.0%} interval", fontsize=8)
+    return figure
+
+
+_FACTORS = {"size": "data size DS", "balance": "class balance HD", "product": r"DS $\times$ HD"}
+
+
+def _pools(usable: Sequence[tuple[Run, xr.Dataset]]) -> list[list[tuple[Run, xr.Dataset]]]:
+    """Runs whose weights are on one scale: the same task, clients and number of rounds; two runs or more."""
+    groups: dict[str, list[tuple[Run, xr.Dataset]]] = {}
+    for run, part in usable:
+        spec = run.experiment
+        groups.setdefault(f"{spec.task!r} {spec.clients!r} {spec.rounds}", []).append((run, part))
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def _name(run: Run) -> str:
+    spec = run.experiment
+    return f"{style.label(run.label)}, {spec.task.dataset}, E = {spec.local.epochs}, seed {spec.seed}"
