@@ -4,17 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
+from drift.keys import rng
 from drift.run import Run
 from drift.series import shares
 from drift.terrain import chosen, present, spread
+from drift.verify import spans
 from landscape.batchnorm import Statistics
 from landscape.ensemble import subset_errors
 from landscape.progress import counted
+from landscape.samples import Samples
 from landscape.similarity import mean_cka
+
+RBF_SAMPLES = 1000
+"""Inputs that outputs are compared on by the RBF kernel where no number is given."""
 
 
 def error_averaged(
@@ -27,15 +34,20 @@ def error_averaged(
 ) -> xr.Dataset:
     """Test error and loss of the mean of s of the cohort's client models, for s = 1..m, over rounds.
 
+    Rounds in which every client diverged are left out.
+
     Batch statistics of a mean as in `round_plane`; with statistics = "averaged" the mean of the whole cohort is the
     global model that FedAvg recorded.
 
     Source: IMA paper, Fig. 4; methods.md 3.2.6.
     """
     indices = spread(run.kept("clients"), 3) if rounds is None else [chosen(run, index, "clients") for index in rounds]
-    found = []
+    found, seen = [], []
     for index in counted(indices, run.progress):
         record = run.round(index)
+        if not len(record.ids):
+            continue
+        seen.append(index)
         weights = shares(run.experiment, record)
         some = weights > 0  # a client without samples has no part in any mean
         found.append(
@@ -50,28 +62,48 @@ def error_averaged(
                 statistics=statistics,
             )
         )
-    stacked = xr.concat(found, "round", join="outer").assign_coords(round=indices)
+    if not found:
+        raise LookupError(f"every client diverged in rounds {spans(indices)} of run {run.name}; name others.")
+    stacked = xr.concat(found, "round", join="outer").assign_coords(round=seen)
     return stacked.assign_attrs(analysis="error_averaged", source="IMA paper, Fig. 4")
 
 
 def similarity_rounds(
-    run: Run, *, rounds: Sequence[int] | None = None, kernel: str = "linear", split: str = "test"
+    run: Run,
+    *,
+    rounds: Sequence[int] | None = None,
+    kernel: str = "linear",
+    split: str = "test",
+    samples: int | None = None,
 ) -> xr.Dataset:
-    """Mean CKA of the outputs of the cohort's client models over rounds.
+    """Mean CKA of the outputs of the cohort's client models over rounds; NaN where fewer than two are left.
 
     Source: IMA paper, Fig. 4; methods.md 3.2.5.
+
+    Args:
+        kernel: "linear" or "rbf".
+        samples: Inputs that outputs are compared on, always the same draw; by default all, 1000 for rbf, which holds
+            their number squared for each client.
     """
     indices = spread(run.kept("clients"), 10) if rounds is None else [chosen(run, index, "clients") for index in rounds]
+    held = run.task.split(split)
+    wanted = samples if samples is not None else RBF_SAMPLES if kernel == "rbf" else len(held)
+    if wanted < len(held):
+        drawn = rng(run.experiment.seed, "similarity").permutation(len(held))[:wanted]
+        held = held[torch.from_numpy(np.sort(drawn))]
     values = []
     for index in counted(indices, run.progress):
         record = run.round(index)
-        values.append(mean_cka(_outputs(run, record.kept("clients"), record.client_buffers, split), kernel=kernel))
+        outputs = _outputs(run, record.kept("clients"), record.client_buffers, held)
+        values.append(mean_cka(outputs, kernel=kernel) if len(outputs) > 1 else float("nan"))
     found = xr.Dataset({"cka": ("round", values)}, coords={"round": indices})
     found.cka.attrs.update(long_name=f"mean {kernel} CKA of client pairs", units="1")
-    return found.assign_attrs(analysis="similarity_rounds", source="IMA paper, Fig. 4", split=split)
+    about = {"analysis": "similarity_rounds", "source": "IMA paper, Fig. 4", "split": split}
+    return found.assign_attrs(about, samples=len(held))
 
 
-def _outputs(run: Run, models: Tensor, buffers: Tensor, split: str) -> Tensor:
+def _outputs(run: Run, models: Tensor, buffers: Tensor, samples: Samples) -> Tensor:
     """Outputs (m, n, C) of several models."""
-    held = [present(row) for row in buffers]
-    return torch.stack([run.task.outputs(theta, split, buffers=b) for theta, b in zip(models, held, strict=True)])
+    pairs = zip(models, buffers, strict=True)
+    found = [run.task.outputs(theta, samples, buffers=present(held)) for theta, held in pairs]
+    return torch.stack(found) if found else torch.zeros(0, len(samples), 1)

@@ -63,8 +63,8 @@ def _text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, An
     return json.dumps({name: value for name, value in rest if name not in OUTSIDE}, sort_keys=True, default=_plain)
 
 
-OUTSIDE = ("partial", "workers")
-"""Arguments that no result depends on."""
+OUTSIDE = ("partial", "workers", "memory")
+"""Arguments that no result depends on, beyond rounding."""
 
 
 def _plain(value: Any) -> Any:

@@ -71,7 +71,7 @@ def density_rounds(
         found.append(by_position.assign(eigenvalue=grid).assign_coords(mark=np.arange(points)))
     about = {"analysis": "density_rounds", "source": "Ghorbani et al. 2019, algorithm 1", "split": split}
     return (
-        xr.concat(found, "round", join="exact", combine_attrs="drop").assign_coords(round=indices).assign_attrs(about)
+        xr.concat(found, "round", join="exact", combine_attrs="drop_conflicts").assign_coords(round=indices).assign_attrs(about)
     )
 
 
@@ -112,7 +112,7 @@ def sharpness_rounds(
                 buffers=present(record.end_buffers),
             )
         )
-    joined = xr.concat(found, "round", join="exact", combine_attrs="drop").assign_coords(round=indices)
+    joined = xr.concat(found, "round", join="exact", combine_attrs="drop_conflicts").assign_coords(round=indices)
     about = {"analysis": "sharpness_rounds", "source": "LSS paper, Table 7", "split": split, "curvature": curvature}
     return joined.assign_attrs(about, batch_size=batch)
 

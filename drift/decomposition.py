@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, get_args
 
-import numpy as np
-import torch
-import torch.nn.functional as F
 import xarray as xr
-from torch import Tensor
 
-from drift.five_factors import sample_factors, totals
-from drift.keys import rng
-from drift.series import shares
+from drift.drawn import Split, Union, drawn, drawn_number
+from drift.effort import Effort, effort
+from drift.factors import Budget, Outputs, factors
+from drift.replicates import Rows, recorded, retrained
+from drift.rounds import Round
+from drift.run import Run
+from drift.seeds import repetitions, require_same_cohort
+from drift.terrain import chosen
+from landscape.batchnorm import Statistics
+from landscape.plugins import unknown
 from landscape.progress import counted
-from landscape.samples import Samples
 
-if TYPE_CHECKING:
-    from drift.rounds import Round
-    from drift.run import Run
+Estimator = Literal["single", "local", "runs"]
 
-Estimator = Literal["single", "local"]
-Outputs = Literal["probabilities", "logits"]
-Split = Literal["train", "test"]
-Union = Literal["cohort", "all"]
-
-HELD = 1 << 28
-"""Bytes of model outputs held at a time."""
+MEMORY = 2**30
+"""Bytes of models and outputs that a decomposition holds at most."""
 
 _LABELS = {
     "bias2": "squared bias",
@@ -39,10 +34,12 @@ _LABELS = {
     "heterogeneity_bias": "heterogeneity bias of the clients",
     "var": "variance",
     "cov": "covariance",
+    "cov_bound": "lower bound of the covariance (corollary 1)",
     "locality": "largest distance of a client to the averaged model",
     "wens_loss": "squared error of the ensemble (WENS)",
     "fma_loss": "squared error of the averaged model (FMA)",
     "residual": "squared error of FMA minus that of WENS",
+    "identity_gap": "WENS loss minus its parts (rounding)",
     "wens_error": "error of the ensemble (WENS)",
     "fma_error": "error of the averaged model (FMA)",
     "gap": "distance between the outputs of WENS and FMA",
@@ -56,10 +53,14 @@ def decomposition(
     rounds: list[int] | None = None,
     estimator: Estimator = "single",
     replicates: int = 3,
+    others: Sequence[str] = (),
     samples_per_client: int = 200,
     split: Split = "train",
     outputs: Outputs = "probabilities",
     union: Union = "cohort",
+    statistics: Statistics | None = None,
+    memory: int = MEMORY,
+    workers: int = 1,
 ) -> xr.Dataset:
     """Five factors of the loss of the averaged model, round by round.
 
@@ -68,134 +69,149 @@ def decomposition(
     where the experiment says so). A training sample is a client's own if the client trained on it; test samples
     belong to nobody, there a sample is a client's own if its label occurs among the client's labels.
 
-    The estimator single takes each client's recorded model for its mean; var and cov are then NaN. The estimator
-    local trains every client again from the same start with fresh randomness (replicate 0 is the record). Given the
-    start the clients are independent, so that its covariance only shows the noise.
+    The expectations are means over M models of each client. The estimator "single" takes each client's recorded
+    model for its mean; var and cov are then NaN. "local" trains every client again from the same start with fresh
+    randomness (replicate 0 is the record): given the start the clients are independent, so that its covariance only
+    shows the noise. "runs" takes the same client of the same round from complete runs that repeat the experiment with
+    other seeds on the same partition: their shared history makes the covariance mean something. It needs the same
+    clients in every run's round, that is, all of them.
 
-    FMA has the weighted mean of the clients' parameters and buffers, whatever the method made of them; WENS the
-    weighted mean of their outputs.
+    FMA has the weighted mean of the clients' parameters, whatever the method made of them; WENS the weighted mean of
+    their outputs. Models come from the record one by one, retrained ones that do not fit from a temporary file, and
+    samples are gone through in blocks, so that any number of clients and samples fits into `memory`.
 
-    Source: Zhou et al. 2024 (IMA), theorem 1 and lemma 1; estimators as in methods.md 3.2.1 and 3.2.2.
+    Source: Zhou et al. 2024 (IMA), theorem 1, lemma 1 and corollary 1; estimators as in methods.md 3.2.1 and 3.2.2.
 
     Args:
-        rounds: Round indices; when absent, all that kept clients.
+        rounds: Round indices, negative ones from the last that kept clients; when absent, all that did (in every run).
         replicates: Models of each client for the estimator local, at least 2.
+        others: For the estimator runs: at least one run with another seed, better two or more, each a path or the
+            (beginning of the) name of a folder beside this run's.
         samples_per_client: Training samples drawn from each client, the same in every round; each stands for its
             share of the client's data. On test: test samples drawn per client of a cohort.
         outputs: Softmax probabilities, or the model's outputs as they are.
         union: Train samples are those of the cohort, or of all clients.
+        statistics: Of FMA's batch normalisation: "recomputed" on training samples (the default), or "averaged".
+        memory: Bytes of models and outputs held at a time, beside the dataset and one forward pass of 512 samples.
+        workers: Processes that share the trainings of the estimator local.
 
     Returns:
         Dataset with the quantities of `five_factors`, locality, errors (fraction), gap and gap / locality^2, each
-        (round,).
+        (round,). Rounds in which every client diverged are left out.
 
     Raises:
-        LookupError: If no round, or one of those named, kept its clients.
-        ValueError: If there are too few replicates or samples.
+        LookupError: If no round, or one of those named, kept its clients, or another run does not exist.
+        ValueError: If there are too few replicates or samples, memory is too small for one model and sample, or the
+            runs do not repeat one experiment.
     """
-    if estimator == "local" and replicates < 2:
-        raise ValueError(f"replicates is {replicates}; the estimator local needs at least 2, better 3 or more.")
-    if samples_per_client < 1:
-        raise ValueError(f"samples_per_client is {samples_per_client}; give at least 1.")
-    number = replicates if estimator == "local" else 1
+    number = _number(estimator, replicates, others, samples_per_client)
+    for what, value, known in (
+        ("kind of outputs", outputs, get_args(Outputs)),
+        ("split", split, get_args(Split)),
+        ("union", union, get_args(Union)),
+        ("statistics of FMA", statistics or "recomputed", ("recomputed", "averaged")),
+    ):
+        if value not in known:
+            raise ValueError(unknown(what, value, known))
+    runs = [run, *(repetitions(run, others) if estimator == "runs" else [])]
+    common = [index for index in run.kept("clients") if all(index in one.kept("clients") for one in runs)]
+    indices = common if rounds is None else [chosen(run, index, "clients") for index in rounds]
     rows: dict[int, dict[str, float]] = {}
-    for index in counted(run.kept("clients") if rounds is None else rounds, run.progress):
-        record = run.round(index)
-        if len(record.kept("clients")):  # a round in which every client diverged has none
-            chosen = _chosen(run, record, samples_per_client, split, union)
-            rows[record.index] = _factors(run, record, number, outputs, chosen)
+    for place, index in enumerate(indices if estimator == "local" else counted(indices, run.progress)):
+        record, models = _recorded(runs, index)
+        samples = drawn(run, record, samples_per_client, split, union)
+        if not len(record.ids) or not len(samples):  # every client diverged, or none has data
+            continue
+        budget = Budget.of(run, record, number, memory, retrained=estimator == "local")
+        with _models(run, record, models, number, budget, workers, (place, len(indices))) as held:
+            rows[index] = factors(run, record, held, samples, outputs, statistics, budget)
     if not rows:
         raise LookupError(f"run {run.name} has no round with client models; train with --set keep.clients=all.")
-    return xr.Dataset(
+    found = xr.Dataset(
         {
             name: ("round", [row[name] for row in rows.values()], {"long_name": label, "units": "1"})
             for name, label in _LABELS.items()
         },
         coords={"round": ("round", list(rows), {"long_name": "round", "units": "1"})},
-        attrs={
-            "analysis": "decomposition",
-            "source": "Zhou et al. 2024, theorem 1",
-            "estimator": estimator,
-            "replicates": number,
-            "outputs": outputs,
-            "split": split,
-            "union": union,
-            "samples_per_client": samples_per_client,
-            "membership": "trained on the sample" if split == "train" else "label among the client's labels",
-        },
+    )
+    return found.assign_attrs(
+        analysis="decomposition",
+        source="Zhou et al. 2024, theorem 1",
+        estimator=estimator,
+        replicates=number,
+        outputs=outputs,
+        split=split,
+        union=union,
+        samples_per_client=samples_per_client,
+        membership="trained on the sample" if split == "train" else "label among the client's labels",
+        runs=", ".join(one.name for one in runs),
     )
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """Samples (n), whose own each is (m, n), and the share of the data that each stands for (n,), summing to 1."""
-
-    samples: Samples
-    member: Tensor
-    shares: Tensor
-
-
-def _chosen(run: Run, record: Round, count: int, split: Split, union: Union) -> Chosen:
-    ids, seed = record.ids.tolist(), run.experiment.seed
-    if split == "test":
-        samples = run.task.split("test")
-        wanted = min(len(samples), count * run.experiment.clients.per_round)
-        drawn = np.sort(rng(seed, "decomposition", "test").permutation(len(samples))[:wanted])
-        samples = samples[torch.from_numpy(drawn)]
-        labels = samples.targets.cpu().numpy()
-        member = np.stack([np.isin(labels, run.labels[run.parts[client]]) for client in ids])
-        return Chosen(samples, torch.from_numpy(member), torch.full((wanted,), 1 / wanted, dtype=torch.float64))
-    sources = [client for client in (ids if union == "cohort" else range(len(run.parts))) if len(run.parts[client])]
-    picked = [rng(seed, "decomposition", client).permutation(run.parts[client])[:count] for client in sources]
-    drawn = np.concatenate(picked)
-    member = np.stack([np.isin(drawn, run.parts[client]) for client in ids])
-    shares = np.concatenate([np.full(len(p), len(run.parts[c]) / len(p)) for c, p in zip(sources, picked, strict=True)])
-    samples = run.task.split("train")[torch.from_numpy(drawn)]
-    return Chosen(samples, torch.from_numpy(member), torch.from_numpy(shares / shares.sum()))
+def decomposition_effort(
+    run: Run,
+    *,
+    rounds: list[int] | None = None,
+    estimator: Estimator = "single",
+    replicates: int = 3,
+    others: Sequence[str] = (),
+    samples_per_client: int = 200,
+    split: Split = "train",
+    union: Union = "cohort",
+    memory: int = MEMORY,
+    workers: int = 1,
+    **_: Any,
+) -> Effort:
+    """What a decomposition with these options costs."""
+    number = _number(estimator, replicates, others, samples_per_client)
+    count = len(run.kept("clients") if rounds is None else rounds)
+    clients = run.experiment.clients.per_round
+    samples = drawn_number(run, samples_per_client, split, union)
+    trainings = count * (number - 1) * clients if estimator == "local" else 0
+    forwards = count * number * (clients + 1) * samples
+    used = Budget.used(run, number, samples, memory, retrained=estimator == "local")
+    return effort(run, trainings=trainings, forwards=forwards, memory=used, workers=workers)
 
 
-def _factors(run: Run, record: Round, replicates: int, outputs: Outputs, chosen: Chosen) -> dict[str, float]:
-    models, buffers = _models(run, record, replicates)
-    weights = shares(run.experiment, record)
-    average = torch.einsum("k,rkd->rd", weights.to(models), models)
-    statistics = torch.einsum("k,rkb->rb", weights.to(buffers), buffers)
-
-    def predicted(thetas: Tensor, held: Tensor, samples: Samples) -> Tensor:
-        pairs = zip(thetas, held, strict=True)
-        found = torch.stack([run.task.outputs(theta, samples, buffers=row) for theta, row in pairs])
-        return found.softmax(-1) if outputs == "probabilities" else found
-
-    parts: list[dict[str, Tensor]] = []
-    for where in _blocks(chosen, models.shape[:2].numel() * len(run.dataset.classes)):
-        samples = chosen.samples[where]
-        pairs = zip(models, buffers, strict=True)
-        clients = torch.stack([predicted(thetas, held, samples) for thetas, held in pairs])
-        fma, wens = predicted(average, statistics, samples), torch.einsum("k,rknc->rnc", weights.to(models), clients)
-        targets = F.one_hot(samples.targets, clients.shape[-1])
-        found = sample_factors(clients, targets, chosen.member[:, where], weights, fma=fma)
-        wrong = {
-            name: (vote.argmax(-1) != samples.targets).double().mean(0)
-            for name, vote in {"wens_error": wens, "fma_error": fma}.items()
-        }
-        parts.append(found | wrong)
-    joined = {name: torch.cat([part[name] for part in parts], dim=-1) for name in parts[0]}
-    means = totals(joined, chosen.member, weights, chosen.shares)
-    locality = float((models - average[:, None]).norm(dim=2).double().amax(1).mean())
-    ratio = means["gap"] / locality**2 if locality > 0 else float("nan")
-    return means | {"locality": locality, "gap_ratio": ratio}
+def _number(estimator: str, replicates: int, others: Sequence[str], samples: int) -> int:
+    """M, the number of models of each client."""
+    known = {"single": 1, "local": replicates, "runs": 1 + len(others)}
+    if estimator not in known:
+        raise ValueError(unknown("estimator", estimator, known))
+    if estimator == "local" and replicates < 2:
+        raise ValueError(f"replicates is {replicates}; the estimator local needs at least 2, better 3 or more.")
+    if (estimator == "runs") != bool(others):
+        raise ValueError(
+            f"the estimator is {estimator} and others names {len(others)} runs; the estimator runs, and no other, "
+            "takes runs of the same experiment with other seeds: others=['NAME', ..], one, better two or more."
+        )
+    if samples < 1:
+        raise ValueError(f"samples_per_client is {samples}; give at least 1.")
+    return known[estimator]
 
 
-def _models(run: Run, record: Round, replicates: int) -> tuple[Tensor, Tensor]:
-    """Client models (M, m, d) and buffers (M, m, b); the first are the recorded ones."""
-    models, buffers = [record.kept("clients")], [record.client_buffers]
-    for replicate in range(1, replicates):
-        again = [run.method.local(run.client(record.index, k, replicate=replicate)) for k in record.ids.tolist()]
-        models.append(torch.stack([update.theta for update in again]))
-        buffers.append(torch.stack([update.buffers for update in again]))
-    return torch.stack(models), torch.stack(buffers)
+def _recorded(runs: Sequence[Run], index: int) -> tuple[Round, list[Rows]]:
+    """The first run's record, and each run's models of its clients."""
+    found = [recorded(one, chosen(one, index, "clients")) for one in runs]
+    require_same_cohort(runs, [record for record, _ in found])
+    return found[0][0], [rows for _, rows in found]
 
 
-def _blocks(chosen: Chosen, numbers: int) -> Iterator[slice]:
-    """Pieces of the samples whose outputs fit into memory, at so many numbers a sample and some copies of them."""
-    size = max(1, HELD // (4 * 8 * numbers))
-    return (slice(low, low + size) for low in range(0, len(chosen.samples), size))
+@contextmanager
+def _models(
+    run: Run, record: Round, models: list[Rows], number: int, budget: Budget, workers: int, place: tuple[int, int]
+) -> Iterator[list[Rows]]:
+    """M models of each client: those recorded, and those trained again where they are fewer."""
+    if len(models) == number:
+        yield models
+        return
+    trainings = (number - 1) * run.experiment.clients.per_round  # of a round in which no client diverged
+    before, total = place[0] * trainings, place[1] * trainings
+
+    def told(done: int, of: int) -> None:
+        if run.progress is not None:
+            run.progress(before + (trainings if done == of else done), total)
+
+    more = retrained(run, record, number - 1, memory=budget.models, workers=workers, progress=told)
+    with more as again:
+        yield [*models, *again]

@@ -30,6 +30,9 @@ class TaskPart(Part):
     scale: Literal["default", "unit", "half", "standard"] = "default"
     train_samples: int | None = Field(None, gt=0, description="train on a stratified subset of this size")
     test_samples: int | None = Field(None, gt=0, description="test on a stratified subset of this size")
+    classes: tuple[int, ...] | None = Field(
+        None, min_length=2, description="train and test on these classes alone, numbered anew in this order"
+    )
     freeze_backbone: bool = Field(False, description="train the head only, whatever the method (LSS-10)")
     dataset_options: dict[str, Any] = {}
     model_options: dict[str, Any] = {}
@@ -58,6 +61,9 @@ class Clients(Part):
     valid_ratio: float = Field(0.0, ge=0, lt=1, description="held out of each client's data; weights use the full size")
     weighting: Literal["samples", "uniform"] = "samples"
     train_all: bool = Field(False, description="train every client each round, aggregate the cohort only (FMA-2)")
+    corrupted: float | tuple[int, ...] = Field(
+        0.0, description="clients with two of their labels swapped: a share of all, or their numbers (FedLAW, Table 8)"
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -72,6 +78,15 @@ class Clients(Part):
         rest = {key: value for key, value in values.items() if key not in options}
         return {**rest, "partition": {**table, **beside}}
 
+    @field_validator("corrupted", mode="before")
+    @classmethod
+    def _share_or_numbers(cls, value: Any) -> Any:
+        share = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+        numbers = isinstance(value, list | tuple) and all(type(client) is int for client in value)
+        if not share and not numbers:
+            raise ValueError(f"{value!r} is neither a share of the clients, 0 to 1, nor a list of client numbers.")
+        return value
+
     @field_validator("partition", mode="before")
     @classmethod
     def _named_partition(cls, value: Any) -> Any:
@@ -85,6 +100,24 @@ class Clients(Part):
     def _cohort_fits(self) -> Clients:
         if self.per_round > self.number:
             raise ValueError(f"per_round is {self.per_round} but there are only {self.number} clients; lower it.")
+        return self
+
+    @model_validator(mode="after")
+    def _corrupted_clients_exist(self) -> Clients:
+        if isinstance(self.corrupted, tuple):
+            wrong = [client for client in self.corrupted if not 0 <= client < self.number]
+            if wrong or len(set(self.corrupted)) < len(self.corrupted):
+                given = list(self.corrupted)
+                raise ValueError(f"corrupted is {given}; give different client numbers from 0 to {self.number - 1}.")
+        return self
+
+    @model_validator(mode="after")
+    def _moving_data_belong_to_nobody(self) -> Clients:
+        if self.corrupted and self.partition.moves:
+            raise ValueError(
+                f"corrupted is {self.corrupted}, and the partition gives the cohort other data each round, so that no "
+                "client has data of its own; leave corrupted out."
+            )
         return self
 
 
@@ -111,6 +144,22 @@ class Proxy(Part):
     long_tail: float | None = Field(None, ge=1, description="ratio of the largest to the smallest class")
 
 
+class Init(Part):
+    """A checkpoint that training starts from in place of random values; `init = "path"` is short for its path.
+
+    The digest is filled in when the experiment is read. It is what identifies the run; the path is not.
+    """
+
+    path: str = Field(description="a state dict (.pt, .pth, .safetensors) or the folder of a run (its last model)")
+    head: Literal["kept", "new"] = Field("kept", description="new: the head starts random, as for other classes")
+    digest: str | None = Field(None, description="first 16 digits of the SHA-256 of the file; a run's of its model")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _path_alone(cls, values: Any) -> Any:
+        return {"path": values} if isinstance(values, str) else values
+
+
 class Experiment(Part):
     """All that determines a run; its hash is the run's identity."""
 
@@ -122,6 +171,7 @@ class Experiment(Part):
     local: Local = Local()
     keep: Keep = Keep()
     proxy: Proxy | None = None
+    init: Init | None = Field(None, description="checkpoint to start from, as fedscape pretrain makes one")
     evaluate_every: int = Field(1, gt=0, description="rounds between evaluations on the test set")
     threads: int = Field(1, gt=0, le=1024, description="torch threads; the same bits need the same number")
 
@@ -150,7 +200,16 @@ class Experiment(Part):
     @property
     def hash(self) -> str:
         """Eight hexadecimal digits that identify the resolved settings."""
-        text = json.dumps(self.resolved(), sort_keys=True)
+        content = self.resolved()
+        if not content["clients"]["corrupted"]:  # came later: without it, runs keep the name that they had before
+            del content["clients"]["corrupted"]
+        if content["task"]["classes"] is None:
+            del content["task"]["classes"]
+        if content["init"] is None:
+            del content["init"]
+        else:
+            del content["init"]["path"]  # the same file is the same start, wherever it lies
+        text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     @property

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+NAN = float("nan")
+
 
 def five_factors(
     outputs: Tensor,
@@ -21,11 +23,16 @@ def five_factors(
     bias2 = mean |sum_k p_k e_k|^2 = B_T + B_H + B_TH, where B_T keeps of the inner sum the clients that own the
     sample, B_H the others, and B_TH is twice the product of both;
     train_bias = sum_k p_k mean over k's own samples of |e_k|^2, heterogeneity_bias the same over all others;
-    var = sum_k p_k^2 Var_k and cov = sum_{k != l} p_k p_l Cov_kl, both with the factor 1/(M - 1).
+    var = sum_k p_k^2 Var_k and cov = sum_{k != l} p_k p_l Cov_kl, both with the factor 1/(M - 1);
+    cov_bound = (1 - sum_k p_k^2) mean min_{k != l} Cov_kl(x), which cov never falls below. For equal p_k these are
+    the two sides of corollary 1: sum_{k != l} Cov_kl / m^2 and (m - 1)/m mean min Cov_kl(x).
 
-    The mean squared error of the ensemble is wens_loss = bias2 + (M - 1)/M (var + cov), exactly.
+    The mean squared error of the ensemble is wens_loss = bias2 + (M - 1)/M (var + cov), exactly. identity_gap is
+    what the computed numbers are off: rounding, as the left side comes from the ensemble's outputs and the right one
+    from those of the clients.
 
-    Source: Zhou et al. 2024 (IMA), theorem 1; methods.md 3.2.1. Variance and covariance are averaged over the data.
+    Source: Zhou et al. 2024 (IMA), theorem 1 and corollary 1; methods.md 3.2.1 and 3.2.4. Variance and covariance are
+    averaged over the data.
 
     Args:
         outputs: Outputs of model r of client k on each sample, shape (M, m, n, C).
@@ -36,65 +43,84 @@ def five_factors(
         fma: Outputs of the M averaged models, shape (M, n, C).
 
     Returns:
-        The quantities above by name; var and cov are NaN for M = 1, train_bias where no client owns a sample,
-        heterogeneity_bias where every client owns all. With `fma` also its squared error fma_loss,
-        residual = fma_loss - wens_loss, and gap, the mean distance of both outputs.
+        The quantities above by name; var, cov and cov_bound are NaN for M = 1, cov_bound also for one client,
+        train_bias where no client owns a sample, heterogeneity_bias where every client owns all. With `fma` also its
+        squared error fma_loss, residual = fma_loss - wens_loss, and gap, the mean distance of both outputs.
     """
     count = targets.shape[0]
     if shares is None:
         shares = torch.full((count,), 1 / count, dtype=torch.float64)
-    return totals(sample_factors(outputs, targets, member, weights, fma=fma), member, weights, shares)
+    return quantities(partial_sums(outputs, targets, member, weights, shares, fma=fma), weights, len(outputs))
 
 
-def sample_factors(
-    outputs: Tensor, targets: Tensor, member: Tensor, weights: Tensor, *, fma: Tensor | None = None
+def partial_sums(
+    outputs: Tensor, targets: Tensor, member: Tensor, weights: Tensor, shares: Tensor, *, fma: Tensor | None = None
 ) -> dict[str, Tensor]:
-    """The contributions of each sample, shape (n,), and error (m, n) = |y - mu_k|^2, float64; for joining blocks."""
+    """What some of the samples contribute, float64, by name: (), or (m,) for a client's own samples and the others.
+
+    Contributions of blocks of samples add up to those of all. Memory grows with n m (M C + m).
+    """
     outputs, targets, weights = outputs.double(), targets.double(), weights.double()
-    replicates = outputs.shape[0]
     means = outputs.mean(0)
     errors = targets - means
     weighted = weights[:, None, None] * errors
     own = member[:, :, None]
     train, rest = (weighted * own).sum(0), (weighted * ~own).sum(0)
     ensemble = torch.einsum("k,rknc->rnc", weights, outputs)
-    found = {
+    values = {
         "bias2": _square(weighted.sum(0)),
         "B_T": _square(train),
         "B_H": _square(rest),
         "B_TH": 2 * (train * rest).sum(-1),
         "wens_loss": _square(targets - ensemble).mean(0),
-        "error": _square(errors),
     }
-    if replicates > 1:
-        spread = _square(outputs - means).sum(0) / (replicates - 1)
-        together = _square(ensemble - ensemble.mean(0)).sum(0) / (replicates - 1)
-        found["var"] = weights.square() @ spread
-        found["cov"] = together - found["var"]
+    if len(outputs) > 1:
+        values |= _spread(outputs - means, weights)
     if fma is not None:
-        found["fma_loss"] = _square(targets - fma.double()).mean(0)
-        found["gap"] = _square(ensemble - fma.double()).sqrt().mean(0)
+        values["fma_loss"] = _square(targets - fma.double()).mean(0)
+        values["gap"] = _square(ensemble - fma.double()).sqrt().mean(0)
+    error, held = _square(errors), {"own": member * shares, "other": ~member * shares}
+    each = {name: (error * mass).sum(1) for name, mass in held.items()}
+    masses = {f"{name}_mass": mass.sum(1) for name, mass in held.items()}
+    return {name: value @ shares for name, value in values.items()} | each | masses
+
+
+def quantities(sums: dict[str, Tensor], weights: Tensor, replicates: int) -> dict[str, float]:
+    """The quantities of `five_factors` from the contributions of all samples."""
+    parts = ("own", "other", "own_mass", "other_mass")
+    found = {name: float(value) for name, value in sums.items() if name not in parts}
+    found = {"var": NAN, "cov": NAN, "cov_bound": NAN} | found
+    found["train_bias"] = _readable(sums["own"], sums["own_mass"], weights.double())
+    found["heterogeneity_bias"] = _readable(sums["other"], sums["other_mass"], weights.double())
+    spread = (replicates - 1) / replicates * (found["var"] + found["cov"]) if replicates > 1 else 0.0
+    found["identity_gap"] = found["wens_loss"] - found["bias2"] - spread
+    if "fma_loss" in found:
+        found["residual"] = found["fma_loss"] - found["wens_loss"]
     return found
 
 
-def totals(found: dict[str, Tensor], member: Tensor, weights: Tensor, shares: Tensor) -> dict[str, float]:
-    """Means over all samples of what `sample_factors` gives for them."""
-    missing = {"var": float("nan"), "cov": float("nan")}
-    means = {name: float(value @ shares) for name, value in found.items() if name != "error"}
-    means["train_bias"] = _readable(found["error"], member, weights.double(), shares)
-    means["heterogeneity_bias"] = _readable(found["error"], ~member, weights.double(), shares)
-    if "fma_loss" in means:
-        means["residual"] = means["fma_loss"] - means["wens_loss"]
-    return missing | means
+def _spread(deviations: Tensor, weights: Tensor) -> dict[str, Tensor]:
+    """var, cov and cov_bound of each sample, shape (n,), from outputs minus their means (M, m, n, C)."""
+    replicates, clients, samples, _ = deviations.shape
+    rows = deviations.permute(2, 1, 0, 3).reshape(samples, clients, -1)
+    products = rows @ rows.mT / (replicates - 1)
+    variances = products.diagonal(dim1=1, dim2=2)
+    alone = variances @ weights.square()
+    some = torch.nonzero(weights > 0).flatten()  # a client without samples has no part in any pair
+    first, second = some[torch.triu_indices(len(some), len(some), offset=1)]
+    least = products[:, first, second].amin(1) if len(first) else torch.full_like(alone, NAN)
+    return {
+        "var": alone,
+        "cov": torch.einsum("k,nkl,l->n", weights, products, weights) - alone,
+        "cov_bound": (1 - weights.square().sum()) * least,
+    }
 
 
-def _readable(error: Tensor, where: Tensor, weights: Tensor, shares: Tensor) -> float:
-    """sum_k p_k of client k's mean error over its samples in `where`; clients without any are left out."""
-    held = where * shares
-    mass = held.sum(1)
-    some = mass > 0
-    each = (error * held).sum(1)[some] / mass[some]
-    return float(weights[some] @ each / weights[some].sum()) if bool(weights[some].any()) else float("nan")
+def _readable(errors: Tensor, masses: Tensor, weights: Tensor) -> float:
+    """sum_k p_k of client k's mean error over some samples; clients without any are left out."""
+    some = masses > 0
+    each = errors[some] / masses[some]
+    return float(weights[some] @ each / weights[some].sum()) if bool(weights[some].any()) else NAN
 
 
 def _square(vectors: Tensor) -> Tensor:

@@ -59,6 +59,6 @@ def layer_rounds(
             )
         )
     size = found[0]["size"]
-    joined = xr.concat([one.drop_vars("size") for one in found], "round", join="exact", combine_attrs="drop")
+    joined = xr.concat([one.drop_vars("size") for one in found], "round", join="exact", combine_attrs="drop_conflicts")
     about = {"analysis": "layer_rounds", "source": "this project", "split": split, "curvature": curvature}
     return joined.assign_coords(round=indices).assign(size=size).assign_attrs(about)

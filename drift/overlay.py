@@ -47,7 +47,8 @@ def overlay_plane(
         ValueError: If the cohort does not hold three such clients, or one of them has no samples.
     """
     record, wanted, sweep = client_sweep(run, round, clients, points=points, margin=margin)
-    parts = [run.parts[client] for client in wanted]
+    held = run.parts_in(record.index)
+    parts = [held[client] for client in wanted]
     sizes = np.array([len(part) for part in parts])
     if not sizes.all():
         raise ValueError(f"clients {wanted} hold {sizes.tolist()} samples; name three that hold some.")

@@ -13,10 +13,10 @@ from drift.engines import serial
 from drift.experiment import Experiment
 from drift.gram import gram
 from drift.keys import cohort
-from drift.method import Cohort, Setting
+from drift.method import Cohort, Method, Setting, State
 from drift.rounds import Round
 from drift.server import Server
-from drift.setting import Data
+from drift.setting import Data, dealt
 from landscape.affine import evaluate
 
 
@@ -26,18 +26,21 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
     start = method.broadcast(server.state, server.theta, index)
     drawn = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
     everyone = np.arange(experiment.clients.number) if experiment.clients.train_all else drawn
-    updates = dict(zip(everyone.tolist(), _train(setting, data, server, start, everyone), strict=True))
-    kept = {client: update.state for client, update in updates.items() if update.state}
+    parts, held = dealt(experiment, data, index)
+    updates = dict(zip(everyone.tolist(), _train(setting, parts, held, server, start, everyone), strict=True))
+    sound = {client: update for client, update in updates.items() if _finite(update)}
+    kept = {client: update.state for client, update in sound.items() if update.state}
     after = replace(server, clients={**server.clients, **kept}, next=index + 1)
 
-    finite = [client for client in drawn.tolist() if _finite(updates[client])]
+    finite = [client for client in drawn.tolist() if client in sound]
     excluded = torch.tensor(sorted(set(drawn.tolist()) - set(finite)), dtype=torch.int64)
     if not finite:
         nothing = torch.full_like(start, torch.nan)
         record = _empty(index, start, server.buffers, excluded)
         return record, replace(after, theta=nothing)
 
-    group = _gather(experiment, data, server, index, start, finite, updates)
+    sizes = torch.tensor([len(parts[client]) + len(held[client]) for client in finite], dtype=torch.int64)
+    group = _gather(experiment, sizes, server, index, start, finite, updates)
     outcome = method.aggregate(setting, server.state, group)
     client_buffers = torch.stack([updates[client].buffers for client in finite])
     averaged = group.weights.to(server.buffers) @ client_buffers
@@ -59,12 +62,21 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
         end_buffers=buffers,
         client_buffers=client_buffers,
         extras={**outcome.extras, **({"excluded": excluded} if len(excluded) else {})},
+        sent=_sent(method, server),
+        carried=_carried(sound),
     )
     previous = group.weights.to(deltas) @ deltas
     return record, replace(after, theta=outcome.end, buffers=buffers, previous=previous, state=outcome.state)
 
 
-def _train(setting: Setting, data: Data, server: Server, start: Tensor, ids: np.ndarray) -> list[Update]:
+def _train(
+    setting: Setting,
+    parts: list[np.ndarray],
+    held: list[np.ndarray],
+    server: Server,
+    start: Tensor,
+    ids: np.ndarray,
+) -> list[Update]:
     experiment, method = setting.experiment, setting.experiment.method
     local = method.schedule(experiment.local, server.next, experiment.rounds)
     flat, train = setting.task.flat(start), setting.task.samples["train"]
@@ -73,17 +85,33 @@ def _train(setting: Setting, data: Data, server: Server, start: Tensor, ids: np.
             id=client,
             index=server.next,
             seed=experiment.seed,
-            samples=train[torch.from_numpy(data.parts[client])],
+            samples=train[torch.from_numpy(parts[client])],
             start=start,
             buffers=server.buffers,
             local=local,
             flat=flat,
+            held_out=train[torch.from_numpy(held[client])],
             state=server.clients.get(client, {}),
-            server=server.state,
+            server=_sent(method, server),
         )
         for client in ids.tolist()
     )
     return serial.train(method, jobs)
+
+
+def _sent(method: Method, server: Server) -> State:
+    """The part of the server's state that clients receive."""
+    return {name: server.state[name] for name in method.sends if name in server.state}
+
+
+def _carried(updates: dict[int, Update]) -> State:
+    """What clients keep, stacked by name; those that keep less than others (for want of samples) are left out."""
+    names = max((tuple(update.state) for update in updates.values()), key=len, default=())
+    if not names:
+        return {}
+    ids = [client for client, update in updates.items() if tuple(update.state) == names]
+    rows = {name: torch.stack([updates[client].state[name] for client in ids]) for name in names}
+    return {"ids": torch.tensor(ids, dtype=torch.int64), **rows}
 
 
 def _finite(update: Update) -> bool:
@@ -92,14 +120,13 @@ def _finite(update: Update) -> bool:
 
 def _gather(
     experiment: Experiment,
-    data: Data,
+    sizes: Tensor,
     server: Server,
     index: int,
     start: Tensor,
     ids: list[int],
     updates: dict[int, Update],
 ) -> Cohort:
-    sizes = torch.from_numpy(data.sizes()[ids])
     weights = sizes.double() if experiment.clients.weighting == "samples" else (sizes > 0).double()
     if not bool(weights.any()):  # a cohort without samples leaves the model as it is
         weights = torch.ones(len(ids), dtype=torch.float64)
@@ -114,6 +141,7 @@ def _gather(
         clients=torch.stack([update.theta for update in found]),
         steps=torch.tensor([update.steps for update in found], dtype=torch.int64),
         reports={name: torch.stack([update.report[name] for update in found]) for name in found[0].report},
+        buffers=torch.stack([update.buffers for update in found]),
     )
 
 

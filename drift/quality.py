@@ -171,9 +171,10 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
         :, 0
     ]
     ids = record.ids.tolist()
-    counts = np.stack([np.bincount(run.labels[run.parts[i]], minlength=by_class.shape[1]) for i in ids])
+    parts = run.parts_in(record.index)
+    counts = np.stack([np.bincount(run.labels[parts[i]], minlength=by_class.shape[1]) for i in ids])
     held = None if buffers is None else buffers[1:]
-    matrix = _weighted(by_class[1:], counts) if criterion == "label" else _on_training(run, ids, every[1:], held)
+    matrix = _weighted(by_class[1:], counts) if criterion == "label" else _on_training(run, record, every[1:], held)
     values = {
         "global_accuracy": ((), on_test[0], "accuracy of the global model"),
         "local": ("client", on_test[1:], "accuracy of a local model"),
@@ -202,11 +203,11 @@ def _by_class(run: Run, models: Tensor, buffers: Tensor | None) -> np.ndarray:
     return found
 
 
-def _on_training(run: Run, ids: list[int], models: Tensor, buffers: Tensor | None) -> np.ndarray:
+def _on_training(run: Run, record: Round, models: Tensor, buffers: Tensor | None) -> np.ndarray:
     """Accuracy (m, m) of models (m, d) on the training data of clients; NaN where a client has none."""
-    found = np.full((len(ids), len(ids)), np.nan)
-    for column, client in enumerate(ids):
-        samples = run.client_samples(client)
+    found = np.full((len(record.ids), len(record.ids)), np.nan)
+    for column, client in enumerate(record.ids.tolist()):
+        samples = run.client_samples(client, record.index)
         if len(samples):
             found[:, column] = _accuracies(run, models, samples, buffers)
     return found

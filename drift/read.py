@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from drift import method as methods
 from drift import partitions
 from drift.experiment import Clients, Experiment
+from drift.start import pinned
 from landscape import plugins
 
 
@@ -35,7 +36,7 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
 
     Raises:
         ValueError: If a key or value is wrong; the key, the value and what is accepted are named.
-        LookupError: If there is no such file.
+        LookupError: If there is no such file, or no such checkpoint to start from.
     """
     content = source.resolved() if isinstance(source, Experiment) else _table(source)
     where = "experiment" if isinstance(source, Experiment) else str(source)
@@ -53,7 +54,7 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
         if name in ("method", "method.name") and isinstance(value, str):
             continue
         _assign(content, name, value)
-    return validated(content, where)
+    return pinned(validated(content, where))
 
 
 def validated(content: Mapping[str, Any], where: str = "experiment") -> Experiment:
@@ -124,7 +125,7 @@ def _assign(content: dict[str, Any], name: str, value: Any) -> None:
     for parent in parents:
         inner = place.get(parent)
         if isinstance(inner, str):  # method = "ima" and method.window = 5
-            inner = {"name": inner}
+            inner = {"path" if parent == "init" else "name": inner}
         if inner is not None and not isinstance(inner, dict):
             raise ValueError(f"{name}: {parent} is a single value, not a table of settings.")
         place[parent] = dict(inner or {})
@@ -166,11 +167,10 @@ def _keys(path: list[str], content: Mapping[str, Any]) -> set[str]:
     table: Any = content
     for part in path:
         table = table.get(part) if isinstance(table, dict) else None
-        if part in ("method", "base"):
+        if part in ("method", "base", "partition"):
             name = table.get("name") if isinstance(table, dict) else table
-            model = methods.load(str(name or "fedavg"))
-        elif part == "partition":
-            model = partitions.load(str(table.get("name") if isinstance(table, dict) else table))
+            loaded = methods.load if path[0] == "method" else partitions.load
+            model = loaded(str(name or "fedavg"))
         else:
             inner = model.model_fields[part].annotation if part in model.model_fields else None
             if not (isinstance(inner, type) and issubclass(inner, BaseModel)):

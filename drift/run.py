@@ -14,12 +14,13 @@ import xarray as xr
 from torch import Tensor
 
 from drift import caching, store
+from drift.carried import carried
 from drift.client import Client
 from drift.experiment import Experiment
 from drift.keys import cohort
 from drift.method import Method, Setting, State
 from drift.rounds import Round
-from drift.setting import Data, build_task, read_data
+from drift.setting import Data, build_task, dealt, read_data
 from landscape.progress import Progress
 from landscape.samples import Samples
 from landscape.task import Task
@@ -124,17 +125,28 @@ class Run:
 
     @property
     def parts(self) -> list[np.ndarray]:
-        """Sample numbers (into train) of each of the K clients."""
+        """Sample numbers (into train) of each of the K clients, as the partition gave them."""
         return self.dataset.parts
+
+    def parts_in(self, index: int) -> list[np.ndarray]:
+        """Sample numbers (into train) that each of the K clients trains on in a round, K arrays.
+
+        They differ from `parts` where the partition deals the cohort's data out anew in every round.
+
+        Args:
+            index: Number of the round, not negative.
+        """
+        return dealt(self.experiment, self.dataset, index)[0]
 
     @property
     def labels(self) -> np.ndarray:
         """Class of every training sample, shape (n,)."""
         return self.dataset.labels
 
-    def client_samples(self, client: int) -> Samples:
-        """Training data of a client."""
-        return self.task.samples["train"][torch.from_numpy(self.parts[client])]
+    def client_samples(self, client: int, index: int | None = None) -> Samples:
+        """Training data of a client: those of round `index`, or those that the partition gave it."""
+        parts = self.parts if index is None else self.parts_in(index)
+        return self.task.samples["train"][torch.from_numpy(parts[client])]
 
     @property
     def setting(self) -> Setting:
@@ -144,25 +156,33 @@ class Run:
     def client(self, index: int, client: int, *, replicate: int = 0) -> Client:
         """A client of a recorded round, ready to train again by `run.method.local`.
 
-        Replicate 0 repeats the recorded training bit for bit (for methods without state on clients);
-        others draw fresh batches.
+        Replicate 0 repeats the recorded training bit for bit; others draw fresh batches.
 
         Raises:
-            LookupError: If the round kept no start.
+            LookupError: If the round kept no start, or the method's clients keep state that was not recorded.
         """
         record, experiment = self.round(index), self.experiment
-        start = record.kept("start")
+        start, train = record.kept("start"), self.task.samples["train"]
+        parts, held = dealt(experiment, self.dataset, record.index)
         return Client(
             id=client,
             index=index,
             seed=experiment.seed,
-            samples=self.client_samples(client),
+            samples=train[torch.from_numpy(parts[client])],
             start=start,
             buffers=record.start_buffers,
             local=self.method.schedule(experiment.local, index, experiment.rounds),
             flat=self.task.flat(start),
+            held_out=train[torch.from_numpy(held[client])],
+            state=carried(self, index, client) if self.method.stateful or experiment.local.persist_optimizer else {},
+            server=record.sent,
             replicate=replicate,
         )
+
+    def trained(self, index: int) -> np.ndarray:
+        """Clients that trained in round `index`: the cohort, or everyone where the experiment says so, ascending."""
+        everyone = self.experiment.clients.train_all
+        return np.arange(self.experiment.clients.number) if everyone else self.cohort(index)
 
     def cohort(self, index: int) -> np.ndarray:
         """Clients drawn in round `index`, shape (m,)."""

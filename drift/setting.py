@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import nn
 
+from drift.corruption import corrupted_targets, swaps
 from drift.experiment import Experiment, Proxy
-from drift.keys import key, rng
+from drift.keys import cohort, key, rng
+from drift.start import started
 from landscape.datasets import open_dataset
+from landscape.datasets._classes import of_classes
 from landscape.datasets._dataset import normalisation
 from landscape.models import build_model
 from landscape.samples import Samples
@@ -23,9 +26,11 @@ class Data:
     """Samples by split, classes, shape of an input, and who holds what.
 
     Args:
-        samples: Splits train, test and, where the experiment has one, proxy.
+        samples: Splits train, test and, where the experiment has one, proxy. Targets of train are those that clients
+            see, with the corrupted ones where there are any.
         parts: Sample numbers (into train) of each client, K arrays; what clients train on.
         held_out: Sample numbers that clients keep for validation, K arrays.
+        corrupted: The two classes that each corrupted client swaps, by client.
         normalisation: mean and std of inputs z = (x - mean) / std, x in [0, 1], one number a channel or one for all.
     """
 
@@ -35,6 +40,7 @@ class Data:
     fingerprint: str
     parts: list[np.ndarray]
     held_out: list[np.ndarray]
+    corrupted: dict[int, tuple[int, int]] = field(default_factory=dict)
     normalisation: tuple[tuple[float, ...], tuple[float, ...]] = ((0.0,), (1.0,))
 
     @property
@@ -51,6 +57,8 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
     """Data of an experiment, split as its partition and proxy set say."""
     spec, seed = experiment.task, experiment.seed
     dataset = open_dataset(spec.dataset, data=data, scale=spec.scale, **spec.dataset_options)
+    if spec.classes is not None:
+        dataset = of_classes(dataset, spec.classes)
     splits = {
         "train": _subset(dataset.train, spec.train_samples, seed, "train"),
         "test": _subset(dataset.test, spec.test_samples, seed, "test"),
@@ -62,23 +70,50 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
         splits["proxy"] = splits["test"][torch.from_numpy(chosen)]
         splits["test"] = splits["test"][torch.from_numpy(rest)]
     spread = experiment.clients
-    source = rng(seed if spread.partition_seed is None else spread.partition_seed, "partition")
-    parts = spread.partition.split(splits["train"].targets.numpy(), spread.number, source)
+    labels = splits["train"].targets.numpy()
+    parts = spread.partition.split(labels, spread.number, rng(_partition_seed(experiment), "partition"))
     held = [_held_out(part, spread.valid_ratio, seed, client) for client, part in enumerate(parts)]
     kept = [np.setdiff1d(part, out) for part, out in zip(parts, held, strict=True)]
+    swapped = swaps(experiment, labels, parts, classes)
+    if swapped:
+        splits["train"] = replace(splits["train"], targets=corrupted_targets(splits["train"].targets, parts, swapped))
     about = tuple(dataset.classes), tuple(dataset.shape), dataset.fingerprint
-    return Data(splits, *about, kept, held, normalisation(dataset))
+    return Data(splits, *about, kept, held, swapped, normalisation(dataset))
+
+
+def dealt(experiment: Experiment, data: Data, index: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Sample numbers (into train) that each of the K clients trains on, and those that it holds out, in round `index`.
+
+    The cohort's are what the partition makes of all their data in this round; a client outside it has its own.
+    """
+    spread, seed = experiment.clients, experiment.seed
+    if not spread.partition.moves:
+        return data.parts, data.held_out
+    drawn = cohort(seed, index, spread.number, spread.per_round)
+    own = [np.union1d(part, out) for part, out in zip(data.parts, data.held_out, strict=True)]
+    source = rng(_partition_seed(experiment), "partition", index)
+    parts, held = list(data.parts), list(data.held_out)
+    for client, part in zip(drawn.tolist(), spread.partition.for_round(data.labels, own, drawn, source), strict=True):
+        held[client] = _held_out(part, spread.valid_ratio, seed, client, index)
+        parts[client] = np.setdiff1d(part, held[client])
+    return parts, held
 
 
 def build_task(experiment: Experiment, data: Data) -> Task:
-    """The task of an experiment, with its initial model (keyed by the seed and the architecture alone).
+    """The task of an experiment, with its initial model.
+
+    Initial values are keyed by the seed and the architecture alone; `init` puts those of a checkpoint in their place.
 
     Raises:
-        ValueError: If the backbone is to be frozen and the model does not tell it from its head.
+        LookupError: If there is no such checkpoint.
+        ValueError: If it is another model's, or was altered; or the backbone is to be frozen and the model does not
+            tell it from its head.
     """
     spec = experiment.task
     seed = key(experiment.seed, "init")
     model = build_model(spec.model, data.shape, len(data.classes), seed=seed, **spec.model_options)
+    if experiment.init is not None:
+        model = started(model, experiment.init, data.classes)
     if spec.freeze_backbone:
         if not isinstance(getattr(model, "body", None), nn.Module):
             raise ValueError(f"task.freeze_backbone needs a model with a `body`, {spec.model} has none; leave it out.")
@@ -106,6 +141,11 @@ def proxy_indices(labels: np.ndarray, classes: int, proxy: Proxy, seed: int) -> 
     return np.sort(np.concatenate(chosen))
 
 
+def _partition_seed(experiment: Experiment) -> int:
+    chosen = experiment.clients.partition_seed
+    return experiment.seed if chosen is None else chosen
+
+
 def _subset(samples: Samples, size: int | None, seed: int, split: str) -> Samples:
     """A stratified subset of `size` samples in the original order."""
     if size is None or size == len(samples):
@@ -121,5 +161,5 @@ def _subset(samples: Samples, size: int | None, seed: int, split: str) -> Sample
     return samples[torch.from_numpy(np.sort(np.lexsort((order, rank))[:size]))]
 
 
-def _held_out(part: np.ndarray, ratio: float, seed: int, client: int) -> np.ndarray:
-    return rng(seed, "held out", client).permutation(part)[: int(ratio * len(part))]
+def _held_out(part: np.ndarray, ratio: float, seed: int, *purpose: int) -> np.ndarray:
+    return rng(seed, "held out", *purpose).permutation(part)[: int(ratio * len(part))]

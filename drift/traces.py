@@ -48,7 +48,7 @@ def trace_rounds(
             )
             both = both.merge(one.rename({name: f"{prefix}{name}" for name in one.data_vars}))
         found.append(both)
-    joined = xr.concat(found, "round", join="exact", combine_attrs="drop").assign_coords(round=indices)
+    joined = xr.concat(found, "round", join="exact", combine_attrs="drop_conflicts").assign_coords(round=indices)
     joined["parameters"] = ((), run.task.layout.size, {"long_name": "parameters", "units": "1"})
     about = {"analysis": "trace_rounds", "source": "Meyer et al. 2021, Hutch++, algorithm 1", "split": split}
     return joined.assign_attrs(about)

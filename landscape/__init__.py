@@ -7,6 +7,7 @@ trajectory, curves, alignment, basin   planes of trajectories, bent paths, reord
 hessian, lanczos, krylov, spectra/   curvature: largest eigenvalues
 products, roperator, rsteps, gauss_newton   its products with vectors, without autograd where that is possible
 trace, density, minibatch, blocks   its trace, spectrum, batches, layers
+ntk                           the tangent kernel, and the variance that it predicts
 norms, similarity, ensemble   weights, likeness of outputs, averaging
 sharpness, robustness, scaling, cost   balls around a model, noisy inputs, rescaled models, what they cost
 adaptive, cells               a fine grid from fewer points
@@ -43,6 +44,7 @@ _PUBLIC = {
     "top_eigenvalues": "landscape.hessian",
     "trace": "landscape.trace",
     "density": "landscape.density",
+    "ntk": "landscape.ntk",
     "minibatch_sharpness": "landscape.minibatch",
     "layer_eigenvalues": "landscape.blocks",
     "ball_sharpness": "landscape.sharpness",

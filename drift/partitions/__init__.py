@@ -3,6 +3,7 @@
     iid        equal random parts
     shards     sorted by label, cut into shards, a few shards a client (#C)
     dirichlet  every class spread over the clients by a Dirichlet draw
+    drift      period drift, client drift, both or neither: the cohort's data dealt out anew each round
 
 A file holds the class `Partition`, a `Partitioner` whose fields are the options.
 """

@@ -1,8 +1,9 @@
-"""What every partition has: options as frozen fields, and `split`."""
+"""What every partition has: options as frozen fields, `split`, and what clients hold in a round."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -28,6 +29,29 @@ class Partitioner(BaseModel, ABC):
         Raises:
             ValueError: If the samples cannot be split so; says what would help.
         """
+
+    @property
+    def moves(self) -> bool:
+        """Whether the cohort trains on other samples than its own, other ones each round."""
+        return False
+
+    def for_round(
+        self, labels: np.ndarray, parts: Sequence[np.ndarray], cohort: np.ndarray, rng: np.random.Generator
+    ) -> list[np.ndarray]:
+        """Sample numbers that each client of a round's cohort trains on; their own here.
+
+        All clients of the cohort together hold what they held before, each sample once.
+
+        Args:
+            labels: Class of every sample, shape (n,).
+            parts: What `split` gave to each of the K clients.
+            cohort: Client numbers, shape (m,).
+            rng: Source of every random choice of this round.
+
+        Returns:
+            m ascending int64 arrays, in the order of the cohort; some may be empty.
+        """
+        return [parts[client] for client in cohort.tolist()]
 
 
 def require_samples(labels: np.ndarray, clients: int) -> None:

@@ -34,12 +34,9 @@ class Partition(Partitioner):
 
     def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         require_samples(labels, clients)
-        per_class = np.unique(labels, return_counts=True)[1]
         if self.variant == "plain":
-            counts = _counts(per_class, _log_gammas(self.concentration, (1, len(per_class), clients), rng), np.inf)[0]
-        else:
-            counts = self._capped(per_class, clients, rng)
-        return _dealt(labels, counts, rng)
+            return dealt(labels, clients, self.concentration, rng)
+        return _hands(labels, self._capped(_sizes(labels), clients, rng), rng)
 
     def _capped(self, per_class: np.ndarray, clients: int, rng: np.random.Generator) -> np.ndarray:
         """The first draw that gives every client the minimum, shape (C, K)."""
@@ -63,6 +60,21 @@ class Partition(Partitioner):
             f"samples over {clients} clients with at least {self.minimum} each; use fewer clients, a larger "
             f"concentration, a smaller minimum, or variant 'plain'."
         )
+
+
+def dealt(labels: np.ndarray, clients: int, concentration: float, rng: np.random.Generator) -> list[np.ndarray]:
+    """Sample numbers of every client, each class in proportions q ~ Dir(concentration 1_K); clients may be empty.
+
+    No sample is dropped, and there may be fewer samples than clients.
+    """
+    per_class = _sizes(labels)
+    counts = _counts(per_class, _log_gammas(concentration, (1, len(per_class), clients), rng), np.inf)[0]
+    return _hands(labels, counts, rng)
+
+
+def _sizes(labels: np.ndarray) -> np.ndarray:
+    """Samples of each class that occurs, shape (C,)."""
+    return np.unique(labels, return_counts=True)[1]
 
 
 def _log_gammas(concentration: float, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
@@ -95,7 +107,7 @@ def _counts(per_class: np.ndarray, log_gammas: np.ndarray, cap: float) -> np.nda
     return counts
 
 
-def _dealt(labels: np.ndarray, counts: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+def _hands(labels: np.ndarray, counts: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
     """Sample numbers of every client, drawn class by class in the given counts (C, K)."""
     order = np.argsort(labels, kind="stable")
     of_class = np.split(order, np.cumsum(counts.sum(axis=1))[:-1])

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
+from drift import named
 from drift.run import Run
 from drift.variance import drift_variances
 from figures import drifts, style
@@ -25,7 +26,7 @@ def data(runs: Sequence[Run], *, skip: int = 1, momentum: str = "recorded") -> x
     """
     by_method: dict[str, list[Run]] = {}
     for run in runs:
-        if getattr(run.experiment.clients.partition, "concentration", None) is not None:
+        if np.isfinite(_concentration(run)):
             by_method.setdefault(run.label, []).append(run)
     chosen = max(by_method.values(), key=lambda group: len({_concentration(run) for run in group}), default=[])
     levels = sorted({_concentration(run) for run in chosen})
@@ -57,7 +58,9 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def _concentration(run: Run) -> float:
-    return float(getattr(run.experiment.clients.partition, "concentration", np.nan))
+    """Concentration of a Dirichlet partition, NaN for any other."""
+    partition = run.experiment.clients.partition
+    return float(getattr(partition, "concentration", np.nan)) if named.name(partition) == "dirichlet" else np.nan
 
 
 def _gains(runs: Sequence[Run], level: float, epochs: int, skip: int, momentum: str) -> np.ndarray:

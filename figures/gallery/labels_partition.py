@@ -12,6 +12,7 @@ from drift.partitions import histogram
 from drift.run import Run
 from figures import drifts, style
 from figures.gallery import _stack
+from figures.gallery._words import partition_of
 
 NEEDS = "one run of any method"
 
@@ -36,7 +37,7 @@ def data(runs: Sequence[Run], *, rounds: int = 30) -> xr.Dataset:
         },
         coords={"client": np.arange(len(counts)), "class": list(classes), "round": indices},
     )
-    return _stack.described(found, [run]).assign_attrs(partition=_words(run))
+    return _stack.described(found, [run]).assign_attrs(partition=partition_of(run))
 
 
 @style.styled
@@ -49,12 +50,3 @@ def draw(ds: xr.Dataset) -> Figure:
     drifts.mixture(ds, ax=axs[0, 1])
     axs[0, 1].set_ylabel("classes in the cohort's data")
     return figure
-
-
-def _words(run: Run) -> str:
-    partition = run.experiment.clients.partition
-    if (concentration := getattr(partition, "concentration", None)) is not None:
-        return f"Dir({concentration:g})"
-    if (shards := getattr(partition, "shards", None)) is not None:
-        return f"{shards} shards a client"
-    return type(partition).__module__.rsplit(".", 1)[-1]

@@ -58,3 +58,13 @@ def test_similarity_is_one_for_a_client_with_itself_and_below_for_others(run):
     ds = run.cached(similarity_rounds, rounds=[0, 2])
     assert ds.cka.dims == ("round",)
     assert bool(((ds.cka > 0) & (ds.cka < 1)).all())
+
+
+def test_the_rbf_kernel_compares_a_draw_of_the_inputs(tmp_path):
+    run = tiny.trained(tmp_path, "rounds=1")
+    whole = similarity_rounds(run, kernel="rbf")
+    part = similarity_rounds(run, kernel="rbf", samples=4)
+    assert part.attrs["samples"] == 4
+    assert whole.attrs["samples"] == len(run.task.split("test"))
+    assert 0 < float(part.cka[0]) <= 1
+    assert float(part.cka[0]) != float(whole.cka[0])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from drift.decomposition import Chosen, _chosen, decomposition
+from drift.decomposition import decomposition
+from drift.drawn import drawn
 from drift.five_factors import five_factors
 from drift.read import read
 from drift.run import Run
@@ -35,11 +35,12 @@ def made(replicates: int = REPLICATES) -> tuple[Tensor, Tensor, Tensor, Tensor, 
 def by_loops(outputs: Tensor, targets: Tensor, member: Tensor, weights: Tensor, shares: Tensor) -> dict[str, float]:
     """Every factor as methods.md writes it, one term at a time."""
     replicates, clients, samples, _ = outputs.shape
-    names = ["B_T", "B_H", "B_TH", "bias2", "var", "cov", "train_bias", "heterogeneity_bias"]
+    names = ["B_T", "B_H", "B_TH", "bias2", "var", "cov", "cov_bound", "train_bias", "heterogeneity_bias"]
     found = dict.fromkeys(names, 0.0)
     means = outputs.mean(0)
     for x in range(samples):
         train, rest = torch.zeros(2, targets.shape[1], dtype=torch.float64)
+        least = np.inf
         for k in range(clients):
             term = weights[k] * (targets[x] - means[k, x])
             train, rest = (train + term, rest) if member[k, x] else (train, rest + term)
@@ -50,6 +51,8 @@ def by_loops(outputs: Tensor, targets: Tensor, member: Tensor, weights: Tensor, 
                 ) / (replicates - 1)
                 name = "var" if k == other else "cov"
                 found[name] += float(shares[x] * weights[k] * weights[other]) * product
+                least = least if k == other else min(least, product)
+        found["cov_bound"] += float(shares[x] * (1 - weights @ weights)) * least
         found["B_T"] += float(shares[x] * train @ train)
         found["B_H"] += float(shares[x] * rest @ rest)
         found["B_TH"] += float(2 * shares[x] * train @ rest)
@@ -77,6 +80,7 @@ def test_ensemble_loss_is_bias_and_shrunken_variance_and_covariance(replicates: 
     assert found["wens_loss"] == pytest.approx(loss, rel=1e-13)
     both = (replicates - 1) / replicates * (found["var"] + found["cov"])
     assert loss == pytest.approx(found["bias2"] + both, rel=1e-13)
+    assert abs(found["identity_gap"]) < 1e-13 * loss
 
 
 def test_parts_of_the_bias_add_up() -> None:
@@ -96,6 +100,32 @@ def test_equal_clients_follow_corollary_2() -> None:
     deviation = outputs - outputs.mean(0)
     each = deviation.square().sum(-1).sum(0).mean(1) / (REPLICATES - 1)
     assert found["var"] == pytest.approx(float(each.sum()) / CLIENTS**2)
+
+
+def test_covariance_stays_above_the_bound_of_corollary_1() -> None:
+    outputs, targets, member, weights, shares = made()
+    equal = torch.full((CLIENTS,), 1 / CLIENTS, dtype=torch.float64)
+    for each in (weights, equal):
+        found = five_factors(outputs, targets, member, each, shares=shares)
+        assert found["cov"] >= found["cov_bound"]
+    deviation = outputs - outputs.mean(0)
+    pairs = torch.einsum("rknc,rlnc->nkl", deviation, deviation) / (REPLICATES - 1)
+    off = pairs[:, ~torch.eye(CLIENTS, dtype=torch.bool)]
+    left, right = off.sum(1) @ shares / CLIENTS**2, (CLIENTS - 1) / CLIENTS * off.amin(1) @ shares
+    assert found["cov"] == pytest.approx(float(left))
+    assert found["cov_bound"] == pytest.approx(float(right))
+
+
+def test_equal_clients_meet_the_bound_and_one_without_samples_has_no_part_in_it() -> None:
+    same = made()[0][:, :1].expand(-1, CLIENTS, -1, -1)
+    targets, member, weights = *made()[1:3], made()[3]
+    found = five_factors(same, targets, member, weights)
+    assert found["cov"] == pytest.approx(found["cov_bound"])
+    assert found["cov"] == pytest.approx(found["var"] * float((1 - weights @ weights) / (weights @ weights)))
+    opposite = torch.cat([same[:, :2], -same[:, 2:3]], dim=1)
+    alone = five_factors(opposite, targets, member[:3], hand.vector(0.3, 0.7, 0))
+    assert alone["cov"] == pytest.approx(alone["cov_bound"])
+    assert np.isnan(five_factors(same[:, :1], targets, member[:1], hand.vector(1))["cov_bound"])
 
 
 def test_replicas_with_the_same_noise_have_covariance_and_independent_signs_have_none() -> None:
@@ -176,19 +206,15 @@ def test_single_estimator_on_whole_data_by_hand(run: Run) -> None:
 
 def test_drawn_samples_stand_for_their_clients_share(run: Run) -> None:
     record = run.round(0)
-    chosen = _chosen(run, record, 3, "train", "all")
+    chosen = drawn(run, record, 3, "train", "all")
     sizes = np.array([len(part) for part in run.parts])
-    owner = [next(k for k, part in enumerate(run.parts) if len(part) and i in part) for i in _drawn(run, chosen)]
+    owner = [next(k for k, part in enumerate(run.parts) if i in part) for i in chosen.numbers]
+    inputs = run.task.samples["train"].inputs
+    assert isinstance(inputs, Tensor)
+    assert torch.equal(chosen.samples(slice(None)).inputs, inputs[torch.from_numpy(chosen.numbers)])
     for client in set(owner):
         mass = float(chosen.shares[torch.tensor(owner) == client].sum())
         assert mass == pytest.approx(sizes[client] / sizes.sum())
-
-
-def _drawn(run: Run, chosen: Chosen) -> list[int]:
-    inputs = run.task.samples["train"].inputs
-    assert isinstance(inputs, Tensor)
-    assert isinstance(chosen.samples.inputs, Tensor)
-    return [int((inputs == row).flatten(1).all(1).nonzero()[0]) for row in chosen.samples.inputs]
 
 
 @pytest.mark.parametrize("split", ["train", "test"])
@@ -200,17 +226,11 @@ def test_local_estimator_keeps_the_identities(run: Run, split: Any, union: Any) 
     np.testing.assert_allclose(found.wens_loss, found.bias2 + both, rtol=1e-10)
     np.testing.assert_allclose(found.bias2, found.B_T + found.B_H + found.B_TH, rtol=1e-10)
     np.testing.assert_allclose(found.residual, found.fma_loss - found.wens_loss)
+    assert float(np.abs(found.identity_gap).max()) < 1e-12
+    assert (found["cov"] >= found["cov_bound"] - 1e-15).all()
     assert (found["var"] > 0).all()
     assert (found.wens_error <= 1).all()
     assert ("label" in found.attrs["membership"]) == (split == "test")
-
-
-def test_small_blocks_give_the_same_numbers(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = decomposition(run, rounds=[0])
-    monkeypatch.setattr(import_module("drift.decomposition"), "HELD", 4 * 8 * 2 * len(run.dataset.classes) * 7)
-    blocks = decomposition(run, rounds=[0])
-    for name in whole:
-        np.testing.assert_allclose(blocks[name], whole[name], rtol=1e-5, err_msg=str(name))
 
 
 def test_too_few_replicates_are_refused(run: Run) -> None:

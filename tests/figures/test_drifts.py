@@ -111,3 +111,31 @@ def test_mixture_stacks_to_one():
 @pytest.mark.parametrize("count", [3, 10, 27])
 def test_classes_have_different_colours(count):
     assert len({str(colour) for colour in drifts.shade(count)}) == count
+
+
+def _groups() -> xr.Dataset:
+    values = np.array([[0.3, 0.2, np.nan], [0.1, 0.0, -0.1], [0.2, np.nan, -0.2], [0.1, 0.1, 0.1]])
+    return xr.Dataset(
+        {
+            "group_cosine": (("round", "pair"), values),
+            "group_cosine_smooth": (("round", "pair"), values / 2),
+            "evenness": ("client", [0.9, 0.2, np.nan, 0.5, 1.0]),
+            "balanced": ("client", [1, 0, np.nan, 0, 1]),
+        },
+        coords={"round": [0, 1, 2, 3], "pair": ["even-even", "even-odd", "odd-odd"], "client": range(5)},
+    )
+
+
+def test_groups_have_a_line_within_each_and_one_between():
+    ax = drifts.group_cosines(_groups(), ax=_ax())
+    named = [line for line in ax.lines if not line.get_label().startswith("_")]
+    assert [line.get_label() for line in named] == ["within even", "even to odd", "within odd"]
+    np.testing.assert_allclose(named[1].get_xydata(), [[0, 0.1], [1, 0], [3, 0.05]])
+    assert len({str(line.get_color()) for line in named}) == 3
+
+
+def test_evenness_is_sorted_and_leaves_out_clients_without_samples():
+    ax = drifts.evenness(_groups(), ax=_ax())
+    balanced, imbalanced = ax.collections
+    np.testing.assert_allclose(balanced.get_offsets(), [[2, 0.9], [3, 1.0]])
+    np.testing.assert_allclose(imbalanced.get_offsets(), [[0, 0.2], [1, 0.5]])

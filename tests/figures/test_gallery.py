@@ -39,6 +39,9 @@ QUICK = {
     "trace-rounds": {"rounds": 2, "products": 6},
     "layers-rounds": {"rounds": 2},
     "eigen-slice": {"points": 5},
+    "gap-scaling": {"rounds": 2, "samples": 5},
+    "ntk-clients": {"rounds": 2, "points": 4},
+    "decomposition-rounds": {"rounds": 1, "replicates": 2, "samples_per_client": 4},
     "eigen-rounds": {"rounds": 2, "k": 2},
 }
 
@@ -70,7 +73,8 @@ def runs(tmp_path_factory):
     methods = [{"name": "fedavg"}, quick, {**quick, "variant": "gws"}]
     found = [_train(folder, method, seed) for method in methods for seed in (3, 4)]
     dirichlet = [{"name": "dirichlet", "concentration": value, "minimum": 1} for value in (0.3, 3.0)]
-    found += [_train(folder, methods[0], 3, partition) for partition in dirichlet]
+    drifts = [{"name": "drift", "setting": setting, "concentration": 0.3} for setting in ("iid", "period", "both")]
+    found += [_train(folder, methods[0], 3, partition) for partition in dirichlet + drifts]
     pools = _train(folder, {"name": "lss", "candidates": 2}, 3, {"name": "iid"})
     return [*found, pools, _train(folder, methods[0], 3, model=f"{__name__}:normalised")]
 
@@ -123,7 +127,18 @@ def test_every_figure_without_runs_tells_how_to_train_one(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["weights-learned", "balance-rounds", "gain-alpha", "barriers-pool", "planes-statistics"]
+    "name",
+    [
+        "weights-learned",
+        "balance-rounds",
+        "balance-histogram",
+        "server-epochs",
+        "weight-factors",
+        "gain-alpha",
+        "settings-rounds",
+        "barriers-pool",
+        "planes-statistics",
+    ],
 )
 def test_figures_of_a_method_model_or_partition_refuse_runs_of_others(name, runs):
     with pytest.raises(LookupError, match="fedscape train"):

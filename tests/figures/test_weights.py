@@ -54,3 +54,59 @@ def test_balance_leaves_out_rounds_without_shrinking():
     assert ax.lines[1].get_linestyle() == "--"
     assert ax.lines[1].get_xdata().tolist() == [1, 2]
     assert ax.get_yscale() == "log"
+
+
+def test_a_histogram_holds_every_run_once_and_marks_the_mean():
+    ratios = [10.0, 12, 14, 20, 24]
+    ds = xr.Dataset(
+        {"ratio": ("sample", ratios, {"long_name": "balance ratio r", "units": "1"})},
+        coords={"algorithm": ("sample", ["fedlaw", "fedlaw-gws", "fedlaw", "fedlaw", "fedlaw-gws"])},
+    )
+    ax = weights.histogram(ds, ax=_ax())
+    assert sum(bar.get_height() for bar in ax.patches) == 5
+    assert ax.lines[0].get_xdata()[0] == 16
+    assert ax.lines[0].get_label() == "mean 16 of 5 runs"
+    assert ax.get_xscale() == "linear"
+    spread = weights.histogram(ds.assign(ratio=ds.ratio ** [1, 1, 1, 1, 3]), ax=_ax())
+    assert spread.get_xscale() == "log"
+    assert sum(bar.get_height() for bar in spread.patches) == 5
+
+
+def _epochs() -> xr.Dataset:
+    return xr.Dataset(
+        {
+            "gamma": (("round", "epoch"), [[1.0, 0.9, 0.8], [1.0, 0.97, 0.96]]),
+            "lambda": (("epoch", "client"), np.arange(12.0).reshape(3, 4) / 12),
+            "gamma_settled": ("round", [3.0, 2.0]),
+        },
+        coords={"round": [0, 7], "epoch": [1, 2, 3], "client": [4, 1, 8, 0]},
+    )
+
+
+def test_epochs_have_a_line_a_round_and_the_settling_of_the_last():
+    ax = weights.epochs(_epochs(), ax=_ax(), settled="gamma_settled")
+    assert [line.get_label() for line in ax.lines[:2]] == ["round 0", "round 7"]
+    np.testing.assert_array_equal(ax.lines[1].get_ydata(), [1, 0.97, 0.96])
+    assert set(ax.lines[2].get_xdata()) == {2}
+
+
+def test_epochs_of_clients_are_pale_lines():
+    ax = weights.epochs(_epochs(), ax=_ax(), variable="lambda")
+    assert [line.get_color() for line in ax.lines] == [style.CLIENT] * 4
+    np.testing.assert_allclose(ax.lines[2].get_ydata(), np.array([2, 6, 10]) / 12)
+
+
+def test_correlations_are_points_with_intervals_from_the_top():
+    ds = xr.Dataset(
+        {
+            "pearson": ("sample", [0.4, np.nan, -0.1]),
+            "low": ("sample", [0.1, np.nan, np.nan]),
+            "high": ("sample", [0.6, np.nan, np.nan]),
+        }
+    )
+    ax = weights.correlations(ds, ax=_ax())
+    assert [note.get_text() for note in ax.texts] == ["0.40 [0.10, 0.60]", "undefined", "-0.10"]
+    assert [tuple(line.get_xydata()[0]) for line in ax.lines[:2]] == [(0.4, 0), (-0.1, 2)]
+    (bar,) = ax.collections[:1]
+    np.testing.assert_allclose(bar.get_segments()[0][:, 0], [0.1, 0.6])
+    assert ax.get_ylim()[0] > ax.get_ylim()[1]

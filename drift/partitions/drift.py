@@ -1,0 +1,83 @@
+"""Data that cause period drift, client drift, both or neither.
+
+Source: Shen et al., FedEve, section 3.2 and Fig. 3b, where one method is trained in the four settings with the same
+cohorts; methods.md 3.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field, SerializeAsAny, field_serializer, field_validator
+
+from drift import named, partitions
+from drift.partitions._partitioner import Partitioner, require_samples
+from drift.partitions.dirichlet import dealt
+
+
+class Partition(Partitioner):
+    """Clients hold iid or skewed data, and each round's cohort trains on its own data or deals them out anew.
+
+        setting   clients hold   the cohort trains on
+        iid       iid parts      its own data
+        period    skewed parts   its data shuffled and split evenly: clients of a round agree, rounds differ
+        client    iid parts      its data dealt out by Dir(concentration), class by class: clients differ, rounds agree
+        both      skewed parts   its own data
+
+    Skewed parts are those of `base`, or of a Dirichlet draw of each class over all clients without cap or minimum.
+    Clients left empty in a round train on nothing and have weight 0.
+
+    Args:
+        concentration: Of the Dirichlet draws; small is skewed.
+        base: Partition that gives the skewed parts instead; for "period" and "both".
+    """
+
+    setting: Literal["iid", "period", "client", "both"] = "both"
+    concentration: float = Field(default=0.1, gt=0, allow_inf_nan=False)
+    base: SerializeAsAny[Partitioner] | None = None
+
+    @field_validator("base", mode="before")
+    @classmethod
+    def _named_base(cls, value: Any) -> Any:
+        return named.build(value, partitions.load)
+
+    @field_validator("base")
+    @classmethod
+    def _base_stays(cls, value: Partitioner | None) -> Partitioner | None:
+        if isinstance(value, Partition):
+            raise ValueError("base is drift itself; give the partition of the clients, such as dirichlet or shards.")
+        return value
+
+    @field_serializer("base")
+    def _dump_base(self, value: Partitioner | None) -> dict[str, Any] | None:
+        return None if value is None else named.dump(value)
+
+    @property
+    def moves(self) -> bool:
+        return self.setting in ("period", "client")
+
+    def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
+        require_samples(labels, clients)
+        if self.setting in ("iid", "client"):
+            return _even(np.arange(len(labels)), clients, rng)
+        if self.base is not None:
+            return self.base.split(labels, clients, rng)
+        return dealt(labels, clients, self.concentration, rng)
+
+    def for_round(
+        self, labels: np.ndarray, parts: Sequence[np.ndarray], cohort: np.ndarray, rng: np.random.Generator
+    ) -> list[np.ndarray]:
+        own = [parts[client] for client in cohort.tolist()]
+        if not self.moves:
+            return own
+        pool = np.sort(np.concatenate(own))
+        if self.setting == "period":
+            return _even(pool, len(own), rng)
+        return [pool[part] for part in dealt(labels[pool], len(own), self.concentration, rng)]
+
+
+def _even(numbers: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
+    """Random parts of the numbers, ascending, whose sizes differ by at most one."""
+    return [np.sort(part) for part in np.array_split(rng.permutation(numbers), clients)]

@@ -1,0 +1,70 @@
+"""Any partitioner of the package flwr-datasets, by its name. Source: flower.ai/docs/datasets."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+
+from drift.partitions._grouped import Grouped, Groups
+from drift.partitions._partitioner import require_samples
+
+
+class Partition(Grouped):
+    """What a Hugging Face partitioner gives, such as {name = "flwr", partitioner = "PathologicalPartitioner",
+    arguments = {num_classes_per_partition = 2}}.
+
+    It sees a table with the columns label, row and the groups that the dataset tells (domain, user, coarse). Of its
+    arguments, `num_partitions` is K, `partition_by` the label and `seed` a draw of our own, where it has them and
+    they are not given; so the same seed gives the same parts. Needs the extra `flwr`.
+
+    Args:
+        partitioner: Name of a class in `flwr_datasets.partitioner`.
+        arguments: Its further arguments.
+    """
+
+    partitioner: str = "IidPartitioner"
+    arguments: dict[str, Any] = {}
+
+    def split(
+        self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
+    ) -> list[np.ndarray]:
+        require_samples(labels, clients)
+        made = self._made(clients, rng)
+        from datasets import Dataset
+
+        made.dataset = Dataset.from_dict(
+            {"label": labels, "row": np.arange(len(labels)), **{kind: given for kind, given in (groups or {}).items()}}
+        )
+        if made.num_partitions != clients:
+            raise ValueError(
+                f"{self.partitioner} gives {made.num_partitions} partitions, there are {clients} clients; set "
+                f"clients.number={made.num_partitions}, or other arguments."
+            )
+        parts = [np.asarray(made.load_partition(client)["row"], np.int64) for client in range(clients)]
+        return [np.sort(part) for part in parts]
+
+    def _made(self, clients: int, rng: np.random.Generator) -> Any:
+        try:
+            import flwr_datasets.partitioner as known
+        except ModuleNotFoundError as reason:
+            raise LookupError(
+                f"partition flwr needs the package {reason.name!r}, which is not installed; install it with "
+                'pip install "fedscape[flwr]".'
+            ) from reason
+        names = [name for name in known.__all__ if name != "Partitioner"]
+        if self.partitioner not in names:
+            raise ValueError(f"no partitioner named {self.partitioner!r} in flwr-datasets; known: {', '.join(names)}.")
+        kind = getattr(known, self.partitioner)
+        ours = {"num_partitions": clients, "partition_by": "label", "seed": int(rng.integers(2**31))}
+        accepted = inspect.signature(kind).parameters
+        given = {name: value for name, value in ours.items() if name in accepted} | self.arguments
+        if unknown := [name for name in given if name not in accepted]:
+            raise ValueError(
+                f"{self.partitioner} has no argument {unknown[0]!r}; it accepts {', '.join(accepted)}."
+            )
+        try:
+            return kind(**given)
+        except TypeError as reason:
+            raise ValueError(f"{self.partitioner} cannot be made of {given}: {reason}.") from reason

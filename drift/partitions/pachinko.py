@@ -1,0 +1,46 @@
+"""Pachinko allocation over coarse and fine classes. Source: Reddi et al. 2021, Appendix F; methods.md 6.3."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from drift.partitions._draws import filled, handed, log_gammas
+from drift.partitions._grouped import Grouped, Groups
+from drift.partitions._partitioner import require_samples
+
+
+class Partition(Grouped):
+    """Each client draws Dir(concentration) over coarse classes and, in each, Dir(fine) over its fine ones.
+
+    Clients are filled one after the other with floor(n / K) samples: a coarse class, a fine one, an unused sample of
+    it. What has run out is removed from every client's proportions and the rest renormalised. The n mod K samples
+    left over are dropped. Needs coarse classes (cifar100).
+
+    Args:
+        concentration: Over coarse classes (IMA 0.1).
+        fine: Over the fine classes of a coarse one; the customary 10, as the IMA paper gives none.
+    """
+
+    concentration: float = Field(default=0.1, gt=0, allow_inf_nan=False)
+    fine: float = Field(default=10.0, gt=0, allow_inf_nan=False)
+
+    def split(
+        self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
+    ) -> list[np.ndarray]:
+        require_samples(labels, clients)
+        coarse = self.group("coarse", labels, groups)
+        pairs, places, left = np.unique(
+            np.stack([coarse, labels], axis=1), axis=0, return_inverse=True, return_counts=True
+        )
+        parents = [np.flatnonzero(pairs[:, 0] == parent) for parent in np.unique(pairs[:, 0])]
+        theta = log_gammas(self.concentration, (clients, len(parents)), rng)
+        phi = log_gammas(self.fine, (clients, len(pairs)), rng)
+        counts = np.zeros((clients, len(pairs)), np.int64)
+        for client in range(clients):
+            rest = np.array([left[own].sum() for own in parents])
+            wanted = filled(len(labels) // clients, theta[client], rest, rng)
+            for own, size in zip(parents, wanted.tolist(), strict=True):
+                counts[client, own] = filled(size, phi[client, own], left[own], rng)
+            left = left - counts[client]
+        return handed(places.ravel(), counts, rng)

@@ -1,0 +1,38 @@
+"""The users who made the data as clients. Source: FedEve paper, section 4.1; methods.md 6.3."""
+
+from __future__ import annotations
+
+import numpy as np
+from pydantic import Field
+
+from drift.partitions._grouped import Grouped, Groups
+from drift.partitions._partitioner import require_samples
+
+
+class Partition(Grouped):
+    """A client is a user with all of its samples; with fewer clients than users, random users are chosen.
+
+    Clients are in the order of user numbers; the samples of users who are not chosen belong to nobody. Needs users
+    (femnist, movielens1m).
+
+    Args:
+        minimum: Samples that a user must have to be chosen, in samples.
+    """
+
+    minimum: int = Field(default=1, ge=1)
+
+    def split(
+        self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
+    ) -> list[np.ndarray]:
+        require_samples(labels, clients)
+        user = self.group("user", labels, groups)
+        order = np.argsort(user, kind="stable")
+        _, begins, sizes = np.unique(user[order], return_index=True, return_counts=True)
+        enough = np.flatnonzero(sizes >= self.minimum)
+        if len(enough) < clients:
+            raise ValueError(
+                f"{clients} clients asked for, {len(enough)} users have at least {self.minimum} samples; use at most "
+                f"{len(enough)} clients."
+            )
+        each = np.split(order, begins[1:])
+        return [each[number] for number in np.sort(rng.permutation(enough)[:clients])]

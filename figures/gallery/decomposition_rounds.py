@@ -1,0 +1,77 @@
+"""Squared bias, variance and covariance of the averaged model's loss over rounds (IMA paper, theorem 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift import terrain
+from drift.decomposition import decomposition
+from drift.run import Run
+from figures import curves, style
+from figures.gallery import _stack
+
+NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds; trains clients again"
+
+_SHOWN = {
+    "bias2": "squared bias",
+    "var": "variance",
+    "cov": "covariance",
+    "cov_bound": "lower bound of the covariance",
+    "residual": "FMA minus WENS loss",
+    "locality": r"locality $\max_k\|w_k-\bar w\|$",
+}
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    rounds: int = 4,
+    replicates: int = 3,
+    samples_per_client: int = 50,
+    estimator: str = "local",
+    workers: int = 1,
+) -> xr.Dataset:
+    """bias2, var, cov, cov_bound, residual and locality over algorithm, seed and round.
+
+    Args:
+        rounds: How many rounds are looked at, evenly spread over those that kept clients.
+        replicates: Models of each client for the estimator local.
+        samples_per_client: Training samples of each client that everything is averaged over.
+        estimator: "local" trains the clients of these rounds again; "runs" takes the given runs of a method with
+            several seeds (and one partition) for repetitions of each other.
+        workers: Processes that share the trainings.
+    """
+    chosen = _stack.comparable(runs)
+    groups = {label: [run for run in chosen if run.label == label] for label in {run.label: None for run in chosen}}
+    shown = [group[0] for group in groups.values()] if estimator == "runs" else chosen
+
+    def compute(run: Run) -> xr.Dataset:
+        indices = terrain.spread(run.kept("clients"), rounds)
+        if not indices:
+            command = "fedscape train digits-shards2 --set keep.clients=all"
+            raise LookupError(_stack.absent(f"run {run.name} kept no clients", command))
+        more: dict[str, object] = {"estimator": estimator, "replicates": replicates, "workers": workers}
+        if estimator == "runs":
+            more["others"] = [str(other.folder) for other in groups[run.label][1:]]
+        return run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client, **more)[list(_SHOWN)]
+
+    return _stack.stacked(shown, compute).assign_attrs(estimator=estimator)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """One panel a quantity; covariance beside its lower bound (corollary 1, dashed)."""
+    figure, axs = style.panels(1, 4, height=2.4)
+    for ax, name in zip(axs.flat, ("bias2", "var", "cov", "residual"), strict=True):
+        curves.curve(ds, ax=ax, variable=name, marker="o", markersize=2.5)
+        ax.set_ylabel(_SHOWN[name])
+    bound = ds[["cov_bound"]].mean("seed", keep_attrs=True)
+    curves.curve(bound, ax=axs[0, 2], variable="cov_bound", names=False, linestyle="--", linewidth=0.9)
+    axs[0, 2].axhline(0, color="#777777", linewidth=0.6)
+    axs[0, 2].set_ylabel("covariance (bound dashed)")
+    axs[0, 3].axhline(0, color="#777777", linewidth=0.6)
+    style.key(figure, axs.flat, title=curves.band(ds))
+    return figure

@@ -1,0 +1,115 @@
+"""Labels that each client of each round trains on, and how far they differ (FedEve paper, Fig. 3a)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from drift.labels import label_scatter
+from drift.run import Run
+from figures import drifts, style
+from figures.gallery import _stack
+from figures.gallery._words import partition_of
+
+NEEDS = "runs of any methods; one row for each partition, at most four"
+
+
+def data(runs: Sequence[Run], *, rounds: int = 20) -> xr.Dataset:
+    """count (samples) over panel, round, place in the cohort and class; both divergences (nats) over panel and round.
+
+    Args:
+        rounds: Rounds shown, from the first.
+    """
+    chosen = _chosen(runs)
+    found = [run.cached(label_scatter, rounds=rounds) for run in chosen]
+    places = max(run.experiment.clients.per_round for run in chosen)
+    length = max(ds.sizes["round"] for ds in found)
+    count = np.full((len(found), length, places, found[0].sizes["class"]), np.nan)
+    divergences = np.full((2, len(found), length), np.nan)
+    for panel, ds in enumerate(found):
+        divergences[:, panel, : ds.sizes["round"]] = ds.within_divergence, ds.between_divergence
+        for row, held in enumerate(ds["count"].values):
+            cohort = held[np.isfinite(held).any(1)]
+            count[panel, row, : len(cohort)] = cohort
+    both = {name: (("panel", "round"), divergences[row], found[0][name].attrs) for row, name in enumerate(_DIVERGENCES)}
+    scatter = {"count": (("panel", "round", "place", "class"), count, {"long_name": "samples", "units": "samples"})}
+    longest = max(found, key=lambda ds: ds.sizes["round"])
+    joined = xr.Dataset(
+        scatter | both,
+        coords={
+            "panel": [partition_of(run) for run in chosen],
+            "round": longest["round"].values,
+            "class": found[0]["class"].values,
+        },
+    )
+    return _stack.described(joined, chosen)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A row of bubbles for each partition, its divergences beside it."""
+    rows = ds.sizes["panel"]
+    figure, axs = style.panels(rows, 2, height=1.6 * rows + 0.9, sharex="col", width_ratios=[2.2, 1])
+    for row, panel in enumerate(ds.panel.values):
+        count = ds["count"].isel(panel=row)
+        most = float(count.max())
+        _scatter(count, axs[row, 0], largest=40 * (most / float(ds["count"].max())) ** 0.5)
+        axs[row, 0].set_title(f"{panel}; largest bubble {most:g} samples", fontsize=7)
+        for name, (label, colour) in _DIVERGENCES.items():
+            axs[row, 1].plot(ds["round"], ds[name].isel(panel=row), color=colour, label=label)
+        axs[row, 1].set_title(str(panel), fontsize=7)
+        axs[row, 1].set_ylabel("divergence [nats]")
+        axs[row, 1].set_ylim(0, 1.05 * max(float(ds[name].max()) for name in _DIVERGENCES))
+        axs[row, 1].xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axs[-1, 0].set_xlabel("round (its clients side by side)")
+    axs[-1, 1].set_xlabel("round")
+    style.key(figure, axs[:, 1], columns=2)
+    return figure
+
+
+def _scatter(count: xr.DataArray, ax: Axes, *, largest: float) -> None:
+    """Bubbles up to an area of `largest` points squared: a round has a column as wide as 1, a client a place in it."""
+    rows, places, columns = np.nonzero(count.values > 0)
+    held, size = count.values[rows, places, columns], count.sizes["place"]
+    x = count["round"].values[rows] + (places + 0.5) / size - 0.5
+    colours = drifts.shade(count.sizes["class"])
+    ax.scatter(x, columns, s=largest * held / held.max(), c=[colours[column] for column in columns], linewidths=0)
+    for edge in count["round"].values[:-1] + 0.5:
+        ax.axvline(edge, color="#dddddd", linewidth=0.5, zorder=0)
+    step = -(-count.sizes["class"] // 12)
+    ax.set_yticks(range(0, count.sizes["class"], step), [str(name) for name in count["class"].values[::step]])
+    ax.set_ylim(-0.7, count.sizes["class"] - 0.3)
+    ax.set_xlim(count["round"].values[0] - 0.5, count["round"].values[-1] + 0.5)
+    ax.grid(False)
+    ax.set_ylabel("class")
+    ax.xaxis.set_major_locator(MaxNLocator(10, integer=True))
+
+
+_DIVERGENCES = {
+    "within_divergence": ("within rounds (client drift)", "#0072B2"),
+    "between_divergence": ("between rounds (period drift)", "#E69F00"),
+}
+
+
+def _chosen(runs: Sequence[Run]) -> list[Run]:
+    """One run for each partition, at most four, the most skewed ones; all of one dataset with one size of cohort."""
+    if not runs:
+        raise LookupError(_stack.absent("no run was given", "fedscape train drift-settings"))
+    groups: dict[str, dict[str, Run]] = {}
+    for run in sorted(runs, key=_skew):
+        spec = run.experiment
+        same = groups.setdefault(f"{spec.task.dataset} {spec.clients.number} {spec.clients.per_round}", {})
+        same.setdefault(partition_of(run), run)
+    return list(max(groups.values(), key=len).values())[:4]
+
+
+def _skew(run: Run) -> tuple[float, int, int]:
+    """Order of the rows: by concentration where there is one, drift settings as in the paper, then the seed."""
+    partition = run.experiment.clients.partition
+    setting = ("iid", "period", "client", "both", None).index(getattr(partition, "setting", None))
+    return float(getattr(partition, "concentration", np.inf)), setting, run.experiment.seed

@@ -1,0 +1,65 @@
+"""Client and period drift, gain and coherence of every layer over rounds (FedEve paper, equation 13, by layer)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.colors import LogNorm
+from matplotlib.figure import Figure
+
+from drift.layer_drift import layer_drift
+from drift.run import Run
+from figures import style
+from figures.gallery import _stack
+
+NEEDS = "one run of any method that kept the clients of some rounds, better of successive ones"
+
+_SHOWN = {
+    "client_variance": r"client drift $\sigma_R^2$",
+    "period_variance": r"period drift $\sigma_Q^2$",
+    "gain": "Kalman gain G",
+    "mean_cosine": "mean cosine of clients",
+}
+
+_NOTE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 6}
+
+
+def data(runs: Sequence[Run], *, momentum: str = "previous") -> xr.Dataset:
+    """client_variance, period_variance, gain and mean_cosine over round and layer.
+
+    Args:
+        momentum: What a round's update is compared with, as in `drift.layer_drift`.
+    """
+    run, _ = _stack.with_planes(runs, "fedavg")
+    return _stack.described(run.cached(layer_drift, momentum=momentum)[list(_SHOWN)], [run])
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Four maps over rounds and layers, the input on top; both variances have one logarithmic scale."""
+    height = min(7.0, 1.5 + 0.17 * ds.sizes["layer"])
+    figure, axs = style.panels(1, 4, height=max(2.4, height), sharey=True)
+    variances = np.concatenate([ds[name].values.ravel() for name in ("client_variance", "period_variance")])
+    positive = variances[np.isfinite(variances) & (variances > 0)]
+    looks = {
+        "gain": {"vmin": 0, "vmax": 1, "cmap": style.SEQUENTIAL},
+        "mean_cosine": {"vmin": -1, "vmax": 1, "cmap": style.SIGNED},
+    }
+    shared = {"norm": LogNorm(positive.min(), positive.max()), "cmap": style.SEQUENTIAL} if len(positive) else {}
+    for ax, (name, label) in zip(axs.flat, _SHOWN.items(), strict=True):
+        values = ds[name].transpose("layer", "round")
+        image = ax.pcolormesh(np.ma.masked_invalid(values.values), **looks.get(name, shared))
+        figure.colorbar(image, ax=ax, location="top", label=label, aspect=12, pad=0.02)
+        ax.set_facecolor("#e4e4e4")
+        if not np.isfinite(values.values).all():
+            ax.text(0.5, 0.5, "grey: clients of this\nor the round before\nnot kept", transform=ax.transAxes, **_NOTE)
+        ax.grid(False)
+        ticks = np.unique(np.linspace(0, ds.sizes["round"] - 1, 5).round().astype(int))
+        ax.set_xticks(ticks + 0.5, ds["round"].values[ticks])
+        ax.set_xlabel("round")
+    axs[0, 0].set_yticks(np.arange(ds.sizes["layer"]) + 0.5, [str(name) for name in ds.layer.values])
+    axs[0, 0].invert_yaxis()
+    return figure

@@ -1,0 +1,72 @@
+"""Tangent-kernel variance of each client's model against the distance of its data (IMA paper, theorem 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drift.ntk import ntk_variance
+from drift.run import Run
+from drift.terrain import spread
+from figures import style
+from figures.gallery import _stack
+
+NEEDS = "a run that kept the global models of some rounds"
+
+
+def data(
+    runs: Sequence[Run], *, method: str = "fedavg", rounds: int = 3, points: int = 100, union: str = "all"
+) -> xr.Dataset:
+    """variance, expression, mmd2, diagonal and off_diagonal over round and client of the first run of a method.
+
+    Args:
+        rounds: How many rounds are looked at, evenly spread over those that kept their models.
+        points: Most points of each client, and of all data.
+        union: What clients are compared with: data of the "cohort" or of "all" clients.
+    """
+    run = _stack.one(runs, method)
+    kept = run.kept("globals")
+    if not kept:
+        command = "fedscape train digits-shards2 --set keep.globals=all"
+        raise LookupError(_stack.absent(f"run {run.name} kept no global models", command))
+    found = run.cached(ntk_variance, rounds=spread(kept, rounds), points=points, union=union)
+    shown = found[["variance", "expression", "mmd2", "diagonal", "off_diagonal"]]
+    return _stack.described(shown.assign_attrs(label=run.label), [run])
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Variance against MMD, the expression of theorem 2 against the variance, and how far its assumption is broken."""
+    figure, axs = style.panels(1, 3)
+    share = {name: ds[name] / ds.diagonal for name in ("variance", "expression")}
+    far = ds.mmd2.clip(min=0) ** 0.5 / ds.diagonal
+    for place, (colour, number) in enumerate(zip(style.steps(ds.sizes["round"]), ds["round"].values, strict=True)):
+        look = {"color": colour, "s": 14, "linewidths": 0, "label": f"round {number}"}
+        at = {name: values.sel(round=number) for name, values in share.items()}
+        axs[0, 0].scatter(far.sel(round=number), at["variance"], **look)
+        axs[0, 1].scatter(at["variance"], at["expression"], **look)
+        held = ds.off_diagonal.sel(round=number).values
+        held = held[np.isfinite(held)]
+        axs[0, 2].scatter(place + np.linspace(-0.25, 0.25, max(len(held), 1))[: len(held)], held, **look)
+    _named(axs[0, 0], r"MMD to all data / $\lambda$", r"posterior variance / $\lambda$")
+    _named(axs[0, 1], r"posterior variance / $\lambda$", r"expression of theorem 2 / $\lambda$")
+    low, high = axs[0, 0].get_ylim()
+    axs[0, 1].plot(
+        [max(low, 0), high], [max(low, 0), high], color="#777777", linewidth=0.8, linestyle="--", label="both equal"
+    )
+    _named(axs[0, 2], "round", r"largest $|K(x_i, x_j)|\,/\,\lambda$")
+    axs[0, 2].set_xticks(range(ds.sizes["round"]), [str(number) for number in ds["round"].values])
+    axs[0, 2].set_ylim(0, 1.08 * max(1.0, float(ds.off_diagonal.max())))
+    axs[0, 2].axhline(1, color="#777777", linewidth=0.6)
+    title = f"{style.label(ds.attrs['label'])}, one dot a client; $\\lambda$: mean kernel of a point with itself"
+    style.key(figure, axs[0, :2], title=title)
+    return figure
+
+
+def _named(ax: Axes, x: str, y: str) -> None:
+    ax.set_xlabel(x)
+    ax.set_ylabel(y)
