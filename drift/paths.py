@@ -10,56 +10,11 @@ import xarray as xr
 from drift.rounds import Round
 from drift.run import Run
 from drift.run import open as open_run
-from drift.terrain import chosen, on_sweep, spread
+from drift.terrain import chosen
 from landscape import alignment
 from landscape.barrier import pairwise_barriers
 from landscape.batchnorm import Statistics
 from landscape.curves import Kind, along, connecting_curve
-from landscape.planes import project
-from landscape.results import Partial
-from landscape.trajectory import principal_plane
-
-
-def trajectory_plane(
-    run: Run,
-    *,
-    rounds: Sequence[int] | None = None,
-    points: int = 21,
-    margin: float = 0.3,
-    split: str = "test",
-    statistics: Statistics | None = None,
-    partial: Partial | None = None,
-) -> xr.Dataset:
-    """Loss and error on the plane of the first two principal components of the global models, which are its marks.
-
-    Source: Li et al. 2018, section 7.2.
-
-    Args:
-        rounds: Whose global models; at most 20 by default, evenly spread.
-        points, margin: Grid points an axis, and how far the box reaches beyond the trajectory.
-        split: Samples that loss (nats) and error (fraction) are averaged over.
-        statistics: Of batch normalisation between the models, as in `round_plane`.
-        partial: Where an unfinished result lies.
-
-    Returns:
-        The surface, with mark_round and distance (mark,), the distance of the models out of the plane; the shares of
-        the variance, explained_alpha and explained_beta, are in attrs.
-
-    Raises:
-        LookupError: If the run kept fewer than two global models.
-    """
-    kept = spread(run.kept("globals"), 20) if rounds is None else [chosen(run, index, "globals") for index in rounds]
-    if len(kept) < 2:
-        raise LookupError(f"run {run.name} kept {len(kept)} global models; train it with --set keep.globals=all.")
-    records = [run.round(index) for index in kept]
-    models = torch.stack([record.kept("end") for record in records])
-    buffers = torch.stack([record.end_buffers for record in records])
-    labels = [f"round {index}" for index in kept]
-    sweep = principal_plane(models, points=points, margin=margin, labels=labels, buffers=buffers)
-    found = on_sweep(run, sweep, split, partial, statistics=statistics)
-    found["mark_round"] = ("mark", kept, {"long_name": "round of the mark", "units": "rounds"})
-    found["distance"] = project(models, sweep, labels=labels).distance
-    return found.assign_attrs(analysis="trajectory_plane")
 
 
 def client_barriers(

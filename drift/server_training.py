@@ -36,11 +36,7 @@ class ServerTraining(Method):
 
     def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
         """Batch statistics of the new global model on the proxy set."""
-        if setting.proxy is None:
-            return averaged
-        flat = setting.task.flat(end)
-        flat.load(end, averaged)
-        return recomputed(flat, setting.proxy)
+        return proxy_statistics(setting, end, averaged)
 
     def trained(self, setting: Setting, cohort: Cohort, epochs: int, loss: BatchLoss) -> Iterable[Tensor]:
         """The mean of the clients (d,), then what it is after each epoch of minimising `loss` over the proxy set.
@@ -69,6 +65,15 @@ class ServerTraining(Method):
                     loss(flat.outputs(samples[where].inputs), where).backward()
                 optimizer.step()
             yield flat.theta.clone()
+
+
+def proxy_statistics(setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
+    """Floating buffers (b,) of a model (d,) with the statistics of the proxy set; `averaged` (b,) where there is none."""
+    if setting.proxy is None:
+        return averaged
+    flat = setting.task.flat(end)
+    flat.load(end, averaged)
+    return recomputed(flat, setting.proxy)
 
 
 def proxy(setting: Setting, method: str) -> Samples:

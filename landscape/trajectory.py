@@ -25,6 +25,7 @@ def principal_plane(
     margin: float = 0.3,
     labels: Sequence[str] | None = None,
     buffers: Tensor | None = None,
+    within: np.ndarray | None = None,
     seed: int = 0,
 ) -> Sweep:
     """The models centre + alpha e1 + beta e2 on a grid around a trajectory, with every model marked where it projects.
@@ -42,6 +43,7 @@ def principal_plane(
         margin: How far the grid goes past the trajectory on each side, as a fraction of its width.
         labels: Names of the marks; 1, 2, .. R where not given.
         buffers: Floating buffers of the models, shape (R, b).
+        within: Further places (alpha, beta) that the grid is to hold, shape (n, 2).
         seed: Of the random direction.
 
     Returns:
@@ -58,7 +60,7 @@ def principal_plane(
     if flat := shares[1] == 0:
         directions[1] = orthogonal(directions[0], seed)
     own = np.eye(len(held), 3 + len(held), k=3)
-    low, high = _box(places, margin)
+    low, high = _box(places if within is None else np.concatenate([places, within]), margin)
     size = (points, points) if isinstance(points, int) else points
     return Sweep(
         torch.cat([centre[None].to(held), directions.to(held), held]),

@@ -9,10 +9,11 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from drift.batch_statistics import recomputed, use_batches
+from drift.batch_statistics import use_batches
 from drift.keys import generator
 from drift.learned_weights import Aggregate, Base, Learner, Learns, Schedule, initial
 from drift.method import Beta, Cohort, Combined, Method, Setting, State
+from drift.server_training import proxy_statistics
 from landscape.samples import Samples
 
 Variant = Literal["joint", "gws", "attentive", "early_stopped", "swa"]
@@ -82,11 +83,7 @@ class FedLAW(Method):
 
     def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
         """Batch statistics of the new global model on the proxy set."""
-        if setting.proxy is None:
-            return averaged
-        flat = setting.task.flat(end)
-        flat.load(end, averaged)
-        return recomputed(flat, setting.proxy)
+        return proxy_statistics(setting, end, averaged)
 
     def _stages(self, index: int) -> list[Stage]:
         epochs = self.server_epochs

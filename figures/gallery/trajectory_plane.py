@@ -9,8 +9,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift.paths import trajectory_plane
 from drift.run import Run
+from drift.trajectory import trajectory_plane
 from figures import style, surfaces
 from figures.gallery import _stack
 
@@ -18,7 +18,12 @@ NEEDS = "one run that kept the global models of two rounds or more"
 
 
 def data(
-    runs: Sequence[Run], *, method: str = "fedavg", points: int = 21, rounds: Sequence[int] | None = None
+    runs: Sequence[Run],
+    *,
+    method: str = "fedavg",
+    points: int = 21,
+    rounds: Sequence[int] | None = None,
+    clients: bool = True,
 ) -> xr.Dataset:
     """loss (nats) and error (fraction) over alpha and beta, and the global models as marks with their distance.
 
@@ -26,13 +31,15 @@ def data(
         method: Whose run is shown.
         points: Grid points an axis.
         rounds: Whose global models; at most 20 by default, evenly spread.
+        clients: Whether the clients of rounds that kept them are drawn as well.
     """
     run = _stack.one(runs, method)
     if len(run.kept("globals")) < 2:
         command = "fedscape train digits-shards2 --set keep.globals=all"
         raise LookupError(_stack.absent(f"run {run.name} kept {len(run.kept('globals'))} global models", command))
     options = {} if rounds is None else {"rounds": list(rounds)}
-    return _stack.described(run.cached(trajectory_plane, points=points, **options), [run])
+    drawn = clients and bool(set(run.kept("clients")) & set(rounds or run.kept("globals")))
+    return _stack.described(run.cached(trajectory_plane, points=points, clients=drawn, **options), [run])
 
 
 @style.styled
@@ -55,6 +62,9 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _path(ds: xr.Dataset, ax: Axes) -> None:
     """The projected models joined in order; the first and the last one named."""
+    if "client_alpha" in ds:
+        look = {"s": 5, "color": style.CLIENT, "alpha": 0.7, "linewidths": 0, "zorder": 2}
+        ax.scatter(ds.client_alpha.values.ravel(), ds.client_beta.values.ravel(), **look)
     x, y = ds.mark_alpha.values, ds.mark_beta.values
     ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
     for place in (0, -1):

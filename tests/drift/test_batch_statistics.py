@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from drift.paths import aligned_barrier, client_barriers, mode_curve, trajectory_plane
+from drift.paths import aligned_barrier, client_barriers, mode_curve
 from drift.terrain import average_line, global_line, global_plane, round_plane
+from drift.trajectory import trajectory_plane
 from landscape.batchnorm import calibrated
 from tests import tiny
 

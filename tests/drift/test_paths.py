@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drift.paths import aligned_barrier, client_barriers, mode_curve, trajectory_plane
+from drift.paths import aligned_barrier, client_barriers, mode_curve
 from drift.run import open as open_run
+from drift.trajectory import trajectory_plane
 from landscape import results
 from landscape.barrier import barrier
 from landscape.planes import project
@@ -97,3 +98,22 @@ def test_results_are_kept(run):
     first = run.cached(client_barriers, points=3)
     again = open_run(run.folder).cached(client_barriers, points=3)
     assert first.identical(again)
+
+
+def test_clients_stand_where_they_project_and_inside_the_box(run):
+    ds = trajectory_plane(run, points=3, clients=True)
+    assert np.array_equal(ds["round"], run.rounds())
+    for index in run.rounds():
+        record = run.round(index)
+        row = ds.sel(round=index)
+        assert np.array_equal(np.flatnonzero(np.isfinite(row.client_alpha)), record.ids.numpy())
+        one = int(record.ids[0])
+        other = int(record.ids[1])
+        both = [float((row[name].sel(client=one) - row[name].sel(client=other)) ** 2) for name in PLACE]
+        assert sum(both) <= float((record.clients[0] - record.clients[1]).double().norm()) ** 2 * (1 + 1e-6)
+    for name in ("alpha", "beta"):
+        values = ds[f"client_{name}"].values
+        assert ds[name].min() <= np.nanmin(values) <= np.nanmax(values) <= ds[name].max()
+
+
+PLACE = ("client_alpha", "client_beta")
