@@ -1,21 +1,23 @@
 """A plane through three models: this project against its peers on the same work, A B A B in one process.
 
     python -m benchmarks.landscape [--models cnn_fmnist cnn_cifar10] [--points 21] [--samples 2000] [--rounds 2]
+    python -m benchmarks.landscape --workers 2        wall time of two threads, and of two processes as their ceiling
+    python -m benchmarks.landscape --device cuda      the classic loop and this project on a GPU, in wall time
 
-Peers: the classic set-the-weights-and-loop code (here), and the package loss-landscapes where it is installed.
-Random images and models (their values do not change the work), float32, one thread, process CPU time. The limit is
-the forward FLOPs over the single-core rate of matrix products, the faster of torch's two libraries. Results go to
-benchmarks/results/landscape.json.
+Peers: the classic set-the-weights-and-loop code, and the package loss-landscapes where it is installed. Float32, one
+thread, process CPU time; peak memory in a process of its own for each contestant. The limit is the forward FLOPs over
+the rate of float32 matrix products on one core, once of torch's `left @ right` and once of the faster oneDNN. Results
+go to benchmarks/results/landscape.json, of the other modes to landscape_workers.json and landscape_cuda.json.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import platform
 import resource
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -24,108 +26,15 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
-from landscape import models, planes
-from landscape.affine import evaluate
-from landscape.samples import Samples
-from landscape.task import Task
+from benchmarks._planes import SHAPES, Case, contestants, ours
+from landscape.precision import relative_difference
 
-SHAPES = {"cnn_fmnist": (1, 28, 28), "cnn_cifar10": (3, 32, 32), "mlp": (1, 28, 28), "simple_cnn": (3, 32, 32)}
-RESULTS = Path(__file__).resolve().parent / "results" / "landscape.json"
-Grid = tuple[np.ndarray, np.ndarray]
-
-
-def classic(model: nn.Module, three: Tensor, grid: Grid, samples: Samples) -> np.ndarray:
-    """Loss on the grid the usual way: set the weights of a point, loop over batches of 128, next point."""
-    shapes = [parameter.shape for parameter in model.parameters()]
-    u = three[1] - three[0]
-    v = (three[2] - three[0]) - (three[2] - three[0]) @ u / (u @ u) * u
-    u, v = u / u.norm(), v / v.norm()
-    found = np.zeros((len(grid[0]), len(grid[1])))
-    model.eval()
-    with torch.no_grad():
-        for i, alpha in enumerate(grid[0]):
-            for j, beta in enumerate(grid[1]):
-                theta = three[0] + float(alpha) * u + float(beta) * v
-                parts = theta.split([shape.numel() for shape in shapes])
-                for parameter, part, shape in zip(model.parameters(), parts, shapes, strict=True):
-                    parameter.data.copy_(part.view(shape))
-                total, right = 0.0, 0
-                for start in range(0, len(samples), 128):
-                    batch = samples[start : start + 128]
-                    outputs = model(batch.inputs)
-                    total += F.cross_entropy(outputs, batch.targets, reduction="sum").item()
-                    right += (outputs.argmax(1) == batch.targets).sum().item()
-                found[i, j] = total / len(samples)
-    return found
-
-
-def package(model: nn.Module, points: int, samples: Samples) -> np.ndarray:
-    """Loss on a random plane of as many points by loss-landscapes, all samples as one batch as its examples do."""
-    import loss_landscapes
-    import loss_landscapes.metrics
-
-    metric = loss_landscapes.metrics.Loss(nn.CrossEntropyLoss(), samples.inputs, samples.targets)
-    with torch.no_grad():
-        return loss_landscapes.random_plane(model, metric, distance=1, steps=points)
-
-
-def matrix_rate(size: int = 1024, seconds: float = 1.0) -> float:
-    """Best FLOP/s of float32 matrix products on this core."""
-    left, right = torch.randn(size, size), torch.randn(size, size)
-    kinds: list[Callable[[], Tensor]] = [lambda: left @ right]
-    if hasattr(torch.ops.mkldnn, "_linear_pointwise"):
-        kinds.append(lambda: torch.ops.mkldnn._linear_pointwise(left, right, None, "none", [], ""))
-    best, end = np.inf, time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        best = min(best, *(_timed(kind)[1] for kind in kinds))
-    return 2 * size**3 / best
-
-
-def measured(name: str, points: int, count: int, rounds: int, rate: float) -> dict[str, Any]:
-    """Times of every contestant on one model, and what follows from them."""
-    torch.manual_seed(0)
-    shape = SHAPES[name]
-    model = models.build_model(name, shape, 10, seed=0)
-    samples = Samples(torch.randn(count, *shape), torch.randint(10, (count,)))
-    task = Task(model, {"test": samples})
-    three = task.theta + 0.01 * torch.randn(3, task.layout.size)
-    sweep = planes.plane(*three, points=points)
-    grid = sweep.coords["alpha"], sweep.coords["beta"]
-
-    def ours() -> np.ndarray:
-        return evaluate(task, sweep.basis, sweep.coefficients)["loss"].reshape(sweep.shape).numpy()
-
-    runs: dict[str, Callable[[], np.ndarray]] = {"ours": ours, "classic": lambda: classic(model, three, grid, samples)}
-    if importlib.util.find_spec("loss_landscapes"):
-        runs["loss-landscapes"] = lambda: package(model, points, samples)
-    seconds: dict[str, list[float]] = {run: [] for run in runs}
-    found: dict[str, np.ndarray] = {}
-    peak: dict[str, float] = {}
-    for _ in range(rounds):
-        for run, function in runs.items():
-            found[run], spent = _timed(function)
-            seconds[run].append(spent)
-            peak.setdefault(run, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
-    with FlopCounterMode(display=False) as counter:
-        model(samples.inputs[:2])
-    limit = counter.get_total_flops() / 2 * count * points**2 / rate
-    medians = {run: statistics.median(times) for run, times in seconds.items()}
-    return {
-        "model": name,
-        "points": points,
-        "samples": count,
-        "seconds": seconds,
-        "ratio": {run: median / medians["ours"] for run, median in medians.items()},
-        "of_limit": {run: limit / median for run, median in medians.items()},
-        "peak_mib_so_far": peak,
-        "largest_difference": float(np.abs(found["ours"] - found["classic"]).max()),
-    }
+RESULTS = Path(__file__).resolve().parent / "results"
+MEMORY_POINTS = 9
+"""Most points an axis where memory is measured: more than the point models that this project holds at once."""
 
 
 def main() -> None:
@@ -135,30 +44,175 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=2, help="repetitions of A B")
     parser.add_argument("--models", nargs="+", choices=SHAPES, default=["cnn_fmnist", "cnn_cifar10"])
+    parser.add_argument("--workers", type=int, default=1, help="compare so many threads with one")
+    parser.add_argument("--device", default="cpu", help="cuda: compare on a GPU")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
-    rate = matrix_rate()
-    print(f"matrix products {rate / 1e9:.0f} GFLOP/s, torch {torch.__version__}, 1 thread, CPU seconds")
+    if chosen.child is not None:
+        _child(chosen.child, Case.of(chosen.models[0], chosen.points, chosen.samples))
+        return
+    mode, name = planes_table, "landscape"
+    if chosen.workers > 1:
+        mode, name = workers_table, "landscape_workers"
+    elif chosen.device != "cpu":
+        mode, name = device_table, f"landscape_{chosen.device}"
+    rates = {} if chosen.device != "cpu" else matrix_rates()
+    for kind, rate in rates.items():
+        print(f"float32 matrix products by {kind}: {rate / 1e9:.0f} GFLOP/s on one core")
     tables = []
-    for name in chosen.models:
-        table = measured(name, chosen.points, chosen.samples, chosen.rounds, rate)
-        tables.append(table)
-        print(f"{name}, {chosen.points} x {chosen.points} plane, {chosen.samples} samples")
-        for run, times in table["seconds"].items():
-            every = ", ".join(f"{value:.2f}" for value in times)
-            print(
-                f"  {run:16}{statistics.median(times):8.2f} s  {table['ratio'][run]:5.2f} x ours"
-                f"  {100 * table['of_limit'][run]:4.0f} % of the limit  ({every})"
-            )
-        print(f"  largest difference in loss {table['largest_difference']:.1e}")
-    RESULTS.parent.mkdir(exist_ok=True)
+    for model in chosen.models:
+        print(f"{model}, {chosen.points} x {chosen.points} plane, {chosen.samples} samples, torch {torch.__version__}")
+        tables.append(mode(model, chosen, rates))
+    RESULTS.mkdir(exist_ok=True)
     machine = {"processor": platform.processor() or platform.machine(), "torch": torch.__version__}
-    RESULTS.write_text(json.dumps({**machine, "flops_per_second": rate, "tables": tables}, indent=1) + "\n")
+    written = {**machine, "flops_per_second": rates, "tables": tables}
+    (RESULTS / f"{name}.json").write_text(json.dumps(written, indent=1) + "\n")
 
 
-def _timed(function: Callable[[], Any]) -> tuple[Any, float]:
-    begun = time.process_time()
-    return function(), time.process_time() - begun
+def planes_table(name: str, chosen: argparse.Namespace, rates: dict[str, float]) -> dict[str, Any]:
+    """CPU seconds of every contestant on one model, and what follows from them."""
+    case = Case.of(name, chosen.points, chosen.samples)
+    runs = contestants(case)
+    seconds: dict[str, list[float]] = {run: [] for run in runs}
+    found: dict[str, np.ndarray] = {}
+    for _ in range(chosen.rounds):
+        for run, function in runs.items():
+            found[run], spent = _timed(function, time.process_time)
+            seconds[run].append(spent)
+    medians = {run: statistics.median(times) for run, times in seconds.items()}
+    table = {
+        "model": name,
+        "points": chosen.points,
+        "samples": chosen.samples,
+        "seconds": seconds,
+        "ratio": {run: median / medians["ours"] for run, median in medians.items()},
+        "of_limit": {
+            run: {kind: case.flops / rate / median for kind, rate in rates.items()} for run, median in medians.items()
+        },
+        "peak_mib": {run: _peak(run, case) for run in runs},
+        "largest_difference": float(np.abs(found["ours"] - found["classic"]).max()),
+    }
+    for run, median in medians.items():
+        limits = ", ".join(f"{100 * part:4.0f} % of {kind}" for kind, part in table["of_limit"][run].items())
+        every = ", ".join(f"{value:.2f}" for value in seconds[run])
+        print(f"  {run:16}{median:8.2f} s {table['ratio'][run]:6.2f} x ours  {limits}  ", end="")
+        print(f"{table['peak_mib'][run]:5.0f} MiB  ({every})")
+    print(f"  largest difference in loss from the classic one {table['largest_difference']:.1e}")
+    if "ours, fast" in found:
+        pair = torch.from_numpy(found["ours, fast"]), torch.from_numpy(found["ours"])
+        table["fast_error"] = relative_difference(*pair)
+        print(f"  largest relative difference of fast from ours {table['fast_error']:.1e}")
+    return table
+
+
+def workers_table(name: str, chosen: argparse.Namespace, rates: dict[str, float]) -> dict[str, Any]:
+    """Wall time of one and several workers, and of as many processes side by side, each doing all of the work."""
+    case, workers = Case.of(name, chosen.points, chosen.samples), chosen.workers
+    seconds: dict[str, list[float]] = {"one": [], "workers": [], "processes": []}
+    for _ in range(chosen.rounds):
+        seconds["one"].append(_timed(lambda: ours(case), time.perf_counter)[1])
+        seconds["workers"].append(_timed(lambda: ours(case, workers=workers), time.perf_counter)[1])
+        seconds["processes"].append(max(_side_by_side(case, workers)))
+    medians = {kind: statistics.median(times) for kind, times in seconds.items()}
+    ratio, ceiling = medians["one"] / medians["workers"], workers * medians["one"] / medians["processes"]
+    print(f"  {workers} workers {ratio:.2f} x one; {workers} independent processes do {ceiling:.2f} x the work of one")
+    print(f"  seconds: {seconds}")
+    return {"model": name, "workers": workers, "seconds": seconds, "ratio": ratio, "ceiling": ceiling}
+
+
+def device_table(name: str, chosen: argparse.Namespace, rates: dict[str, float]) -> dict[str, Any]:
+    """Wall time of the classic loop and of this project on a device, with what torch can tell of its use."""
+    case = Case.of(name, chosen.points, chosen.samples, chosen.device)
+    wait = torch.cuda.synchronize if chosen.device.startswith("cuda") else lambda: None
+    runs = {run: function for run, function in contestants(case).items() if run in ("ours", "classic")}
+
+    def waited(function: Callable[[], np.ndarray]) -> np.ndarray:
+        found = function()
+        wait()
+        return found
+
+    seconds: dict[str, list[float]] = {run: [] for run in runs}
+    found = {}
+    for _ in range(chosen.rounds + 1):
+        for run, function in runs.items():
+            found[run], spent = _timed(lambda function=function: waited(function), time.perf_counter)
+            seconds[run].append(spent)
+    medians = {run: statistics.median(times[1:]) for run, times in seconds.items()}  # the first starts the device
+    table = {"model": name, "seconds": seconds, "ratio": medians["classic"] / medians["ours"]}
+    table["flops_per_second"] = case.flops / medians["ours"]
+    table["largest_difference"] = float(np.abs(found["ours"] - found["classic"]).max())
+    print(f"  ours {medians['ours']:.3f} s, classic {medians['classic']:.3f} s: {table['ratio']:.1f} x")
+    print(f"  ours {table['flops_per_second'] / 1e9:.0f} GFLOP/s, difference {table['largest_difference']:.1e}")
+    if chosen.device.startswith("cuda"):
+        table["peak_mib"] = torch.cuda.max_memory_allocated() / 2**20
+        try:
+            table["utilisation_percent"] = torch.cuda.utilization()
+        except ModuleNotFoundError as missing:
+            table["utilisation_percent"] = str(missing)
+        print(f"  peak {table['peak_mib']:.0f} MiB, utilisation {table['utilisation_percent']}")
+    return table
+
+
+def matrix_rates(size: int = 1024, seconds: float = 2.0) -> dict[str, float]:
+    """Best FLOP/s of float32 matrix products on this core, by torch's `@` and where there is one by oneDNN."""
+    left, right = torch.randn(size, size), torch.randn(size, size)
+    kinds: dict[str, Callable[[], Any]] = {"left @ right": lambda: left @ right}
+    if hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        kinds["oneDNN"] = lambda: torch.ops.mkldnn._linear_pointwise(left, right, None, "none", [], "")
+    best, end = dict.fromkeys(kinds, np.inf), time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for kind, function in kinds.items():
+            best[kind] = min(best[kind], _timed(function, time.process_time)[1])
+    return {kind: 2 * size**3 / spent for kind, spent in best.items()}
+
+
+def _timed(function: Callable[[], Any], clock: Callable[[], float]) -> tuple[Any, float]:
+    begun = clock()
+    return function(), clock() - begun
+
+
+def _peak(run: str, case: Case) -> float:
+    """Most memory in MiB of a process that does nothing but build the case and let one contestant run."""
+    points = min(case.points, MEMORY_POINTS if run.startswith("ours") else 2)
+    child = _started(run, case, points)
+    return float(child.communicate()[0].split()[-1])
+
+
+def _own_peak() -> float:
+    """Peak resident memory of this process in MiB; `getrusage` alone would count what its parent had, too, on Linux."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        return int(status.read_text().split("VmHWM:")[1].split()[0]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 1024)
+
+
+def _side_by_side(case: Case, count: int) -> list[float]:
+    """Wall seconds of independent processes that start together."""
+    children = [_started("alone", case, case.points) for _ in range(count)]
+    for child in children:
+        child.stdout.readline()  # it is ready
+    for child in children:
+        child.stdin.write("\n")
+        child.stdin.flush()
+    return [float(child.communicate()[0].split()[-1]) for child in children]
+
+
+def _started(what: str, case: Case, points: int) -> subprocess.Popen[str]:
+    settings = ["--points", str(points), "--samples", str(len(case.samples)), "--models", case.name, "--child", what]
+    command = [sys.executable, str(Path(__file__).resolve()), *settings]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def _child(what: str, case: Case) -> None:
+    """In a process of its own: the peak memory of a contestant, or the seconds of this project's sweep."""
+    if what != "alone":
+        contestants(case)[what]()
+        print(_own_peak())
+        return
+    print("ready", flush=True)
+    sys.stdin.readline()
+    print(_timed(lambda: ours(case), time.perf_counter)[1])
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from landscape.adaptive import adaptive_surface
 from landscape.batchnorm import Statistics, calibrated, calibration_of, usual_statistics
 from landscape.lines import line
 from landscape.planes import plane
+from landscape.precision import Precision
 from landscape.results import Partial
 from landscape.surface import surface
 from landscape.sweep import Sweep
@@ -31,6 +32,7 @@ def round_plane(
     tolerance: float | None = None,
     split: str = "test",
     statistics: Statistics | None = None,
+    precision: Precision = "exact",
     partial: Partial | None = None,
 ) -> xr.Dataset:
     """Loss and error on the plane through three client models of one round.
@@ -47,6 +49,7 @@ def round_plane(
         split: Samples that loss (nats) and error (fraction) are averaged over.
         statistics: Of batch normalisation between the models: "recomputed" from training samples at every point (the
             default), "averaged" like the models, or "own", those of the untrained task; stated in the attributes.
+        precision: "fast" multiplies in bfloat16 and states the error, as `surface` does; not with a tolerance.
         partial: Where an unfinished result lies.
 
     Raises:
@@ -54,7 +57,7 @@ def round_plane(
         ValueError: If the cohort does not hold three such clients.
     """
     record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin, box=box)
-    found = on_sweep(run, sweep, split, partial, tolerance=tolerance, statistics=statistics)
+    found = on_sweep(run, sweep, split, partial, tolerance=tolerance, statistics=statistics, precision=precision)
     return found.assign_attrs(analysis="round_plane", round=record.index)
 
 
@@ -197,9 +200,12 @@ def on_sweep(
     *,
     tolerance: float | None = None,
     statistics: Statistics | None = None,
+    precision: Precision = "exact",
 ) -> xr.Dataset:
     """Loss and error on a sweep, as far as `partial` knows them already; interpolated to a tolerance where given."""
     known, checkpoint = (None, None) if partial is None else (partial.known(), partial.checkpoint)
+    if tolerance is not None and precision != "exact":
+        raise ValueError(f"precision is {precision!r} and tolerance {tolerance}; give one of them, not both.")
     if tolerance is not None:
         return adaptive_surface(
             run.task,
@@ -219,6 +225,7 @@ def on_sweep(
         checkpoint=checkpoint,
         progress=run.progress,
         statistics=statistics,
+        precision=precision,
     )
 
 

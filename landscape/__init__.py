@@ -2,6 +2,7 @@
 
 task, samples, layout, flat   what the loss is; theta and the module bound to it
 affine, sweeping              the one evaluator: losses at affine combinations of models; its chunks and threads
+firstlayer, kernels, precision, batched   what makes it fast: shared work, quicker layers, bfloat16, batches of points
 lines, planes, simplex, directions, sweep, surface, barrier   what to evaluate, and the labelled result
 trajectory, curves, alignment, basin   planes of trajectories, bent paths, reordered units, surfaces in numbers
 hessian, lanczos, krylov, spectra/   curvature: largest eigenvalues

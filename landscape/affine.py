@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from landscape import batched
 from landscape.batchnorm import CALIBRATION, Statistics, calibration_samples, chosen_statistics
 from landscape.firstlayer import combine
 from landscape.flat import Flat
+from landscape.precision import Precision, chosen_precision
 from landscape.samples import Samples
 from landscape.sweeping import Work, Worker, chunks, finished
 from landscape.task import Split, Task
@@ -41,11 +43,13 @@ def evaluate(
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
     workers: int = 1,
+    precision: Precision = "exact",
 ) -> dict[str, Tensor]:
     """Mean metrics over a split at the models coefficients @ basis, in eval mode and without gradients.
 
-    A point's value has the same bits whichever other points are asked for, in whatever chunks, by however many
-    workers of one torch thread each.
+    On a CPU a point's value has the same bits whichever other points are asked for, in whatever chunks, by however
+    many workers of one torch thread each. On a GPU points are evaluated together (`landscape.batched`), which may
+    change a value's last bits.
 
     Args:
         basis: Models or directions, shape (n, d).
@@ -53,14 +57,16 @@ def evaluate(
         metrics: "loss" and names of the task's metrics, each with values (n,) or (n, v) a sample; all where not given.
         buffers: Floating buffers of the basis, shape (n, b); the task's own where not given.
         block: Samples in one forward pass; chosen from the size of the activations where not given.
-        memory: Bytes of point models held at once; on a GPU by default half of what is free.
+        memory: Bytes of point models held at once; on a GPU with their activations, by default half of what is free.
         on_points: Called with (points, their values) as points are finished, about every two seconds.
         groups: Group 0, 1, .. of each sample, shape (samples,): means are then taken within groups.
         statistics: Of batch normalisation. "recomputed": on `calibration` at every point but those that are one
             model of the basis, whose `buffers` were given; "averaged": `buffers` combined like the models; "own": the
             task's. By default averaged where `buffers` are given, else own; `surface` recomputes.
         calibration: Samples of the statistics, or how many of the split train (else of `split`).
-        workers: Threads that share the points; with more than one each uses one core.
+        workers: Threads that share the points; with more than one each uses one core. A GPU needs no more than one.
+        precision: "fast" lets inner layers multiply in bfloat16 where the processor can (`landscape.precision`);
+            `surface` measures and states the error that this makes.
 
     Returns:
         For each metric values (P,), (P, v), with groups (P, groups) or (P, groups, v), in float64 on the CPU; the
@@ -82,12 +88,9 @@ def evaluate(
     pool = task.samples.get("train", samples)
     fixed = calibration_samples(pool, calibration) if how == "recomputed" else None
     kept = None if buffers is None or how == "own" else buffers
-    work = Work(task, basis, kept, samples, groups, measures, block, fixed)
-    most = max(1, min(CHUNK_POINTS, _memory(basis, memory) // workers // (basis.shape[1] * basis.element_size() + 1)))
-    first = Worker(work)
-    least = most if on_points is None and workers == 1 else min(most, 4 * len(basis) if first.shared else workers)
+    work = Work(task, basis, kept, samples, groups, measures, block, fixed, chosen_precision(precision))
     values: dict[str, Tensor] = {}
-    for part, found in finished(first, points, chunks(len(points), least, most), workers):
+    for part, found in _found(work, points, _memory(basis, memory), workers, on_points is not None):
         for name in measures:
             if name not in values:
                 values[name] = torch.empty(len(points), *found[name].shape[1:], dtype=torch.float64)
@@ -119,6 +122,19 @@ class _Loss(torch.autograd.Function):
     def backward(ctx: Any, *outer: Tensor) -> tuple[Tensor, None, None, None]:
         (gradient,) = ctx.saved_tensors
         return outer[0] * gradient, None, None, None
+
+
+def _found(
+    work: Work, points: list[list[float]], memory: int, workers: int, soon: bool
+) -> Iterator[tuple[slice, dict[str, Tensor]]]:
+    """Chunks of points in order, each with its values; small ones first where these are wanted `soon`."""
+    worker, basis = Worker(work), work.basis
+    many = batched.batch(worker, memory) if basis.device.type in batched.DEVICES else None
+    if many is not None:
+        return finished(many, points, chunks(len(points), many.most, many.most), 1)
+    most = max(1, min(CHUNK_POINTS, memory // workers // (basis.shape[1] * basis.element_size() + 1)))
+    small = min(most, 4 * len(basis)) if worker.shared else 1
+    return finished(worker, points, chunks(len(points), small if soon or workers > 1 else most, most, workers), workers)
 
 
 def _check(

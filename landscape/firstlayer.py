@@ -25,8 +25,12 @@ MOST_BYTES = 4 * 2**20
 class FirstLayer:
     """A layer of `flat` whose output is the combination of the outputs of the basis models (n, d).
 
-    `prepare` computes these for a block of inputs, then `at` sets the point; the layer's forward is replaced
-    until `release`.
+    `prepare` takes a block of inputs, then `at` sets the point; the layer's forward is replaced until `release`.
+
+    Where the coefficients sum to 1 and none is zero, the output is O_0 + sum_(j > 0) c_j D_j: D_j is the layer's output
+    at basis_j - basis_0, as it is linear in weight and bias together; around a model (c_0 = 1) it is the same with O_j.
+    That is one term less, and the terms of j > 1 are kept for the next point, which often differs in c_1 alone.
+    A point's bits depend on its own row only.
 
     Args:
         name: The layer's name in the module.
@@ -37,30 +41,82 @@ class FirstLayer:
         self.held = held
         self.layer = flat.module.get_submodule(name)
         self._flat = flat
+        self._count = len(basis)
         prefix = f"{name}." if name else ""
         own = [parameter for parameter, _ in self.layer.named_parameters()]
         named = [flat.layout.named(row) for row in basis]
-        self._parameters = [{parameter: row[prefix + parameter] for parameter in own} for row in named]
-        self._outputs: list[Tensor] = []
-        self._value: Tensor | None = None
+        models = [{parameter: row[prefix + parameter] for parameter in own} for row in named]
+        differences = [{parameter: row[parameter] - models[0][parameter] for parameter in own} for row in models[1:]]
+        self._parameters = models + differences
+        self._received: Tensor | None = None
+        self._outputs: dict[int, Tensor] = {}
+        self._start: tuple[float, ...] | None = None
+        self._memory: dict[str, Tensor] = {}
         self._forward = vars(self.layer).get("forward")
 
     def prepare(self, inputs: Inputs) -> None:
-        """Compute the basis models' outputs of the layer on a block of inputs."""
-        received = _received(self._flat, self.layer, inputs)
-        self._outputs = [functional_call(self.layer, row, (received,)) for row in self._parameters]
+        """Take a block of inputs; what the layer makes of it at the basis models is computed once it is needed."""
+        self._received = _received(self._flat, self.layer, inputs)
+        self._outputs, self._start = {}, None
 
     def at(self, coefficients: Sequence[float]) -> None:
         """Let the layer return its output at coefficients (n,)."""
-        if self._value is None or self._value.shape != self._outputs[0].shape:
-            self._value = torch.empty_like(self._outputs[0])
-        value = combine(self._outputs, coefficients, out=self._value)
+        if is_around(coefficients):
+            value = self._stepwise(coefficients, 1)
+        elif is_between(coefficients):
+            value = self._stepwise(coefficients, self._count)
+        else:
+            value = self._anywhere(coefficients)
         self.layer.forward = lambda _: value
 
     def release(self) -> None:
         """Give the layer its own forward back."""
         _restore(self.layer, self._forward)
-        self._outputs = []
+        self._received, self._outputs, self._start = None, {}, None
+
+    def _stepwise(self, coefficients: Sequence[float], index: int) -> Tensor:
+        """Output 0 and c_1, c_2, .. times the outputs from `index` on, c_1 last."""
+        start, first = (float(index), *coefficients[2:]), self._output(0)
+        if len(start) > 1 and start != self._start:
+            first = torch.add(first, self._output(index + 1), alpha=start[1], out=self._held("start"))
+            for step, coefficient in enumerate(start[2:], 2):
+                first.add_(self._output(index + step), alpha=coefficient)
+            self._start = start
+        first = self._memory["start"] if len(start) > 1 else first
+        return torch.add(first, self._output(index), alpha=coefficients[1], out=self._held("value"))
+
+    def _anywhere(self, coefficients: Sequence[float]) -> Tensor:
+        used = {index: coefficient for index, coefficient in enumerate(coefficients) if coefficient != 0} or {0: 0.0}
+        return combine([self._output(index) for index in used], list(used.values()), out=self._held("value"))
+
+    def _output(self, index: int) -> Tensor:
+        """The layer's output at model `index` of the basis, then at the differences from its first."""
+        if index not in self._outputs:
+            _restore(self.layer, self._forward)
+            self._outputs[index] = functional_call(self.layer, self._parameters[index], (self._received,))
+        return self._outputs[index]
+
+    def _held(self, name: str) -> Tensor:
+        """Memory for one output, used again for each point."""
+        like = next(iter(self._outputs.values()))
+        if name not in self._memory or self._memory[name].shape != like.shape:
+            self._memory[name] = torch.empty_like(like)
+        return self._memory[name]
+
+
+def is_around(coefficients: Sequence[float]) -> bool:
+    """Whether a combination is the first model and a step from it along every other member of the basis."""
+    return len(coefficients) > 1 and coefficients[0] == 1 and 0 not in coefficients
+
+
+def is_between(coefficients: Sequence[float]) -> bool:
+    """Whether a combination has every model in it and keeps their mean: coefficients (n,), n > 1, that sum to 1."""
+    return len(coefficients) > 1 and 0 not in coefficients and abs(sum(coefficients) - 1) < 1e-12
+
+
+def shared_start(coefficients: Sequence[float]) -> tuple[float, ...]:
+    """Sorted by this, points that share the most of `FirstLayer.at` follow each other."""
+    return tuple(coefficients[2:])
 
 
 def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float], *, out: Tensor | None = None) -> Tensor:
@@ -121,7 +177,7 @@ def _received(flat: Flat, layer: nn.Module, inputs: Inputs) -> Tensor:
 def _restore(layer: nn.Module, forward: object) -> None:
     """Put back the forward that `layer` had of its own, or its class's."""
     if forward is None:
-        del layer.forward
+        vars(layer).pop("forward", None)
     else:
         vars(layer)["forward"] = forward
 

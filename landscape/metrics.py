@@ -42,22 +42,45 @@ class Means:
         Raises:
             ValueError: If the metric gives another shape than (m,) or (m, v).
         """
+        values, applies = self._values(outputs, targets)
+        sums, counts = self._memory(values)
+        if group is None:
+            sums[point] += values.sum(0)
+            counts[point] += applies.sum(0)
+        else:
+            sums[point].index_add_(0, group, values)
+            counts[point].index_add_(0, group, applies)
+
+    def add_all(self, outputs: Tensor, targets: Tensor, group: Tensor | None) -> None:
+        """Count a block of samples at all points at once: outputs (P, m, ...)."""
+        every = targets.expand(len(outputs), *targets.shape).flatten(0, 1)
+        values, applies = self._values(outputs.flatten(0, 1), every)
+        sums, counts = self._memory(values)
+        shape = (len(outputs), len(targets), *values.shape[1:])
+        if group is None:
+            sums += values.view(shape).sum(1)
+            counts += applies.view(shape).sum(1)
+        else:
+            sums.index_add_(1, group, values.view(shape))
+            counts.index_add_(1, group, applies.view(shape))
+
+    def _values(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Values a sample with 0 for those that do not apply, and 1 for those that do."""
         values = self._measure(outputs, targets).double()
         if values.ndim not in (1, 2) or len(values) != len(targets):
             raise ValueError(
                 f"a metric gave shape {tuple(values.shape)} for {len(targets)} samples; it must be (n,) or (n, v)."
             )
-        applies = ~values.isnan() if values.ndim == 2 else torch.ones_like(values, dtype=torch.bool)
-        values = values.where(applies, 0) if values.ndim == 2 else values
+        if values.ndim == 1:
+            return values, torch.ones_like(values)
+        applies = ~values.isnan()
+        return values.where(applies, 0), applies.double()
+
+    def _memory(self, values: Tensor) -> tuple[Tensor, Tensor]:
         if self._sums is None or self._counts is None:
             shape = (self._points, *([] if self._groups is None else [self._groups]), *values.shape[1:])
             self._sums, self._counts = values.new_zeros(shape), values.new_zeros(shape)
-        if group is None:
-            self._sums[point] += values.sum(0)
-            self._counts[point] += applies.sum(0)
-        else:
-            self._sums[point].index_add_(0, group, values)
-            self._counts[point].index_add_(0, group, applies.double())
+        return self._sums, self._counts
 
     def found(self) -> Tensor:
         """The means, float64 on the CPU; NaN where nothing was counted."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import time
 from collections.abc import Callable
@@ -110,39 +111,25 @@ def surface(
             saved = time.monotonic()
 
     report(total - len(where), total)
+    values_at = functools.partial(
+        evaluate,
+        task,
+        sweep.basis,
+        split=split,
+        buffers=_buffers(task, sweep, split, statistics, calibration),
+        groups=groups,
+        statistics=statistics,
+        calibration=calibration,
+        workers=workers,
+    )
     if len(where):
-        points = torch.from_numpy(rows[where])
-        evaluate(
-            task,
-            sweep.basis,
-            points,
-            split=split,
-            metrics=metrics,
-            buffers=_buffers(task, sweep, split, statistics, calibration),
-            on_points=on_points,
-            groups=groups,
-            statistics=statistics,
-            calibration=calibration,
-            workers=workers,
-            precision=precision,
-        )
+        values_at(torch.from_numpy(rows[where]), metrics=metrics, on_points=on_points, precision=precision)
     write()
     if precision == "fast" and "loss" in metrics:
         some = spread(np.flatnonzero(inside))
-        exact = evaluate(
-            task,
-            sweep.basis,
-            torch.from_numpy(rows[some]),
-            split=split,
-            metrics=("loss",),
-            buffers=_buffers(task, sweep, split, statistics, calibration),
-            groups=groups,
-            statistics=statistics,
-            calibration=calibration,
-            workers=workers,
-        )["loss"]
-        found = torch.from_numpy(values["loss"][some])
-        ds.attrs.update(precision_error=relative_difference(found, exact), precision_points=len(some))
+        exact = values_at(torch.from_numpy(rows[some]), metrics=("loss",))["loss"]
+        error = relative_difference(torch.from_numpy(values["loss"][some]), exact)
+        ds.attrs.update(precision_error=error, precision_points=len(some))
     return ds
 
 

@@ -8,23 +8,28 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
 
 from landscape.batchnorm import recomputed
-from landscape.firstlayer import FirstLayer, combine, first_layer
+from landscape.firstlayer import FirstLayer, combine, first_layer, shared_start
 from landscape.flat import Flat
 from landscape.kernels import quicken
 from landscape.metrics import Means
+from landscape.precision import Precision, coarsen
 from landscape.samples import Samples, leaves
 from landscape.task import PerSample, Task
 
-BLOCK_BYTES = 6 * 2**20
-"""Bytes that the largest output of a block of samples may take (measured: flat optimum between 3 and 12 MiB)."""
+BLOCK_BYTES = 4 * 2**20
+"""Bytes that the largest output of a block of samples may take (measured: flat optimum from 3 to 6 MiB)."""
 
 GPU_BLOCK_BYTES = 2**28
 """The same on other devices, where a block must be large enough to fill the device (not measured)."""
+
+OUTPUT_BYTES = 2**15
+"""Bytes of a point's outputs that are gathered before metrics are computed on them."""
 
 CHUNK_SECONDS = 2.0
 """About how often finished points are handed out."""
@@ -42,6 +47,7 @@ class Work:
     measures: dict[str, PerSample]
     block: int | None
     calibration: Samples | None
+    precision: Precision = "exact"
 
 
 class Worker:
@@ -54,6 +60,8 @@ class Worker:
         self.flat.load(work.basis[0])
         quicken(self.flat, work.samples[:2])
         self.block, self.shared = plan(self.flat, work.basis, work.samples, work.block)
+        coarse = coarsen(self.flat, work.samples[:2]) if work.precision == "fast" else []
+        self.coarse = [name in coarse for name, _ in self.flat.layout.parameters]
         self.parameters = [self.flat.module.get_parameter(name) for name, _ in self.flat.layout.parameters]
         self.models: list[Tensor] = []
 
@@ -62,44 +70,70 @@ class Worker:
         work, flat = self.work, self.flat
         self.models.extend(torch.empty_like(work.basis[0]) for _ in range(len(points) - len(self.models)))
         models = [
-            list(flat.layout.named(combine(work.basis, row, out=held)).values())
-            for row, held in zip(points, self.models, strict=False)
+            self._views(combine(work.basis, row, out=held)) for row, held in zip(points, self.models, strict=False)
         ]
-        statistics = [self._statistics(row, model) for row, model in zip(points, models, strict=True)]
+        statistics = [self.statistics(row, held) for row, held in zip(points, self.models, strict=False)]
         groups = None if work.groups is None else int(work.groups.max()) + 1
         means = {name: Means(measure, len(points), groups) for name, measure in work.measures.items()}
+        order = sorted(range(len(points)), key=lambda point: shared_start(points[point]))
+        outputs: list[list[Tensor]] = [[] for _ in points]
+        counted = 0
         for start in range(0, len(work.samples), self.block):
-            part = work.samples[start : start + self.block]
-            inputs, targets = flat.cast(part.inputs), part.targets.to(work.basis.device)
-            group = None if work.groups is None else work.groups[start : start + self.block]
+            inputs = flat.cast(work.samples[start : start + self.block].inputs)
             if self.shared is not None:
                 self.shared.prepare(inputs)
-            for point, model in enumerate(models):
-                _bind(self.parameters, model)
-                flat.buffers.copy_(statistics[point])
+            for point in order:
+                _bind(self.parameters, models[point])
+                if len(flat.buffers):
+                    flat.buffers.copy_(statistics[point])
                 if self.shared is not None:
                     self.shared.at(points[point])
-                outputs = flat.outputs(inputs)
-                for mean in means.values():
-                    mean.add(point, outputs, targets, group)
+                outputs[point].append(flat.outputs(inputs).clone())  # may be memory of the shared layer
             if self.shared is not None:
                 self.shared.release()
+            stop = min(start + self.block, len(work.samples))
+            if stop == len(work.samples) or _many(outputs[0]):
+                self._count(means, outputs, slice(counted, stop))
+                outputs, counted = [[] for _ in points], stop
         return {name: mean.found() for name, mean in means.items()}
 
-    def _statistics(self, row: list[float], model: list[Tensor]) -> Tensor:
-        """Floating buffers (b,) of a point."""
+    def _count(self, means: dict[str, Means], outputs: list[list[Tensor]], part: slice) -> None:
+        """Add the outputs on a part of the samples: in few large steps, as each costs some ten small operations."""
+        targets = self.work.samples.targets[part].to(self.work.basis.device)
+        group = None if self.work.groups is None else self.work.groups[part]
+        for point, found in enumerate(outputs):
+            whole = torch.cat(found)
+            for mean in means.values():
+                mean.add(point, whole, targets, group)
+
+    def _views(self, theta: Tensor) -> list[Tensor]:
+        """Parameters of a point, those of coarse layers rounded once for all blocks."""
+        views = self.flat.layout.named(theta).values()
+        return [view.bfloat16() if coarse else view for view, coarse in zip(views, self.coarse, strict=True)]
+
+    def statistics(self, row: list[float], theta: Tensor) -> Tensor:
+        """Floating buffers (b,) of a point at theta (d,)."""
         work = self.work
         mixed = self.own if work.buffers is None else combine(work.buffers.to(self.own), row)
         on_path = work.buffers is not None and sorted(row) == [0.0] * (len(row) - 1) + [1.0]
         if work.calibration is None or on_path:
             return mixed
-        _bind(self.parameters, model)
+        _bind(self.parameters, self._views(theta))
         self.flat.buffers.copy_(mixed)
         return recomputed(self.flat, work.calibration)
 
 
+class Evaluator(Protocol):
+    """Anything that computes a chunk."""
+
+    work: Work
+
+    def chunk(self, points: list[list[float]]) -> dict[str, Tensor]:
+        """Mean metrics at a few points."""
+
+
 def finished(
-    first: Worker, points: list[list[float]], parts: Iterator[slice], workers: int
+    first: Evaluator, points: list[list[float]], parts: Iterator[slice], workers: int
 ) -> Iterator[tuple[slice, dict[str, Tensor]]]:
     """Chunks in order, each with its values."""
     if workers == 1:
@@ -132,13 +166,17 @@ def finished(
         torch.set_num_threads(threads)
 
 
-def chunks(count: int, least: int, most: int) -> Iterator[slice]:
-    """Consecutive pieces, from `least` to `most` long, that grow until one takes CHUNK_SECONDS."""
+def chunks(count: int, least: int, most: int, workers: int = 1) -> Iterator[slice]:
+    """Consecutive pieces, from `least` to `most` long, that grow until one takes CHUNK_SECONDS.
+
+    Of several workers each piece leaves enough for all, so that they end together: the last pieces are short.
+    """
     start, size = 0, least
     while start < count:
         begun = time.perf_counter()
-        yield slice(start, min(start + size, count))
-        start += size
+        fair = size if workers == 1 else min(size, max(-(-least // 2), (count - start) // (2 * workers)))
+        yield slice(start, min(start + fair, count))
+        start += fair
         if time.perf_counter() - begun < CHUNK_SECONDS:
             size = min(2 * size, most)
 
@@ -150,10 +188,15 @@ def plan(flat: Flat, basis: Tensor, samples: Samples, block: int | None = None) 
     probe = samples[:2]
     shared = first_layer(flat, basis, probe)
     if block is None:
-        widest = max([_widest(flat, probe), *(leaf[0].nbytes for leaf in leaves(probe.inputs))])
+        most = max([widest(flat, probe), *(leaf[0].nbytes for leaf in leaves(probe.inputs))])
         limit = BLOCK_BYTES if basis.device.type == "cpu" else GPU_BLOCK_BYTES
-        block = max(16, min(2048, limit // widest))
+        block = max(16, min(2048, limit // most))
     return block, shared
+
+
+def _many(outputs: list[Tensor]) -> bool:
+    """Whether the outputs of one point are enough to be counted; never a function of the points."""
+    return sum(output.nbytes for output in outputs) >= OUTPUT_BYTES
 
 
 def _bind(parameters: list[nn.Parameter], model: list[Tensor]) -> None:
@@ -161,7 +204,7 @@ def _bind(parameters: list[nn.Parameter], model: list[Tensor]) -> None:
         parameter.data = view
 
 
-def _widest(flat: Flat, probe: Samples) -> int:
+def widest(flat: Flat, probe: Samples) -> int:
     """Bytes a sample of the largest output of any module."""
     sizes = [1]
 

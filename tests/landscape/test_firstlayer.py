@@ -134,3 +134,29 @@ def test_models_without_a_finite_loss_are_evaluated_as_such():
     task = Task(nn.Linear(3, 2), {"test": Samples(torch.randn(5, 3), torch.randint(0, 2, (5,)))})
     broken = torch.full_like(task.theta, torch.nan)
     assert evaluate(task, torch.stack([broken, task.theta]), torch.eye(2))["loss"][0].isnan()
+
+
+@pytest.mark.parametrize("kind", ["between", "around", "anywhere"])
+def test_steps_from_a_model_have_the_values_of_single_models(kind, monkeypatch):
+    task = _task(_cnn(), (3, 6, 7))
+    basis = thetas(task, 3)
+    rows = torch.randn(6, 3, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    rows[1, 2] = rows[0, 2]  # shares the start of the row before
+    rows[5, 1] = 0
+    if kind == "between":
+        rows[:, 0] = 1 - rows[:, 1:].sum(1)
+    elif kind == "around":
+        rows[:, 0] = 1
+    assert firstlayer.is_between(rows[0].tolist()) == (kind == "between")
+    assert firstlayer.is_around(rows[0].tolist()) == (kind == "around")
+    shared, plain = _both(task, basis, rows, monkeypatch)
+    torch.testing.assert_close(shared, plain, rtol=1e-11, atol=0)
+
+
+def test_a_spoilt_model_does_not_spoil_convolutions_without_it():
+    task = _task(_cnn(), (3, 6, 7))
+    basis = thetas(task, 3)
+    basis[0] = torch.nan
+    found = evaluate(task, basis, [[0.0, 0.25, 0.75], [0.2, 0.3, 0.5]])["loss"]
+    assert found[1].isnan()
+    assert torch.isfinite(found[0])

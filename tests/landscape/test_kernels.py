@@ -33,3 +33,24 @@ def test_a_quickened_model_computes_the_same():
         torch.testing.assert_close(flat.outputs(samples.inputs), model(samples.inputs), rtol=1e-4, atol=1e-5)
         double = task.flat(task.theta.double())
         assert quicken(double, samples[:2]) == []
+
+
+class Kept(nn.Sequential):
+    """Returns what its ReLU received beside what it made of it."""
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        before = self[0](inputs)
+        return torch.cat([before, self[1](before)], 1)
+
+
+@pytest.mark.parametrize("outer", [nn.Identity(), nn.ReLU()])
+def test_relu_works_in_place_only_where_nobody_reads_its_input(outer):
+    body = nn.Sequential(nn.Linear(6, 5), nn.ReLU(), outer, Kept(nn.Linear(5, 4), nn.ReLU()))
+    samples = Samples(torch.randn(9, 6, generator=torch.Generator().manual_seed(0)), torch.arange(9))
+    task = Task(body, {"test": samples})
+    flat = task.flat(task.theta)
+    with torch.no_grad():
+        assert quicken(flat, samples) == ["1"]
+        received = samples.inputs.clone()
+        torch.testing.assert_close(flat.outputs(samples.inputs), body(samples.inputs))
+    assert torch.equal(received, samples.inputs)
