@@ -152,7 +152,7 @@ class Init(Part):
 
     path: str = Field(description="a state dict (.pt, .pth, .safetensors) or the folder of a run (its last model)")
     head: Literal["kept", "new"] = Field("kept", description="new: the head starts random, as for other classes")
-    digest: str | None = Field(None, description="first 16 digits of the SHA-256 of the file; a run's of its model")
+    digest: str | None = Field(None, description="first 16 digits of the SHA-256 of its tensors")
 
     @model_validator(mode="before")
     @classmethod
@@ -208,7 +208,7 @@ class Experiment(Part):
         if content["init"] is None:
             del content["init"]
         else:
-            del content["init"]["path"]  # the same file is the same start, wherever it lies
+            del content["init"]["path"]  # the same values are the same start, wherever it lies
         text = json.dumps(content, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 

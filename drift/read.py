@@ -27,7 +27,9 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
     """The experiment of a preset or file, with overrides.
 
     A file may hold tables `[variants.NAME]`: settings that apply when method NAME is chosen, so that one file
-    describes a fair comparison of methods that want different local rates.
+    describes a fair comparison of methods that want different local rates. `extends = "NAME"` (a preset, or a file in
+    the same folder) takes over all that another file says; what the file says itself wins, and where it names another
+    partition or method, the options of the one before are dropped.
 
     Args:
         source: Name of a preset, path of a TOML file, or an experiment to change.
@@ -76,10 +78,31 @@ def _table(source: str | Path) -> dict[str, Any]:
         path = known[str(source)]
     if not path.is_file():
         raise LookupError(plugins.unknown("experiment", str(source), known) + " Or give the path of a TOML file.")
+    return _extended(_parsed(path), path)
+
+
+def _parsed(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
         raise ValueError(f"{path} is no TOML: {problem}.") from None
+
+
+def _extended(content: dict[str, Any], path: Path) -> dict[str, Any]:
+    """What a file says on top of what the file that it extends says."""
+    named = content.pop("extends", None)
+    if named is None:
+        return content
+    known = presets()
+    below = path.parent / str(named)
+    if not below.is_file():
+        if named not in known:
+            raise LookupError(f"{path} extends: {plugins.unknown('experiment', str(named), known)}")
+        below = known[named]
+    base = _parsed(below)
+    if "extends" in base:
+        raise ValueError(f"{path} extends {below}, which extends {base['extends']!r}; one may be extended, not two.")
+    return _merged(base, content)
 
 
 def _assignment(text: str) -> tuple[str, Any]:
@@ -137,7 +160,10 @@ def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any
     merged = dict(below)
     for name, value in above.items():
         held = merged.get(name)
-        merged[name] = _merged(held, value) if isinstance(held, dict) and isinstance(value, dict) else value
+        if isinstance(held, dict) and isinstance(value, dict):
+            same = value.get("name", held.get("name")) == held.get("name")
+            value = _merged(held, value) if same else value
+        merged[name] = value
     return merged
 
 

@@ -121,7 +121,7 @@ class Run:
     @cached_property
     def task(self) -> Task:
         """The task with splits train, test and, where there is one, proxy."""
-        return build_task(self.experiment, self.dataset)
+        return build_task(self.experiment, self.dataset, self.folder)
 
     @property
     def parts(self) -> list[np.ndarray]:

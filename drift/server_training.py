@@ -31,8 +31,8 @@ class ServerTraining(Method):
 
     server_optimizer: Literal["adam", "sgd"] = Field("adam", description="adam in the paper's text, sgd in its code")
     server_lr: float = Field(1e-3, gt=0, description="not printed; tune it (sgd in FedLAW's code: 0.08)")
-    server_betas: tuple[Beta, Beta] = (0.5, 0.999)
-    server_batch: int = Field(128, gt=0)
+    server_betas: tuple[Beta, Beta] = Field((0.5, 0.999), description="of Adam")
+    server_batch: int = Field(128, gt=0, description="proxy samples in a minibatch")
 
     def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
         """Batch statistics of the new global model on the proxy set."""
@@ -68,7 +68,7 @@ class ServerTraining(Method):
 
 
 def proxy_statistics(setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
-    """Floating buffers (b,) of a model (d,) with the statistics of the proxy set; `averaged` (b,) where there is none."""
+    """Floating buffers (b,) of a model (d,) by the statistics of the proxy set; `averaged` (b,) where there is none."""
     if setting.proxy is None:
         return averaged
     flat = setting.task.flat(end)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,10 +13,13 @@ from torch import nn
 from drift.corruption import corrupted_targets, swaps
 from drift.experiment import Experiment, Proxy
 from drift.keys import cohort, key, rng
+from drift.partitions._grouped import divided
+from drift.partitions.lss_split import Partition as LssSplit
 from drift.start import started
+from landscape.binary import binary_cross_entropy, binary_error
 from landscape.datasets import open_dataset
 from landscape.datasets._classes import of_classes
-from landscape.datasets._dataset import normalisation
+from landscape.datasets._dataset import Dataset, Groups, merged, normalisation, taken
 from landscape.models import build_model
 from landscape.samples import Samples
 from landscape.task import Task
@@ -32,6 +36,8 @@ class Data:
         held_out: Sample numbers that clients keep for validation, K arrays.
         corrupted: The two classes that each corrupted client swaps, by client.
         normalisation: mean and std of inputs z = (x - mean) / std, x in [0, 1], one number a channel or one for all.
+        groups: Further labels of the samples of train and test by what they tell: "domain", "user", "coarse".
+        loss: "cross_entropy" of one output a class, or "binary": of one output, the logit of class 1.
     """
 
     samples: dict[str, Samples]
@@ -42,6 +48,8 @@ class Data:
     held_out: list[np.ndarray]
     corrupted: dict[int, tuple[int, int]] = field(default_factory=dict)
     normalisation: tuple[tuple[float, ...], tuple[float, ...]] = ((0.0,), (1.0,))
+    groups: Mapping[str, Groups] = field(default_factory=dict)
+    loss: str = "cross_entropy"
 
     @property
     def labels(self) -> np.ndarray:
@@ -59,26 +67,29 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
     dataset = open_dataset(spec.dataset, data=data, scale=spec.scale, **spec.dataset_options)
     if spec.classes is not None:
         dataset = of_classes(dataset, spec.classes)
-    splits = {
-        "train": _subset(dataset.train, spec.train_samples, seed, "train"),
-        "test": _subset(dataset.test, spec.test_samples, seed, "test"),
-    }
-    classes = len(dataset.classes)
+    dataset = taken(
+        dataset,
+        _subset(dataset.train, spec.train_samples, seed, "train"),
+        _subset(dataset.test, spec.test_samples, seed, "test"),
+        stated=dataset.fingerprint,
+    )
+    spread, classes = experiment.clients, len(dataset.classes)
+    dataset, parts = _parts(experiment, dataset)
+    splits = {"train": dataset.train, "test": dataset.test}
     if experiment.proxy is not None:
         chosen = proxy_indices(splits["test"].targets.numpy(), classes, experiment.proxy, seed)
         rest = np.setdiff1d(np.arange(len(splits["test"])), chosen)
         splits["proxy"] = splits["test"][torch.from_numpy(chosen)]
-        splits["test"] = splits["test"][torch.from_numpy(rest)]
-    spread = experiment.clients
+        dataset = taken(dataset, None, torch.from_numpy(rest), stated=dataset.fingerprint)
+        splits["test"] = dataset.test
     labels = splits["train"].targets.numpy()
-    parts = spread.partition.split(labels, spread.number, rng(_partition_seed(experiment), "partition"))
     held = [_held_out(part, spread.valid_ratio, seed, client) for client, part in enumerate(parts)]
     kept = [np.setdiff1d(part, out) for part, out in zip(parts, held, strict=True)]
     swapped = swaps(experiment, labels, parts, classes)
     if swapped:
         splits["train"] = replace(splits["train"], targets=corrupted_targets(splits["train"].targets, parts, swapped))
     about = tuple(dataset.classes), tuple(dataset.shape), dataset.fingerprint
-    return Data(splits, *about, kept, held, swapped, normalisation(dataset))
+    return Data(splits, *about, kept, held, swapped, normalisation(dataset), dataset.groups, dataset.loss)
 
 
 def dealt(experiment: Experiment, data: Data, index: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -99,10 +110,11 @@ def dealt(experiment: Experiment, data: Data, index: int) -> tuple[list[np.ndarr
     return parts, held
 
 
-def build_task(experiment: Experiment, data: Data) -> Task:
+def build_task(experiment: Experiment, data: Data, folder: Path | None = None) -> Task:
     """The task of an experiment, with its initial model.
 
-    Initial values are keyed by the seed and the architecture alone; `init` puts those of a checkpoint in their place.
+    Initial values are keyed by the seed and the architecture alone; `init` puts those of a checkpoint in their place,
+    or of the copy of it in `folder`, that of the run.
 
     Raises:
         LookupError: If there is no such checkpoint.
@@ -113,12 +125,19 @@ def build_task(experiment: Experiment, data: Data) -> Task:
     seed = key(experiment.seed, "init")
     model = build_model(spec.model, data.shape, len(data.classes), seed=seed, **spec.model_options)
     if experiment.init is not None:
-        model = started(model, experiment.init, data.classes)
+        model = started(model, experiment.init, data.classes, folder)
     if spec.freeze_backbone:
         if not isinstance(getattr(model, "body", None), nn.Module):
             raise ValueError(f"task.freeze_backbone needs a model with a `body`, {spec.model} has none; leave it out.")
         model.body.requires_grad_(False)
-    return Task(model, data.samples)
+    return task_of(model, data.samples, data.loss)
+
+
+def task_of(model: nn.Module, samples: Mapping[str, Samples], loss: str) -> Task:
+    """The task of a model with the loss that the dataset names: "cross_entropy" or "binary"."""
+    if loss == "binary":
+        return Task(model, samples, loss=binary_cross_entropy, metrics={"error": binary_error})
+    return Task(model, samples)
 
 
 def proxy_indices(labels: np.ndarray, classes: int, proxy: Proxy, seed: int) -> np.ndarray:
@@ -146,10 +165,28 @@ def _partition_seed(experiment: Experiment) -> int:
     return experiment.seed if chosen is None else chosen
 
 
-def _subset(samples: Samples, size: int | None, seed: int, split: str) -> Samples:
-    """A stratified subset of `size` samples in the original order."""
+def _parts(experiment: Experiment, dataset: Dataset) -> tuple[Dataset, list[np.ndarray]]:
+    """The dataset and each client's sample numbers into its training set; `lss_split` makes another test set."""
+    spread, seed = experiment.clients, _partition_seed(experiment)
+    merges = isinstance(spread.partition, LssSplit)
+    whole = merged(dataset) if merges else dataset
+    labels = whole.train.targets.numpy()
+    groups = {kind: group.train.numpy() for kind, group in whole.groups.items()}
+    parts = divided(spread.partition, labels, spread.number, rng(seed, "partition"), groups)
+    if not isinstance(spread.partition, LssSplit):
+        return dataset, parts
+    train, test = spread.partition.tested(labels, parts, rng(seed, "partition", "test"))
+    order, tests = np.concatenate(train), np.sort(np.concatenate(test))
+    ends = np.cumsum([len(part) for part in train])
+    numbers = [np.arange(end - len(part), end) for end, part in zip(ends, train, strict=True)]
+    split = taken(whole, torch.from_numpy(order), torch.from_numpy(tests), stated=dataset.fingerprint)
+    return split, numbers
+
+
+def _subset(samples: Samples, size: int | None, seed: int, split: str) -> torch.Tensor | None:
+    """Numbers of a stratified subset of `size` samples in the original order; None for all."""
     if size is None or size == len(samples):
-        return samples
+        return None
     if size > len(samples):
         raise ValueError(f"task.{split}_samples is {size}, the {split} split has {len(samples)}; lower it or leave it.")
     labels = samples.targets.numpy()
@@ -158,7 +195,7 @@ def _subset(samples: Samples, size: int | None, seed: int, split: str) -> Sample
     for label in np.unique(labels):
         members = order[labels[order] == label]
         rank[members] = (np.arange(len(members)) + 0.5) / len(members)
-    return samples[torch.from_numpy(np.sort(np.lexsort((order, rank))[:size]))]
+    return torch.from_numpy(np.sort(np.lexsort((order, rank))[:size]))
 
 
 def _held_out(part: np.ndarray, ratio: float, seed: int, *purpose: int) -> np.ndarray:

@@ -21,6 +21,7 @@ from drift.run import Run
 from drift.server import Server
 from drift.setting import Data, build_task, read_data
 from drift.space import require_space
+from drift.start import keep_start
 from landscape.layout import Entry
 
 Progress = Callable[[Round], None]
@@ -69,10 +70,11 @@ def simulate(
     torch.set_num_threads(experiment.threads)
     try:
         content = read_data(experiment, run.data)
-        task = build_task(experiment, content)
+        task = build_task(experiment, content, folder)
         size = task.layout.size + task.layout.buffer_size
         require_space(folder, experiment, size, done)
         with store.locked(folder):
+            keep_start(folder, experiment.init)
             _describe(folder, experiment, content, task.layout.parameters)
             setting = Setting(task, experiment, content.samples.get("proxy"))
             resumed = (folder / "state.safetensors").exists()

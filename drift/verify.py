@@ -72,7 +72,7 @@ def verify(folder: str | Path) -> list[Problem]:
 
 def _foreign(folder: Path) -> list[Problem]:
     """Files that no run has; temporary ones of a stopped write excepted."""
-    expected = {"run.json", "state.safetensors", "rounds", "results", ".lock"}
+    expected = {"run.json", "state.safetensors", "init.safetensors", "rounds", "results", ".lock"}
     found = [path for path in sorted(folder.iterdir()) if path.name not in expected and not _temporary(path)]
     rounds = [path for path in sorted((folder / "rounds").glob("*")) if not _temporary(path)]
     found += [path for path in rounds if not _ROUND.fullmatch(path.name)]

@@ -14,7 +14,7 @@ from typing import Any
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from figures import console
-from figures.commands import about, analyse, claims, demo, pictures, runs, train
+from figures.commands import about, analyse, claims, demo, diagnose, partition, pictures, pretrain, runs, train
 
 HELP = """Loss landscapes and drift of federated learning: train, keep every round, analyse, draw.
 
@@ -34,11 +34,14 @@ _VERBS: tuple[App | Callable[..., Any], ...] = (
     demo.demo,
     train.train,
     train.compare,
+    pretrain.pretrain,
+    partition.partition,
     runs.runs,
     runs.show,
     runs.verify,
     runs.import_,
     analyse.analyse,
+    diagnose.diagnose,
     claims.claims,
     pictures.figures,
     pictures.report,

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import pickle
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from drift import store
 from drift.experiment import Experiment
 from drift.gram import gram
+from drift.importers.tensors import SUFFIXES, one_line, read_tensors
 from drift.read import read
 from drift.rounds import Round
 from drift.run import Run
@@ -29,8 +25,6 @@ from drift.space import require_space
 from landscape.affine import evaluate
 from landscape.progress import Progress, counted
 from landscape.task import Task
-
-SUFFIXES = (".pt", ".pth", ".safetensors")
 
 Model = tuple[Tensor, Tensor]
 """theta (d,) and floating buffers (b,)."""
@@ -139,7 +133,7 @@ def read_model(path: Path, task: Task) -> Model:
     Raises:
         ValueError: If the file is no state dict of the task's architecture; it is named.
     """
-    tensors = _tensors(path)
+    tensors = read_tensors(path)
     layout = task.layout
     known = {name for name, _ in (*layout.parameters, *layout.buffers)} | set(task.model.state_dict())
     if extra := sorted(set(tensors) - known):
@@ -154,28 +148,6 @@ def read_model(path: Path, task: Task) -> Model:
     if not all(bool(torch.isfinite(part).all()) for part in model):
         raise ValueError(f"{path} holds values that are not finite; leave this client or round out.")
     return model
-
-
-def _tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        content: Any
-        if path.suffix == ".safetensors":
-            content = load_file(path)
-        else:
-            content = torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError as reason:
-        raise ValueError(
-            f"{path} holds more than tensors, or is damaged; it is not unpickled, as that could run any code. "
-            "Save it anew by torch.save(model.state_dict(), ...)."
-        ) from reason
-    except (SafetensorError, RuntimeError, EOFError, OSError, ValueError) as reason:
-        raise ValueError(f"{path} cannot be read ({_line(reason)}); it is truncated or no checkpoint.") from reason
-    for key in ("state_dict", "model_state_dict"):
-        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
-            content = content[key]
-    if not isinstance(content, Mapping) or not all(isinstance(value, Tensor) for value in content.values()):
-        raise ValueError(f"{path} holds {type(content).__name__}, not a state dict; save model.state_dict().")
-    return {re.sub(r"^(module\.|_orig_mod\.)+", "", name): value for name, value in content.items()}
 
 
 def _write(
@@ -249,7 +221,7 @@ def _sizes(folder: Path, files: dict[int, Files]) -> dict[int, int]:
     try:
         sizes = {int(client): int(size) for client, size in json.loads(path.read_text()).items()}
     except (ValueError, TypeError, AttributeError) as reason:
-        raise ValueError(f'{path} cannot be read ({_line(reason)}); expected is {{"0": 120, "1": 80}}.') from reason
+        raise ValueError(f'{path} cannot be read ({one_line(reason)}); expected is {{"0": 120, "1": 80}}.') from reason
     clients = {client for one in files.values() for client in one.clients}
     if absent := sorted(clients - sizes.keys()):
         raise ValueError(f"{path} gives no size of client {absent[0]}; it has {sorted(sizes)}.")
@@ -273,7 +245,3 @@ def _identity(folder: Path, files: dict[int, Files], experiment: Experiment, pro
 
 def _slug(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "run"
-
-
-def _line(reason: Exception) -> str:
-    return " ".join(str(reason).split())[:200] or type(reason).__name__

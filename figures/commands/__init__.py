@@ -1,8 +1,10 @@
 """The verbs of the command line, one file a group; nothing heavy is imported until a verb runs.
 
 train      train, compare
+pretrain   pretrain
 runs       runs, show, verify, import
 analyse    analyse
+diagnose   diagnose
 pictures   figures list, figures draw, figures gallery, report
 about      list, doctor
 demo       demo

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from itertools import pairwise
 
 import torch
@@ -30,6 +31,16 @@ def check_image(model: str, shape: tuple[int, ...], least: int) -> None:
         raise ValueError(
             f"inputs have shape {shape}; {model} takes images (channels, height, width) of at least {least}x{least}."
         )
+
+
+def check_version(model: str, version: str, known: Collection[str]) -> None:
+    """Complain about a version of a model that there is not.
+
+    Raises:
+        ValueError: If so.
+    """
+    if version not in known:
+        raise ValueError(f"version is {version!r}; {model} takes {' or '.join(map(repr, known))}.")
 
 
 def flat_size(layers: nn.Module, shape: tuple[int, ...]) -> int:

@@ -1,4 +1,4 @@
-"""What the residual networks share: basic blocks with a choice of normalisation, and the CIFAR network of them."""
+"""What the residual networks share: blocks with a choice of normalisation, and the CIFAR and ImageNet networks."""
 
 from __future__ import annotations
 
@@ -34,18 +34,73 @@ class BasicBlock(nn.Module):
         return self.relu(self.residual(inputs) + self.shortcut(inputs))
 
 
-def cifar_resnet(name: str, shape: tuple[int, ...], classes: int, *, blocks: int, norm: str, groups: int) -> Classifier:
+class Bottleneck(nn.Module):
+    """relu(conv1(relu(conv3(relu(conv1(x))))) + shortcut(x)), every convolution without bias, batch-normalised.
+
+    `width` channels inside, four times as many come out. The 3x3 convolution has the stride.
+
+    Source: He et al. 2016, figure 5, with the stride where torchvision and transformers have it.
+    """
+
+    def __init__(self, channels: int, width: int, stride: int) -> None:
+        super().__init__()
+        out = 4 * width
+        self.residual = nn.Sequential(
+            *(*normalised(channels, width, 1, "batch", 1), nn.ReLU()),
+            *(*normalised(width, width, 3, "batch", 1, stride=stride), nn.ReLU()),
+            *normalised(width, out, 1, "batch", 1),
+        )
+        same = stride == 1 and channels == out
+        self.shortcut = nn.Sequential(*([] if same else normalised(channels, out, 1, "batch", 1, stride=stride)))
+        self.relu = nn.ReLU()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return self.relu(self.residual(inputs) + self.shortcut(inputs))
+
+
+def imagenet_resnet(
+    name: str, shape: tuple[int, ...], classes: int, *, blocks: tuple[int, ...], bottleneck: bool
+) -> Classifier:
+    """Stem conv7 of 64 channels with stride 2 and a pool, four stages of `blocks` blocks, mean, head.
+
+    Raises:
+        ValueError: If the image is too small.
+    """
+    check_image(name, shape, LEAST)
+    layers = nn.Sequential(*normalised(shape[0], 64, 7, "batch", 1, stride=2), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
+    channels = 64
+    for stage, count in enumerate(blocks):
+        width = 64 * 2**stage
+        for block in range(count):
+            stride = 2 if stage > 0 and block == 0 else 1
+            if bottleneck:
+                layers.append(Bottleneck(channels, width, stride))
+            else:
+                layers.append(BasicBlock(channels, width, stride, "batch", 1))
+            channels = 4 * width if bottleneck else width
+    for layer in layers.modules():
+        if isinstance(layer, nn.Conv2d):
+            nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
+    layers.extend([nn.AdaptiveAvgPool2d(1), nn.Flatten()])
+    return Classifier(layers, nn.Linear(channels, classes))
+
+
+def cifar_resnet(
+    name: str, shape: tuple[int, ...], classes: int, *, blocks: int, norm: str, groups: int, wide: int = 1
+) -> Classifier:
     """Stem conv3 of 16 channels, three stages of `blocks` blocks with 16, 32, 64 channels, mean, head.
+
+    Every number of channels is multiplied by `wide`.
 
     Raises:
         ValueError: If the image is too small, or norm or groups are not known.
     """
     check_image(name, shape, LEAST)
-    widths = [16, 32, 64]
+    widths = [16 * wide, 32 * wide, 64 * wide]
     check_norm(name, norm, groups, widths)
-    stem = [*normalised(shape[0], 16, 3, norm, groups), nn.ReLU()]
+    stem = [*normalised(shape[0], widths[0], 3, norm, groups), nn.ReLU()]
     return Classifier(
-        nn.Sequential(*stem, *stages(16, widths, blocks, norm, groups), nn.AdaptiveAvgPool2d(1), nn.Flatten()),
+        nn.Sequential(*stem, *stages(widths[0], widths, blocks, norm, groups), nn.AdaptiveAvgPool2d(1), nn.Flatten()),
         nn.Linear(widths[-1], classes),
     )
 

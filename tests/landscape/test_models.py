@@ -11,7 +11,11 @@ from torch import nn
 
 from landscape import models
 from landscape.affine import evaluate
+from landscape.batchnorm import normalisers
+from landscape.layout import Layout
 from landscape.models import build_model
+from landscape.models._resnet import Bottleneck
+from landscape.models.densenet121 import DenseLayer
 from landscape.samples import Samples
 from landscape.task import Task
 
@@ -30,10 +34,42 @@ COUNTS = [
     ("resnet8", COLOUR, 10, 78_042),
     ("resnet20", COLOUR, 10, 272_474),
     ("resnet20", COLOUR, 100, 278_324),
+    ("resnet56", COLOUR, 10, 855_770),
+    ("resnet110", COLOUR, 10, 1_730_714),
+    ("wrn56_4", COLOUR, 10, 13_628_234),
+    ("densenet121", COLOUR, 10, 6_956_298),
+    ("alexnet", COLOUR, 10, 6_976_842),
+    ("alexnet", COLOUR, 100, 7_023_012),
     ("resnet18_gn", COLOUR, 10, 11_235_786),
+    ("resnet18_gn", COLOUR, 100, 11_247_396),
     ("vgg11_gn", COLOUR, 10, 9_292_938),
     ("vgg11_gn", COLOUR, 100, 9_304_548),
+    ("cnn_digit5", (3, 28, 28), 10, 806_090),
+    ("alexnet_gn", (3, 224, 224), 7, 12_438_599),
+    ("lenet5_classical", GREY, 62, 66_126),
+    ("lenet5_classical", GREY, 10, 61_706),
+    ("cnn_femnist", GREY, 62, 1_206_590),
+    ("resnet18", COLOUR, 10, 11_181_642),
+    ("resnet50", COLOUR, 10, 23_528_522),
+    ("resnet50", (3, 64, 64), 345, 24_214_937),
+    ("din", (56,), 2, 205_398),
 ]
+
+VERSIONS = [
+    ("cnn_digit5", (3, 28, 28), 10, {"version": "paper"}, 13_423_434),
+    ("alexnet_gn", (3, 224, 224), 7, {"version": "paper"}, 59_107_399),
+    ("resnet18_gn", COLOUR, 100, {"feature": 0}, 11_220_132),
+    ("resnet18_gn", COLOUR, 10, {"feature": 0}, 11_173_962),
+    ("resnet56", COLOUR, 10, {"norm": "group"}, 855_770),
+    ("wrn56_4", COLOUR, 10, {"norm": "group"}, 13_628_234),
+    ("din", (56,), 2, {"mask_padding": False}, 205_398),
+]
+
+IMAGE_MODELS = [name for name in models.names() if name not in ("din", "hf")]
+"""Models of images that need no file; `test_models_din.py` and `test_models_hf.py` test the others."""
+
+LARGER = {"alexnet_gn": 35}
+"""What a side has more than the 32 pixels that suffice for most."""
 
 FEATURES = {
     "linear": 3072,
@@ -48,6 +84,17 @@ FEATURES = {
     "resnet20": 64,
     "resnet18_gn": 128,
     "vgg11_gn": 128,
+    "resnet56": 64,
+    "resnet110": 64,
+    "wrn56_4": 256,
+    "densenet121": 1024,
+    "alexnet": 512,
+    "cnn_digit5": 128,
+    "alexnet_gn": 512,
+    "lenet5_classical": 84,
+    "cnn_femnist": 128,
+    "resnet18": 512,
+    "resnet50": 2048,
 }
 
 
@@ -57,10 +104,17 @@ def test_parameter_counts_are_those_of_the_papers(name, shape, classes, count):
     assert sum(p.numel() for p in model.parameters()) == count
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize(("name", "shape", "classes", "options", "count"), VERSIONS)
+def test_counts_of_versions_are_those_of_paper_and_code(name, shape, classes, options, count):
+    model = build_model(name, shape, classes, seed=0, **options)
+    assert sum(p.numel() for p in model.parameters()) == count
+
+
+@pytest.mark.parametrize("name", IMAGE_MODELS)
 def test_every_model_is_head_after_body(name):
-    model = build_model(name, (3, 32, 32), 7, seed=0).eval()
-    inputs = torch.randn(5, 3, 32, 32)
+    side = 32 + LARGER.get(name, 0)
+    model = build_model(name, (3, side, side), 7, seed=0).eval()
+    inputs = torch.randn(5, 3, side, side)
     features = model.body(inputs)
     assert isinstance(model.head, nn.Linear)
     assert list(model.modules())[-1] is model.head
@@ -72,22 +126,24 @@ def test_every_model_is_head_after_body(name):
         assert features.shape == (5, FEATURES[name])
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", IMAGE_MODELS)
 def test_every_model_takes_channels_last_and_oblong_images(name):
-    model = build_model(name, (2, 19, 24), 3, seed=1).double().eval()
-    inputs = torch.randn(4, 2, 19, 24, dtype=torch.float64)
+    shape = (2, 19 + 2 * LARGER.get(name, 0), 24 + 2 * LARGER.get(name, 0))
+    model = build_model(name, shape, 3, seed=1).double().eval()
+    inputs = torch.randn(2, *shape, dtype=torch.float64)
     torch.testing.assert_close(model(inputs.to(memory_format=torch.channels_last)), model(inputs))
 
 
-@pytest.mark.parametrize("name", models.names())
+@pytest.mark.parametrize("name", IMAGE_MODELS)
 def test_every_model_is_fixed_by_its_seed_and_leaves_the_callers_random_state(name):
+    side = 20 + 2 * LARGER.get(name, 0)
     torch.manual_seed(3)
     before = torch.get_rng_state()
-    first = build_model(name, (3, 20, 20), 4, seed=11).state_dict()
+    first = build_model(name, (3, side, side), 4, seed=11).state_dict()
     assert torch.equal(torch.get_rng_state(), before)
     torch.rand(17)
-    again = build_model(name, (3, 20, 20), 4, seed=11).state_dict()
-    other = build_model(name, (3, 20, 20), 4, seed=12).state_dict()
+    again = build_model(name, (3, side, side), 4, seed=11).state_dict()
+    other = build_model(name, (3, side, side), 4, seed=12).state_dict()
     assert all(torch.equal(first[key], again[key]) for key in first)
     assert not all(torch.equal(first[key], other[key]) for key in first)
 
@@ -116,9 +172,44 @@ def test_a_residual_network_keeps_its_count_under_either_normalisation():
 
 
 def test_the_plain_resnet18_has_no_feature_layer():
-    model = build_model("resnet18_gn", COLOUR, 100, seed=0, feature=0)
-    assert sum(p.numel() for p in model.parameters()) == 11_220_132
-    assert model.head.in_features == 512
+    assert build_model("resnet18_gn", COLOUR, 100, seed=0, feature=0).head.in_features == 512
+
+
+def test_the_two_versions_of_the_digit_network_pool_three_times_and_twice():
+    for version, inputs in (("code", 1152), ("paper", 6272)):
+        model = build_model("cnn_digit5", (3, 28, 28), 10, seed=0, version=version)
+        assert next(layer for layer in model.body if isinstance(layer, nn.Linear)).in_features == inputs
+        assert sum(isinstance(layer, nn.GroupNorm) for layer in model.body) == 3
+
+
+def test_a_bottleneck_is_relu_of_branch_and_shortcut():
+    block = Bottleneck(6, 2, 2).double().eval()
+    inputs = torch.randn(3, 6, 7, 9, dtype=torch.float64)
+    one, norm_one, _, two, norm_two, _, three, norm_three = block.residual
+    hidden = norm_three(three(norm_two(two(norm_one(one(inputs)).relu())).relu()))
+    convolution, shortcut_norm = block.shortcut
+    torch.testing.assert_close(block(inputs), (hidden + shortcut_norm(convolution(inputs))).relu())
+    assert (one.stride, two.stride, three.stride, convolution.stride) == ((1, 1), (2, 2), (1, 1), (2, 2))
+    assert hidden.shape == (3, 8, 4, 5)
+    assert len(Bottleneck(8, 2, 1).shortcut) == 0
+
+
+def test_a_dense_layer_puts_its_channels_behind_the_input():
+    layer = DenseLayer(5).double().eval()
+    inputs = torch.randn(2, 5, 4, 6, dtype=torch.float64)
+    norm_one, _, one, norm_two, _, two = layer.new
+    new = two(norm_two(one(norm_one(inputs).relu())).relu())
+    torch.testing.assert_close(layer(inputs), torch.cat([inputs, new], 1))
+    assert new.shape == (2, 32, 4, 6)
+
+
+@pytest.mark.parametrize(("name", "buffers"), [("resnet56", 55 + 2), ("densenet121", 120), ("resnet50", 53)])
+def test_every_batch_normalisation_is_averaged_by_its_floating_buffers(name, buffers):
+    model = build_model(name, (3, 8, 8), 3, seed=0)
+    layout = Layout.of(model)
+    assert len(normalisers(model)) == buffers
+    assert len(layout.buffers) == 2 * buffers
+    assert not any("num_batches" in name for name, _ in layout.buffers)
 
 
 def test_a_residual_block_is_relu_of_branch_and_shortcut():
@@ -164,17 +255,22 @@ def test_dropout_acts_in_training_mode_only():
         ("lenet5", 10),
         ("resnet8", 8),
         ("vgg11_gn", 8),
+        ("alexnet", 8),
+        ("alexnet_gn", 63),
+        ("cnn_digit5", 8),
+        ("lenet5_classical", 12),
+        ("cnn_femnist", 6),
+        ("densenet121", 8),
+        ("resnet50", 8),
     ],
 )
 def test_the_least_image_size_is_as_stated(name, least):
-    assert build_model(name, (1, least, least), 2, seed=0)(torch.zeros(1, 1, least, least)).shape == (1, 2)
+    assert build_model(name, (1, least, least), 2, seed=0).eval()(torch.zeros(1, 1, least, least)).shape == (1, 2)
     with pytest.raises(ValueError, match=f"at least {least}x{least}"):
         build_model(name, (1, least, least - 1), 2, seed=0)
 
 
-@pytest.mark.parametrize(
-    "name", ["cnn_fmnist", "cnn_cifar10", "simple_cnn", "lenet", "lenet5", "cnn_digits", "resnet8"]
-)
+@pytest.mark.parametrize("name", [name for name in IMAGE_MODELS if name not in ("linear", "mlp")])
 def test_an_image_model_rejects_vectors(name):
     with pytest.raises(ValueError, match=r"inputs have shape \(784,\); .*\(channels, height, width\)"):
         build_model(name, (784,), 10, seed=0)
@@ -195,6 +291,10 @@ def test_bad_names_and_options_are_named():
         build_model("resnet8", COLOUR, 10, seed=0, norm="layer")
     with pytest.raises(ValueError, match="groups is 5; vgg11_gn takes a divisor"):
         build_model("vgg11_gn", COLOUR, 10, seed=0, groups=5)
+    with pytest.raises(ValueError, match="version is 'printed'; cnn_digit5 takes 'code' or 'paper'"):
+        build_model("cnn_digit5", COLOUR, 10, seed=0, version="printed")
+    with pytest.raises(ValueError, match="version is 'printed'; alexnet_gn takes 'code' or 'paper'"):
+        build_model("alexnet_gn", (3, 64, 64), 10, seed=0, version="printed")
     with pytest.raises(ValueError, match="feature is -1"):
         build_model("resnet18_gn", COLOUR, 10, seed=0, feature=-1)
     with pytest.raises(ValueError, match="classes is 1"):
