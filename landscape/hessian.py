@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
+from torch.func import functional_call
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from landscape import plugins
 from landscape.flat import Flat
 from landscape.lanczos import Eigenpairs
-from landscape.samples import Samples
+from landscape.samples import Samples, called, mapped
 from landscape.task import Split, Task
 
 MEMORY = 512 * 2**20
@@ -63,8 +64,8 @@ def top_eigenvalues(
         backend: "native" (Lanczos), "curvlinops" (its products in ARPACK) or "pyhessian" (power iteration with
             deflation, float32, Hessian only).
         curvature: "hessian" or "gauss_newton".
-        tolerance: For "native" the largest ||H v - value v|| / |value|, whose square is about the value's relative
-            error; for "pyhessian" the relative change of a value at which iteration stops. 1e-3 as in PyHessian.
+        tolerance: For "native" its square is the relative error expected of the values, and ||H v - value v|| / |value|
+            is below it; for "pyhessian" the relative change of a value at which iteration stops. 1e-3 as in PyHessian.
         max_products: Hessian-vector products at most; 500 is the papers' 100 iterations for each of five values.
         buffers: Floating buffers (b,) of the model; the task's own where not given.
         vectors: Also return eigenvectors.
@@ -97,81 +98,28 @@ def pose(
     block: int = 256,
     curvature: str = "hessian",
 ) -> Problem:
-    """The problem of a model's curvature, on a private copy of the model in eval mode; the loss is checked.
+    """The problem of a model's curvature, on a private copy of the model in eval mode.
 
     Raises:
-        ValueError: If the curvature is unknown, the split is empty, or the loss is not finite.
+        ValueError: If the curvature is unknown or the split is empty.
     """
     if curvature not in CURVATURES:
         raise ValueError(plugins.unknown("curvature", curvature, CURVATURES))
     theta, samples = theta.detach(), task.split(split)
     flat = task.flat(theta)
     flat.load(theta, buffers)
-    _check_loss(flat, samples, block)
+    if len(samples) == 0:
+        raise ValueError("the split has no samples; the Hessian of an empty mean is not defined.")
     return Problem(flat, theta, samples, block, curvature)
 
 
-def hvp(
-    flat: Flat, theta: Tensor, samples: Samples, *, block: int = 256, memory: int = MEMORY
-) -> Callable[[Tensor], Tensor]:
-    """The Hessian of the mean loss at theta, as a function v (d,) -> H v (d,).
-
-    Double backward, block by block. The gradient graphs of as many blocks as fit into `memory` are kept from product to
-    product, which saves a third to a half of the time; the others are made anew each time.
-
-    Args:
-        flat: Supplies module, buffers and mode; its own theta stays as it is.
-        theta: Model, shape (d,).
-        block: Samples in one gradient graph.
-        memory: Bytes of graphs kept, estimated from the first block.
+@torch.no_grad()
+def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
+    """Names the first sample whose loss is not finite at the flat's own theta.
 
     Raises:
-        ValueError: If there are no samples.
+        ValueError: If there is one.
     """
-    if len(samples) == 0:
-        raise ValueError("the split has no samples; the Hessian of an empty mean is not defined.")
-    blocks = list(samples.blocks(block))
-    point = theta.detach().clone().requires_grad_()
-    room = memory // max(1, _graph_bytes(flat, point, blocks[0]))
-    kept = [_gradient_graph(flat, point, part) for part in blocks[:room]]
-
-    def product(vector: Tensor) -> Tensor:
-        total = torch.zeros_like(theta)
-        for index, part in enumerate(blocks):
-            stays = index < len(kept)
-            gradient = kept[index] if stays else _gradient_graph(flat, point, part)
-            if gradient.requires_grad:  # else the loss is linear in theta
-                (image,) = torch.autograd.grad(gradient, point, vector, retain_graph=stays)
-                total.add_(image, alpha=len(part) / len(samples))
-        return total
-
-    return product
-
-
-def _gradient_graph(flat: Flat, point: Tensor, samples: Samples) -> Tensor:
-    """Gradient (d,) of the mean loss at `point`, differentiable; fused attention kernels have no second derivative."""
-    with sdpa_kernel(SDPBackend.MATH):
-        return torch.autograd.grad(flat.functional_loss(point, samples), point, create_graph=True)[0]
-
-
-def _graph_bytes(flat: Flat, point: Tensor, samples: Samples) -> int:
-    """Memory that the gradient graph of one block holds, the parameters themselves left out."""
-    held = {point.untyped_storage().data_ptr(): 0}
-
-    def noted(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        held.setdefault(storage.data_ptr(), storage.nbytes())
-        return tensor.detach()  # the tensor itself would hold its own graph in a cycle
-
-    with torch.autograd.graph.saved_tensors_hooks(noted, lambda tensor: tensor):
-        _gradient_graph(flat, point, samples)
-    return sum(held.values())
-
-
-@torch.no_grad()
-def _check_loss(flat: Flat, samples: Samples, block: int) -> None:
-    if len(samples) == 0:
-        raise ValueError("the split has no samples; the Hessian of an empty mean is not defined.")
     targets = samples.targets.to(flat.theta.device)
     for start, part in zip(range(0, len(samples), block), samples.blocks(block), strict=True):
         losses = flat.loss(flat.outputs(part.inputs), targets[start : start + block])
@@ -180,6 +128,96 @@ def _check_loss(flat: Flat, samples: Samples, block: int) -> None:
             raise ValueError(
                 f"the loss of sample {bad} is {losses[bad - start].item()}; the model must be finite there."
             )
+
+
+def hvp(
+    flat: Flat, theta: Tensor, samples: Samples, *, block: int = 256, memory: int = MEMORY
+) -> Callable[[Tensor], Tensor]:
+    """The Hessian of the mean loss at theta, as a function v (d,) -> H v (d,); arguments as in `linearise`."""
+    return linearise(flat, theta, samples, block=block, memory=memory)[0]
+
+
+def linearise(
+    flat: Flat, theta: Tensor, samples: Samples, *, block: int = 256, memory: int = MEMORY
+) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """The Hessian of the mean loss at theta, as a function v (d,) -> H v (d,), and the gradient (d,).
+
+    Double backward, block by block. The gradient graphs of as many blocks as fit into `memory` are kept from product to
+    product, which saves a third to a half of the time; the others are made anew each time, one after the other.
+
+    Args:
+        flat: Supplies module, buffers and mode; its own theta stays as it is.
+        theta: Model, shape (d,).
+        block: Samples in one gradient graph.
+        memory: Bytes of graphs kept at most, estimated from those of one and of two samples. A single block is kept in
+            any case, since making it anew would take as much; a smaller `block` takes less.
+
+    Raises:
+        ValueError: If there are no samples.
+    """
+    if len(samples) == 0:
+        raise ValueError("the split has no samples; the Hessian of an empty mean is not defined.")
+    blocks = list(samples.blocks(block))
+    # a leaf a parameter: differentiating by parts of one vector fills a vector a part
+    point = {name: part.clone().requires_grad_() for name, part in flat.layout.named(theta.detach()).items()}
+    room = 1 if len(blocks) == 1 else memory // _graph_bytes(flat, point, blocks[0])
+    kept: list[tuple[Tensor, ...]] = []
+    total = torch.zeros_like(theta)
+    for part in blocks:
+        graph = _gradient_graph(flat, point, part)
+        _add(flat, total, [gradient.detach() for gradient in graph], len(part) / len(samples))
+        if len(kept) < room:
+            kept.append(graph)
+
+    def product(vector: Tensor) -> Tensor:
+        image, directions = torch.zeros_like(theta), list(flat.layout.named(vector).values())
+        for index, part in enumerate(blocks):
+            stays = index < len(kept)
+            graph = kept[index] if stays else _gradient_graph(flat, point, part)
+            curved = [(slope, v) for slope, v in zip(graph, directions, strict=True) if slope.requires_grad]
+            if curved:  # else the loss is linear in theta
+                slopes, along = zip(*curved, strict=True)
+                images = torch.autograd.grad(
+                    slopes, list(point.values()), along, retain_graph=stays, materialize_grads=True
+                )
+                _add(flat, image, images, len(part) / len(samples))
+        return image
+
+    return product, total
+
+
+def _add(flat: Flat, total: Tensor, parts: Sequence[Tensor], weight: float) -> None:
+    for view, part in zip(flat.layout.named(total).values(), parts, strict=True):
+        view.add_(part, alpha=weight)
+
+
+def _gradient_graph(flat: Flat, point: dict[str, Tensor], samples: Samples) -> tuple[Tensor, ...]:
+    """Gradients of the mean loss at `point`, differentiable; fused attention kernels have no second derivative."""
+    inputs = mapped(lambda leaf: leaf.contiguous(), flat.cast(samples.inputs))  # second derivatives are faster so
+    with sdpa_kernel(SDPBackend.MATH):
+        outputs = called(lambda *args, **kwargs: functional_call(flat.module, point, args, kwargs), inputs)
+        loss = flat.loss(outputs, samples.targets.to(flat.theta.device)).mean()
+        return torch.autograd.grad(loss, list(point.values()), create_graph=True, materialize_grads=True)
+
+
+def _graph_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples) -> int:
+    """Memory that the gradient graph of one block holds, the parameters themselves left out: affine in its samples."""
+    one, two = (_held_bytes(flat, point, samples[:count]) for count in (1, 2))
+    return max(1, one + (two - one) * (len(samples) - 1))
+
+
+def _held_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples) -> int:
+    held = {leaf.untyped_storage().data_ptr(): 0 for leaf in point.values()}
+
+    def noted(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        held.setdefault(storage.data_ptr(), storage.nbytes())
+        return tensor.detach()  # the tensor itself would hold its own graph in a cycle
+
+    with torch.autograd.graph.saved_tensors_hooks(noted, lambda tensor: tensor):
+        kept = _gradient_graph(flat, point, samples)
+        held.update({slope.untyped_storage().data_ptr(): slope.untyped_storage().nbytes() for slope in kept})
+    return sum(held.values())
 
 
 def _dataset(found: Eigenpairs, backend: str, vectors: bool) -> xr.Dataset:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ MEMORY = 2**30
 
 CONFIRMATIONS = (3, 7)
 """Products spent on looking for eigenvalues that one starting vector cannot see, where several are asked for: the first
-number, and where that finds more than half of the last eigenvalue, the second."""
+number, and where that finds more than half of the last eigenvalue, the second in all."""
 
 
 @dataclass(frozen=True)
@@ -46,11 +47,28 @@ class Pair:
     products: int
 
 
-def tridiagonal(product: Product, start: Tensor, steps: int, *, k: int = 1, tolerance: float = 0.0) -> Tridiagonal:
+def starting(like: Tensor, seed: int, *hints: Tensor) -> Tensor:
+    """A vector (d,) to start from: random, so that it has a part of every direction, plus `hints` (d,) of equal length.
+
+    The gradient is a good hint for one pair, for it lies mostly among the largest eigenvectors (Gur-Ari et al. 2018,
+    section 2). Zero and non-finite hints are left out.
+    """
+    generator, wide = torch.Generator().manual_seed(seed), like.dtype == torch.float64
+    total = torch.randn(like.numel(), generator=generator, dtype=torch.float64 if wide else torch.float32).to(like)
+    total /= total.norm()
+    for hint in hints:
+        length = hint.norm().item()
+        if 0 < length < math.inf:
+            total.add_(hint, alpha=1 / length)
+    return total
+
+
+def tridiagonal(
+    product: Product, start: Tensor, steps: int, *, enough: Callable[[Tridiagonal], bool] | None = None
+) -> Tridiagonal:
     """`steps` of the recurrence from `start` (d,), fully reorthogonalised.
 
-    Fewer where the space is exhausted, or where the residuals of the k Ritz pairs of largest magnitude are below
-    `tolerance` times their magnitude.
+    Fewer where the space is exhausted, or where what was found so far is `enough`, which is asked after every product.
 
     Source: Golub and Van Loan 2013, algorithm 10.1.1.
 
@@ -70,13 +88,13 @@ def tridiagonal(product: Product, start: Tensor, steps: int, *, k: int = 1, tole
         diagonal[used - 1] = overlap[-1].item()
         image = torch.addmv(image, known.T, overlap, alpha=-1)
         left = image.norm().item()
-        if left < 0.7 * length:  # where much was removed, its rounding errors weigh
+        if left < 0.2 * length:  # where much was removed, its rounding errors weigh
             image = torch.addmv(image, known.T, known @ image, alpha=-1)
             left = image.norm().item()
         beside[used - 1] = left
         exhausted = used == start.numel() or left <= tiny * length
         found = Tridiagonal(diagonal[:used], beside[:used], known, exhausted)
-        if exhausted or used == steps or (tolerance > 0 and _converged(found, k, tolerance)):
+        if exhausted or used == steps or (enough is not None and enough(found)):
             break
         torch.div(image, left, out=basis[used])
     return found
@@ -95,11 +113,12 @@ def leading(
     """
     size = start.numel()
     rows = min(size, max_products, max(20, 4 * k, min(100, MEMORY // (size * start.element_size()))))
-    found = tridiagonal(product, start, max(rows, 1), k=k, tolerance=tolerance)
+    stop = _Converged(k, tolerance)
+    found = tridiagonal(product, start, max(rows, 1), enough=stop)
     products = len(found.diagonal)
     whole = products == size
-    if whole or (_converged(found, k, tolerance) and not (found.exhausted and products < k)):
-        pairs = _pairs(found, start, k, tolerance, products)
+    if whole or (stop.met and not (found.exhausted and products < k)):
+        pairs = _pairs(found, start, k, products, found.exhausted or stop.met)
         if k == 1 or whole:
             return pairs
         last = pairs.values[-1].abs().item()
@@ -122,18 +141,41 @@ def top(product: Product, start: Tensor, *, tolerance: float = 1e-2, max_product
     return Pair(pairs.values[0].item(), pairs.vectors[0], pairs.residuals[0].item(), pairs.products)
 
 
-def _converged(found: Tridiagonal, k: int, tolerance: float) -> bool:
-    if len(found.diagonal) < k:
-        return False
-    values, _, lengths = found.ritz()
-    magnitudes = np.abs(values)
-    if (lengths[:k] > np.maximum(tolerance * magnitudes[:k], _rounding(found))).any():
-        return False
-    if len(values) == k:
-        return found.exhausted
-    # a larger pair that is still on its way shows as a next one with a large residual
-    clear = magnitudes[k] + lengths[k] < magnitudes[k - 1]
-    return bool(clear or lengths[k] <= max(10 * tolerance * magnitudes[k], _rounding(found)))
+class _Converged:
+    """Whether the k pairs of largest magnitude are within the tolerance; asked once a step, it watches them fall.
+
+    What the values are expected to grow yet must be below `tolerance`^2 of them, which keeps residuals below
+    `tolerance`: one more step moves a value by about residual^2 / |value - a|, with a the last entry of the diagonal
+    (what a step finds outside of the basis), and the steps after it by as much times powers of the rate at which
+    residual^2 falls. The pair after the last must have no chance of overtaking it.
+    """
+
+    def __init__(self, k: int, tolerance: float) -> None:
+        self.k, self.tolerance, self.met = k, tolerance, False
+        self.before = np.full(k + 1, np.inf)
+
+    def __call__(self, found: Tridiagonal) -> bool:
+        self.met = len(found.diagonal) >= self.k and self._check(found)
+        return self.met
+
+    def _check(self, found: Tridiagonal) -> bool:
+        values, _, lengths = (part[..., : self.k + 1] for part in found.ritz())
+        k, magnitudes, rounding = self.k, np.abs(values), _rounding(found)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rate = np.clip(np.nan_to_num((lengths / self.before[: len(lengths)]) ** 2), 0, 0.9)
+            apart = np.clip(np.nan_to_num(np.abs(values - found.diagonal[-1]) / magnitudes), 0.1, 1)
+            growth = np.nan_to_num(lengths**2 / (magnitudes * apart * (1 - rate)))
+        self.before[: len(lengths)] = lengths
+        close = (growth <= self.tolerance**2 * magnitudes) | (lengths <= rounding)
+        if not close[:k].all():
+            return False
+        if len(values) == k:
+            return found.exhausted
+        if close[k] or magnitudes[k] + lengths[k] < magnitudes[k - 1]:
+            return True
+        # a larger pair that is still on its way shows as a next one with a large residual
+        quiet = lengths[k] <= 10 * self.tolerance * magnitudes[k]
+        return bool(quiet and magnitudes[k] + 3 * growth[k] < magnitudes[k - 1])
 
 
 def _rounding(found: Tridiagonal) -> float:
@@ -141,13 +183,12 @@ def _rounding(found: Tridiagonal) -> float:
     return 100 * torch.finfo(found.basis.dtype).eps * max(np.abs(found.diagonal).max(), found.beside.max())
 
 
-def _pairs(found: Tridiagonal, start: Tensor, k: int, tolerance: float, products: int) -> Eigenpairs:
+def _pairs(found: Tridiagonal, start: Tensor, k: int, products: int, converged: bool) -> Eigenpairs:
     values, columns, lengths = found.ritz()
     vectors = torch.nn.functional.normalize(torch.from_numpy(columns[:, :k].T.copy()).to(start) @ found.basis, dim=1)
     largest, left = torch.from_numpy(values[:k].copy()), torch.from_numpy(lengths[:k].copy())
     if found.exhausted:
         left = torch.zeros_like(left)
-    converged = found.exhausted or _converged(found, k, tolerance)
     return Eigenpairs(largest, signed(vectors), relative(left, largest), products, converged)
 
 
@@ -160,10 +201,10 @@ def _hidden(product: Product, found: Tridiagonal, last: float, seed: int) -> tup
 
     generator = torch.Generator().manual_seed(seed + 1)
     random = torch.randn(basis.shape[1], generator=generator, dtype=torch.float64).to(basis)
-    largest, spent = 0.0, 0
-    for steps in CONFIRMATIONS:
-        seen = tridiagonal(lambda vector: outside(product(vector)), outside(outside(random)), steps)
-        largest, spent = abs(seen.ritz()[0][0].item()), spent + len(seen.diagonal)
-        if largest < 0.5 * last:
-            break
-    return largest, spent
+    few, many = CONFIRMATIONS
+
+    def quiet(seen: Tridiagonal) -> bool:
+        return len(seen.diagonal) == few and abs(seen.ritz()[0][0].item()) < 0.5 * last
+
+    seen = tridiagonal(lambda vector: outside(product(vector)), outside(outside(random)), many, enough=quiet)
+    return abs(seen.ritz()[0][0].item()), len(seen.diagonal)

@@ -7,16 +7,20 @@ from torch import Tensor
 
 from landscape.flat import Flat
 from landscape.gauss_newton import gnvp
-from landscape.hessian import MEMORY, Problem, hvp
+from landscape.hessian import MEMORY, Problem, check_loss, linearise
+from landscape.krylov import starting
 from landscape.lanczos import Product
 from landscape.roperator import Chain, chain
 from landscape.samples import Samples
 
-PROBE = 8
+PROBE = 4
 """Samples on which the R-operator is compared with autograd."""
 
 PASS = 16 * 2**20
-"""Bytes that one pass of the R-operator holds where more samples than a block fit."""
+"""Bytes that one pass of the R-operator holds on a CPU, so that they stay in its cache."""
+
+LEAST = 32
+"""Samples in such a pass at least."""
 
 
 class Products:
@@ -27,8 +31,8 @@ class Products:
         theta: Model, shape (d,).
         probe: Samples, of which the first few decide whether the R-operator is right for this model.
         curvature: "hessian" or "gauss_newton".
-        block: Samples in one pass.
-        memory: Bytes held between the products of one set of samples.
+        block: Samples in one gradient graph, where autograd is needed.
+        memory: Bytes held between the products of one set of samples at most.
     """
 
     def __init__(
@@ -47,19 +51,33 @@ class Products:
 
     def of(self, samples: Samples) -> Product:
         """v (d,) -> A v (d,), with A of the mean loss of these samples."""
+        return self.linearise(samples)[0]
+
+    def linearise(self, samples: Samples) -> tuple[Product, Tensor]:
+        """The same, and the gradient (d,), in which the largest eigenvectors are strong; zeros where it costs extra.
+
+        Raises:
+            ValueError: If there are no samples, or the loss of one is not finite.
+        """
         if self.chain is None or len(samples) == 0 or bool((samples.targets < 0).any()):
-            return self._by_autograd(samples)
-        return self._by_chain(self.chain, samples)
+            made = self._by_autograd(samples)
+        else:
+            made = self._by_chain(self.chain, samples)
+        if not bool(made[1].isfinite().all()):
+            check_loss(self.flat, samples, block=self.block)
+        return made
 
-    def _by_chain(self, found: Chain, samples: Samples) -> Product:
+    def _by_chain(self, found: Chain, samples: Samples) -> tuple[Product, Tensor]:
         exact = self.curvature == "hessian"
-        block = max(self.block, PASS // self.sample_bytes)
-        return found.product(samples, block=block, memory=self.memory, gauss_newton=not exact)
+        room = PASS if self.theta.device.type == "cpu" else self.memory // 4
+        block = max(LEAST, room // self.sample_bytes)
+        return found.linearise(samples, block=block, memory=self.memory, gauss_newton=not exact)
 
-    def _by_autograd(self, samples: Samples) -> Product:
+    def _by_autograd(self, samples: Samples) -> tuple[Product, Tensor]:
         if self.curvature == "hessian":
-            return hvp(self.flat, self.theta, samples, block=self.block, memory=self.memory)
-        return gnvp(self.flat, self.theta, samples, block=self.block)
+            return linearise(self.flat, self.theta, samples, block=self.block, memory=self.memory)
+        check_loss(self.flat, samples, block=self.block)
+        return gnvp(self.flat, self.theta, samples, block=self.block), torch.zeros_like(self.theta)
 
     def _agreeing(self, probe: Samples) -> Chain | None:
         """The model as a chain, if that gives autograd's product with a random vector on the probe."""
@@ -67,15 +85,18 @@ class Products:
         if found is None or len(probe) == 0 or bool((probe.targets < 0).any()):
             return None
         self.sample_bytes = max(1, found.held_bytes(probe) // len(probe))
-        generator = torch.Generator().manual_seed(0)
-        vector = torch.randn(len(self.theta), generator=generator, dtype=torch.float64).to(self.theta)
-        mine, theirs = self._by_chain(found, probe)(vector), self._by_autograd(probe)(vector)
+        vector = starting(self.theta, 0)
+        mine, theirs = self._by_chain(found, probe)[0](vector), self._by_autograd(probe)[0](vector)
         close = (mine - theirs).norm() <= torch.finfo(vector.dtype).eps ** 0.5 * theirs.norm()
         return found if bool(close) else None
 
 
 def product(problem: Problem) -> Product:
     """Products of a problem's matrix with vectors."""
-    return Products(problem.flat, problem.theta, problem.samples, curvature=problem.curvature, block=problem.block).of(
-        problem.samples
-    )
+    return linearised(problem)[0]
+
+
+def linearised(problem: Problem) -> tuple[Product, Tensor]:
+    """Products of a problem's matrix with vectors, and the gradient (d,) as in `Products.linearise`."""
+    matrices = Products(problem.flat, problem.theta, problem.samples, curvature=problem.curvature, block=problem.block)
+    return matrices.linearise(problem.samples)

@@ -6,7 +6,7 @@ the loss by each layer's output) is computed once a model; a product is then one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from landscape import rsteps
 from landscape.flat import Flat
+from landscape.raffine import Held, Named
 from landscape.samples import Samples
 from landscape.task import cross_entropy
 
@@ -27,54 +28,57 @@ class Chain:
     theta: Tensor
     steps: tuple[rsteps.Step, ...]
 
-    def product(
+    def linearise(
         self, samples: Samples, *, block: int, memory: int, gauss_newton: bool = False
-    ) -> Callable[[Tensor], Tensor]:
-        """v (d,) -> H v (d,) for the mean loss of `samples`; G v with the Gauss-Newton matrix G.
+    ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        """v (d,) -> H v (d,) of the mean loss, or G v with the Gauss-Newton matrix G; and the gradient (d,).
 
         Args:
             block: Samples in one pass.
-            memory: Bytes held between products; what goes beyond is computed anew each time.
+            memory: Bytes held between products at most; what goes beyond is computed anew each time.
         """
+        gradient, room = torch.zeros_like(self.theta), memory
+        held: list[_Block] = []
         blocks = list(samples.blocks(block))
-        held = [self._block(blocks[0], len(samples))]
-        room = memory // max(1, held[0].nbytes())
-        held += [self._block(part, len(samples)) for part in blocks[1:room]]
-
-        def each() -> Iterator[_Block]:
-            yield from held
-            for part in blocks[len(held) :]:
-                yield self._block(part, len(samples))
+        for part in blocks:
+            made = self._block(part, len(samples), gradient)
+            room -= made.nbytes()
+            if room >= 0:
+                held.append(made)
+        rest = blocks[len(held) :]
 
         def product(vector: Tensor) -> Tensor:
             image = torch.zeros_like(self.theta)
             v, out = self.flat.layout.named(vector), self.flat.layout.named(image)
             with torch.no_grad():
-                for part in each():
-                    self._add(part, v, out, gauss_newton)
+                for made in held:
+                    self._add(made, v, out, gauss_newton)
+                for part in rest:
+                    self._add(self._block(part, len(samples)), v, out, gauss_newton)
             return image
 
-        return product
+        return product, gradient
 
     def held_bytes(self, samples: Samples) -> int:
         """Bytes that a pass over these samples holds between products."""
         return self._block(samples, len(samples)).nbytes()
 
     @torch.no_grad()
-    def _block(self, samples: Samples, count: int) -> _Block:
-        """Activations and derivatives of one block; the loss is a mean over `count` samples."""
+    def _block(self, samples: Samples, count: int, gradient: Tensor | None = None) -> _Block:
+        """Activations and derivatives of one block; `gradient` gets its part of that of a mean over `count`."""
         value: Any = self.flat.cast(samples.inputs)
-        states: list[rsteps.Held] = [{} for _ in self.steps]
+        states: list[Held] = [{} for _ in self.steps]
         for step, state in zip(self.steps, states, strict=True):
             value = step.run(value, state)
         softmax: Tensor = value.softmax(1)
         targets = samples.targets.to(softmax.device)
         delta: Tensor | None = (softmax - nn.functional.one_hot(targets, softmax.shape[1])) / count
+        out = None if gradient is None else self.flat.layout.named(gradient)
         for step, state in zip(reversed(self.steps), reversed(states), strict=True):
-            delta = None if delta is None else step.derive(state, delta)
+            delta = None if delta is None else step.derive(state, delta, out)
         return _Block(states, softmax, count)
 
-    def _add(self, block: _Block, v: rsteps.Named, out: rsteps.Named, gauss_newton: bool) -> None:
+    def _add(self, block: _Block, v: Named, out: Named, gauss_newton: bool) -> None:
         moved: Tensor | None = None
         received: list[Tensor | None] = []
         for step, state in zip(self.steps, block.states, strict=True):
@@ -94,14 +98,13 @@ class Chain:
 class _Block:
     """What is held of one block: a state a step, and the softmax (n, C)."""
 
-    states: list[rsteps.Held]
+    states: list[Held]
     softmax: Tensor
     count: int
 
     def nbytes(self) -> int:
-        storages = {
-            t.untyped_storage().data_ptr(): t.untyped_storage() for state in self.states for t in state.values()
-        }
+        tensors = [self.softmax, *(tensor for state in self.states for tensor in state.values())]
+        storages = {tensor.untyped_storage().data_ptr(): tensor.untyped_storage() for tensor in tensors}
         return sum(storage.nbytes() for storage in storages.values())
 
 

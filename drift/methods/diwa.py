@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from pydantic import Field
+
 from drift.soups import Soup
 
 
@@ -15,4 +17,4 @@ class DiWA(Soup):
     Source: Rame et al. 2022, algorithm 1; budget of the LSS paper.
     """
 
-    selection: Literal["uniform", "greedy"] = "greedy"
+    selection: Literal["uniform", "greedy"] = Field("greedy", description="which candidates the mean is of")

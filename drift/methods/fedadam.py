@@ -18,7 +18,7 @@ class FedAdam(FedOpt):
     Source: Reddi et al. 2021, algorithm 2 (there V_0 = tau^2); Zhou et al. 2024, table V.
     """
 
-    beta2: Beta = 0.99
+    beta2: Beta = Field(0.99, description="share of V that stays, a round")
     bias_correction: bool = Field(False, description="as in newer versions of Flower; not in the papers' codes")
 
     def variance(self, before: Tensor, squares: Tensor) -> Tensor:

@@ -24,9 +24,9 @@ class FedAvgM(Method):
     moments: ClassVar[tuple[str, ...]] = ("momentum",)
 
     server_lr: float = Field(1.0, gt=0, description="eta_g")
-    beta: Beta = 0.9
+    beta: Beta = Field(0.9, description="share of the momentum that stays, a round")
     form: Literal["ema", "sum"] = Field("ema", description="ema as in FedEve's code; sum as in the original and Flower")
-    nesterov: bool = False
+    nesterov: bool = Field(False, description="go on from the new momentum")
 
     def initial(self, setting: Setting, theta: Tensor) -> State:
         """No momentum."""

@@ -15,7 +15,7 @@ class FedDF(ServerTraining):
     Source: Lin et al. 2020, algorithm 1; 100 epochs as in FedLAW; methods.md 2.3.
     """
 
-    server_epochs: int = Field(100, ge=0)
+    server_epochs: int = Field(100, ge=0, description="passes over the proxy set a round")
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The mean, taught by the clients."""

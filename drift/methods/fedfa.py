@@ -41,7 +41,7 @@ class FedFA(Method):
     sends: ClassVar[tuple[str, ...]] = ("anchors", "calibrating")
 
     weight: float = Field(0.1, ge=0, description="lambda, of the anchor term")
-    beta: Beta = 0.9
+    beta: Beta = Field(0.9, description="share of an anchor that stays, an epoch")
     calibration_lr: float = Field(1e-3, gt=0, description="rate of the Adam step on the head")
     calibration_start: float = Field(0.25, ge=0, description="fraction of the rounds after which heads are calibrated")
     class_mean: Literal["present", "all"] = Field("present", description="minibatches in a class mean; code: all")

@@ -40,19 +40,19 @@ class FedLAW(Method):
 
     needs_proxy: ClassVar[bool] = True
 
-    variant: Variant = "joint"
-    base: Base = "exponential"
+    variant: Variant = Field("joint", description="what is learned, and when")
+    base: Base = Field("exponential", description="weights of x: e^x, or x^2, scaled to sum 1")
     stop_round: int | None = Field(None, ge=0, description="last round that learns, for variant early_stopped")
     server_epochs: int = Field(100, ge=0, description="the paper's number; its code has 20 (LAW-2)")
     server_lr: float | None = Field(None, gt=0, description="absent: 0.01 for CIFAR-10, else 0.005 (LAW-3)")
-    server_betas: tuple[Beta, Beta] = (0.5, 0.999)
-    server_batch: int = Field(128, gt=0)
+    server_betas: tuple[Beta, Beta] = Field((0.5, 0.999), description="of Adam")
+    server_batch: int = Field(128, gt=0, description="proxy samples in a minibatch")
     halve_every: int = Field(20, gt=0, description="server epochs between halvings of the rate")
     server_step_lr: float = Field(1.0, gt=0, description="eta_g of equation 4: scales the client updates")
     quad_init: Literal["data", "uniform"] = Field("data", description="quadratic start; uniform in the code (LAW-4)")
     balanced_sampling: bool = Field(False, description="proxy minibatches with equally likely classes (table 6)")
     swa_order: Literal["weights_first", "gamma_first"] = Field("weights_first", description="the code's order (LAW-1)")
-    swa_lr: float = Field(0.05, gt=0)
+    swa_lr: float = Field(0.05, gt=0, description="rate from where on x is averaged, for variant swa")
     swa_after: int = Field(6, ge=0, description="server epochs before averaging begins")
 
     @model_validator(mode="after")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pydantic import Field
 from torch import Tensor
 
 from drift.fedopt import FedOpt
@@ -16,7 +17,7 @@ class FedYogi(FedOpt):
     Source: Reddi et al. 2021, algorithm 2; defaults of Zhou et al. 2024, table V.
     """
 
-    beta2: Beta = 0.99
+    beta2: Beta = Field(0.99, description="1 - beta2 is the share of a square that V moves by")
 
     def variance(self, before: Tensor, squares: Tensor) -> Tensor:
         """A step of the squares' size towards them."""

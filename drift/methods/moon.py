@@ -33,7 +33,7 @@ class Moon(Method):
     stateful: ClassVar[bool] = True
 
     mu: float = Field(1.0, ge=0, description="weight of the contrastive term; 5 for CIFAR-10 in the original")
-    temperature: float = Field(0.5, gt=0)
+    temperature: float = Field(0.5, gt=0, description="T, divides the cosines")
 
     def initial(self, setting: Setting, theta: Tensor) -> State:
         """Nothing; the model is checked for a head."""

@@ -14,7 +14,7 @@ class ServerFT(ServerTraining):
     Source: Li et al. 2023 (FedLAW), baseline of tables 4 and 8; methods.md 2.3.
     """
 
-    server_epochs: int = Field(2, ge=0)
+    server_epochs: int = Field(2, ge=0, description="passes over the proxy set a round")
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The mean, fine-tuned."""

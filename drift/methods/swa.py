@@ -29,7 +29,7 @@ class SWA(Method):
     """
 
     cycles: int = Field(4, ge=1, description="models in the mean")
-    schedule_lr: Literal["constant", "cyclic"] = "constant"
+    schedule_lr: Literal["constant", "cyclic"] = Field("constant", description="rate within a cycle")
     lr_end: float = Field(0.01, gt=0, le=1, description="cyclic: factor of the rate at the end of a cycle")
 
     def local(self, client: Client) -> Update:

@@ -31,8 +31,8 @@ def filled(size: int, logs: np.ndarray, left: np.ndarray, rng: np.random.Generat
     """
     counts = np.zeros(len(left), np.int64)
     while missing := size - int(counts.sum()):
-        open_ = counts < left
-        shares = np.where(open_, np.exp(logs - logs[open_].max()), 0.0)
+        open_ = np.where(counts < left, logs, -np.inf)
+        shares = np.exp(open_ - open_.max())
         counts = np.minimum(counts + rng.multinomial(missing, shares / shares.sum()), left)
     return counts
 

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from pydantic import Field
 
 from drift.partitions._grouped import Grouped, Groups
 from drift.partitions._partitioner import require_samples
@@ -25,24 +29,25 @@ class Partition(Grouped):
     """
 
     partitioner: str = "IidPartitioner"
-    arguments: dict[str, Any] = {}
+    arguments: dict[str, Any] = Field(default_factory=dict)
 
     def split(
         self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
     ) -> list[np.ndarray]:
         require_samples(labels, clients)
         made = self._made(clients, rng)
+        order = rng.permutation(len(labels))  # as their FederatedDataset does, which shuffles first
         from datasets import Dataset
 
-        made.dataset = Dataset.from_dict(
-            {"label": labels, "row": np.arange(len(labels)), **{kind: given for kind, given in (groups or {}).items()}}
-        )
-        if made.num_partitions != clients:
-            raise ValueError(
-                f"{self.partitioner} gives {made.num_partitions} partitions, there are {clients} clients; set "
-                f"clients.number={made.num_partitions}, or other arguments."
-            )
-        parts = [np.asarray(made.load_partition(client)["row"], np.int64) for client in range(clients)]
+        further = {kind: given[order] for kind, given in (groups or {}).items()}
+        made.dataset = Dataset.from_dict({"label": labels[order], "row": order, **further})
+        with _quiet():
+            if made.num_partitions != clients:
+                raise ValueError(
+                    f"{self.partitioner} gives {made.num_partitions} partitions, there are {clients} clients; set "
+                    f"clients.number={made.num_partitions}, or other arguments."
+                )
+            parts = [np.asarray(made.load_partition(client)["row"], np.int64) for client in range(clients)]
         return [np.sort(part) for part in parts]
 
     def _made(self, clients: int, rng: np.random.Generator) -> Any:
@@ -61,10 +66,24 @@ class Partition(Grouped):
         accepted = inspect.signature(kind).parameters
         given = {name: value for name, value in ours.items() if name in accepted} | self.arguments
         if unknown := [name for name in given if name not in accepted]:
-            raise ValueError(
-                f"{self.partitioner} has no argument {unknown[0]!r}; it accepts {', '.join(accepted)}."
-            )
+            raise ValueError(f"{self.partitioner} has no argument {unknown[0]!r}; it accepts {', '.join(accepted)}.")
         try:
             return kind(**given)
         except TypeError as reason:
             raise ValueError(f"{self.partitioner} cannot be made of {given}: {reason}.") from reason
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bars of the package datasets, and none of its warnings about what it calls in pyarrow."""
+    import datasets
+
+    shown = not datasets.are_progress_bars_disabled()
+    datasets.disable_progress_bars()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)
+            yield
+    finally:
+        if shown:
+            datasets.enable_progress_bars()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 
 from drift.partitions import histogram
 from drift.run import Run
+from drift.setting import Data
 from figures import drifts, style
 from figures.gallery import _stack
 from figures.gallery._words import partition_of
@@ -24,20 +25,23 @@ def data(runs: Sequence[Run], *, rounds: int = 30) -> xr.Dataset:
         rounds: Rounds whose cohorts are shown, from the first.
     """
     run = _stack.one(runs, "fedavg")
-    classes = run.dataset.classes
-    counts = histogram(run.labels, run.parts, len(classes))
-    indices = run.rounds()[:rounds]
-    cohorts = np.stack([counts[run.cohort(index)].sum(0) for index in indices]).astype(float)
+    cohorts = {index: run.cohort(index) for index in run.rounds()[:rounds]}
+    return _stack.described(table(run.dataset, cohorts), [run]).assign_attrs(partition=partition_of(run))
+
+
+def table(data: Data, cohorts: Mapping[int, np.ndarray]) -> xr.Dataset:
+    """What `data` holds, of any data and the cohorts of some rounds, by round."""
+    counts = histogram(data.labels, data.parts, len(data.classes))
+    mixed = np.stack([counts[cohort].sum(0) for cohort in cohorts.values()]).astype(float)
     about = {"long_name": "share of the class in the cohort's data", "units": "fraction"}
-    found = xr.Dataset(
+    return xr.Dataset(
         {
             "count": (("client", "class"), counts, {"long_name": "samples", "units": "samples"}),
-            "cohort_share": (("round", "class"), cohorts / np.maximum(cohorts.sum(1, keepdims=True), 1), about),
+            "cohort_share": (("round", "class"), mixed / np.maximum(mixed.sum(1, keepdims=True), 1), about),
             "share": ("class", counts.sum(0) / counts.sum(), {"long_name": "share of the class", "units": "fraction"}),
         },
-        coords={"client": np.arange(len(counts)), "class": list(classes), "round": indices},
+        coords={"client": np.arange(len(counts)), "class": list(data.classes), "round": list(cohorts)},
     )
-    return _stack.described(found, [run]).assign_attrs(partition=partition_of(run))
 
 
 @style.styled

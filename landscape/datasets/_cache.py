@@ -2,18 +2,42 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
 import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from landscape.datasets._dataset import fingerprint
+from landscape.datasets._dataset import Groups, fingerprint
 from landscape.samples import Samples
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a cache file holds.
+
+    Args:
+        train, test: Raw samples.
+        groups: Further labels by what they tell.
+        classes: Class names as the source files give them; may be empty.
+    """
+
+    train: Samples
+    test: Samples
+    groups: Mapping[str, Groups] = field(default_factory=dict)
+    classes: tuple[str, ...] = ()
+
+    @property
+    def fingerprint(self) -> str:
+        """Short hash of samples and groups."""
+        return fingerprint(self.train, self.test, self.groups)
 
 
 def directory() -> Path:
@@ -26,8 +50,8 @@ def directory() -> Path:
     return Path(os.environ.get(variable) or Path.home() / otherwise) / "fedscape"
 
 
-def read(path: Path) -> tuple[Samples, Samples, str] | None:
-    """Train and test samples of a cache file and their fingerprint; None where there is no sound file.
+def read(path: Path) -> tuple[Content, str] | None:
+    """What a cache file holds and its fingerprint; None where there is no sound file.
 
     A truncated, altered or foreign file is reported by a warning.
     """
@@ -36,10 +60,17 @@ def read(path: Path) -> tuple[Samples, Samples, str] | None:
     try:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (a method, not a dict)
-            stated = (file.metadata() or {}).get("fingerprint")
-        train, test = _samples(tensors, "train"), _samples(tensors, "test")
-        if fingerprint(train, test) == stated:
-            return train, test, stated
+            about = file.metadata() or {}
+        names = json.loads(about.get("names", "{}"))
+        groups = {
+            name: Groups(tuple(own), tensors[f"train.{name}"], tensors[f"test.{name}"])
+            for name, own in names.get("groups", {}).items()
+        }
+        content = Content(
+            _samples(tensors, "train"), _samples(tensors, "test"), groups, tuple(names.get("classes", ()))
+        )
+        if (found := content.fingerprint) == about.get("fingerprint"):
+            return content, found
         reason = "its content differs from its fingerprint"
     except (SafetensorError, OSError, KeyError, ValueError) as error:
         reason = str(error)
@@ -47,20 +78,22 @@ def read(path: Path) -> tuple[Samples, Samples, str] | None:
     return None
 
 
-def write(path: Path, train: Samples, test: Samples) -> str:
+def write(path: Path, content: Content) -> str:
     """Keep samples in a cache file, under a temporary name until complete, and return their fingerprint.
 
     Where the folder cannot be written, a warning says so and nothing is kept.
     """
-    stated = fingerprint(train, test)
+    stated = content.fingerprint
+    names = {"classes": content.classes, "groups": {name: group.names for name, group in content.groups.items()}}
+    about = {"fingerprint": stated} | ({"names": json.dumps(names)} if content.classes or content.groups else {})
     partial = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(_tensors(train, "train") | _tensors(test, "test"), partial, metadata={"fingerprint": stated})
+        save_file(_tensors(content), partial, metadata=about)
         os.replace(partial, path)
     except (SafetensorError, OSError) as error:
         warnings.warn(
-            f"decoded images cannot be kept in {path.parent} ({error}); the next start decodes them again. "
+            f"decoded samples cannot be kept in {path.parent} ({error}); the next start decodes them again. "
             "FEDSCAPE_CACHE names another folder.",
             stacklevel=2,
         )
@@ -73,5 +106,9 @@ def _samples(tensors: dict[str, torch.Tensor], split: str) -> Samples:
     return Samples(tensors[f"{split}.inputs"], tensors[f"{split}.targets"])
 
 
-def _tensors(samples: Samples, split: str) -> dict[str, torch.Tensor]:
-    return {f"{split}.inputs": samples.inputs, f"{split}.targets": samples.targets}  # type: ignore[dict-item]
+def _tensors(content: Content) -> dict[str, torch.Tensor]:
+    found: dict[str, torch.Tensor] = {}
+    for split, samples in (("train", content.train), ("test", content.test)):
+        found |= {f"{split}.inputs": samples.inputs, f"{split}.targets": samples.targets}  # type: ignore[dict-item]
+        found |= {f"{split}.{name}": getattr(group, split) for name, group in content.groups.items()}
+    return found

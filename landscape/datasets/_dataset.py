@@ -3,15 +3,30 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.samples import Samples
+from landscape.samples import Samples, leaves, mapped
 
 SCALES = ("unit", "half", "standard")
+
+
+@dataclass(frozen=True)
+class Groups:
+    """A further label of every sample, such as the domain it is from, the user who made it or its coarse class.
+
+    Args:
+        names: What the numbers mean.
+        train, test: Number of each sample's group, shapes (n,) of the splits, int64.
+    """
+
+    names: tuple[str, ...]
+    train: Tensor
+    test: Tensor
 
 
 @dataclass(frozen=True)
@@ -27,6 +42,8 @@ class Dataset:
         scale: Preferred scaling, or the one that was applied.
         levels: Largest raw value, such as 255; None once inputs are real numbers.
         mean, std: For each channel, of the inputs scaled to [0, 1]; used by the scaling "standard".
+        groups: Further labels by what they tell: "domain", "user", "coarse".
+        loss: "cross_entropy" of one output a class, or "binary": of one output, the logit of class 1.
     """
 
     name: str
@@ -39,16 +56,68 @@ class Dataset:
     levels: int | None = 255
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
+    groups: Mapping[str, Groups] = field(default_factory=dict)
+    loss: str = "cross_entropy"
 
 
-def fingerprint(train: Samples, test: Samples) -> str:
-    """First 16 hexadecimal digits of the SHA-256 of all four tensors: types, shapes and bytes."""
+def fingerprint(train: Samples, test: Samples, groups: Mapping[str, Groups] | None = None) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of all tensors: types, shapes and bytes; of groups also the names."""
     digest = hashlib.sha256()
-    for leaf in (train.inputs, train.targets, test.inputs, test.targets):
-        tensor = _tensor(leaf)
+
+    def add(tensor: Tensor) -> None:
         digest.update(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(tensor.contiguous().numpy().data)
+
+    for leaf in (*leaves(train.inputs), train.targets, *leaves(test.inputs), test.targets):
+        add(leaf)
+    for name, group in sorted((groups or {}).items()):
+        digest.update(repr((name, group.names)).encode())
+        add(group.train)
+        add(group.test)
     return digest.hexdigest()[:16]
+
+
+def taken(dataset: Dataset, train: Tensor | None, test: Tensor | None, *, stated: str | None = None) -> Dataset:
+    """The dataset with the samples of these numbers only, in this order; all of them for None.
+
+    Args:
+        train, test: Sample numbers of each split.
+        stated: Fingerprint of the result; that of what is left where not given.
+    """
+    if train is None and test is None:
+        return dataset
+    parts = (
+        dataset.train if train is None else dataset.train[train],
+        dataset.test if test is None else dataset.test[test],
+    )
+    groups = {
+        name: Groups(
+            group.names,
+            group.train if train is None else group.train[train],
+            group.test if test is None else group.test[test],
+        )
+        for name, group in dataset.groups.items()
+    }
+    if stated is None:
+        stated = fingerprint(*parts, groups)
+    return replace(dataset, train=parts[0], test=parts[1], groups=groups, fingerprint=stated)
+
+
+def merged(dataset: Dataset) -> Dataset:
+    """The dataset with training and test samples, in this order, both as training and as test samples."""
+
+    def joined(one: Tensor, other: Tensor) -> Tensor:
+        return torch.cat([one, other])
+
+    train, test = dataset.train, dataset.test
+    pairs = zip(leaves(train.inputs), leaves(test.inputs), strict=True)
+    joint = iter([joined(one, other) for one, other in pairs])
+    both = Samples(mapped(lambda _: next(joint), train.inputs), joined(train.targets, test.targets))
+    groups = {}
+    for name, group in dataset.groups.items():
+        numbers = joined(group.train, group.test)
+        groups[name] = Groups(group.names, numbers, numbers)
+    return replace(dataset, train=both, test=both, groups=groups)
 
 
 def scaled(dataset: Dataset, scale: str) -> Dataset:
@@ -57,7 +126,8 @@ def scaled(dataset: Dataset, scale: str) -> Dataset:
     "unit" is x, "half" (x - 0.5) / 0.5, "standard" (x - mean) / std for each channel, "default" the dataset's own.
 
     Raises:
-        ValueError: If there is no such scaling, or the inputs are real numbers and scale is not "default".
+        ValueError: If there is no such scaling, the dataset states no mean for "standard", or the inputs are real
+            numbers and scale is not "default".
     """
     if scale not in ("default", *SCALES):
         raise ValueError(f"no scale named {scale!r}; accepted: default, {', '.join(SCALES)}.")
@@ -66,6 +136,8 @@ def scaled(dataset: Dataset, scale: str) -> Dataset:
             raise ValueError(f"scale is {scale!r}, but {dataset.name} holds real numbers; leave scale at 'default'.")
         return dataset
     chosen = dataset.scale if scale == "default" else scale
+    if chosen == "standard" and not dataset.mean:
+        raise ValueError(f"scale is 'standard', but {dataset.name} states no mean and std; use 'unit' or 'half'.")
     return replace(
         dataset,
         train=_scaled(dataset, dataset.train, chosen),

@@ -2,53 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
+import io
+import json
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import torch
 
-from landscape.datasets import _cache
-from landscape.datasets._dataset import Dataset
+from landscape.datasets import _cache, _source
+from landscape.datasets._dataset import Dataset, Groups
+from landscape.datasets._source import Files, Source
 from landscape.samples import Samples
 
-Files = dict[str, list[Path]]
-"""Parquet files by split name."""
+__all__ = ["Source", "load"]
 
 _IMAGE_COLUMNS = ("image", "img")
-_LABEL_COLUMN = "label"
-_SPLITS = ("train", "test")
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where an image dataset is found and what it must hold.
-
-    Args:
-        name: Public name; also the name of its sub-folder in a data folder.
-        repository: Name on the Hugging Face hub.
-        shape: (channels, height, width) of one image; 1 channel is grey, 3 are RGB.
-        classes: Class names in label order.
-        train, test: Number of images in each split.
-        scale, mean, std: See `Dataset`.
-    """
-
-    name: str
-    repository: str
-    shape: tuple[int, int, int]
-    classes: tuple[str, ...]
-    train: int
-    test: int
-    scale: str = "unit"
-    mean: tuple[float, ...] = ()
-    std: tuple[float, ...] = ()
+_BATCH = 256  # images decoded at a time
 
 
 def load(source: Source, folder: Path | None = None) -> Dataset:
@@ -67,157 +39,181 @@ def load(source: Source, folder: Path | None = None) -> Dataset:
     """
     if folder is None and (given := os.environ.get("FEDSCAPE_DATA")):
         folder = Path(given)
-    files = None if folder is None else _files(source, folder.expanduser() / source.name)
-    path = _cache.directory() / f"{source.name}-{_key(source, files)}.safetensors"
+    files = None if folder is None else _source.found(source, folder.expanduser() / source.name)
+    path = _cache.directory() / f"{source.name}-{_source.key(source, files)}.safetensors"
     kept = _cache.read(path)
-    if kept is None or _complaint(source, *kept[:2]):
-        train, test = _decoded(source, _downloaded(source) if files is None else files)
-        if complaint := _complaint(source, train, test):
+    if kept is None or _complaint(source, kept[0]):
+        content = _decoded(source, _source.downloaded(source) if files is None else files)
+        if complaint := _complaint(source, content):
             where = source.repository if folder is None else folder / source.name
             raise ValueError(f"{where} does not hold {source.name}: {complaint}.")
-        kept = train, test, _cache.write(path, train, test)
-    train, test, digest = kept
+        kept = content, _cache.write(path, content)
+    content, digest = kept
     return Dataset(
         name=source.name,
-        train=train,
-        test=test,
-        classes=source.classes,
+        train=content.train,
+        test=content.test,
+        classes=content.classes or source.classes,  # type: ignore[arg-type]  # a number only where the files have names
         shape=source.shape,
         fingerprint=digest,
         scale=source.scale,
         mean=source.mean,
         std=source.std,
+        groups=content.groups,
     )
 
 
-def _files(source: Source, folder: Path) -> Files:
-    found = {split: sorted(folder.rglob(f"{split}*.parquet")) for split in _SPLITS}
-    if absent := [split for split in _SPLITS if not found[split]]:
-        raise LookupError(
-            f"no {absent[0]}*.parquet of {source.name} in {folder}. "
-            f"Put the Parquet files of {source.repository} there, or give another folder with one sub-folder a dataset "
-            "(--data DIR or FEDSCAPE_DATA=DIR), or give none to fetch them from the Hugging Face hub."
-        )
-    return found
-
-
-def _key(source: Source, files: Files | None) -> str:
-    parts = [source.repository] if files is None else []
-    for split, paths in (files or {}).items():
-        for path in paths:
-            facts = path.stat()
-            parts.append(f"{split} {path.name} {facts.st_size} {facts.st_mtime_ns}")
-    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
-
-
-def _downloaded(source: Source) -> Files:
-    _require_datasets(source)
-    import httpx
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError
-
-    try:
-        folder = snapshot_download(source.repository, repo_type="dataset", allow_patterns=["*.parquet"], etag_timeout=5)
-    except (OSError, HfHubHTTPError, httpx.HTTPError) as reason:
-        raise LookupError(
-            f"{source.name} was looked for on the Hugging Face hub ({source.repository}), which did not answer "
-            f"({type(reason.__cause__ or reason).__name__}). Give a folder that holds {source.name}/train*.parquet and "
-            f"{source.name}/test*.parquet: --data DIR or FEDSCAPE_DATA=DIR."
-        ) from reason
-    return _files(source, Path(folder))
-
-
-def _decoded(source: Source, files: Files) -> tuple[Samples, Samples]:
-    _require_datasets(source)
-    from datasets import load_dataset
-    from datasets.exceptions import DatasetsError
+def _decoded(source: Source, files: Files) -> _cache.Content:
+    _source.require(source, "pyarrow", "PIL")
     from pyarrow import ArrowException
 
-    names = {split: [str(path) for path in paths] for split, paths in files.items()}
-    # The Arrow copy lives as long as the decoding; the cache file replaces it.
-    with TemporaryDirectory(prefix="fedscape-", ignore_cleanup_errors=True) as scratch, _quiet():
-        try:
-            table = load_dataset("parquet", data_files=names, cache_dir=scratch)
-        except (DatasetsError, ArrowException) as reason:
-            where = files["train"][0].parent
-            raise ValueError(
-                f"the Parquet files of {source.name} in {where} cannot be read ({reason}); copy them there anew."
-            ) from reason
-        return _split(source, table["train"]), _split(source, table["test"])
-
-
-def _split(source: Source, table: Any) -> Samples:
-    image = next((name for name in _IMAGE_COLUMNS if name in table.column_names), None)
-    if image is None or _LABEL_COLUMN not in table.column_names:
+    try:
+        columns = _columns(files["train"][0])
+        names = columns.get(source.label) or ()
+        if isinstance(source.classes, tuple):
+            _require_names(source, names)
+        samples = {split: _split(source, files[split]) for split in source.splits}
+        groups = {name: _groups(source, files, name, columns) for name in source.groups}
+    except ArrowException as reason:
+        where = files["train"][0].parent
         raise ValueError(
-            f"the Parquet files of {source.name} have columns {', '.join(table.column_names)}; "
-            f"{' or '.join(_IMAGE_COLUMNS)} and {_LABEL_COLUMN} are needed."
-        )
-    names = getattr(table.features[_LABEL_COLUMN], "names", None)
-    if names is not None and [_plain(name) for name in names] != [_plain(name) for name in source.classes]:
+            f"the Parquet files of {source.name} in {where} cannot be read ({reason}); copy them there anew."
+        ) from reason
+    train = samples["train"]
+    return _cache.Content(
+        train, samples.get("test", train[:0]), groups, names if isinstance(source.classes, int) else ()
+    )
+
+
+def _columns(path: Path) -> dict[str, tuple[str, ...] | None]:
+    """Columns of a file, with the names of their values where the file tells them."""
+    from pyarrow import parquet
+
+    schema = parquet.read_schema(path)
+    features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+    named = {name: about.get("names") for name, about in features.items() if isinstance(about, dict)}
+    return {name: tuple(named.get(name) or ()) or None for name in schema.names}
+
+
+def _require_names(source: Source, names: tuple[str, ...]) -> None:
+    if names and [_plain(name) for name in names] != [_plain(name) for name in source.classes]:  # type: ignore[union-attr]
         raise ValueError(
             f"the Parquet files of {source.name} have the classes {', '.join(names)}; "
-            f"expected are {', '.join(source.classes)}."
+            f"expected are {', '.join(source.classes)}."  # type: ignore[arg-type]
         )
-    return Samples(_pixels(source, table, image), torch.tensor(table[_LABEL_COLUMN][:], dtype=torch.int64))
 
 
-def _pixels(source: Source, table: Any, column: str) -> torch.Tensor:
-    import datasets
+def _split(source: Source, paths: list[Path]) -> Samples:
+    from pyarrow import parquet
+
+    columns = parquet.read_schema(paths[0]).names
+    image = next((name for name in _IMAGE_COLUMNS if name in columns), None)
+    needed = (source.label, *source.groups.values())
+    if image is None or not set(needed) <= set(columns):
+        raise ValueError(
+            f"the Parquet files of {source.name} have columns {', '.join(columns)}; "
+            f"{' or '.join(_IMAGE_COLUMNS)} and {', '.join(needed)} are needed."
+        )
+    labels = np.concatenate([_values(path, source.label) for path in paths])
+    return Samples(_pixels(source, paths, image, len(labels)), torch.from_numpy(labels.astype(np.int64)))
+
+
+def _values(path: Path, column: str) -> np.ndarray:
+    from pyarrow import parquet
+
+    return parquet.read_table(path, columns=[column]).column(column).to_numpy()
+
+
+def _pixels(source: Source, paths: list[Path], column: str, count: int) -> torch.Tensor:
+    from pyarrow import parquet
 
     channels, height, width = source.shape
-    mode = "L" if channels == 1 else "RGB"
-    pixels = np.empty((len(table), height, width, channels), np.uint8)
+    pixels = np.empty((count, channels, height, width), np.uint8)
     done = 0
-    for batch in table.select_columns([column]).cast_column(column, datasets.Image()).iter(batch_size=1000):
-        for picture in batch[column]:
-            if picture.size != (width, height):
-                raise ValueError(
-                    f"image {done} of {source.name} is {picture.size[0]}x{picture.size[1]} pixels; "
-                    f"expected is {width}x{height}."
-                )
-            pixels[done] = np.asarray(picture.convert(mode)).reshape(height, width, channels)
-            done += 1
-    return torch.from_numpy(np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)))
+    for path in paths:
+        with parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_BATCH, columns=[column]):
+                for value in batch.column(0).to_pylist():
+                    pixels[done] = _picture(source, value, done)
+                    done += 1
+    return torch.from_numpy(pixels)
 
 
-def _complaint(source: Source, train: Samples, test: Samples) -> str:
-    for split, samples, count in (("train", train, source.train), ("test", test, source.test)):
-        if len(samples) != count:
-            return f"{len(samples)} {split} images, expected are {count}"
+def _picture(source: Source, value: Any, number: int) -> np.ndarray:
+    """An image (C, H, W) from its file's bytes."""
+    from PIL import Image
+
+    content = value.get("bytes") if isinstance(value, dict) else value
+    if not content:
+        raise ValueError(f"image {number} of {source.name} is not in the Parquet file; store images with their bytes.")
+    channels, height, width = source.shape
+    with Image.open(io.BytesIO(content)) as opened:
+        picture = opened.convert("L" if channels == 1 else "RGB")
+    if picture.size != (width, height) or source.fit == "crop":
+        picture = _fitted(source, picture, number)
+    return np.asarray(picture).reshape(height, width, channels).transpose(2, 0, 1)
+
+
+def _fitted(source: Source, picture: Any, number: int) -> Any:
+    from PIL import Image
+
+    _, height, width = source.shape
+    if source.fit == "exact":
+        raise ValueError(
+            f"image {number} of {source.name} is {picture.size[0]}x{picture.size[1]} pixels; "
+            f"expected is {width}x{height}."
+        )
+    if source.fit == "squash":
+        return picture.resize((width, height), Image.Resampling.BILINEAR)
+    ratio = round(height * 8 / 7) / min(picture.size)
+    larger = picture.resize([max(height, round(side * ratio)) for side in picture.size], Image.Resampling.BILINEAR)
+    left, top = (larger.size[0] - width) // 2, (larger.size[1] - height) // 2
+    return larger.crop((left, top, left + width, top + height))
+
+
+def _groups(source: Source, files: Files, name: str, columns: dict[str, tuple[str, ...] | None]) -> Groups:
+    """A further label of both splits, numbered in the order of its names."""
+    column = source.groups[name]
+    values = {split: np.concatenate([_values(path, column) for path in paths]) for split, paths in files.items()}
+    values.setdefault("test", values["train"][:0])
+    names, named = source.group_names.get(name), columns[column]
+    if values["train"].dtype.kind in "iu" and (named or names):
+        names, numbers = named or names or (), values
+    else:
+        texts = {split: given.astype(str).tolist() for split, given in values.items()}
+        names = names or tuple(sorted({*texts["train"], *texts["test"]}))
+        place = {text: number for number, text in enumerate(names)}
+        if unknown := sorted({*texts["train"], *texts["test"]} - {*place}):
+            raise ValueError(f"column {column} of {source.name} holds {unknown[0]!r}; expected are {', '.join(names)}.")
+        numbers = {split: np.array([place[text] for text in given], np.int64) for split, given in texts.items()}
+    for split, given in numbers.items():
+        if len(given) and not 0 <= given.min() <= given.max() < len(names):
+            raise ValueError(
+                f"column {column} of {source.name} runs from {given.min()} to {given.max()} in {split}; there are "
+                f"{len(names)} names for it."
+            )
+    train, test = (torch.from_numpy(numbers[split].astype(np.int64)) for split in ("train", "test"))
+    return Groups(names, train, test)
+
+
+def _complaint(source: Source, content: _cache.Content) -> str:
+    given = len(content.train), len(content.test)
+    if given not in source.counts:
+        (train, test), few = source.counts[0], "".join(f" or {one} + {two}" for one, two in source.smaller)
+        for split, count, expected in (("train", given[0], train), ("test", given[1], test)):
+            if count != expected:
+                return f"{count} {split} images, expected are {expected}{few and f' ({train} + {test}{few})'}"
+    classes = source.classes if isinstance(source.classes, int) else len(source.classes)
+    if isinstance(source.classes, int) and len(content.classes) != classes:
+        return f"names of {len(content.classes)} classes, expected are {classes}"
+    for split, samples in (("train", content.train), ("test", content.test)):
         if tuple(samples.inputs.shape[1:]) != source.shape:  # type: ignore[union-attr]
             return f"{split} images of shape {tuple(samples.inputs.shape[1:])}, expected is {source.shape}"  # type: ignore[union-attr]
-        low, high = int(samples.targets.min()), int(samples.targets.max())
-        if low < 0 or high >= len(source.classes):
-            return f"{split} labels from {low} to {high}, expected are 0 to {len(source.classes) - 1}"
+        if len(samples) and not 0 <= int(samples.targets.min()) <= int(samples.targets.max()) < classes:
+            low, high = int(samples.targets.min()), int(samples.targets.max())
+            return f"{split} labels from {low} to {high}, expected are 0 to {classes - 1}"
     return ""
 
 
 def _plain(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
-
-
-def _require_datasets(source: Source) -> None:
-    try:
-        import datasets  # noqa: F401 (is it there?)
-        import PIL  # noqa: F401
-    except ModuleNotFoundError as reason:
-        raise LookupError(
-            f"{source.name} is decoded by the package {reason.name!r}, which is not installed; "
-            'install it with pip install "fedscape[data]".'
-        ) from reason
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    import datasets
-
-    shown, level = not datasets.are_progress_bars_disabled(), datasets.logging.get_verbosity()
-    datasets.disable_progress_bars()
-    datasets.logging.set_verbosity(datasets.logging.CRITICAL)
-    try:
-        yield
-    finally:
-        datasets.logging.set_verbosity(level)
-        if shown:
-            datasets.enable_progress_bars()

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from landscape.hessian import Problem
+from landscape.hessian import Problem, check_loss
 from landscape.lanczos import Eigenpairs, relative, signed
 from landscape.products import product
 from landscape.task import cross_entropy
@@ -29,6 +29,7 @@ def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int,
     """
     operators = _package()
     like = problem.theta
+    check_loss(problem.flat, problem.samples, block=problem.block)
     _check(problem, k)
     kind = operators.HessianLinearOperator if problem.curvature == "hessian" else operators.GGNLinearOperator
     module = problem.flat.module

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import torch
-
 from landscape.hessian import Problem
-from landscape.krylov import leading
+from landscape.krylov import leading, starting
 from landscape.lanczos import Eigenpairs
-from landscape.products import product
+from landscape.products import linearised
 
 
 def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:
     """The k eigenpairs of largest magnitude; residuals are those of the recurrence or the stored products."""
-    generator = torch.Generator().manual_seed(seed)
-    start = torch.randn(len(problem.theta), generator=generator, dtype=torch.float64).to(problem.theta)
-    return leading(product(problem), start, k, tolerance=tolerance, max_products=max_products, seed=seed)
+    product, gradient = linearised(problem)
+    # with the gradient the strongest pairs would be done before weaker ones, which it has no part of, have shown up
+    start = starting(problem.theta, seed, *([gradient] if k == 1 else []))
+    return leading(product, start, k, tolerance=tolerance, max_products=max_products, seed=seed)

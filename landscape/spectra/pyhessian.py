@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from landscape.flat import Flat
-from landscape.hessian import Problem, hvp
+from landscape.hessian import Problem, check_loss, hvp
 from landscape.lanczos import Eigenpairs
 from landscape.samples import Samples
 
@@ -32,6 +32,7 @@ def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int,
     if problem.curvature != "hessian":
         raise ValueError(f"the back end 'pyhessian' knows no {problem.curvature}; use 'native' or 'curvlinops'.")
     solver = _package()
+    check_loss(problem.flat, problem.samples, block=problem.block)
     iterations = max(2, max_products // k)
     model, blocks = _Indexed(problem), _blocks(problem)
     data: dict[str, Any] = {"data": blocks[0]} if len(blocks) == 1 else {"dataloader": blocks}

@@ -6,13 +6,15 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from pydantic import ValidationError
 
+from drift import named
 from drift.keys import rng
 from drift.partitions import Partitioner, histogram, load, names
+from drift.partitions._grouped import Grouped, divided
 
 CIFAR = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 5000))
 UNEVEN = np.random.default_rng(1).permutation(np.repeat([0, 1, 2, 5], [2, 70, 301, 40]))
@@ -32,6 +34,47 @@ def dirichlet(concentration=0.5, variant="capped", minimum=10):
     return load("dirichlet")(concentration=concentration, variant=variant, minimum=minimum)
 
 
+def split_by(partition, labels, clients, source, groups=None):
+    """What a partition gives; one that looks at groups sees users, domains and coarse classes that suit K clients."""
+    if groups is None:
+        place = np.random.default_rng(len(labels)).permutation(len(labels))
+        domains = max(1, clients // 2) if named.name(partition) == "domains" else clients
+        groups = {"user": place % clients, "domain": place % domains, "coarse": labels // 2}
+    return divided(partition, labels, clients, source, groups)
+
+
+def made(name, **options):
+    """A partition, or a skip where it needs an extra that is not installed."""
+    if name == "flwr":
+        pytest.importorskip("flwr_datasets", reason="needs the extra `flwr`")
+    return load(name)(**options)
+
+
+def kept_samples(name, partition, labels, clients):
+    """How many samples a partition gives away in all, by its documentation; every one unless it says otherwise."""
+    samples = len(labels)
+    each = np.unique(labels, return_counts=True)[1]
+    if name == "shards":
+        return samples - samples % (clients * partition.shards)
+    if name in ("dirichlet_clients", "pachinko"):
+        return samples - samples % clients
+    if name == "class_quantity":
+        return None if clients < len(each) else samples
+    if name == "long_tail":
+        last = max(1, labels.max())
+        return sum(int(n * 5 ** (-c / last) + 1e-9) for c, n in zip(np.unique(labels), each, strict=True))
+    return samples
+
+
+EASY = {
+    "dirichlet": {"minimum": 0},
+    "long_tail": {"base": {"name": "dirichlet", "variant": "plain"}},
+    "lss_split": {"base": {"name": "dirichlet", "variant": "plain"}},
+    "domains": {"base": "iid"},
+}
+"""Options without which a partition refuses few samples."""
+
+
 def assert_disjoint(parts, samples):
     together = np.concatenate(parts)
     assert len(np.unique(together)) == len(together)
@@ -42,11 +85,17 @@ def assert_whole(parts, samples):
     assert np.array_equal(np.sort(np.concatenate(parts)), np.arange(samples))
 
 
+FIXED = ("one_domain", "users")
+"""Partitions without chance where there are as many groups as clients."""
+NEEDS = {"domains": "domain", "one_domain": "domain", "users": "user", "pachinko": "coarse"}
+
+
 @pytest.mark.parametrize("name", names())
 class TestEveryPartition:
     def test_is_a_frozen_set_of_options_with_defaults(self, name):
         partition = load(name)()
         assert isinstance(partition, Partitioner)
+        assert named.build(named.dump(partition), load) == partition
         with pytest.raises(ValidationError):
             load(name)(no_such_option=1)
         with pytest.raises(ValidationError):
@@ -59,22 +108,52 @@ class TestEveryPartition:
 
     def test_gives_each_client_ascending_samples_that_nobody_else_has(self, name):
         before = UNEVEN.copy()
-        parts = load(name)().split(UNEVEN, 3, rng(3, "partition"))
+        parts = split_by(made(name), UNEVEN, 3, rng(3, "partition"))
         assert len(parts) == 3
         assert all(part.dtype == np.int64 and part.ndim == 1 and (np.diff(part) > 0).all() for part in parts)
         assert_disjoint(parts, len(UNEVEN))
         assert np.array_equal(UNEVEN, before)
 
     def test_one_client_gets_everything(self, name):
-        assert_whole(load(name)().split(UNEVEN[:-1], 1, rng(0)), len(UNEVEN) - 1)
+        partition, labels = made(name), UNEVEN[:-1]
+        parts = split_by(partition, labels, 1, rng(0))
+        if name in ("class_quantity", "long_tail"):  # it has few classes, or few samples of some
+            assert 0 < len(parts[0]) < len(labels)
+        else:
+            assert_whole(parts, len(labels))
+
+    @settings(deadline=None, max_examples=40)
+    @given(LABELS, st.integers(1, 12), SEEDS)
+    def test_every_sample_is_given_to_one_client_or_dropped_as_documented(self, name, labels, clients, seed):
+        partition = made(name, **EASY.get(name, {}))
+        clients = max(1, min(clients, len(labels) // 2))
+        wanted = kept_samples(name, partition, labels, clients)
+        if wanted is not None and wanted < clients:
+            with pytest.raises(ValueError, match="samples"):
+                split_by(partition, labels, clients, rng(seed))
+            return
+        parts = split_by(partition, labels, clients, rng(seed))
+        assert len(parts) == clients
+        assert_disjoint(parts, len(labels))
+        assert histogram(labels, parts, 7).sum() == sum(map(len, parts))
+        assert wanted in (None, sum(map(len, parts)))
 
     def test_same_seed_same_bits_other_seed_other_parts(self, name):
-        first, again, other = (load(name)().split(UNEVEN, 3, rng(seed, "partition")) for seed in (3, 3, 4))
+        first, again, other = (split_by(made(name), UNEVEN, 3, rng(seed, "partition")) for seed in (3, 3, 4))
         assert all(np.array_equal(a, b) for a, b in zip(first, again, strict=True))
-        assert not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+        assert name in FIXED or not all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
+
+    def test_says_which_groups_it_needs(self, name):
+        partition = load(name)()
+        if name in NEEDS:
+            assert isinstance(partition, Grouped)
+            with pytest.raises(ValueError, match=f"partition {name} needs the {NEEDS[name]} of every sample"):
+                partition.split(UNEVEN, 3, rng(0))
+            with pytest.raises(ValueError, match=r"has shape \(3,\), labels have \(413,\)"):
+                partition.split(UNEVEN, 3, rng(0), {NEEDS[name]: np.arange(3)})
 
     def test_refuses_what_cannot_be_split(self, name):
-        partition = load(name)()
+        partition = made(name)
         with pytest.raises(ValueError, match="5 samples cannot serve 6 clients; use at most 5"):
             partition.split(np.arange(5), 6, rng(0))
         with pytest.raises(ValueError, match="0 clients asked for"):

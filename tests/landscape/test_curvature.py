@@ -98,6 +98,15 @@ def test_fewer_batches_are_the_first_ones():
     assert np.isnan(two.full)
 
 
+def test_a_batch_does_not_depend_on_the_others():
+    task = cnn_task()
+    samples = task.split("train")
+    ds = minibatch_sharpness(task, task.theta, batch=5, seed=1)
+    third = torch.randperm(23, generator=torch.Generator().manual_seed(1)).split(5)[2]
+    own = minibatch_sharpness(task, task.theta, split=samples[third], batch=5, seed=1)
+    assert own.eigenvalue.item() == pytest.approx(ds.eigenvalue[2].item(), rel=1e-12)
+
+
 def test_layer_eigenvalues_are_those_of_diagonal_blocks():
     task = cnn_task()
     ds, expected = layer_eigenvalues(task, task.theta, tolerance=1e-7), dense(task, task.theta)
@@ -139,6 +148,7 @@ def test_absent_curvlinops_names_the_command(monkeypatch):
         top_eigenvalues(cnn_task(), cnn_task().theta, backend="curvlinops")
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")  # what curvlinops imports still calls it
 @pytest.mark.parametrize("curvature", ["hessian", "gauss_newton"])
 def test_curvlinops_agrees(curvature):
     pytest.importorskip("curvlinops")

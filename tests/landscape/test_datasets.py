@@ -18,8 +18,19 @@ from safetensors.torch import load_file, save_file
 from landscape import datasets
 from landscape.datasets import _cache, _images, open_dataset
 
-EMBEDDED = [name for name in datasets.names() if not hasattr(import_module(f"landscape.datasets.{name}"), "SOURCE")]
+
+def folders(name):
+    """Sub-folders of a data folder that a dataset is made of."""
+    module = import_module(f"landscape.datasets.{name}")
+    if hasattr(module, "_movielens"):
+        return [name]
+    return [name] if hasattr(module, "SOURCE") else list(getattr(module, "DOMAINS", ()))
+
+
+EMBEDDED = [name for name in datasets.names() if not folders(name)]
 DATA = os.environ.get("FEDSCAPE_DATA")
+SMALLER = {"pacs": {"size": 48}}
+OTHERS_STATISTICS = ("cifar100", "domainnet", "femnist", "pacs")  # of CIFAR-10, of ImageNet, of other copies
 
 TINY = _images.Source(
     name="tiny",
@@ -66,20 +77,23 @@ def parquet_folder(folder, source, *, column="image", names=None, seed=0, label=
 @pytest.mark.parametrize("name", datasets.names())
 def test_every_dataset_is_what_it_says(name, monkeypatch, cache):
     if name not in EMBEDDED:
-        if not DATA or not (Path(DATA) / name).is_dir():
-            pytest.skip(f"FEDSCAPE_DATA names no folder that holds {name}")
+        if absent := [folder for folder in folders(name) if not DATA or not (Path(DATA) / folder).is_dir()]:
+            pytest.skip(f"FEDSCAPE_DATA names no folder that holds {', '.join(absent)}")
         monkeypatch.setenv("FEDSCAPE_DATA", DATA)
-    dataset = open_dataset(name)
+    dataset = open_dataset(name, **SMALLER.get(name, {}))
     assert dataset.name == name
     assert len(dataset.fingerprint) == 16
-    assert len(list(cache.glob("*"))) == (name not in EMBEDDED)
+    assert len(list(cache.glob("*"))) == len(folders(name))
     for samples in (dataset.train, dataset.test):
         assert samples.inputs.dtype == torch.float32
         assert tuple(samples.inputs.shape[1:]) == dataset.shape
         assert samples.targets.dtype == torch.int64
         assert sorted(samples.targets.unique().tolist()) == list(range(len(dataset.classes)))
         assert samples.inputs.isfinite().all()
-    if dataset.mean:
+    for group in dataset.groups.values():
+        assert [len(group.train), len(group.test)] == [len(dataset.train), len(dataset.test)]
+        assert group.train.unique().tolist() == list(range(len(group.names)))
+    if dataset.mean and name not in OTHERS_STATISTICS:
         standard = open_dataset(name, scale="standard").train.inputs
         assert standard.mean((0, 2, 3)).abs().max() < 2e-3
         assert (standard.std((0, 2, 3)) - 1).abs().max() < 3e-3
@@ -248,7 +262,7 @@ def test_a_sound_cache_file_of_another_dataset_is_not_used(tmp_path, cache):
     parquet_folder(tmp_path, TINY)
     sound = _images.load(TINY, tmp_path)
     (kept,) = cache.iterdir()
-    _cache.write(kept, sound.test, sound.train)
+    _cache.write(kept, _cache.Content(sound.test, sound.train))
     assert _images.load(TINY, tmp_path).fingerprint == sound.fingerprint
 
 
@@ -311,7 +325,8 @@ def test_the_hub_is_asked_once(tmp_path, monkeypatch):
 
 def test_without_the_decoder_the_extra_is_named(tmp_path, monkeypatch):
     parquet_folder(tmp_path, TINY)
-    monkeypatch.setitem(sys.modules, "datasets", None)
+    for name in ("pyarrow", "datasets"):
+        monkeypatch.setitem(sys.modules, name, None)
     for folder in (tmp_path, None):
         with pytest.raises(LookupError, match=r'pip install "fedscape\[data\]"'):
             _images.load(TINY, folder)

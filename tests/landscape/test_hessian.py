@@ -7,6 +7,7 @@ import torch
 from oracles import cnn_task, mlp_task, quadratic, thetas
 from torch import Tensor, nn
 
+from landscape import hessian
 from landscape.hessian import hvp, top_eigenvalues
 from landscape.samples import Samples
 from landscape.task import Task
@@ -58,6 +59,31 @@ def test_products_do_not_depend_on_blocks_or_memory():
         product = hvp(flat, theta, task.split("train"), block=block, memory=memory)
         torch.testing.assert_close(product(v), expected)
         torch.testing.assert_close(product(2 * v), 2 * expected)
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 3])
+def test_kept_graphs_stay_within_the_memory(blocks, monkeypatch):
+    task = cnn_task(norm=True)
+    flat, samples, made = task.flat(task.theta), task.split("train")[:20], []
+    point = {name: part.clone().requires_grad_() for name, part in task.layout.named(task.theta).items()}
+    estimated, counted = (
+        bytes_of(flat, point, samples[:5]) for bytes_of in (hessian._graph_bytes, hessian._held_bytes)
+    )
+    assert estimated == counted  # of one block: affine in its samples
+    inner = hessian._gradient_graph
+    monkeypatch.setattr(hessian, "_graph_bytes", lambda *rest: counted)
+    monkeypatch.setattr(hessian, "_gradient_graph", lambda *rest: made.append(rest[-1]) or inner(*rest))
+    product = hvp(flat, task.theta, samples, block=5, memory=blocks * counted + counted // 2)
+    made.clear()
+    product(task.theta)
+    assert [len(part) for part in made] == [5] * (4 - blocks)  # the others were kept
+
+
+def test_work_of_the_search_is_bounded():
+    task = mlp_task()
+    spent = [top_eigenvalues(task, task.theta, k, tolerance=1e-2).attrs["products"] for k in (1, 5)]
+    assert spent[0] <= 12
+    assert spent[1] <= 25
 
 
 def test_attention_has_second_derivatives():

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from landscape.krylov import leading, top, tridiagonal
+from landscape.krylov import leading, starting, top, tridiagonal
 
 
 def matrix(values, seed: int = 0):
@@ -64,3 +64,37 @@ def test_too_few_products_are_told():
     a = matrix(torch.linspace(1, 2, 50))
     pairs = leading(lambda v: a @ v, start(50), 2, tolerance=1e-9, max_products=6)
     assert not pairs.converged
+
+
+def test_the_square_of_the_tolerance_is_about_the_error_of_the_values():
+    values = torch.cat([torch.tensor([9.0, -8.9, 7, 5, 4]), torch.linspace(-1, 3, 395)])
+    a = matrix(values)
+    for k, tolerance in [(1, 1e-2), (1, 1e-3), (5, 1e-2), (5, 1e-4)]:
+        pairs = leading(lambda v: a @ v, start(400), k, tolerance=tolerance)
+        off = (pairs.values - values[:k]).abs() / values[:k].abs()
+        assert off.max() <= 2 * tolerance**2
+        assert pairs.residuals.max() <= tolerance
+
+
+def test_of_two_values_of_like_size_and_other_sign_the_larger_is_found():
+    values = torch.cat([torch.tensor([-10.0, 9.99]), torch.linspace(-3, 3, 298)])
+    turned = matrix(values)
+    guess = torch.linalg.eigh(turned).eigenvectors[:, -1]  # that of 9.99
+    for tolerance in (1e-2, 1e-3):
+        pair = top(lambda v: turned @ v, starting(guess, 0, guess), tolerance=tolerance)
+        assert pair.value == pytest.approx(-10, rel=2e-4)
+
+
+def test_hints_are_mixed_with_a_random_vector_and_useless_ones_left_out():
+    like = torch.zeros(50, dtype=torch.float64)
+    plain, hint = starting(like, 3), 7 * torch.ones(50, dtype=torch.float64)
+    assert plain.norm().item() == pytest.approx(1)
+    torch.testing.assert_close(starting(like, 3, hint), plain + hint / hint.norm())
+    assert torch.equal(starting(like, 3, like, hint * float("nan")), plain)
+
+
+def test_products_spent_on_a_known_matrix():
+    a = matrix(torch.cat([torch.tensor([10.0, 6, 4, 3, 2.5]), torch.linspace(-0.2, 1, 395)]))
+    spent = [leading(lambda v: a @ v, start(400), k, tolerance=1e-2).products for k in (1, 5)]
+    assert spent[0] <= 8
+    assert spent[1] <= 20

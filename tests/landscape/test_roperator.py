@@ -9,7 +9,7 @@ from landscape import models
 from landscape.gauss_newton import gnvp
 from landscape.hessian import hvp
 from landscape.products import Products
-from landscape.roperator import chain
+from landscape.roperator import Chain, chain
 from landscape.samples import Samples
 from landscape.task import Task, squared_error
 
@@ -50,9 +50,11 @@ def products(task: Task, curvature: str = "hessian", **options) -> Products:
 
 @pytest.mark.parametrize(("block", "memory"), [(100, 2**30), (4, 2**30), (4, 0), (3, 20000)])
 @pytest.mark.parametrize("build", [plain, cnn_task], ids=["two pools", "one pool"])
-def test_products_equal_the_dense_hessian(build, block, memory):
+def test_products_equal_the_dense_hessian(build, block, memory, monkeypatch):
+    monkeypatch.setattr("landscape.products.LEAST", block)
+    monkeypatch.setattr("landscape.products.PASS", 0)
     task = build()
-    found = products(task, block=block, memory=memory)
+    found = products(task, memory=memory)
     assert found.chain is not None
     matrix, expected = found.of(task.split("train")), dense(task)
     vectors = torch.randn(3, len(expected), dtype=torch.float64)
@@ -68,7 +70,7 @@ def test_gauss_newton_products_equal_the_definition():
     curved = torch.diag_embed(p) - p[:, :, None] * p[:, None, :]
     expected = torch.einsum("nci,nce,nej->ij", jacobian, curved, jacobian) / len(samples)
     vector = torch.randn(len(expected), dtype=torch.float64)
-    found = products(task, "gauss_newton", block=4)
+    found = products(task, "gauss_newton")
     assert found.chain is not None
     torch.testing.assert_close(found.of(samples)(vector), expected @ vector)
     torch.testing.assert_close(gnvp(flat, task.theta, samples, block=3)(vector), expected @ vector)
@@ -153,3 +155,38 @@ def test_finding_a_chain_leaves_no_hooks_behind():
     flat = task.flat(task.theta)
     assert chain(flat, task.theta, task.split("train")) is not None
     assert all(not module._forward_hooks for module in flat.module.modules())
+
+
+@pytest.mark.parametrize("memory", [2**30, 0, 20000])
+def test_the_gradient_comes_with_the_products(memory, monkeypatch):
+    monkeypatch.setattr("landscape.products.LEAST", 4)
+    monkeypatch.setattr("landscape.products.PASS", 0)
+    for task in (plain(), mlp_task(), cnn_task(norm=True)):
+        flat, samples = task.flat(task.theta), task.split("train")
+        flat.gradient(samples)
+        found = Products(flat, task.theta, samples, block=4, memory=memory).linearise(samples)[1]
+        torch.testing.assert_close(found, flat.grad)
+
+
+@pytest.mark.parametrize("blocks", [0, 1, 2, 3])
+def test_held_blocks_stay_within_the_memory(blocks, monkeypatch):
+    task = plain()
+    samples, found = task.split("train")[:9], products(task)
+    assert found.chain is not None
+    one, made = found.chain.held_bytes(samples[:3]), []
+    inner = Chain._block
+    monkeypatch.setattr(Chain, "_block", lambda self, part, *rest: made.append(len(part)) or inner(self, part, *rest))
+    matrix, _ = found.chain.linearise(samples, block=3, memory=blocks * one + one // 2)
+    assert made == [3, 3, 3]
+    made.clear()
+    matrix(task.theta)
+    assert made == [3] * (3 - blocks)  # the others were held
+
+
+def test_held_bytes_are_those_of_all_tensors():
+    task = plain()
+    found = products(task)
+    assert found.chain is not None
+    block = found.chain._block(task.split("train"), 11)
+    tensors = {t.untyped_storage().data_ptr(): t for state in block.states for t in state.values()}
+    assert block.nbytes() == sum(t.untyped_storage().nbytes() for t in tensors.values()) + 8 * block.softmax.numel()

@@ -1,0 +1,78 @@
+"""fedscape partition."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from figures import console
+from figures.commands.options import Data, Folder, Json, Settings
+
+if TYPE_CHECKING:
+    from drift.experiment import Experiment
+    from drift.setting import Data as Held
+
+WIDE = 12
+"""Classes that still have a column each."""
+
+
+def partition(
+    experiment: str, /, *, set: Settings = None, data: Data = None, out: Folder = None, json: Json = False
+) -> None:
+    """Print how many samples of every class each client gets; with --out also draw it. Nothing is trained.
+
+    Args:
+        experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
+    """
+    from drift.read import read
+    from drift.setting import read_data
+
+    wanted = read(experiment, *(set or ()))
+    held = read_data(wanted, data)
+    rows = _rows(held)
+    if json or len(held.classes) <= WIDE:
+        columns = {"client": "client", "samples": "samples", **{name: name for name in held.classes}}
+    else:
+        columns = {"client": "client", "samples": "samples", "held": "classes", "most": "most", "share": "share"}
+        rows = [_short(row, held.classes) for row in rows]
+    console.table(rows, columns, json=json)
+    given = sum(row["samples"] for row in rows)
+    console.say(
+        f"{len(rows)} clients, {given} of {len(held.labels)} training samples, {len(held.samples['test'])} test samples"
+    )
+    if out is not None:
+        for path in _drawn(wanted, held, out):
+            console.put(str(path))
+
+
+def _rows(held: Held) -> list[dict[str, Any]]:
+    from drift.partitions import histogram
+
+    counts = histogram(held.labels, held.parts, len(held.classes)).tolist()
+    return [
+        {"client": client, "samples": sum(own), **dict(zip(held.classes, own, strict=True))}
+        for client, own in enumerate(counts)
+    ]
+
+
+def _short(row: dict[str, Any], classes: tuple[str, ...]) -> dict[str, Any]:
+    """Number of classes, the largest one and its share (fraction) in place of a count for each."""
+    most = max(classes, key=lambda name: row[name])
+    found = {"client": row["client"], "samples": row["samples"], "held": sum(row[name] > 0 for name in classes)}
+    return {**found, "most": most, "share": row[most] / row["samples"]} if row["samples"] else found
+
+
+def _drawn(wanted: Experiment, held: Held, folder: Path) -> list[Path]:
+    """Files of the figure labels-partition, with the cohorts that a training would draw."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    from drift.keys import cohort
+    from figures import style
+    from figures.gallery import labels_partition
+    from figures.gallery._words import in_words
+
+    spread = wanted.clients
+    shown = range(min(30, wanted.rounds))
+    cohorts = {index: cohort(wanted.seed, index, spread.number, spread.per_round) for index in shown}
+    ds = labels_partition.table(held, cohorts).assign_attrs(partition=in_words(spread.partition))
+    return style.save(labels_partition.draw(ds), folder / "labels-partition")

@@ -1,0 +1,141 @@
+"""Where an image dataset is found, a folder or the Hugging Face hub, and what it must hold."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+Files = dict[str, list[Path]]
+"""Parquet files by split name."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where an image dataset is found and what it must hold.
+
+    Args:
+        name: Public name; also the name of its sub-folder in a data folder.
+        repository: Name on the Hugging Face hub; empty where it is not there.
+        shape: (channels, height, width) of one image; 1 channel is grey, 3 are RGB.
+        classes: Class names in label order, or how many there are where the files name them.
+        train, test: Number of images in each split; without test images there is no such file.
+        scale, mean, std: See `Dataset`.
+        label: Column of the labels.
+        groups: Column of each further label; whole numbers, class labels or text.
+        group_names: Names of their values in order; else as the files name them, or sorted text.
+        smaller: Numbers of train and test images of smaller copies that are known and accepted.
+        inside: Folder of the Parquet files in the repository.
+        fit: What is done to an image of another size: "exact" refuses it; "squash" resizes it; "crop" resizes it so
+            that the shorter side is 8/7 of the height (256 for 224) and cuts out the centre.
+        advice: How to get the files where they are not on the hub.
+    """
+
+    name: str
+    repository: str
+    shape: tuple[int, int, int]
+    classes: tuple[str, ...] | int
+    train: int
+    test: int
+    scale: str = "unit"
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    label: str = "label"
+    groups: Mapping[str, str] = field(default_factory=dict)
+    group_names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    smaller: tuple[tuple[int, int], ...] = ()
+    inside: str = ""
+    fit: Literal["exact", "squash", "crop"] = "exact"
+    advice: str = ""
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Splits that have files."""
+        return ("train", "test") if self.test else ("train",)
+
+    @property
+    def counts(self) -> tuple[tuple[int, int], ...]:
+        """Accepted numbers of train and test images, the published ones first."""
+        return ((self.train, self.test), *self.smaller)
+
+
+def found(source: Source, folder: Path) -> Files:
+    """The Parquet files in a folder and below.
+
+    Raises:
+        LookupError: If a split has none.
+    """
+    place = folder / source.inside if source.inside and (folder / source.inside).is_dir() else folder
+    files = {split: sorted(place.rglob(f"{split}*.parquet")) for split in source.splits}
+    if absent := [split for split in source.splits if not files[split]]:
+        how = (
+            f"Put the Parquet files of {source.repository} there, or give another folder with one sub-folder a dataset "
+            "(--data DIR or FEDSCAPE_DATA=DIR), or give none to fetch them from the Hugging Face hub."
+            if source.repository
+            else f"{source.advice} Put them there, or give another folder with one sub-folder a dataset "
+            "(--data DIR or FEDSCAPE_DATA=DIR)."
+        )
+        raise LookupError(f"no {absent[0]}*.parquet of {source.name} in {folder}. {how}")
+    return files
+
+
+def downloaded(source: Source) -> Files:
+    """The Parquet files from the hub, kept by its own cache.
+
+    Raises:
+        LookupError: If they are not on the hub, or it does not answer, or its package is absent.
+    """
+    needed = " and ".join(f"{source.name}/{split}*.parquet" for split in source.splits)
+    if not source.repository:
+        raise LookupError(
+            f"{source.name} is not on the Hugging Face hub. {source.advice} Give a folder that holds {needed}: "
+            "--data DIR or FEDSCAPE_DATA=DIR."
+        )
+    require(source, "datasets", "huggingface_hub")
+    import httpx
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError
+
+    begin = f"{source.inside}/" if source.inside else "*"
+    patterns = [f"{begin}{split}*.parquet" for split in source.splits]
+    try:
+        folder = snapshot_download(source.repository, repo_type="dataset", allow_patterns=patterns, etag_timeout=5)
+    except (OSError, HfHubHTTPError, httpx.HTTPError) as reason:
+        raise LookupError(
+            f"{source.name} was looked for on the Hugging Face hub ({source.repository}), which did not answer "
+            f"({type(reason.__cause__ or reason).__name__}). Give a folder that holds {needed}: --data DIR or "
+            "FEDSCAPE_DATA=DIR."
+        ) from reason
+    return found(source, Path(folder))
+
+
+def key(source: Source, files: Files | None) -> str:
+    """Twelve hexadecimal digits that change with the files, or with the repository where there is no folder."""
+    parts = [source.repository] if files is None else []
+    if source.fit != "exact":
+        parts.append(f"{source.fit} {source.shape}")
+    for split, paths in (files or {}).items():
+        for path in paths:
+            facts = path.stat()
+            parts.append(f"{split} {path.name} {facts.st_size} {facts.st_mtime_ns}")
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:12]
+
+
+def require(source: Source, *packages: str) -> None:
+    """Refuses to go on without the packages that read the files.
+
+    Raises:
+        LookupError: Naming the extra that brings them.
+    """
+    from importlib import import_module
+
+    for package in packages:
+        try:
+            import_module(package)
+        except ModuleNotFoundError as reason:
+            raise LookupError(
+                f"{source.name} is decoded by the package {reason.name!r}, which is not installed; "
+                'install it with pip install "fedscape[data]".'
+            ) from reason

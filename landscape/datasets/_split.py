@@ -1,0 +1,90 @@
+"""Choosing samples of a dataset: by domain, few of each group, and a test set where none was published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from landscape.datasets._dataset import Dataset, Groups, fingerprint, taken
+
+
+def of_domains(dataset: Dataset, domains: Sequence[str] | None) -> Dataset:
+    """The samples of the named domains, numbered in this order; all where none are named.
+
+    Raises:
+        ValueError: If a name is unknown or named twice.
+    """
+    if domains is None:
+        return dataset
+    group = dataset.groups["domain"]
+    if isinstance(domains, str) or not domains or len({*domains}) < len(domains) or not {*domains} <= {*group.names}:
+        raise ValueError(
+            f"domains is {domains!r}; {dataset.name} takes a list of different ones of {', '.join(group.names)}."
+        )
+    place = torch.full((len(group.names),), -1)
+    place[[group.names.index(name) for name in domains]] = torch.arange(len(domains))
+    left = taken(dataset, *((place[numbers] >= 0).nonzero()[:, 0] for numbers in (group.train, group.test)))
+    kept = left.groups["domain"]
+    groups = {**left.groups, "domain": Groups(tuple(domains), place[kept.train], place[kept.test])}
+    return replace(left, groups=groups, fingerprint=fingerprint(left.train, left.test, groups))
+
+
+def first(groups: Tensor, number: int | None) -> Tensor:
+    """Numbers of the first `number` samples of every group, ascending; of all where it is None.
+
+    Args:
+        groups: Group of every sample, shape (n,).
+        number: At least 1.
+    """
+    if number is None:
+        return torch.arange(len(groups))
+    order = torch.argsort(groups, stable=True)
+    sizes = groups.bincount()
+    rank = torch.arange(len(groups)) - (sizes.cumsum(0) - sizes)[groups[order]]
+    return order[rank < number].sort().values
+
+
+def apart(groups: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:
+    """Numbers of the samples that stay for training and those of a random test set, both ascending.
+
+    Args:
+        groups: Group of every sample, shape (n,).
+        share: Of every group's samples that become test samples, rounded down, a fraction 0-1.
+        seed: Fixes the choice; each group has draws of its own.
+    """
+    numbers, chosen = groups.numpy(), []
+    order = np.argsort(numbers, kind="stable")
+    for group, members in enumerate(np.split(order, np.cumsum(np.bincount(numbers))[:-1])):
+        chosen.append(np.random.default_rng([seed, group]).permutation(members)[: int(share * len(members))])
+    test = np.sort(np.concatenate(chosen))
+    return torch.from_numpy(np.setdiff1d(np.arange(len(numbers)), test)), torch.from_numpy(test)
+
+
+def with_test(dataset: Dataset, train: Tensor, test: Tensor) -> Dataset:
+    """The dataset, published in one split, with these of its samples as training and as test samples."""
+    groups = {name: replace(group, test=group.train) for name, group in dataset.groups.items()}
+    return taken(replace(dataset, test=dataset.train, groups=groups), train, test)
+
+
+def require_count(name: str, option: str, value: int | None) -> None:
+    """Refuses a number of samples that is no whole number from 1.
+
+    Raises:
+        ValueError: In this case.
+    """
+    if value is not None and (type(value) is not int or value < 1):
+        raise ValueError(f"{option} is {value!r}; {name} takes a whole number, {option} >= 1, or none for all.")
+
+
+def require_share(name: str, option: str, value: float) -> None:
+    """Refuses a share that leaves no training samples.
+
+    Raises:
+        ValueError: In this case.
+    """
+    if not isinstance(value, int | float) or not 0 < value < 1:
+        raise ValueError(f"{option} is {value!r}; {name} takes a fraction, 0 < {option} < 1.")

@@ -1,0 +1,74 @@
+"""FEMNIST, 814,277 digits and letters by some 3,600 writers, 28x28 grey (Caldas et al. 2018)."""
+
+from __future__ import annotations
+
+import string
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from landscape.datasets import _images, _split
+from landscape.datasets._dataset import Dataset, Groups, fingerprint, taken
+from landscape.samples import Samples, leaves
+
+SOURCE = _images.Source(
+    name="femnist",
+    repository="flwrlabs/femnist",
+    shape=(1, 28, 28),
+    classes=tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase),
+    train=814_277,
+    test=0,
+    scale="standard",
+    mean=(0.0365,),  # FedEve paper
+    std=(0.1602,),
+    label="character",
+    groups={"user": "writer_id"},
+)
+
+
+def load(folder: Path | None = None, *, writers: int | None = None, test_share: float = 0.1, seed: int = 0) -> Dataset:
+    """FEMNIST by writer from a data folder, FEDSCAPE_DATA or the hub; see `_images.load`.
+
+    Background is 0 and ink 255: files that are the other way round, as LEAF's are, are inverted. There is no test
+    set: each writer gives a random part. FedEve's copy has 3,400 writers, 671,585 + 77,483 images.
+
+    Args:
+        folder: Data folder.
+        writers: The N with the most images (of equals those that come first); all where not given.
+        test_share: Of each writer's images that are test images, rounded down, a fraction 0-1.
+        seed: Of the test images.
+
+    Raises:
+        ValueError: If an option is out of range.
+    """
+    _split.require_count("femnist", "writers", writers)
+    _split.require_share("femnist", "test_share", test_share)
+    whole = _of_writers(_images.load(SOURCE, folder), writers)
+    parts = _split.apart(whole.groups["user"].train, test_share, seed)
+    return _split.with_test(_upright(whole), *parts)
+
+
+def _of_writers(dataset: Dataset, writers: int | None) -> Dataset:
+    group = dataset.groups["user"]
+    if writers is None or writers == len(group.names):
+        return dataset
+    if writers > len(group.names):
+        raise ValueError(f"writers is {writers}; femnist has {len(group.names)}.")
+    order = group.train.bincount(minlength=len(group.names)).argsort(descending=True, stable=True)
+    chosen = order[:writers].sort().values
+    place = torch.full((len(group.names),), -1)
+    place[chosen] = torch.arange(writers)
+    left = taken(dataset, (place[group.train] >= 0).nonzero()[:, 0], group.test)
+    kept = left.groups["user"]
+    names = tuple(group.names[number] for number in chosen.tolist())
+    groups = {**left.groups, "user": Groups(names, place[kept.train], kept.test)}
+    return replace(left, groups=groups, fingerprint=fingerprint(left.train, left.test, groups))
+
+
+def _upright(dataset: Dataset) -> Dataset:
+    """The dataset with a dark background."""
+    (inputs,) = leaves(dataset.train.inputs)
+    if inputs.float().mean() < 127.5:
+        return dataset
+    return replace(dataset, train=Samples(inputs.bitwise_not(), dataset.train.targets))  # 255 - x, without a copy more

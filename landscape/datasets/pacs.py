@@ -1,0 +1,58 @@
+"""PACS, 9,991 pictures of seven things in four domains: photo, art painting, cartoon, sketch (Li et al. 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from landscape.datasets import _images, _split
+from landscape.datasets._dataset import Dataset
+
+SOURCE = _images.Source(
+    name="pacs",
+    repository="flwrlabs/pacs",
+    shape=(3, 224, 224),
+    classes=("dog", "elephant", "giraffe", "guitar", "horse", "house", "person"),
+    train=9_991,
+    test=0,
+    scale="standard",
+    mean=(0.485, 0.456, 0.406),  # ImageNet's
+    std=(0.229, 0.224, 0.225),
+    groups={"domain": "domain"},
+    group_names={"domain": ("photo", "art_painting", "cartoon", "sketch")},
+    smaller=((700, 0),),
+    fit="crop",
+)
+
+
+def load(
+    folder: Path | None = None,
+    *,
+    domains: Sequence[str] | None = None,
+    size: int = 224,
+    test_share: float = 0.1,
+    seed: int = 1,
+) -> Dataset:
+    """PACS with domains from a data folder, FEDSCAPE_DATA or the hub; see `_images.load`.
+
+    Images are resized to 256 on the shorter side and cropped to the central 224, as in the IMA paper; all of PACS
+    then takes 1.5 GB of memory, and 6 GB as real numbers. PACS has no test set: each domain gives a random part.
+    A copy of 25 images a domain and class is accepted too.
+
+    Args:
+        folder: Data folder.
+        domains: Those that are used, in this order; all where not given.
+        size: Height and width in pixels; the resizing keeps the ratio 256 : 224.
+        test_share: Of each domain's images that are test images, a fraction 0-1 (IMA 0.1).
+        seed: Of the test images (IMA 1, with another generator).
+
+    Raises:
+        ValueError: If an option is out of range.
+    """
+    if type(size) is not int or size < 8:
+        raise ValueError(f"size is {size!r}; pacs takes a whole number of pixels, size >= 8.")
+    _split.require_share("pacs", "test_share", test_share)
+    whole = _images.load(replace(SOURCE, shape=(3, size, size)), folder)
+    parts = _split.apart(whole.groups["domain"].train, test_share, seed)
+    return _split.of_domains(_split.with_test(whole, *parts), domains)
