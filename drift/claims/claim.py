@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from drift.bootstrap import interval
+from drift.bootstrap import mean_interval
 from drift.run import Run
 
 Effects = Mapping[int, float]
@@ -76,9 +76,9 @@ class Claim:
         if not effects:
             return Verdict(self, "not testable here", nan, nan, nan, (), "the runs give no number for it")
         values, seeds = np.array(list(effects.values())), tuple(sorted(effects))
-        low, high = interval(values)
+        found = mean_interval(values)
         if len(values) < LEAST:
             reason = f"seeds {', '.join(map(str, seeds))} alone say too little of chance; {LEAST} or more are needed"
-            return Verdict(self, "not testable here", float(values.mean()), low, high, seeds, reason)
-        outcome: Outcome = "supported" if low > 0 else "not supported"
-        return Verdict(self, outcome, float(values.mean()), low, high, seeds)
+            return Verdict(self, "not testable here", found.value, found.low, found.high, seeds, reason)
+        outcome: Outcome = "supported" if found.positive else "not supported"
+        return Verdict(self, outcome, found.value, found.low, found.high, seeds)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from drift.bootstrap import interval
 from drift.claims import PAPERS, among, check, claims
 from drift.claims.claim import Claim
 from drift.claims.measures import accuracy, quarters
@@ -35,23 +34,6 @@ def test_a_verdict_needs_three_seeds_and_an_interval_above_zero(effects, outcome
     found = claim(effects).judged([])
     assert found.outcome == outcome
     assert (found.reason != "") == (outcome == "not testable here")
-
-
-def test_the_interval_holds_the_mean_and_narrows_with_the_spread():
-    values = np.array([1.0, 2.0, 3.0, 4.0, 10.0])
-    low, high = interval(values)
-    assert 1 < low < values.mean() < high < 10
-    assert interval(values) == (low, high)
-    tight = interval(values / 10 + 4)
-    assert tight[1] - tight[0] == pytest.approx((high - low) / 10)
-    assert interval(np.array([2.0, 2.0, np.nan])) == (2.0, 2.0)
-    assert np.isnan(interval(np.array([2.0]))).all()
-
-
-def test_the_interval_covers_the_truth_about_as_often_as_it_says():
-    source = np.random.default_rng(0)
-    covered = [low <= 0 <= high for low, high in (interval(source.normal(size=30), draws=400) for _ in range(300))]
-    assert 0.89 < np.mean(covered) < 0.98
 
 
 @pytest.fixture(scope="module")
