@@ -72,6 +72,8 @@ _PUBLIC = {
     "decomposition": "drift.decomposition",
     "gap_scaling": "drift.gap",
     "ntk_variance": "drift.ntk",
+    "domain_accuracy": "drift.domains",
+    "ranking_rounds": "drift.recommended",
 }
 __all__ = list(_PUBLIC)
 plugins.lazy(__name__, _PUBLIC)

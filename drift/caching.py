@@ -31,7 +31,8 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
     """
     text = _text(run, analysis, arguments)
     called = f"{analysis.__module__}.{analysis.__qualname__}"
-    identity = hashlib.sha256(f"{called} {text} {run.committed}".encode()).hexdigest()[:10]
+    given = f" {run.given.fingerprint}" if run.given is not None else ""
+    identity = hashlib.sha256(f"{called} {text} {run.committed}{given}".encode()).hexdigest()[:10]
     path = run.folder / "results" / f"{analysis.__name__}-{identity}.zarr"
     partial = results.Partial(path)
     if (found := _complete(partial)) is not None:

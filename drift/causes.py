@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import nan
 
 import numpy as np
 import xarray as xr
 
 from drift.apart import APART
 from drift.bootstrap import Estimate, mean_interval
-from drift.interventions import LENGTH
+from drift.interventions import window_length
 from drift.run import Run
 
 CLEAR = 0.02
-"""Part of the loss that the low end of a gain's interval must reach for a cause to be clear."""
+"""Part of the loss that a gain must reach, at the low end of its interval, for a cause to be clear."""
 
 WRONG = 2.0
 """Loss on a client's data over that on others' data of the same classes from which its labels are suspected."""
@@ -35,7 +34,7 @@ class Cause:
         title: It in plain words.
         test: What was changed in the test; empty where nothing was tested.
         gain: Loss gained by that, in nats.
-        share: The gain as a part of the recorded loss.
+        share: The gain as a part of the recorded loss, in the mean over windows.
         clear: Whether it is a cause by the rules of `ranked`.
         note: What else speaks for or against it.
         figure: Of the gallery, to look at.
@@ -61,9 +60,9 @@ _NAMES = {
 
 
 def ranked(run: Run, tests: xr.Dataset, clients: xr.Dataset, *, broken: bool) -> list[Cause]:
-    """Causes, clear ones first, then by gain.
+    """Causes, clear ones first, then by the share of the loss that was gained.
 
-    A cause is clear where the low end of its gain's interval is at least 2 % of the loss. Two rules read the record
+    A cause is clear where the low end of the interval around its share is at least 2 %. Two rules read the record
     beside the tests, because two remedies can gain by one and the same thing:
 
         Fewer epochs and a smaller rate both shorten the clients' way. Where both gain, it is long training if the
@@ -71,9 +70,9 @@ def ranked(run: Run, tests: xr.Dataset, clients: xr.Dataset, *, broken: bool) ->
         rate if not, or if the run broke down. The one that is named takes the larger gain of the two.
 
         A client is suspected where the global model's loss on its data stands apart (z > 3.5) and is at least twice
-        that on others' data of the same classes. It is a cause unless leaving it out loses clearly: then its data are
-        rare rather than wrong. One client in many moves the loss too little for a gain to be asked for, so that it
-        comes after clear causes that do gain more.
+        that on others' data of the same classes. It is a cause unless leaving it out loses 2 % of the loss or more:
+        then its data are rare rather than wrong. One client of many moves the loss too little for a clear gain to be
+        asked for; it comes after clear causes that gain more.
 
     Args:
         tests: What `interventions` gives.
@@ -83,7 +82,7 @@ def ranked(run: Run, tests: xr.Dataset, clients: xr.Dataset, *, broken: bool) ->
     loss = tests.loss.values
     found = [_cause(run, tests, str(name), clients) for name in tests.change.values]
     found = _one_way(found, _learned_by_heart(run, tests), broken) if np.isfinite(loss).any() else found
-    return sorted(found, key=lambda cause: (not cause.clear, -np.nan_to_num(cause.gain.value, nan=-np.inf)))
+    return sorted(found, key=lambda cause: (not cause.clear, -np.nan_to_num(cause.share, nan=-np.inf)))
 
 
 def suspects(clients: xr.Dataset) -> list[int]:
@@ -108,9 +107,10 @@ def breakdown(run: Run) -> list[int]:
     if not lost and not nonfinite(run):
         return []
     learned = loss.where(np.isfinite(loss) & (loss < constant), drop=True)
+    length = window_length(run)
     first = int(learned["round"][int(learned.argmin("round"))]) + 1 if len(learned) else 0
-    held = [index for index in range(first, first + 3) if index + LENGTH <= len(indices)]
-    return held or [index for index in range(3) if index + LENGTH <= len(indices)]
+    held = [index for index in range(first, first + 3) if index + length <= len(indices)]
+    return held or [index for index in range(3) if index + length <= len(indices)]
 
 
 def nonfinite(run: Run) -> list[int]:
@@ -128,13 +128,13 @@ def chance(run: Run) -> float:
 
 def _cause(run: Run, tests: xr.Dataset, change: str, clients: xr.Dataset) -> Cause:
     row = tests.sel(change=change)
-    gain, loss = mean_interval(row.gain.values), float(np.nanmean(tests.loss.values))
-    clear, note = gain.low >= CLEAR * loss, ""
+    gain, share = mean_interval(row.gain.values), mean_interval((row.gain / tests.loss).values)
+    clear, note = share.low >= CLEAR, ""
     if change.startswith("without-"):
         number, figure = int(change.removeprefix("without-")), "labels-partition"
         one = clients.sel(client=number)
         name, title = f"client-{number}", f"client {number}: labels may be wrong"
-        clear = not gain.negative
+        clear = bool(share.value > -CLEAR)
         far = f"z = {float(one.excess_z):.1f}"
         note = f"loss on its data {float(one.ratio):.1f} x that on others' of the same classes, {far}"
     else:
@@ -143,7 +143,7 @@ def _cause(run: Run, tests: xr.Dataset, change: str, clients: xr.Dataset) -> Cau
         note = f"divergence of labels {float(clients.divergence.mean()):.2f} of at most 0.69 nats"
     if change == "everyone":
         note = f"{run.experiment.clients.per_round} of {run.experiment.clients.number} clients in a round"
-    return Cause(name, title, str(row.text.values), gain, gain.value / loss if loss else nan, bool(clear), note, figure)
+    return Cause(name, title, str(row.text.values), gain, share.value, bool(clear), note, figure)
 
 
 def _learned_by_heart(run: Run, tests: xr.Dataset) -> bool:
@@ -162,7 +162,7 @@ def _one_way(found: list[Cause], by_heart: bool, broken: bool) -> list[Cause]:
         return found
     named, other = ("epochs", "rate") if by_heart and not broken else ("rate", "epochs")
     why = "clients learn their data by heart" if named == "epochs" else "clients do not learn their own data"
-    larger = max(both.values(), key=lambda cause: cause.gain.value)
+    larger = max(both.values(), key=lambda cause: cause.share)
     said = {
         named: {**vars(both[named]), "gain": larger.gain, "share": larger.share, "note": why, "test": larger.test},
         other: {**vars(both[other]), "clear": False, "note": "helps for the same reason"},

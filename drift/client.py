@@ -12,11 +12,9 @@ from drift.batch_statistics import normalisers
 from drift.experiment import Local
 from drift.keys import generator, key
 from drift.method import State
+from drift.optimizer import Optimizer
 from landscape.flat import Flat
 from landscape.samples import Samples
-
-Correction = Callable[[Tensor, Tensor], None]
-"""(gradient (d,), theta (d,)) -> None; adds to the gradient in place."""
 
 Gradient = Callable[[Flat, Samples], Tensor]
 """(workspace, minibatch) -> loss () in nats; leaves the minibatch's gradient in the workspace."""
@@ -78,26 +76,28 @@ class Client:
         batch statistics, unless `local.batch` is 1. A client with one sample then trains on nothing.
         `local.steps` replaces the number of epochs by a number of batches.
         """
+        for numbers in self.orders(epochs=epochs, order=order):
+            yield from self.samples[numbers.to(self.samples.targets.device)].blocks(self.local.batch)
+
+    def orders(self, *, epochs: int | None = None, order: torch.Generator | None = None) -> Iterator[Tensor]:
+        """Sample numbers that the minibatches of each epoch take, one after the other."""
         order = order if order is not None else self.generator("batches")
         local, n, done = self.local, len(self.samples), 0
         limit = local.steps if epochs is None else None
         epochs = local.epochs if epochs is None else epochs
         least = 2 if local.batch > 1 and normalisers(self.flat.module) else 1
+        whole, rest = divmod(n, local.batch)
+        most = whole + int(rest >= least and not (whole and local.drop_last))
         while n >= least and (epochs > 0 if limit is None else done < limit):
-            shuffled = self.samples[torch.randperm(n, generator=order).to(self.samples.targets.device)]
-            for batch in shuffled.blocks(local.batch):
-                partial = len(batch) < local.batch and n >= local.batch
-                if (partial and local.drop_last) or len(batch) < least:
-                    continue
-                if limit is not None and done == limit:
-                    return
-                done += 1
-                yield batch
+            taken = most if limit is None else min(most, limit - done)
+            shuffled = torch.randperm(n, generator=order)
+            yield shuffled if taken * local.batch >= n else shuffled[: taken * local.batch]
+            done += taken
             epochs -= 1
 
     def train(
         self,
-        correction: Correction | None = None,
+        correction: Callable[[Tensor, Tensor], None] | None = None,
         *,
         gradient: Gradient = Flat.gradient,
         batches: Iterable[Samples] | None = None,
@@ -106,7 +106,8 @@ class Client:
         """Minibatch training of the received model by the local optimiser.
 
         Args:
-            correction: Adds to each minibatch gradient, as a proximal term does.
+            correction: (gradient (d,), theta (d,)) -> None, adds to each minibatch gradient in place, as a proximal
+                term does.
             gradient: Takes the place of the loss's own gradient, as a sharpness-aware one does.
             batches: Minibatches; those of the client's local settings where not given.
             rate: Factor of the local rate at step 0, 1, ..
@@ -146,39 +147,3 @@ class ForkedSeed:
 
     def __exit__(self, *error: object) -> None:
         torch.set_rng_state(self.before)
-
-
-class Optimizer:
-    """The local optimiser on one flat vector: SGD (momentum, weight decay) or Adam, by torch.optim."""
-
-    def __init__(self, theta: Tensor, grad: Tensor, local: Local) -> None:
-        self.persist, self.lr = local.persist_optimizer, local.lr
-        self.parameter = torch.nn.Parameter(theta)
-        self.parameter.grad = grad
-        self.inner: torch.optim.Optimizer
-        if local.optimizer == "adam":
-            self.inner = torch.optim.Adam(
-                [self.parameter], lr=local.lr, betas=local.betas, weight_decay=local.weight_decay, fused=True
-            )
-        else:
-            self.inner = torch.optim.SGD(
-                [self.parameter], lr=local.lr, momentum=local.momentum, weight_decay=local.weight_decay, fused=True
-            )
-
-    def step(self, factor: float = 1.0) -> None:
-        """One step on the current gradient, at a multiple of the local rate."""
-        self.inner.param_groups[0]["lr"] = self.lr * factor
-        self.inner.step()
-
-    def kept(self) -> State:
-        """Moments to keep for the client's next round; nothing unless the optimiser persists."""
-        if not self.persist:
-            return {}
-        held = self.inner.state.get(self.parameter, {})
-        return {f"optimizer.{name}": value.clone() for name, value in held.items() if isinstance(value, Tensor)}
-
-    def restore(self, state: State) -> None:
-        """Take up moments kept by `kept`."""
-        found = {name.removeprefix("optimizer."): value for name, value in state.items() if "optimizer." in name}
-        if self.persist and found:
-            self.inner.state[self.parameter].update({name: value.clone() for name, value in found.items()})

@@ -13,6 +13,7 @@ from drift import named, partitions
 from drift.keep import Keep
 from drift.method import Beta, Method
 from drift.partitions import Partitioner
+from drift.recorded import GIVEN
 from landscape import plugins
 
 
@@ -40,13 +41,14 @@ class TaskPart(Part):
     @field_validator("dataset")
     @classmethod
     def _dataset_is_known(cls, name: str) -> str:
-        plugins.require("landscape.datasets", name, "dataset")
+        if name != GIVEN:
+            plugins.require("landscape.datasets", name, "dataset")
         return name
 
     @field_validator("model")
     @classmethod
     def _model_is_known(cls, name: str) -> str:
-        if ":" not in name:  # module:function is looked for when the model is built
+        if ":" not in name and name != GIVEN:  # module:function is looked for when the model is built
             plugins.require("landscape.models", name, "model")
         return name
 
@@ -174,6 +176,9 @@ class Experiment(Part):
     init: Init | None = Field(None, description="checkpoint to start from, as fedscape pretrain makes one")
     evaluate_every: int = Field(1, gt=0, description="rounds between evaluations on the test set")
     threads: int = Field(1, gt=0, le=1024, description="torch threads; the same bits need the same number")
+    engine: Literal["serial", "batched", "auto"] = Field(
+        "serial", description="one client after the other, the cohort at once, or the faster one by two timed steps"
+    )
 
     @field_validator("method", mode="before")
     @classmethod
@@ -203,6 +208,10 @@ class Experiment(Part):
         content = self.resolved()
         if not content["clients"]["corrupted"]:  # came later: without it, runs keep the name that they had before
             del content["clients"]["corrupted"]
+        if not content["keep"]["compress"]:
+            del content["keep"]["compress"]
+        if content["engine"] == "serial":
+            del content["engine"]
         if content["task"]["classes"] is None:
             del content["task"]["classes"]
         if content["init"] is None:

@@ -16,6 +16,7 @@ from drift.causes import CLEAR, nonfinite, suspects
 from drift.coherence import coherence
 from drift.counterfactual import counterfactual
 from drift.decomposition import decomposition
+from drift.participation import balanced_cohort
 from drift.run import Run
 from drift.terrain import spread
 from drift.variance import drift_variances
@@ -162,7 +163,9 @@ def _drift(run: Run, quick: bool, workers: int) -> Finding:
     share, balance = mean_interval(exact.period_share.values), balanced_cohort(exact, clients.number)
     said = _larger(share)
     if np.isfinite(balance):
-        said += f"; local steps add as much as it at {balance:.0f} of {clients.number} clients a round"
+        said += (
+            f"; local steps would add as much as period drift with {balance:.0f} of {clients.number} clients a round"
+        )
     return _finding("drift", said, "period drift in the sum of both", share, "fraction", "variance-rounds", tested=True)
 
 
@@ -170,28 +173,6 @@ def _larger(share: Estimate) -> str:
     if share.low > 0.5:
         return "period drift is larger"
     return "client drift is larger" if share.high < 0.5 else "no clear sign which is larger"
-
-
-def balanced_cohort(exact: xr.Dataset, number: int) -> float:
-    """Clients m in a round at which period drift is as large as what local steps add to the mean step.
-
-    A cohort of m of K clients drawn without replacement has E|period|^2 = T^2 (1/m - 1/K), with T^2 = K / (K - 1)
-    times the spread of all clients' updates, as `step_parts.expected_period` computes it; what local steps add, L^2 =
-    |local|^2, does not shrink with m. They are equal at
-
-        m = 1 / (L^2 / T^2 + 1 / K)
-
-    Below it more clients help, above it shorter or better local training does. (Client drift itself is no measure to
-    balance by: the variance of a mean of m random clients is S^2/m and so tied to period drift, S^2 (1/m - 1/K).)
-
-    Args:
-        exact: What `counterfactual` gives.
-        number: K.
-    """
-    spread_ = (exact.share * exact.distance).fillna(0) ** 2
-    total = number**2 / max(1, number - 1) * float(spread_.sum("client").mean())
-    local = float((exact.norm.sel(part="local") ** 2).mean())
-    return 1 / (local / total + 1 / number) if total > 0 else nan
 
 
 def _coherence(run: Run) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Mapping
@@ -15,7 +16,10 @@ from landscape import plugins
 
 Row = dict[str, Any]
 
-_TABLE = "CREATE TABLE IF NOT EXISTS fedscape_1 (name TEXT PRIMARY KEY, stamp TEXT NOT NULL, content TEXT NOT NULL)"
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS fedscape_2 "
+    "(name TEXT PRIMARY KEY, stamp TEXT NOT NULL, content TEXT NOT NULL, digest TEXT NOT NULL)"
+)
 
 
 def index(runs: str | Path = "runs") -> list[Row]:
@@ -115,14 +119,16 @@ def _read(path: Path) -> dict[str, tuple[str, Row]]:
         return {}
     try:
         with closing(sqlite3.connect(path, timeout=1)) as base:
-            rows = base.execute("SELECT name, stamp, content FROM fedscape_1").fetchall()
-        return {name: (stamp, json.loads(content)) for name, stamp, content in rows}
+            rows = base.execute("SELECT name, stamp, content, digest FROM fedscape_2").fetchall()
+        whole = [(name, stamp, text) for name, stamp, text, digest in rows if digest == _digest(name, stamp, text)]
+        return {name: (stamp, json.loads(content)) for name, stamp, content in whole}
     except (sqlite3.Error, ValueError):  # lost, locked, damaged or of another making: the folders are the truth
         return {}
 
 
 def _write(path: Path, rows: Mapping[str, tuple[str, Row]]) -> None:
-    values = [(name, stamp, json.dumps(row)) for name, (stamp, row) in rows.items()]
+    texts = [(name, stamp, json.dumps(row)) for name, (stamp, row) in rows.items()]
+    values = [(*text, _digest(*text)) for text in texts]
     try:
         _replace(path, values)
     except sqlite3.OperationalError:
@@ -138,5 +144,10 @@ def _write(path: Path, rows: Mapping[str, tuple[str, Row]]) -> None:
 def _replace(path: Path, values: list[tuple[str, str, str]]) -> None:
     with closing(sqlite3.connect(path, timeout=1)) as base, base:
         base.execute(_TABLE)
-        base.execute("DELETE FROM fedscape_1")
-        base.executemany("INSERT INTO fedscape_1 VALUES (?, ?, ?)", values)
+        base.execute("DELETE FROM fedscape_2")
+        base.executemany("INSERT INTO fedscape_2 VALUES (?, ?, ?, ?)", values)
+
+
+def _digest(*texts: str) -> str:
+    """Tells a row that was altered on the disk; such a row is made anew."""
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]

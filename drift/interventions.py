@@ -123,6 +123,11 @@ def interventions_effort(
     return effort(run, trainings=round(trainings), forwards=forwards, memory=memory, workers=workers)
 
 
+def window_length(run: Run) -> int:
+    """Rounds in a window of a diagnosis: 5, or a third of a run of fewer than 15 rounds."""
+    return min(LENGTH, max(1, len(run.rounds()) // 3))
+
+
 def remembers(run: Run) -> bool:
     """Whether server or clients keep something between rounds beside the model."""
     server = Server.of(*run.state())
@@ -166,9 +171,7 @@ def _spans(run: Run, length: int, windows: int, starts: Sequence[int] | None) ->
     if length < 1 or windows < 1:
         raise ValueError(f"length is {length} and windows is {windows}; give 1 or more of each.")
     if run.about.get("unknown"):
-        raise LookupError(
-            f"run {run.name} was imported: how it was trained is not known, it cannot be replayed."
-        )
+        raise LookupError(f"run {run.name} was imported: how it was trained is not known, it cannot be replayed.")
     held, count = set(run.kept("globals")), len(run.rounds())
     least = count // 3 if count >= 3 * length else 0
     found: list[tuple[int, int]] = []

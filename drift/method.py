@@ -15,6 +15,7 @@ from landscape.task import Task
 
 if TYPE_CHECKING:
     from drift.client import Client, Update
+    from drift.correction import Correction
     from drift.experiment import Experiment, Local
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
@@ -29,11 +30,18 @@ State = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Setting:
-    """What stays the same over a run: the task, the experiment and, where there is one, the server's proxy set."""
+    """What stays the same over a run.
+
+    Args:
+        task, experiment: What is trained, and how.
+        proxy: The server's proxy set, where there is one.
+        engine: Name of the engine that trains the cohorts.
+    """
 
     task: Task
     experiment: Experiment
     proxy: Samples | None = None
+    engine: str = "serial"
 
 
 @dataclass(frozen=True)
@@ -108,6 +116,9 @@ class Method(BaseModel):
     sends: ClassVar[tuple[str, ...]] = ()
     """Names in the server state that clients receive beside the model; recorded, so that one can be retrained."""
 
+    gaps: ClassVar[tuple[str, ...]] = ()
+    """Names in what clients report where NaN means that there is none; elsewhere it excludes the client."""
+
     moments: ClassVar[tuple[str, ...]] = ()
     """Names in the server state that are an optimiser's memory; a wrapper such as IMA may reset them."""
 
@@ -132,8 +143,29 @@ class Method(BaseModel):
         return local.model_copy(update={"lr": local.lr * local.lr_decay**index})
 
     def local(self, client: Client) -> Update:
-        """Local training of one client."""
-        return client.train()
+        """Local training of one client: prepared, trained with the corrected gradient, finished.
+
+        A method that overrides this trains in a way of its own, one client after the other whatever the engine.
+        """
+        ready = self.prepare(client)
+        return self.finish(ready, ready.train(self.correction(ready)))
+
+    def prepare(self, client: Client) -> Client:
+        """The client as it begins, such as with layers of its own; as received here."""
+        return client
+
+    def correction(self, client: Client) -> Correction | None:
+        """What is added to every minibatch gradient of the prepared client; nothing here."""
+        return None
+
+    def finish(self, client: Client, update: Update) -> Update:
+        """The update of the prepared client with what it keeps and reports; as trained here."""
+        return update
+
+    @property
+    def own_training(self) -> bool:
+        """Whether local training is more than minibatches with a corrected gradient, for which there is `local`."""
+        return type(self).local is not Method.local
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The cohort's plain aggregate; FMA here."""

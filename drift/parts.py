@@ -10,11 +10,20 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.nn.modules.batchnorm import _NormBase
 
+from drift.correction import Correction
+from landscape.binary import binary_cross_entropy
 from landscape.flat import Flat
 from landscape.layout import Layout
 from landscape.samples import Inputs, called
+from landscape.task import Task
 
 Found = TypeVar("Found")
+
+NORMALISED = (
+    *("alexnet_gn", "cnn_digit5", "densenet121", "resnet8", "resnet18", "resnet18_gn", "resnet20", "resnet50"),
+    *("resnet56", "resnet110", "vgg11_gn", "wrn56_4"),
+)
+"""Shipped models with normalisation layers."""
 
 _NORMALISATION = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
 
@@ -58,19 +67,28 @@ def norm_mask(module: nn.Module, layout: Layout, method: str) -> Tensor:
     }
     if not names:
         raise ValueError(
-            f"{method} needs a model with normalisation layers, {type(module).__name__} has none; "
-            "take one such as resnet8 or resnet20."
+            f"{method} needs a model with normalisation layers and this one ({type(module).__name__}) has none; "
+            f"shipped models that do: {', '.join(NORMALISED)}."
         )
     return _mask(layout, names.__contains__)
 
 
-def frozen(mask: Tensor, weight_decay: float) -> Callable[[Tensor, Tensor], None]:
+def require_classes(task: Task, method: str) -> None:
+    """Complain about a task whose one output tells two classes apart.
+
+    Raises:
+        ValueError: If so.
+    """
+    if task.loss is binary_cross_entropy:
+        raise ValueError(
+            f"{method} needs one output a class, and this task has one output for two classes; choose a method that "
+            "does without, such as fedavg or server_ft, or a dataset with one output a class."
+        )
+
+
+def frozen(mask: Tensor, weight_decay: float) -> Correction:
     """A correction after which the entries of `mask` (d,) stay as they are, weight decay notwithstanding."""
-
-    def hold(gradient: Tensor, theta: Tensor) -> None:
-        gradient.copy_(torch.where(mask, -weight_decay * theta, gradient))
-
-    return hold
+    return Correction(hold=mask, decay=weight_decay)
 
 
 def features(flat: Flat, compute: Callable[[], Found]) -> tuple[Found, Tensor]:

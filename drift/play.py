@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -9,7 +10,7 @@ import torch
 from torch import Tensor
 
 from drift.client import Client, Update
-from drift.engines import serial
+from drift.engines import train
 from drift.experiment import Experiment
 from drift.gram import gram
 from drift.keys import cohort
@@ -27,8 +28,10 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
     drawn = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
     everyone = np.arange(experiment.clients.number) if experiment.clients.train_all else drawn
     parts, held = dealt(experiment, data, index)
-    updates = dict(zip(everyone.tolist(), _train(setting, parts, held, server, start, everyone), strict=True))
-    sound = {client: update for client, update in updates.items() if _finite(update)}
+    trained = train(setting.engine, method, _clients(setting, parts, held, server, start, everyone))
+    updates = dict(zip(everyone.tolist(), trained.updates, strict=True))
+    _require_shapes(method, updates, start, server.buffers)
+    sound = {client: update for client, update in updates.items() if _finite(method, update)}
     kept = {client: update.state for client, update in sound.items() if update.state}
     after = replace(server, clients={**server.clients, **kept}, next=index + 1)
 
@@ -54,7 +57,10 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
         sizes=group.sizes,
         weights=outcome.weights,
         gram=gram(start, expected, outcome.end - start, deltas),
-        metrics=_metrics(setting, outcome.end, buffers, group, [updates[client].loss for client in finite]),
+        metrics={
+            **_metrics(setting, outcome.end, buffers, group, [updates[client].loss for client in finite]),
+            **({} if trained.useful is None else {"useful_fraction": trained.useful}),
+        },
         start=start,
         end=outcome.end,
         clients=group.clients,
@@ -69,18 +75,26 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
     return record, replace(after, theta=outcome.end, buffers=buffers, previous=previous, state=outcome.state)
 
 
-def _train(
+def first_cohort(setting: Setting, data: Data, server: Server) -> list[Client]:
+    """The clients of the server's next round, ready to train."""
+    experiment, index = setting.experiment, server.next
+    start = experiment.method.broadcast(server.state, server.theta, index)
+    drawn = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
+    return list(_clients(setting, *dealt(experiment, data, index), server, start, drawn))
+
+
+def _clients(
     setting: Setting,
     parts: list[np.ndarray],
     held: list[np.ndarray],
     server: Server,
     start: Tensor,
     ids: np.ndarray,
-) -> list[Update]:
+) -> Iterator[Client]:
     experiment, method = setting.experiment, setting.experiment.method
     local = method.schedule(experiment.local, server.next, experiment.rounds)
     flat, train = setting.task.flat(start), setting.task.samples["train"]
-    jobs = (
+    return (
         Client(
             id=client,
             index=server.next,
@@ -96,7 +110,6 @@ def _train(
         )
         for client in ids.tolist()
     )
-    return serial.train(method, jobs)
 
 
 def _sent(method: Method, server: Server) -> State:
@@ -114,8 +127,34 @@ def _carried(updates: dict[int, Update]) -> State:
     return {"ids": torch.tensor(ids, dtype=torch.int64), **rows}
 
 
-def _finite(update: Update) -> bool:
-    return all(bool(torch.isfinite(part).all()) for part in (update.theta, update.buffers))
+def _finite(method: Method, update: Update) -> bool:
+    """Whether all that a client returned is finite: what it reports and keeps is used like its model."""
+    reports = (value for name, value in update.report.items() if name not in method.gaps)
+    parts = (update.theta, update.buffers, *reports, *update.state.values())
+    return all(bool(torch.isfinite(part).all()) for part in parts)
+
+
+def _require_shapes(method: Method, updates: dict[int, Update], start: Tensor, buffers: Tensor) -> None:
+    """Refuse updates that are no models of this run, or reports that differ in what they hold.
+
+    Raises:
+        ValueError: With the first client whose update has another shape.
+    """
+    reports: dict[str, tuple[int, ...]] | None = None
+    for client, update in updates.items():
+        for what, found, wanted in (("a model", update.theta, start), ("buffers", update.buffers, buffers)):
+            if found.shape != wanted.shape:
+                raise ValueError(
+                    f"client {client} returned {what} of shape {tuple(found.shape)} under {method.name()}, the run has "
+                    f"{tuple(wanted.shape)}; correct the method's local training."
+                )
+        shapes = {name: tuple(value.shape) for name, value in update.report.items()}
+        if reports not in (None, shapes):
+            raise ValueError(
+                f"client {client} reported {shapes} under {method.name()}, a client before it {reports}; correct the "
+                "method's local training."
+            )
+        reports = shapes
 
 
 def _gather(
@@ -127,9 +166,6 @@ def _gather(
     ids: list[int],
     updates: dict[int, Update],
 ) -> Cohort:
-    weights = sizes.double() if experiment.clients.weighting == "samples" else (sizes > 0).double()
-    if not bool(weights.any()):  # a cohort without samples leaves the model as it is
-        weights = torch.ones(len(ids), dtype=torch.float64)
     found = [updates[client] for client in ids]
     return Cohort(
         index=index,
@@ -137,12 +173,20 @@ def _gather(
         start=start,
         ids=torch.tensor(ids, dtype=torch.int64),
         sizes=sizes,
-        weights=weights / weights.sum(),
+        weights=shares(experiment, sizes),
         clients=torch.stack([update.theta for update in found]),
         steps=torch.tensor([update.steps for update in found], dtype=torch.int64),
         reports={name: torch.stack([update.report[name] for update in found]) for name in found[0].report},
         buffers=torch.stack([update.buffers for update in found]),
     )
+
+
+def shares(experiment: Experiment, sizes: Tensor) -> Tensor:
+    """Weights (m,) that the experiment gives a cohort of these sample counts (m,), summing to 1, float64."""
+    weights = sizes.double() if experiment.clients.weighting == "samples" else (sizes > 0).double()
+    if not bool(weights.any()):  # a cohort without samples leaves the model as it is
+        weights = torch.ones(len(sizes), dtype=torch.float64)
+    return weights / weights.sum()
 
 
 def _metrics(setting: Setting, end: Tensor, buffers: Tensor, group: Cohort, losses: list[float]) -> dict[str, float]:

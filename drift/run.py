@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-import xarray as xr
 from torch import Tensor
 
-from drift import caching, store
+from drift import store
 from drift.carried import carried
 from drift.client import Client
 from drift.experiment import Experiment
+from drift.given import Given, require_fit
 from drift.keys import cohort
 from drift.method import Method, Setting, State
+from drift.recorded import GIVEN
 from drift.rounds import Round
 from drift.setting import Data, build_task, dealt, read_data
 from landscape.progress import Progress
 from landscape.samples import Samples
 from landscape.task import Task
+
+if TYPE_CHECKING:  # training starts without them
+    import xarray as xr
 
 Announce = Callable[[str], None]
 """(line of text) -> None."""
@@ -40,12 +44,14 @@ class Run:
         data: Folder of the datasets; None: as `landscape.datasets` finds them.
         progress: Hears how far an analysis of it is, in points of a surface or in rounds; no part of what a run is.
         announce: Hears what an expensive analysis will cost, one line before it starts.
+        given: A task in place of the recorded one, as a run needs that was recorded without its data.
     """
 
     folder: Path
     data: Path | None = None
     progress: Progress | None = field(default=None, compare=False, repr=False)
     announce: Announce | None = field(default=None, compare=False, repr=False)
+    given: Given | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -109,7 +115,15 @@ class Run:
 
         Raises:
             ValueError: If the dataset is not the one that the run was trained on.
+            LookupError: If the run was recorded without its data and no task is given.
         """
+        if self.given is not None:
+            return self.given.data
+        if self.experiment.task.dataset == GIVEN:
+            raise LookupError(
+                f"run {self.name} was recorded without its data; give the task: drift.open(folder, task=task), or "
+                "--task FILE.py:FUNCTION."
+            )
         found = read_data(self.experiment, self.data)
         if found.fingerprint != self.about["fingerprint"]:
             raise ValueError(
@@ -121,7 +135,11 @@ class Run:
     @cached_property
     def task(self) -> Task:
         """The task with splits train, test and, where there is one, proxy."""
-        return build_task(self.experiment, self.dataset, self.folder)
+        dataset = self.dataset
+        if self.given is not None:
+            require_fit(self.given.task, self.about["layout"], self.name)
+            return self.given.task
+        return build_task(self.experiment, dataset, self.folder)
 
     @property
     def parts(self) -> list[np.ndarray]:
@@ -151,7 +169,8 @@ class Run:
     @property
     def setting(self) -> Setting:
         """What the method's hooks see."""
-        return Setting(self.task, self.experiment, self.task.samples.get("proxy"))
+        engine = "batched" if self.about.get("engine") == "batched" else "serial"
+        return Setting(self.task, self.experiment, self.task.samples.get("proxy"), engine)
 
     def client(self, index: int, client: int, *, replicate: int = 0) -> Client:
         """A client of a recorded round, ready to train again by `run.method.local`.
@@ -204,6 +223,8 @@ class Run:
 
     def metrics(self) -> xr.Dataset:
         """Every recorded number of every round, by name, over `round`."""
+        import xarray as xr
+
         indices = self.rounds()
         records = [self.round(index).metrics for index in indices]
         names = sorted({name for record in records for name in record})
@@ -222,6 +243,8 @@ class Run:
         Raises:
             TypeError: If the analysis has no such argument, or one is no number, text or list of these.
         """
+        from drift import caching
+
         return caching.cached(self, analysis, arguments)
 
     def with_data(self, data: Path | None) -> Run:
@@ -233,12 +256,26 @@ class Run:
         return replace(self, progress=progress, announce=announce)
 
 
-def open(folder: str | Path, *, data: str | Path | None = None) -> Run:
+def open(
+    folder: str | Path,
+    *,
+    data: str | Path | None = None,
+    task: Task | str | None = None,
+    parts: Sequence[Sequence[int]] | None = None,
+) -> Run:
     """The recorded run in a folder.
+
+    Args:
+        folder: Where it lies.
+        data: Folder of the datasets.
+        task: Your own in place of the recorded one, or the text `my_code.py:make_task` of a function that returns it.
+        parts: Sample numbers (into the task's train split) of each client, where that is known.
 
     Raises:
         LookupError: If the folder holds no run, or its description is damaged.
+        ValueError: If the task is none.
     """
-    run = Run(Path(folder), Path(data) if data is not None else None)
+    given = None if task is None else Given.of(task, parts)
+    run = Run(Path(folder), Path(data) if data is not None else None, given=given)
     run.about  # noqa: B018 (read and checked here, where the name was given)
     return run

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +14,10 @@ import numpy as np
 import torch
 
 from drift import store
+from drift.engines.choice import Choice, chosen
 from drift.experiment import Experiment
 from drift.method import Setting
-from drift.play import play
+from drift.play import first_cohort, play
 from drift.read import read
 from drift.rounds import Round
 from drift.run import Run
@@ -22,6 +25,7 @@ from drift.server import Server
 from drift.setting import Data, build_task, read_data
 from drift.space import require_space
 from drift.start import keep_start
+from drift.writer import Writer
 from landscape.layout import Entry
 
 Progress = Callable[[Round], None]
@@ -73,39 +77,66 @@ def simulate(
         task = build_task(experiment, content, folder)
         size = task.layout.size + task.layout.buffer_size
         require_space(folder, experiment, size, done)
+        setting = Setting(task, experiment, content.samples.get("proxy"))
+        fresh = Server.fresh(setting)  # a method that the model does not suit says so before anything is written
         with store.locked(folder):
             keep_start(folder, experiment.init)
-            _describe(folder, experiment, content, task.layout.parameters)
-            setting = Setting(task, experiment, content.samples.get("proxy"))
             resumed = (folder / "state.safetensors").exists()
-            server = Server.of(*store.read_state(folder)) if resumed else Server.fresh(setting)
-            for record in rounds(setting, content, server, folder):
-                if progress is not None:
-                    progress(record)
+            server = Server.of(*store.read_state(folder)) if resumed else fresh
+            engine = _engine(folder, setting, content, server)
+            _describe(folder, experiment, content, task.layout.parameters, engine)
+            setting = replace(setting, engine=engine.name)
+            with closing(rounds(setting, content, server, folder)) as records:
+                for record in records:
+                    if progress is not None:
+                        progress(record)
     finally:
         torch.set_num_threads(threads)
     return run
 
 
-def rounds(setting: Setting, data: Data, server: Server, folder: Path) -> Iterator[Round]:
-    """The remaining rounds of a run, each written to `folder` before it is yielded."""
+def rounds(setting: Setting, data: Data, server: Server, folder: Path) -> Generator[Round]:
+    """The remaining rounds of a run, each written to `folder` before it is yielded.
+
+    A round is written while the next one trains, so it may be yielded after that one was trained.
+    """
     experiment = setting.experiment
-    while server.next < experiment.rounds:
-        begun = time.perf_counter()
-        record, server = play(setting, data, server)
-        record.metrics["seconds"] = time.perf_counter() - begun
-        store.write_round(folder, record, experiment.keep, experiment.rounds)
-        if not bool(torch.isfinite(server.theta).all()):
-            raise Diverged(
-                f"round {record.index}: no finite model is left (clients excluded: "
-                f"{record.extras.get('excluded', torch.zeros(0)).tolist()}); its record is kept in {folder}. "
-                "Lower local.lr or check the data."
-            )
-        store.write_tensors(folder / "state.safetensors", server.tensors(), {"next": server.next})
-        yield record
+    with Writer(folder, experiment.keep, experiment.rounds) as writer:
+        while server.next < experiment.rounds:
+            begun = time.perf_counter()
+            record, server = play(setting, data, server)
+            record.metrics["seconds"] = time.perf_counter() - begun
+            finite = bool(torch.isfinite(server.theta).all())
+            writer.put(record, server if finite else None)
+            if not finite:
+                writer.flush()
+                yield from writer.committed()
+                raise Diverged(
+                    f"round {record.index}: no finite model is left (clients excluded: "
+                    f"{record.extras.get('excluded', torch.zeros(0)).tolist()}); its record is kept in {folder}. "
+                    "Lower local.lr or check the data."
+                )
+            yield from writer.committed(_PATIENCE * record.metrics["seconds"])
+        writer.flush()
+        yield from writer.committed()
 
 
-def _describe(folder: Path, experiment: Experiment, data: Data, parameters: tuple[Entry, ...]) -> None:
+_PATIENCE = 0.002
+"""Part of a round's time that is waited for its file, so that a long round is told when it is done."""
+
+
+def _engine(folder: Path, setting: Setting, data: Data, server: Server) -> Choice:
+    """The engine that a begun run has, else the one that its experiment asks for."""
+    path = folder / "run.json"
+    if path.exists():
+        about = store.read_json(path)
+        return Choice(about["engine"], about.get("engine_reason", ""))
+    asked = setting.experiment.engine
+    clients = [] if asked == "serial" else first_cohort(setting, data, server)
+    return chosen(asked, setting.experiment.method, clients)
+
+
+def _describe(folder: Path, experiment: Experiment, data: Data, parameters: tuple[Entry, ...], engine: Choice) -> None:
     """Write run.json, or check that the one there describes the same data.
 
     Raises:
@@ -128,7 +159,8 @@ def _describe(folder: Path, experiment: Experiment, data: Data, parameters: tupl
             "fingerprint": data.fingerprint,
             "classes": list(data.classes),
             "layout": [[name, list(shape)] for name, shape in parameters],
-            "engine": "serial",
+            "engine": engine.name,
+            "engine_reason": engine.reason,
             "versions": versions(),
         },
     )

@@ -43,10 +43,10 @@ class Soup(Method):
     """
 
     candidates: int = Field(32, ge=1, description="models trained by a client")
-    lrs: tuple[float, ...] = Field((1e-4, 5e-4, 1e-5), min_length=1, description="rates drawn from")
-    batches: tuple[int, ...] = Field((32, 64, 128), min_length=1, description="batch sizes drawn from")
-    dropouts: tuple[float, ...] = Field((0.0, 0.1, 0.3), min_length=1, description="dropout of the features")
-    weight_decays: tuple[float, ...] = Field((5e-4, 5e-5, 5e-6), min_length=1, description="weight decays drawn from")
+    lrs: tuple[float, ...] = Field((1e-4, 5e-4, 1e-5), min_length=1, description="rates to draw from")
+    batches: tuple[int, ...] = Field((32, 64, 128), min_length=1, description="batch sizes to draw from")
+    dropouts: tuple[float, ...] = Field((0.0, 0.1, 0.3), min_length=1, description="of the features, to draw from")
+    weight_decays: tuple[float, ...] = Field((5e-4, 5e-5, 5e-6), min_length=1, description="weight decays to draw from")
     selection: Literal["uniform", "greedy"] = Field("uniform", description="which candidates the mean is of")
 
     @field_validator("lrs", "batches", "dropouts", "weight_decays")

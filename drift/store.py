@@ -14,13 +14,16 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor
 
 from drift.keep import Keep
+from drift.packing import packed, unpacked
 from drift.rounds import Round
+from drift.tensor_files import pieces
 
 FORMAT = "fedscape-1"
+PACKED = "fedscape-2"
+"""Format of files with packed tensors, which earlier versions cannot read."""
 
 
 class Damaged(LookupError):
@@ -41,8 +44,12 @@ class Busy(RuntimeError):
     """A run that another process is writing."""
 
 
-def write_bytes(path: Path, data: bytes) -> None:
+def write_bytes(path: Path, *data: bytes | memoryview) -> None:
     """Write a file under a temporary name, flush it to disk and rename it; a failure leaves the old file.
+
+    Args:
+        path: The file.
+        data: Its content, in pieces.
 
     Raises:
         OSError: If the disk is full or the folder cannot be written.
@@ -51,20 +58,40 @@ def write_bytes(path: Path, data: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with open(temporary, "wb") as file:
-            file.write(data)
+            for piece in data:
+                file.write(piece)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
+        _flush_names(path.parent)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
-    """Write named tensors and a JSON-able description as one safetensors file with a digest in its header."""
+def _flush_names(folder: Path) -> None:
+    """Make the renames in a folder outlast a power failure, in their order."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_tensors(
+    path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any], *, compress: bool = False
+) -> None:
+    """Write named tensors and a JSON-able description as one safetensors file with a digest in its header.
+
+    The digest is that of the tensors given, whether they are packed (`drift.packing`) or not.
+    """
     held = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     text = json.dumps(about, sort_keys=True)
     header = {"format": FORMAT, "about": text, "digest": digest(held, text)}
-    write_bytes(path, save(held, metadata=header))
+    if compress:
+        held, table = packed(held)
+        if table:
+            header |= {"format": PACKED, "packed": json.dumps(table, sort_keys=True)}
+    write_bytes(path, *pieces(held, header))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -81,8 +108,13 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError, ValueError) as reason:
         raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", ANEW) from reason
-    if header.get("format") != FORMAT:
+    if header.get("format") not in (FORMAT, PACKED):
         raise Damaged(path, f"was not written by fedscape (format {header.get('format')!r})", ANEW)
+    if header["format"] == PACKED:
+        try:
+            tensors = unpacked(tensors, json.loads(header.get("packed", "")))
+        except ValueError as reason:
+            raise Damaged(path, f"was altered: it cannot be unpacked ({reason})", ANEW) from reason
     if header.get("digest") != digest(tensors, header.get("about", "")):
         raise Damaged(path, "was altered: its content does not match its digest", ANEW)
     return tensors, json.loads(header["about"])
@@ -162,7 +194,7 @@ def write_round(folder: Path, record: Round, keep: Keep, rounds: int) -> None:
             tensors["client_deltas"] = record.deltas.to(torch.bfloat16)
         else:
             tensors["clients"] = record.kept("clients")
-    write_tensors(round_path(folder, record.index), tensors, about)
+    write_tensors(round_path(folder, record.index), tensors, about, compress=keep.compress)
 
 
 def read_round(folder: Path, index: int) -> Round:
@@ -245,9 +277,16 @@ def whole(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def alone(path: Path) -> Iterator[None]:
-    """Wait until no other process makes the result `path`, and hold it: two never compute one result at a time."""
+def alone(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Wait until no other process makes the result `path`, and hold it: two never compute one result at a time.
+
+    Raises:
+        Busy: If another process makes it and `wait` is false.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with open(path.with_name(f".{path.name}.lock"), "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as reason:
+            raise Busy(f"{path} is being computed by another process; wait for it or stop it.") from reason
         yield

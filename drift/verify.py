@@ -63,11 +63,12 @@ def verify(folder: str | Path) -> list[Problem]:
     except ValueError as reason:
         usable = "read the run with the version of fedscape that wrote it; the rounds can be read as safetensors"
         return [Problem("run.json", f"its experiment is not accepted ({_said(reason)})", usable), *problems]
-    if experiment.hash != about["hash"]:
+    if experiment.hash != about.get("hash", experiment.hash):  # a recorded run has none
         usable = "all rounds can be read; this version has other settings, so training starts another run"
         problems.append(Problem("run.json", f"its hash {about['hash']} is not that of its settings", usable))
     imported = bool(about.get("imported"))
-    return [*problems, *_state(folder, experiment), *_rounds(folder, experiment, imported), *_results(folder)]
+    found = [*_state(folder, experiment), *_start(folder), *_rounds(folder, experiment, imported), *_results(folder)]
+    return [*problems, *found]
 
 
 def _foreign(folder: Path) -> list[Problem]:
@@ -100,6 +101,18 @@ def _state(folder: Path, experiment: Experiment) -> list[Problem]:
     return []
 
 
+def _start(folder: Path) -> list[Problem]:
+    """The checkpoint that training started from, where the run holds one."""
+    path = folder / "init.safetensors"
+    try:
+        if path.exists():
+            store.read_tensors(path)
+    except store.Damaged as reason:
+        usable = "every round can be read; delete it and train again: it is copied anew from where it lay"
+        return [Problem(path.name, reason.what, usable)]
+    return []
+
+
 def _later(folder: Path) -> bool:
     """Whether there is a round after round 0, which a stopped process leaves behind before its commit."""
     names = [path.name for path in (folder / "rounds").glob("*")]
@@ -107,23 +120,28 @@ def _later(folder: Path) -> bool:
 
 
 def _rounds(folder: Path, experiment: Experiment, imported: bool) -> list[Problem]:
+    problems, whole = broken_rounds(folder, experiment, imported)
+    usable = f"whole rounds: {spans(whole)}. {store.ANEW.rstrip('.')}"
+    return [Problem(f"rounds/{index:06d}.safetensors", what, usable) for index, what in problems.items()]
+
+
+def broken_rounds(folder: Path, experiment: Experiment, imported: bool) -> tuple[dict[int, str], list[int]]:
+    """What is wrong with the damaged and missing rounds of a run, by index, and the whole ones, both ascending."""
     present = sorted(int(path.stem) for path in (folder / "rounds").glob("*") if _ROUND.fullmatch(path.name))
-    problems, whole, size = [], [], _size(folder)
+    problems: dict[int, str] = {}
+    whole, size = [], _size(folder)
     for index in present:
-        name = f"rounds/{index:06d}.safetensors"
         try:
             record = store.read_round(folder, index)
         except store.Damaged as reason:
-            problems.append((name, reason.what))
+            problems[index] = reason.what
             continue
         if complaint := _complaint(record, experiment, size):
-            problems.append((name, complaint))
+            problems[index] = complaint
         else:
             whole.append(index)
     missing = [] if imported else sorted(set(range(_committed(folder, present))) - set(present))
-    problems += [(f"rounds/{index:06d}.safetensors", "is missing") for index in missing]
-    usable = f"whole rounds: {spans(whole)}. {store.ANEW.rstrip('.')}"
-    return [Problem(name, what, usable) for name, what in problems]
+    return dict(sorted((problems | dict.fromkeys(missing, "is missing")).items())), whole
 
 
 def _complaint(record: Round, experiment: Experiment, size: int | None) -> str:

@@ -12,6 +12,9 @@ from matplotlib.ticker import MaxNLocator
 from figures import style
 from figures.curves import algorithms, banded, curve, mean, require
 
+LABELS = 34
+"""Classes named on an axis; of more, every second, third and so on."""
+
 
 def coherence(
     ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "coherence", raw: bool = True, **look: Any
@@ -176,7 +179,8 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
     held = counts.values[rows, columns]
     look = {"linewidths": 0, "c": [shade(counts.sizes["class"])[column] for column in columns], **look}
     ax.scatter(ds.client.values[rows], columns, s=largest * held / held.max(), **look)
-    ax.set_yticks(range(counts.sizes["class"]), [str(name) for name in ds["class"].values])
+    named = range(0, counts.sizes["class"], -(-counts.sizes["class"] // LABELS))
+    ax.set_yticks(named, [str(ds["class"].values[place]) for place in named])
     ax.xaxis.set_major_locator(MaxNLocator(10, integer=True))
     ax.set_xlabel("client")
     ax.set_ylabel("class")

@@ -7,6 +7,7 @@ import difflib
 import importlib
 import inspect
 import pkgutil
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -45,19 +46,45 @@ def require(package: str, name: str, kind: str) -> str:
 
 
 def describe(package: str, name: str) -> str:
-    """First docstring line of the plug-in called `name`, read from its source; nothing is imported.
+    """First docstring line of the plug-in called `name`, without its source; nothing is imported.
 
     Raises:
         ValueError: If there is none of that name.
     """
+    return (ast.get_docstring(_parsed(package, name)) or "").partition("\n")[0].partition(" Source:")[0]
+
+
+def source(package: str, name: str) -> str:
+    """What follows "Source:" in the docstring of the plug-in called `name` or of its class; nothing is imported.
+
+    Returns:
+        One line; empty where there is no source.
+
+    Raises:
+        ValueError: If there is none of that name.
+    """
+    module = _parsed(package, name)
+    holders: list[ast.Module | ast.ClassDef] = [module]
+    for holder in holders + [node for node in module.body if isinstance(node, ast.ClassDef)]:
+        _, marked, rest = (ast.get_docstring(holder) or "").partition("Source:")
+        if marked:
+            return " ".join(rest.partition("\n\n")[0].split())
+    return ""
+
+
+def sentence(text: str) -> str:
+    """First sentence of a text."""
+    return re.split(r"(?<!App)(?<!Fig)(?<!al)\. +(?=[A-Z0-9])", text, maxsplit=1)[0].rstrip(".") + "."
+
+
+def _parsed(package: str, name: str) -> ast.Module:
     plain, known = name.replace("-", "_"), names(package)
     if plain not in known:
         raise ValueError(unknown("plug-in", name, known))
     (folder,) = importlib.import_module(package).__path__
     file = Path(folder) / f"{plain}.py"
-    source = file if file.exists() else Path(folder) / plain / "__init__.py"
-    docstring = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
-    return docstring.partition("\n")[0]
+    written = file if file.exists() else Path(folder) / plain / "__init__.py"
+    return ast.parse(written.read_text(encoding="utf-8"))
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from drift.correction import Correction
 from drift.method import Method, Setting, State
 from drift.parts import frozen, head_mask, require_head
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from drift.client import Client, Update
+    from drift.client import Client
+    from drift.experiment import Experiment
 
 
 class FedBABU(Method):
@@ -21,12 +23,20 @@ class FedBABU(Method):
     Source: Oh et al. 2022, algorithm 1; a baseline of the LSS paper.
     """
 
+    def check(self, experiment: Experiment) -> None:
+        """Raise ValueError where the body is frozen, so that nothing would train."""
+        if experiment.task.freeze_backbone:
+            raise ValueError(
+                f"{self.name()} trains the body alone and task.freeze_backbone the head alone; set "
+                "task.freeze_backbone=false."
+            )
+
     def initial(self, setting: Setting, theta: Tensor) -> State:
         """Nothing; the model is checked for a head."""
         require_head(setting.task.model, self.name())
         return {}
 
-    def local(self, client: Client) -> Update:
-        """Local training with the head held."""
+    def correction(self, client: Client) -> Correction | None:
+        """The head held."""
         head = head_mask(client.flat.module, client.flat.layout, self.name()).to(client.start.device)
-        return client.train(frozen(head, client.local.weight_decay))
+        return frozen(head, client.local.weight_decay)

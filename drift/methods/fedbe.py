@@ -10,6 +10,7 @@ from torch import Tensor
 
 from drift.keys import generator
 from drift.method import Cohort, Combined, Setting, State
+from drift.parts import require_classes
 from drift.server_training import ServerTraining, active, distillation, logits, proxy
 from landscape.layout import Layout
 
@@ -32,6 +33,11 @@ class FedBE(ServerTraining):
     spread: float = Field(0.1, ge=0, description="factor of the standard deviation")
     ensemble: Literal["logits", "probabilities"] = Field("logits", description="what is averaged over teachers")
     student_average: bool = Field(False, description="the result is the mean over the second half of the epochs")
+
+    def initial(self, setting: Setting, theta: Tensor) -> State:
+        """Nothing; the task is checked for classes to distil."""
+        require_classes(setting.task, self.name())
+        return {}
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The mean, taught by the ensemble."""

@@ -31,12 +31,19 @@ class FedBN(Method):
         norm_mask(setting.task.model, setting.task.layout, self.name())
         return {}
 
-    def local(self, client: Client) -> Update:
-        """Local training from the client's own normalisation layers."""
-        own = norm_mask(client.flat.module, client.flat.layout, self.name()).to(client.start.device)
+    def prepare(self, client: Client) -> Client:
+        """The client with its own normalisation layers, once it has any."""
+        own = _own(client)
         start = client.start.clone()
         if "norm" in client.state:
             start[own] = client.state["norm"]
-        buffers = client.state.get("buffers", client.buffers)
-        update = replace(client, start=start, buffers=buffers).train()
-        return replace(update, state={**update.state, "norm": update.theta[own], "buffers": update.buffers})
+        return replace(client, start=start, buffers=client.state.get("buffers", client.buffers))
+
+    def finish(self, client: Client, update: Update) -> Update:
+        """The normalisation layers to keep."""
+        kept = {"norm": update.theta[_own(client)], "buffers": update.buffers}
+        return replace(update, state={**update.state, **kept})
+
+
+def _own(client: Client) -> Tensor:
+    return norm_mask(client.flat.module, client.flat.layout, FedBN.name()).to(client.start.device)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from pydantic import Field
+from torch import Tensor
 
 from drift.method import Cohort, Combined, Setting, State
+from drift.parts import require_classes
 from drift.server_training import ServerTraining, active, distillation, last, logits, proxy
 
 
@@ -16,6 +18,11 @@ class FedDF(ServerTraining):
     """
 
     server_epochs: int = Field(100, ge=0, description="passes over the proxy set a round")
+
+    def initial(self, setting: Setting, theta: Tensor) -> State:
+        """Nothing; the task is checked for classes to distil."""
+        require_classes(setting.task, self.name())
+        return {}
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The mean, taught by the clients."""

@@ -9,6 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from drift.correction import Correction
 from drift.method import Cohort, Combined, Method, Outcome, Setting, State, Weighting, averaging, weighted
 
 if TYPE_CHECKING:
@@ -39,20 +40,15 @@ class FedDyn(Method):
         """The server's dual variable, 0."""
         return {"dual": torch.zeros_like(theta)}
 
-    def local(self, client: Client) -> Update:
-        """Regularised local training, and the client's new dual variable."""
-        start, own = client.start, client.state.get("dual", torch.zeros_like(client.start))
+    def correction(self, client: Client) -> Correction | None:
+        """alpha (w - b) - h_k, with the sum clipped."""
+        plain = self.norm == "plain"
+        return Correction(self.alpha, client.start, unit=plain, shift=-_dual(client), clip=self.clip)
 
-        def regularise(gradient: Tensor, theta: Tensor) -> None:
-            pull = theta - start
-            if self.norm == "plain":
-                pull /= 2 * pull.norm().clamp(min=1e-12)
-            gradient.add_(pull, alpha=self.alpha).sub_(own)
-            if self.clip is not None:
-                gradient.mul_((self.clip / gradient.norm().clamp(min=1e-12)).clamp(max=1))
-
-        update = client.train(regularise)
-        return replace(update, state={**update.state, "dual": own - self.alpha * (update.theta - start)})
+    def finish(self, client: Client, update: Update) -> Update:
+        """The client's new dual variable."""
+        dual = _dual(client) - self.alpha * (update.theta - client.start)
+        return replace(update, state={**update.state, "dual": dual})
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """Mean of the cohort."""
@@ -69,3 +65,7 @@ class FedDyn(Method):
             drift = cohort.deltas[cohort.sizes > 0].sum(0) / setting.experiment.clients.number
         dual = state["dual"] - self.alpha * drift
         return Outcome(combined.theta - dual / self.alpha, combined.weights, {"dual": dual}, combined.extras)
+
+
+def _dual(client: Client) -> Tensor:
+    return client.state.get("dual", torch.zeros_like(client.start))

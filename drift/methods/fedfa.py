@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from drift.anchors import ClassMeans, aligned, calibrate, initial_anchors
 from drift.keys import key
 from drift.method import Beta, Cohort, Combined, Method, Outcome, Setting, State
-from drift.parts import features, require_head
+from drift.parts import features, require_classes, require_head
 
 if TYPE_CHECKING:
     from drift.client import Client, Update
@@ -51,7 +51,11 @@ class FedFA(Method):
         """Anchors (C, q), and no calibration yet."""
         head = require_head(setting.task.model, self.name())
         if not isinstance(head, nn.Linear):
-            raise ValueError(f"fedfa needs a linear head, this model's is a {type(head).__name__}.")
+            raise ValueError(
+                f"{self.name()} needs a model with a linear head, this one's is a {type(head).__name__}; every model "
+                "of `fedscape list models` has one."
+            )
+        require_classes(setting.task, self.name())
         source = torch.Generator().manual_seed(key(setting.experiment.seed, "anchors"))
         anchors = initial_anchors(head.out_features, head.in_features, source).to(theta)
         return {"anchors": anchors, "calibrating": torch.tensor(self._calibrates(setting, 0))}

@@ -42,15 +42,18 @@ class FedFomo(Method):
         if self.validation == "held_out":
             require_held_out(experiment, self.name())
 
-    def local(self, client: Client) -> Update:
-        """Local training from the client's own mixture."""
+    def prepare(self, client: Client) -> Client:
+        """The client at its own mixture."""
         begun = client
         if "theta" in client.state:
             begun = replace(client, start=client.state["theta"], buffers=client.state["buffers"])
         if "models" in client.server:
             samples = validation_samples(client) if self.validation == "held_out" else client.samples
             begun = self._mixed(begun, samples)
-        update = begun.train()
+        return begun
+
+    def finish(self, client: Client, update: Update) -> Update:
+        """The client's model, kept for the next round."""
         return replace(update, state={**update.state, "theta": update.theta, "buffers": update.buffers})
 
     def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:

@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
+from drift.correction import Correction
 from drift.method import Method
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from drift.client import Client, Update
+    from drift.client import Client
 
 
 class FedProx(Method):
@@ -25,11 +24,6 @@ class FedProx(Method):
 
     mu: float = Field(0.01, ge=0, description="weight of the proximal term")
 
-    def local(self, client: Client) -> Update:
-        """Local training with mu (w - b) added to every gradient."""
-        start = client.start
-
-        def pull(gradient: Tensor, theta: Tensor) -> None:
-            gradient.add_(theta - start, alpha=self.mu)
-
-        return client.train(pull if self.mu > 0 else None)
+    def correction(self, client: Client) -> Correction | None:
+        """mu (w - b), added to every gradient."""
+        return Correction(pull=self.mu, anchor=client.start) if self.mu > 0 else None

@@ -15,6 +15,7 @@ from drift.method import Cohort, Combined, Method, Outcome, Setting, State, load
 
 if TYPE_CHECKING:
     from drift.client import Client, Update
+    from drift.correction import Correction
     from drift.experiment import Experiment, Local
 
 _BASE = "base."
@@ -126,9 +127,26 @@ class IMA(Method):
             return self.base.schedule(local, index, rounds)
         return late_local(self, lambda at: self.base.schedule(local, at, rounds), start, index - start)
 
+    @property
+    def own_training(self) -> bool:
+        """Whether the base trains in a way of its own."""
+        return self.base.own_training
+
     def local(self, client: Client) -> Update:
         """Local training of the base."""
-        return self.base.local(replace(client, server=_own(client.server)))
+        return self.base.local(_at_base(client))
+
+    def prepare(self, client: Client) -> Client:
+        """The client as the base begins."""
+        return self.base.prepare(_at_base(client))
+
+    def correction(self, client: Client) -> Correction | None:
+        """What the base adds to every gradient."""
+        return self.base.correction(client)
+
+    def finish(self, client: Client, update: Update) -> Update:
+        """What the base's client keeps and reports."""
+        return self.base.finish(client, update)
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The base's plain aggregate, not yet averaged."""
@@ -172,6 +190,10 @@ def _pushed(state: State, model: Tensor, size: int) -> Tensor:
     """The last `size` models with one more (d,), oldest first."""
     held = [state["window"]] if "window" in state else []
     return torch.cat([*held, model[None]])[-size:].clone()
+
+
+def _at_base(client: Client) -> Client:
+    return replace(client, server=_own(client.server))
 
 
 def _own(state: State) -> State:

@@ -11,8 +11,9 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.batch_statistics import recomputed
-from drift.client import Client, Optimizer, Update
+from drift.client import Client, Update
 from drift.method import Method
+from drift.optimizer import Optimizer
 from drift.pool import Coefficients, Distance, Kind, MeanDistance, Volume, simplex_point
 from landscape.flat import Flat
 from landscape.samples import Samples

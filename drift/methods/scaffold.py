@@ -9,6 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from drift.correction import Correction
 from drift.method import Cohort, Combined, Method, Outcome, Setting, State, Weighting, averaging, weighted
 
 if TYPE_CHECKING:
@@ -49,19 +50,16 @@ class Scaffold(Method):
         """The server's control, 0."""
         return {"control": torch.zeros_like(theta)}
 
-    def local(self, client: Client) -> Update:
-        """Corrected local training, and the client's new control."""
-        common = client.server["control"]
-        own = client.state.get("control", torch.zeros_like(common))
-        difference = common - own
+    def correction(self, client: Client) -> Correction | None:
+        """c - c_k."""
+        return Correction(shift=client.server["control"] - _control(client))
 
-        def correct(gradient: Tensor, theta: Tensor) -> None:
-            gradient.add_(difference)
-
-        update = client.train(correct)
-        fresh = own
+    def finish(self, client: Client, update: Update) -> Update:
+        """The client's new control, and how it changed."""
+        own = fresh = _control(client)
         if update.steps:
-            fresh = own - common + (client.start - update.theta) / (update.steps * client.local.lr)
+            moved = (client.start - update.theta) / (update.steps * client.local.lr)
+            fresh = own - client.server["control"] + moved
         state = {**update.state, "control": fresh}
         return replace(update, state=state, report={"control_change": fresh - own})
 
@@ -81,3 +79,7 @@ class Scaffold(Method):
         if self.server_lr != 1:
             end = cohort.theta + self.server_lr * (combined.theta - cohort.start)
         return Outcome(end, combined.weights, {"control": state["control"] + change}, combined.extras)
+
+
+def _control(client: Client) -> Tensor:
+    return client.state.get("control", torch.zeros_like(client.start))

@@ -1,9 +1,19 @@
 """Partitions: which client holds which samples. One file is one partition, its name is its public name.
 
-    iid        equal random parts
-    shards     sorted by label, cut into shards, a few shards a client (#C)
-    dirichlet  every class spread over the clients by a Dirichlet draw
-    drift      period drift, client drift, both or neither: the cohort's data dealt out anew each round
+    iid                equal random parts
+    shards             sorted by label, cut into shards, a few shards a client (#C)
+    class_quantity     a fixed number of classes a client (#label)
+    dirichlet          every class spread over the clients by a Dirichlet draw
+    dirichlet_clients  clients of one size, each with a Dirichlet draw of classes
+    hybrid_dirichlet   nearly iid clients beside skewed ones
+    pachinko           Dirichlet draws over coarse classes, and over the fine ones of each
+    long_tail          classes of falling size, then another partition
+    domains            every domain split over clients of its own
+    one_domain         one domain a client
+    users              the users who made the data
+    lss_split          training and test set merged, and cut again in each client
+    drift              period drift, client drift, both or neither: the cohort's data dealt out anew each round
+    flwr               any partitioner of flwr-datasets, by its name
 
 A file holds the class `Partition`, a `Partitioner` whose fields are the options.
 """

@@ -1,4 +1,4 @@
-"""Clients of one size, each with a Dirichlet draw of classes. Source: Hsu et al. 2019, section 3; methods.md 6.2."""
+"""Clients of one size, each with a Dirichlet draw of classes. Source: Hsu et al. 2019; methods.md 6.2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every domain split over clients of its own (domain x clients). Source: IMA paper, section 7.1; methods.md 6.3."""
+"""Every domain split over clients of its own (domain x clients). Source: IMA paper; methods.md 6.3."""
 
 from __future__ import annotations
 

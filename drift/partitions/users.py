@@ -1,4 +1,4 @@
-"""The users who made the data as clients. Source: FedEve paper, section 4.1; methods.md 6.3."""
+"""The users who made the data as clients. Source: FedEve paper; methods.md 6.3."""
 
 from __future__ import annotations
 

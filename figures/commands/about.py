@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from pathlib import Path
 from typing import Literal
 
@@ -19,14 +20,14 @@ PACKAGES = {
 
 
 def list_(kind: Kind, /, *, json: Json = False) -> None:
-    """List what there is to choose from.
+    """List what there is to choose from: one line each, with its source.
 
     Args:
         kind: What to list.
     """
     rows = _analyses() if kind == "analyses" else _experiments() if kind == "experiments" else _plugins(PACKAGES[kind])
-    columns = {"name": "name", "description": "description", "options": "options"}
-    console.table(rows, {key: columns[key] for key in columns if any(key in row for row in rows)}, json=json)
+    columns = [key for key in ("name", "description", "source", "options") if any(key in row for row in rows)]
+    console.table(rows, dict(zip(columns, columns, strict=True)), json=json)
 
 
 def doctor(*, data: Data = None, json: Json = False) -> int:
@@ -47,20 +48,32 @@ def doctor(*, data: Data = None, json: Json = False) -> int:
 
 
 def _plugins(package: str) -> list[dict[str, str]]:
+    """Plug-ins with their first docstring line and, where they state it apart from that, their source."""
     from landscape import plugins
 
-    return [{"name": name, "description": plugins.describe(package, name)} for name in plugins.names(package)]
+    rows = []
+    for name in plugins.names(package):
+        rows.append({"name": name, "description": plugins.describe(package, name)})
+        if source := plugins.source(package, name):
+            rows[-1]["source"] = plugins.sentence(source)
+    return rows
 
 
 def _experiments() -> list[dict[str, str]]:
-    """Presets with the first comment line of each file."""
+    """Presets with the first sentence of the comment that each file begins with."""
+    from landscape.plugins import sentence
+
     here = Path(__file__).resolve().parents[2]
     paths = [path for place in ("drift/presets", "experiments") for path in sorted((here / place).glob("*.toml"))]
     found = {path.stem: path for path in paths}
-    return [
-        {"name": name, "description": path.read_text().partition("\n")[0].lstrip("# "), "file": str(path)}
-        for name, path in found.items()
-    ]
+    return [{"name": name, "description": sentence(_comment(path)), "file": str(path)} for name, path in found.items()]
+
+
+def _comment(path: Path) -> str:
+    """Comment at the top of a file up to the first command in it, as one line."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    told = takewhile(lambda line: line.startswith("# ") and not line.startswith("#  "), lines)
+    return " ".join(line.lstrip("# ") for line in told)
 
 
 def _analyses() -> list[dict[str, str]]:

@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from drift.diagnosis import Diagnosis
     from drift.findings import Finding
 
-Quick = Annotated[
-    bool, Parameter(name="--quick", negative="", help="Read the record only; nothing is trained.")
-]
+Quick = Annotated[bool, Parameter(name="--quick", negative="", help="Read the record only; nothing is trained.")]
 
 WIDTH, INDENT = 100, 26
 QUESTIONS = {

@@ -59,16 +59,31 @@ def show(run: str, /, *, runs: Runs = Path("runs"), json: Json = False) -> None:
     console.pairs(found["metrics"])
 
 
-def verify(run: str, /, *, runs: Runs = Path("runs"), json: Json = False) -> int:
+def verify(
+    run: str,
+    /,
+    *,
+    repair: Annotated[bool, Parameter(negative="", help="Drop or recompute what is broken, and say what.")] = False,
+    runs: Runs = Path("runs"),
+    data: Data = None,
+    json: Json = False,
+) -> int:
     """Read every file of a run and name what is damaged, missing or foreign; exit code 2 if anything is.
+
+    With --repair damaged results and left-overs of stopped writes are removed, and lost rounds are trained again from
+    the round before them where that gives the same bits. Nothing whole is deleted; exit code 2 if anything stays
+    broken.
 
     Args:
         run: Folder of a run, or its name or the beginning of it inside --runs.
     """
     from drift.index import find
-    from drift.verify import verify as problems_of
 
     folder = Path(run) if Path(run).is_dir() else find(runs, run)
+    if repair:
+        return _repaired(folder, data, json)
+    from drift.verify import verify as problems_of
+
     with console.progress(f"reading {folder.name}"):
         problems = problems_of(folder)
     if json:
@@ -79,6 +94,21 @@ def verify(run: str, /, *, runs: Runs = Path("runs"), json: Json = False) -> int
     else:
         console.put(f"{folder}: every file is whole.")
     return 2 if problems else 0
+
+
+def _repaired(folder: Path, data: Path | None, json: bool) -> int:
+    from drift.repair import repair
+
+    with console.progress(f"repairing {folder.name}"):
+        found = repair(folder, data=data)
+    if json:
+        console.put_json([vars(entry) for entry in found])
+    elif found:
+        for entry in found:
+            console.put(str(entry) if entry.done else f"{entry} Not repaired.")
+    else:
+        console.put(f"{folder}: every file is whole.")
+    return 0 if all(entry.done for entry in found) else 2
 
 
 def import_(

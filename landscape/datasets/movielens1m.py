@@ -52,61 +52,64 @@ def load(
     if type(negatives) is not int or negatives < 0 or type(seed) is not int or seed < 0:
         raise ValueError(f"negatives is {negatives!r} and seed {seed!r}; movielens1m takes whole numbers >= 0.")
     ratings = _movielens.read(folder, any_size=any_size)
-    parts: dict[str, list[np.ndarray]] = {"train": [], "test": []}
+    kept = {
+        user: len(films) - 1 if recent is None else min(recent, len(films) - 1) for user, films in ratings.films.items()
+    }
+    train = Table(sum(kept.values()) * (1 + negatives), history)
+    test = Table(len(kept) * (1 + test_negatives), history)
     for user, films in ratings.films.items():
         source = np.random.default_rng([seed, user])
         others = np.setdiff1d(ratings.items, films)
         if not len(others):
             raise ValueError(f"user {user} has rated all films of movies.dat; there is none to draw as a negative.")
-        about = ratings.about[user]
-        train, test = _user(about, films, others, source, history, negatives, test_negatives, recent)
-        parts["train"].append(train)
-        parts["test"].append(test)
-    return _dataset(ratings, parts, history)
+        before = sliding_window_view(np.concatenate([np.zeros(history, np.int32), films[:-1]]), history)
+        rows = slice(len(films) - 1 - kept[user], len(films) - 1)  # row i of `before`: the films before the i-th one
+        drawn = source.choice(others, (kept[user], negatives))
+        train.add(ratings.about[user], np.concatenate([films[rows, None], drawn], axis=1), before[rows])
+        drawn = np.unique(source.choice(others, test_negatives))
+        test.add(ratings.about[user], np.concatenate([films[-1:], drawn])[None], before[-1:])
+    return _dataset(ratings, train, test, history)
 
 
-def _user(
-    about: np.ndarray,
-    films: np.ndarray,
-    others: np.ndarray,
-    source: np.random.Generator,
-    history: int,
-    negatives: int,
-    test_negatives: int,
-    recent: int | None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Training and test rows of a user, the target in the last column, int32."""
-    padded = np.concatenate([np.zeros(history, np.int32), films[:-1]])
-    before = sliding_window_view(padded, history)  # row i: the films before the i-th one
-    kept = np.arange(len(films) - 1)[slice(None) if recent is None else slice(-recent, None)]
-    drawn = source.choice(others, (len(kept), negatives))
-    candidates = np.concatenate([films[kept, None], drawn], axis=1)
-    train = _rows(about, candidates, before[kept])
-    test = _rows(
-        about, np.concatenate([films[-1:], np.unique(source.choice(others, test_negatives))])[None], before[-1:]
-    )
-    return train, test
+class Table:
+    """Rows of whole numbers, filled user by user; made once, as all training samples take 1.1 GB."""
+
+    def __init__(self, most: int, history: int) -> None:
+        self._inputs = np.empty((most, len(FIELDS) + history), np.int32)
+        self._targets = np.empty(most, np.int64)
+        self._sizes: list[int] = []
+        self._count = 0
+
+    def add(self, about: np.ndarray, candidates: np.ndarray, before: np.ndarray) -> None:
+        """A row for each candidate of a user.
+
+        Args:
+            about: Numbers of the user, shape (5,).
+            candidates: Films, shape (p, 1 + negatives), the positive first.
+            before: History of each positive, shape (p, history).
+        """
+        each = candidates.shape[1]
+        begin, self._count = self._count, self._count + candidates.size
+        rows = self._inputs[begin : self._count]
+        rows[:, : len(about)] = about
+        rows[:, len(about)] = candidates.ravel()
+        rows[:, len(about) + 1 :] = np.repeat(before, each, axis=0)
+        self._targets[begin : self._count] = np.tile(np.arange(each) == 0, len(candidates))
+        self._sizes.append(candidates.size)
+
+    def samples(self) -> Samples:
+        """The rows that were added."""
+        used = slice(self._count)
+        return Samples(torch.from_numpy(self._inputs[used]), torch.from_numpy(self._targets[used]))
+
+    def users(self) -> torch.Tensor:
+        """Place of each row's user, shape (n,)."""
+        return torch.arange(len(self._sizes)).repeat_interleave(torch.tensor(self._sizes))
 
 
-def _rows(about: np.ndarray, candidates: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """A row for each candidate (positives, 1 + negatives), the positive first: user, candidate, history, target."""
-    each = candidates.shape[1]
-    rows = np.empty((candidates.size, len(about) + 2 + before.shape[1]), np.int32)
-    rows[:, : len(about)] = about
-    rows[:, len(about)] = candidates.ravel()
-    rows[:, len(about) + 1 : -1] = np.repeat(before, each, axis=0)
-    rows[:, -1] = np.tile(np.arange(each) == 0, len(candidates))
-    return rows
-
-
-def _dataset(ratings: Ratings, parts: dict[str, list[np.ndarray]], history: int) -> Dataset:
-    users = tuple(map(str, ratings.films))
-    numbers = [
-        torch.arange(len(users)).repeat_interleave(torch.tensor([len(one) for one in own])) for own in parts.values()
-    ]
-    rows = [torch.from_numpy(np.concatenate(own)) for own in parts.values()]
-    train, test = (Samples(own[:, :-1].contiguous(), own[:, -1].long()) for own in rows)
-    groups = {"user": Groups(users, *numbers)}
+def _dataset(ratings: Ratings, first: Table, second: Table, history: int) -> Dataset:
+    train, test = first.samples(), second.samples()
+    groups = {"user": Groups(tuple(map(str, ratings.films)), first.users(), second.users())}
     return Dataset(
         name="movielens1m",
         train=train,

@@ -23,8 +23,8 @@ EXTRA = {
     "soups": ["clients.valid_ratio=0.2", "method.candidates=2"],
     "diwa": ["clients.valid_ratio=0.2", "method.candidates=2"],
 }
-SPECIAL = {"pool_barriers": ("lss",), "server_epochs": ("fedlaw",)}
-"""Analyses of what only some methods have."""
+SPECIAL = {"pool_barriers": ("lss",), "server_epochs": ("fedlaw",), "domain_accuracy": (), "ranking_rounds": ()}
+"""Analyses of what only some methods have, or only some datasets."""
 
 ELSEWHERE = {"fedbn"}
 """Methods that the tiny linear model does not suit: tests/drift/test_methods.py trains them on another."""

@@ -46,7 +46,7 @@ def test_a_lost_or_damaged_table_is_made_anew(tmp_path, content):
         path.write_bytes(content)
     assert index(tmp_path) == rows
     with sqlite3.connect(path) as base:
-        assert base.execute("SELECT count(*) FROM fedscape_1").fetchone() == (1,)
+        assert base.execute("SELECT count(*) FROM fedscape_2").fetchone() == (1,)
     base.close()
 
 

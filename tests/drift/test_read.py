@@ -97,6 +97,41 @@ def test_every_preset_is_valid():
         read(path)
 
 
+def test_a_file_says_what_is_other_than_in_the_one_it_extends(tmp_path):
+    (tmp_path / "base.toml").write_text(
+        "rounds = 3\n[task]\ndataset = 'digits'\nmodel = 'linear'\n"
+        "[clients]\nnumber = 4\nper_round = 2\npartition = {name = 'dirichlet', concentration = 0.5}\n"
+        "[variants.ima.method]\nwindow = 2\nlate_factor = 0.9\n"
+    )
+    path = tmp_path / "own.toml"
+    path.write_text(
+        "extends = 'base.toml'\n[task]\nmodel = 'mlp'\n[clients]\npartition = {name = 'shards', shards = 1}\n"
+        "[variants.ima.method]\nwindow = 3\n"
+    )
+    base, own = read(tmp_path / "base.toml", method="ima"), read(path, "method=ima", "clients.number=5")
+    assert (own.rounds, own.task.dataset, own.task.model, own.clients.number) == (3, "digits", "mlp", 5)
+    assert own.resolved()["clients"]["partition"] == {"name": "shards", "shards": 1}
+    assert (own.method.window, own.method.late_factor) == (3, 0.9)
+    assert (base.method.window, base.task.model) == (2, "linear")
+    path.write_text("extends = 'demo'\nrounds = 7\n")
+    assert (read(path).rounds, read(path).task) == (7, read("demo").task)
+
+
+@pytest.mark.parametrize(
+    ("named", "error", "message"),
+    [
+        ("demoo", LookupError, "own.toml extends: no experiment named 'demoo'. Did you mean 'demo'"),
+        ("between.toml", ValueError, "which extends 'demo'; one may be extended, not two"),
+    ],
+)
+def test_a_file_that_cannot_be_extended_is_named(named, error, message, tmp_path):
+    (tmp_path / "between.toml").write_text("extends = 'demo'\n")
+    path = tmp_path / "own.toml"
+    path.write_text(f"extends = {named!r}\n")
+    with pytest.raises(error, match=message):
+        read(path)
+
+
 def test_a_broken_file_is_named(tmp_path):
     path = tmp_path / "broken.toml"
     path.write_text("rounds = = 3")

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from drift import store
+from drift import store, writer
 from drift.client import Client
 from drift.experiment import Local
 from drift.gram import CLIENTS, PREVIOUS, START, STEP
@@ -89,7 +89,8 @@ def test_training_again_returns_the_run_and_trains_nothing(tmp_path):
 @pytest.mark.parametrize(
     "changes", [[], ["local.persist_optimizer=true"], ["method.name=ima", "method.start=0.5", "method.window=2"]]
 )
-def test_a_run_stopped_between_rounds_goes_on_with_the_same_bits(tmp_path, changes):
+def test_a_run_stopped_between_rounds_goes_on_with_the_same_bits(tmp_path, changes, monkeypatch):
+    monkeypatch.setattr(writer, "SHARE", 0.0)  # a round is on disk before the next one trains
     experiment = read(validated(TINY), *changes)
     whole = simulate(experiment, runs=tmp_path / "whole")
 
@@ -107,12 +108,12 @@ def test_a_round_written_without_its_commit_is_played_again(tmp_path, monkeypatc
     whole = simulate(validated(TINY), runs=tmp_path / "whole")
     real, calls = store.write_tensors, []
 
-    def dies_before_third_commit(path, tensors, about):
+    def dies_before_third_commit(path, tensors, about, **options):
         if path.name == "state.safetensors":
             calls.append(path)
             if len(calls) == 3:
                 raise KeyboardInterrupt
-        real(path, tensors, about)
+        real(path, tensors, about, **options)
 
     monkeypatch.setattr(store, "write_tensors", dies_before_third_commit)
     with pytest.raises(KeyboardInterrupt):

@@ -119,6 +119,22 @@ def test_tables_hold_the_rows(fedscape, file):
     assert "round_plane" in fedscape("list", "analyses")[1]
 
 
+def test_lists_say_what_each_thing_is_and_where_it_comes_from(fedscape):
+    for kind in ("methods", "partitions"):
+        for row in json.loads(fedscape("list", kind, "--json")[1]):
+            assert row["source"].endswith("."), row
+            assert "Source" not in row["description"]
+    for kind in ("models", "datasets", "experiments"):
+        for row in json.loads(fedscape("list", kind, "--json")[1]):
+            assert 10 < len(row["description"]) <= 200, row
+    rows = {row["name"]: row for row in json.loads(fedscape("list", "methods", "--json")[1])}
+    assert rows["fedprox"]["source"] == "Li et al. 2020, algorithm 2."
+    told = {row["name"]: row["description"] for row in json.loads(fedscape("list", "experiments", "--json")[1])}
+    assert told["digits-shards2"] == (
+        "A first run in seconds: 8x8 digits, 20 clients with two label shards each, 5 a round."
+    )
+
+
 @pytest.mark.parametrize(
     ("tokens", "message"),
     [

@@ -139,3 +139,14 @@ def test_evenness_is_sorted_and_leaves_out_clients_without_samples():
     balanced, imbalanced = ax.collections
     np.testing.assert_allclose(balanced.get_offsets(), [[2, 0.9], [3, 1.0]])
     np.testing.assert_allclose(imbalanced.get_offsets(), [[0, 0.2], [1, 0.5]])
+
+
+def test_bubbles_name_a_part_of_many_classes_each_at_its_place():
+    names = [f"class {number}" for number in range(100)]
+    counts = xr.Dataset(
+        {"count": (("client", "class"), np.ones((3, 100), int))}, coords={"client": range(3), "class": names}
+    )
+    ax = drifts.bubbles(counts)
+    labels = {label.get_text(): place for label, place in zip(ax.get_yticklabels(), ax.get_yticks(), strict=True)}
+    assert 20 < len(labels) <= drifts.LABELS
+    assert all(names[int(place)] == name for name, place in labels.items())

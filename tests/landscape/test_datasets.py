@@ -29,7 +29,7 @@ def folders(name):
 
 EMBEDDED = [name for name in datasets.names() if not folders(name)]
 DATA = os.environ.get("FEDSCAPE_DATA")
-SMALLER = {"pacs": {"size": 48}}
+SMALLER = {"pacs": {"size": 48}, "digits3": {"domains": ["usps", "mnist_m"]}}
 OTHERS_STATISTICS = ("cifar100", "domainnet", "femnist", "pacs")  # of CIFAR-10, of ImageNet, of other copies
 
 TINY = _images.Source(
@@ -83,7 +83,7 @@ def test_every_dataset_is_what_it_says(name, monkeypatch, cache):
     dataset = open_dataset(name, **SMALLER.get(name, {}))
     assert dataset.name == name
     assert len(dataset.fingerprint) == 16
-    assert len(list(cache.glob("*"))) == len(folders(name))
+    assert len(list(cache.glob("*"))) == len(SMALLER.get(name, {}).get("domains", folders(name)))
     for samples in (dataset.train, dataset.test):
         assert samples.inputs.dtype == torch.float32
         assert tuple(samples.inputs.shape[1:]) == dataset.shape

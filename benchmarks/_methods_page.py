@@ -1,0 +1,167 @@
+"""docs/methods.md as text, from measured numbers and from what each method says of itself."""
+
+from __future__ import annotations
+
+import inspect
+import typing
+from typing import Any
+
+import numpy as np
+from pydantic.fields import FieldInfo
+
+from drift import method as methods
+from drift.experiment import Experiment
+from drift.read import read
+from landscape import plugins
+
+PRESET = "common-fmnist"
+
+HEAD = """# Methods
+
+Written by `python -m benchmarks.methods`; do not edit by hand. Each method is one file in `drift/methods/`, chosen by
+`--set method=NAME`, its options by `--set method.OPTION=VALUE`.
+
+## One short setting
+
+{setting}
+
+    fedscape compare {preset} --methods {examples} --seeds {seeds}
+
+Accuracy: test accuracy in percent, mean of the last ten rounds, then mean and standard deviation over {count} seeds.
+Differences of a point or two mean little with so few seeds. The rounds are few, the options the papers' (see each
+method), and none was tuned beyond what it takes to train: this shows that every method works, not which is best.
+
+Cost: multiply-accumulates of one client's local training relative to FedAvg's with the same model and the same client,
+the one with most samples in the last of six rounds. A method that holds out a fifth of the client's data trains on less.
+What a server computes on its proxy set is not in it.
+
+Sent: what clients receive (down) and return (up) beside the model in that round; numbers that only report on the
+training are among them. Kept: what a client keeps for the next round that it takes part in.
+
+"""
+
+COLUMNS = ("method", "paper", "sent beside the model", "kept by clients", "cost", "accuracy, %")
+
+
+def page(numbers: dict[str, Any]) -> str:
+    """The whole page: the setting, one table of all methods, one section a method.
+
+    Args:
+        numbers: As docs/results/methods.json holds them.
+    """
+    names, measured, seeds = methods.names(), numbers["methods"], numbers["seeds"]
+    head = HEAD.format(
+        setting=_setting(numbers),
+        preset=PRESET,
+        examples="fedavg ima",
+        seeds=" ".join(map(str, seeds)),
+        count=len(seeds),
+    )
+    rows = [_row(name, measured[name]) for name in names]
+    notes = [_note(name, measured[name]) for name in names if _apart(measured[name])]
+    return "\n".join([head + _table(COLUMNS, rows), *notes, *(_section(name) for name in names)])
+
+
+def _setting(numbers: dict[str, Any]) -> str:
+    """The setting in words, from the preset itself."""
+    one = read(PRESET, method="fedavg")
+    task, clients, local = one.task, one.clients, one.local
+    partition = ", ".join(f"{key} {value}" for key, value in one.resolved()["clients"]["partition"].items())
+    proxy = f"{one.proxy.per_class} images a class" if one.proxy else "none"
+    return (
+        f"Preset `{PRESET}`: {task.dataset} ({task.train_samples} training and {task.test_samples} test samples, "
+        f"stratified), model {task.model}, {clients.number} clients, {clients.per_round} a round, partition "
+        f"({partition}), {one.rounds} rounds, {local.epochs} local epochs of {local.optimizer} with rate {local.lr:g} "
+        f"times {local.lr_decay:g} a round, momentum {local.momentum:g}, batches of {local.batch}; proxy set (out of "
+        f"the test samples, for all): {proxy}. Seeds {', '.join(map(str, numbers['seeds']))}; for one seed, all "
+        "methods have the same initial model, partition, cohorts and minibatches. Machine: "
+        f"{numbers['processor']}, one thread, torch {numbers['torch']}."
+    )
+
+
+def _row(name: str, one: dict[str, Any]) -> tuple[str, ...]:
+    down, up = ", ".join(one["received"]), ", ".join(one["uploaded"])
+    sent = "; ".join(f"{way}: {what}" for way, what in (("down", down), ("up", up)) if what)
+    return (
+        f"[{name}](#{name})",
+        plugins.sentence(plugins.source("drift.methods", name)),
+        sent or "-",
+        ", ".join(one["kept"]) or "-",
+        f"{one['macs'] / one['fedavg_macs']:.2f}",
+        _percent(one["accuracy"]) + (" (*)" if _apart(one) else ""),
+    )
+
+
+def _apart(one: dict[str, Any]) -> bool:
+    """Whether a method was measured with another model or number of rounds than the preset's."""
+    plain = read(PRESET, method="fedavg")
+    return (one["model"], one["rounds"]) != (plain.task.model, plain.rounds)
+
+
+def _note(name: str, one: dict[str, Any]) -> str:
+    return (
+        f"\n(*) {name} was trained on {one['model']} for {one['rounds']} rounds; FedAvg has "
+        f"{_percent(one['fedavg_accuracy'])} there.\n"
+    )
+
+
+def _section(name: str) -> str:
+    """What a method is, its options, and what its preset changes."""
+    found = methods.load(name)
+    about = inspect.cleandoc(found.__doc__ or "")
+    options = [
+        (f"`{option}`", _shown(field.get_default(call_default_factory=True)), _meaning(field))
+        for option, field in found.model_fields.items()
+    ]
+    table = _table(("option", "default", "meaning"), options) if options else "No options.\n"
+    changes = _changes(read(PRESET, method=name), read(PRESET, method="fedavg"))
+    preset = f"In `{PRESET}`: {', '.join(changes)}.\n" if changes else ""
+    return "\n".join(
+        [f"## {name}\n", f"{plugins.describe('drift.methods', name)}\n", f"```text\n{about}\n```\n", table, preset]
+    )
+
+
+def _changes(own: Experiment, plain: Experiment) -> list[str]:
+    """Settings of a method's preset that are not its defaults or not those of FedAvg's preset."""
+    held, other = own.resolved(), plain.resolved()
+    defaults = {"name": own.method.name(), **type(own.method)().model_dump(mode="json")}
+    changed = _unequal(held.pop("method"), defaults, "method.")
+    other.pop("method")
+    return changed + _unequal(held, other, "")
+
+
+def _unequal(one: dict[str, Any], other: dict[str, Any], before: str) -> list[str]:
+    found = []
+    for key, value in one.items():
+        if isinstance(value, dict) and isinstance(other.get(key), dict):
+            found += _unequal(value, other[key], f"{before}{key}.")
+        elif value != other.get(key):
+            found.append(f"`{before}{key} = {_shown(value)}`")
+    return found
+
+
+def _meaning(field: FieldInfo) -> str:
+    """Description of an option, and what it may be where that is a list of words."""
+    words = typing.get_args(field.annotation) if typing.get_origin(field.annotation) is typing.Literal else ()
+    among = f" (one of {', '.join(words)})" if words else ""
+    return f"{field.description}{among}"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, methods.Method):
+        return value.name()
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_shown, value))
+    return "absent" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _percent(accuracies: list[float]) -> str:
+    spread = f" ± {100 * np.std(accuracies, ddof=1):.1f}" if len(accuracies) > 1 else ""
+    return f"{100 * np.mean(accuracies):.1f}{spread}"
+
+
+def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    lines = [heads, tuple("---" for _ in heads), *rows]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)

@@ -1,0 +1,106 @@
+"""Which engine trains a run, and why: asked for, possible, and with "auto" the faster one of two timed steps."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from drift.client import Client
+from drift.engines import batched, serial
+from drift.method import Method
+from landscape.rows import alone, rows
+from landscape.samples import mapped
+
+STEPS = 2
+"""Steps of each candidate that are timed."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The engine of a run.
+
+    Args:
+        name: "serial" or "batched".
+        reason: Why, for the record.
+    """
+
+    name: str
+    reason: str
+
+
+def chosen(asked: str, method: Method, clients: Sequence[Client]) -> Choice:
+    """The engine of a run that asked for "serial", "batched" or "auto", by the clients of one cohort.
+
+    Nothing is kept of what is trained here. Timings differ from machine to machine, so the choice is made once, when a
+    run begins, and stays.
+    """
+    if asked == "serial":
+        return Choice("serial", "asked for")
+    busy = [client for client in clients if len(client.samples)]
+    if obstacle := unfit(method, busy):
+        return Choice("serial", f"{asked} was asked for, but {obstacle}")
+    if asked == "batched":
+        return Choice("batched", "asked for")
+    seconds = {"serial": _serial_seconds(method, busy), "batched": _batched_seconds(method, busy)}
+    said = ", ".join(f"{name} {1e3 * spent:.2f} ms" for name, spent in seconds.items())
+    return Choice(min(seconds, key=lambda name: seconds[name]), f"auto: {STEPS} steps of {len(busy)} clients: {said}")
+
+
+def unfit(method: Method, clients: Sequence[Client]) -> str:
+    """What keeps the batched engine from training these clients; "" if nothing does."""
+    if method.own_training:
+        return f"{method.name()} trains its clients in a way of its own"
+    if not clients:
+        return "no client of the first cohort has samples"
+    first = clients[0]
+    try:
+        made = rows(first.flat)
+    except ValueError as reason:
+        return str(reason)
+    thetas = torch.stack([first.start, first.start])
+    taken = first.samples[: min(3, len(first.samples))]
+    weights = thetas.new_full((2, len(taken)), 1 / len(taken))
+    first.flat.load(first.start, first.buffers)
+    both = mapped(lambda leaf: torch.stack([leaf, leaf]), taken.inputs)
+    out = torch.empty_like(thetas)
+    try:
+        made.gradient(thetas, both, torch.stack([taken.targets] * 2), weights, out)
+    except RuntimeError as reason:  # what vmap raises for an operation that it does not know
+        return f"its gradients cannot be batched ({str(reason).splitlines()[0].rstrip('.')})"
+    _, gradient = alone(first.flat, first.start, taken.inputs, taken.targets, weights[0])
+    return "" if _alike(out[1], gradient) else "its batched gradients differ from those of one client"
+
+
+def _alike(found: Tensor, expected: Tensor) -> bool:
+    largest = float(expected.abs().max())
+    return torch.allclose(found, expected, rtol=0, atol=100 * torch.finfo(found.dtype).eps ** 0.75 * largest + 1e-12)
+
+
+def _serial_seconds(method: Method, clients: Sequence[Client]) -> float:
+    """Of two steps of all clients, from those of one."""
+    one = [_short(clients[0])]
+    serial.train(method, one)
+    return len(clients) * _timed(lambda: serial.train(method, one), clients[0].start)
+
+
+def _batched_seconds(method: Method, clients: Sequence[Client]) -> float:
+    short = [_short(client) for client in clients]
+    batched.train(method, short)
+    return _timed(lambda: batched.train(method, short), clients[0].start)
+
+
+def _short(client: Client) -> Client:
+    return replace(client, local=client.local.model_copy(update={"steps": STEPS}))
+
+
+def _timed(work: Callable[[], object], like: Tensor) -> float:
+    wait = torch.cuda.synchronize if like.is_cuda else lambda: None
+    wait()
+    begun = time.perf_counter()
+    work()
+    wait()
+    return time.perf_counter() - begun

@@ -1,0 +1,122 @@
+"""A task that the user of a run brings along: its own model, loss and samples, in place of a dataset's."""
+
+from __future__ import annotations
+
+import hashlib
+import runpy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+
+from drift.setting import Data
+from landscape.samples import leaves
+from landscape.task import Task
+
+
+@dataclass(frozen=True)
+class Given:
+    """A task, and who holds which of its training samples where that is known.
+
+    Args:
+        task: Model, samples (splits train and test), loss and metrics.
+        parts: Sample numbers (into train) of each client, K arrays.
+    """
+
+    task: Task
+    parts: list[np.ndarray] | None = None
+
+    @classmethod
+    def of(cls, task: Task | str, parts: Sequence[Sequence[int]] | None = None) -> Given:
+        """From a task, or from the text `my_code.py:make_task`; `make_task()` returns a task, or a task and parts."""
+        made = load_task(task) if isinstance(task, str) else task
+        made, found = made if isinstance(made, tuple) else (made, parts)
+        if not isinstance(made, Task):
+            raise ValueError(
+                f"the task given is a {type(made).__name__}; give landscape.task.Task(model, samples, loss)."
+            )
+        return cls(made, None if found is None else [np.asarray(part, np.int64) for part in found])
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits of samples, model and loss, by which results are found again.
+
+        Code behind the names of loss and metrics is not seen.
+        """
+        functions = {"loss": self.task.loss, **self.task.metrics}
+        called = {name: getattr(one, "__qualname__", repr(type(one))) for name, one in functions.items()}
+        total = hashlib.sha256(f"{self.task.model} {called}".encode())
+        for name, samples in sorted(self.task.samples.items()):
+            for leaf in (*leaves(samples.inputs), samples.targets):
+                total.update(f"{name} {leaf.dtype} {tuple(leaf.shape)};".encode())
+                total.update(leaf.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        for part in self.parts or ():
+            total.update(part.tobytes() + b";")
+        return total.hexdigest()[:16]
+
+    @property
+    def data(self) -> Data:
+        """What the task tells of the data; classes are the numbers up to the largest target."""
+        targets = [samples.targets for samples in self.task.samples.values()]
+        whole = all(not found.is_floating_point() and found.ndim == 1 and len(found) for found in targets)
+        classes = tuple(str(label) for label in range(max(int(found.max()) for found in targets) + 1)) if whole else ()
+        first = leaves(next(iter(self.task.samples.values())).inputs)[0]
+        parts: Any = _Unknown() if self.parts is None else self.parts
+        held: Any = parts if self.parts is None else [np.zeros(0, np.int64) for _ in self.parts]
+        return Data(dict(self.task.samples), classes, tuple(first.shape[1:]), self.fingerprint, parts, held)
+
+
+def load_task(text: str) -> Any:
+    """What a function of a Python file returns: a task, or a task and parts; the file is run.
+
+    Args:
+        text: `my_code.py:make_task`, where `make_task()` takes nothing.
+
+    Raises:
+        LookupError: If there is no such file or function.
+        ValueError: If the text is something else.
+    """
+    path, colon, name = text.rpartition(":")
+    if not colon or not name.isidentifier():
+        raise ValueError(f"cannot read task {text!r}; write FILE.py:FUNCTION, as in my_code.py:make_task.")
+    if not Path(path).is_file():
+        raise LookupError(f"no file {path}; a task is given as FILE.py:FUNCTION.")
+    make: Callable[[], Any] | None = runpy.run_path(path, run_name=Path(path).stem).get(name)
+    if not callable(make):
+        raise LookupError(f"{path} has no function {name!r}; a task is given as FILE.py:FUNCTION.")
+    return make()
+
+
+def require_fit(task: Task, layout: list[list[Any]], name: str) -> None:
+    """Refuse a task whose model is not that of a run.
+
+    Raises:
+        ValueError: With the first tensor that differs.
+    """
+    own = [[name, list(shape)] for name, shape in task.layout.parameters]
+    if own == layout:
+        return
+    mine, theirs = next(pair for pair in zip_longest(own, layout) if pair[0] != pair[1])
+    raise ValueError(
+        f"the task's model is not that of run {name}: it has {mine} where the run has {theirs}. Give the module to "
+        "the recorder when parameters are tied or frozen."
+    )
+
+
+class _Unknown(Sequence[np.ndarray]):
+    """Parts of a run of which nobody said who holds which samples."""
+
+    def __len__(self) -> NoReturn:
+        raise LookupError(
+            "who holds which samples is not known; give it beside the task: drift.open(folder, task=task, parts=...), "
+            "the sample numbers of each client."
+        )
+
+    def __getitem__(self, index: Any) -> NoReturn:
+        len(self)
+        raise IndexError(index)

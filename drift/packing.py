@@ -1,0 +1,121 @@
+"""Lossless packing of tensors: a difference of bit patterns to a known tensor, bytes in planes, zstd.
+
+    k = bits(x) - bits(base) as integers, z = 2 k or -2 k - 1 (small for small |k|), then the lowest bytes of all
+    numbers, the next ones, and so on, each plane by itself through zstd.
+
+A model after local training differs from its start in the lower half of each number's bits: the two upper planes shrink
+to almost nothing, the two lower ones are noise and stay as they are. docs/performance.md, Store, says what that saves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from numcodecs.zstd import Zstd
+from torch import Tensor
+
+BASES = {"clients": "start", "end": "start", "client_deltas": None}
+"""Tensors that are packed, by the name of the tensor they are differences to; what clients carry is packed too."""
+
+_LEAST = 256
+"""Numbers below which packing saves nothing."""
+
+_INTEGERS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+_ZSTD = Zstd(level=1)
+
+
+class Unpackable(ValueError):
+    """A packed tensor that cannot be what was packed."""
+
+
+def packed(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors with the packable ones as bytes (n,), uint8, and the table by which `unpacked` reads them."""
+    found, table = dict(tensors), {}
+    for name, tensor in tensors.items():
+        if not _packable(name, tensor):
+            continue
+        base = BASES.get(name)
+        if base is not None and (base not in tensors or tensors[base].dtype != tensor.dtype):
+            base = None
+        frames, lengths = _frames(_bits(tensor), None if base is None else _bits(tensors[base]))
+        found[name] = torch.frombuffer(bytearray().join(frames), dtype=torch.uint8)
+        table[name] = {
+            "dtype": str(tensor.dtype).removeprefix("torch."),
+            "shape": list(tensor.shape),
+            "base": base,
+            "lengths": lengths,
+        }
+    return found, table
+
+
+def unpacked(tensors: Mapping[str, Tensor], table: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Inverse of `packed`.
+
+    Raises:
+        Unpackable: If the bytes or the table were altered such that nothing comes out; a digest tells the rest.
+    """
+    found = dict(tensors)
+    try:
+        for name, entry in table.items():
+            dtype = getattr(torch, entry["dtype"])
+            integer = _INTEGERS[dtype.itemsize]
+            base = None if entry["base"] is None else _bits(tensors[entry["base"]])
+            values = _values(tensors[name].numpy(), entry["lengths"], tuple(entry["shape"]), integer, base)
+            found[name] = torch.from_numpy(values).view(dtype)
+    except (RuntimeError, ValueError, TypeError, LookupError, AttributeError, MemoryError, OverflowError) as reason:
+        raise Unpackable(str(reason) or type(reason).__name__) from reason
+    return found
+
+
+def _packable(name: str, tensor: Tensor) -> bool:
+    chosen = name in BASES or name.startswith(("carried.", "sent."))
+    return chosen and tensor.is_floating_point() and tensor.ndim in (1, 2) and tensor.numel() >= _LEAST
+
+
+def _bits(tensor: Tensor) -> np.ndarray:
+    return tensor.contiguous().view(torch.uint8).numpy().view(_INTEGERS[tensor.element_size()])
+
+
+def _frames(bits: np.ndarray, base: np.ndarray | None) -> tuple[list[bytes], list[int]]:
+    """One zstd frame for each plane of each row, lowest bytes first, and their lengths."""
+    frames = []
+    for row in bits.reshape(-1, bits.shape[-1]):
+        values = row if base is None else _folded(row - base)
+        for plane in np.ascontiguousarray(values.view(np.uint8).reshape(len(values), -1).T):
+            frames.append(_ZSTD.encode(plane))
+    return frames, [len(frame) for frame in frames]
+
+
+def _values(
+    data: np.ndarray, lengths: list[int], shape: tuple[int, ...], integer: np.dtype, base: np.ndarray | None
+) -> np.ndarray:
+    width, planes = shape[-1], integer.itemsize
+    rows = int(np.prod(shape[:-1]))
+    if len(lengths) != rows * planes or sum(lengths) != len(data) or min(lengths, default=1) < 1:
+        raise ValueError("its frames do not fill it")
+    if base is not None and len(base) != width:
+        raise ValueError("it has another length than what it is a difference to")
+    found: np.ndarray = np.empty((rows, width), integer)
+    plane, position = np.empty(width, np.uint8), 0
+    for number, length in enumerate(lengths):
+        _ZSTD.decode(data[position : position + length], out=plane)
+        found[number // planes].view(np.uint8).reshape(width, planes)[:, number % planes] = plane
+        position += length
+    if base is not None:
+        for row in found:
+            row[:] = _unfolded(row) + base
+    return found.reshape(shape)
+
+
+def _folded(k: np.ndarray) -> np.ndarray:
+    """2 k where k >= 0, -2 k - 1 below: small numbers for small differences of either sign."""
+    sign = k >> (8 * k.itemsize - 1)
+    return (k << 1) ^ sign
+
+
+def _unfolded(z: np.ndarray) -> np.ndarray:
+    unsigned = z.view(z.dtype.str.replace("i", "u"))
+    return (unsigned >> 1).view(z.dtype) ^ -(z & 1)

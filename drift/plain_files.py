@@ -1,0 +1,132 @@
+"""The run format written and read with numpy alone, byte by byte as `drift.store` has it."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+FORMAT = "fedscape-1"
+
+
+class Damaged(LookupError):
+    """A file of a run that is truncated, altered or foreign."""
+
+
+class Busy(RuntimeError):
+    """A run that another process is writing."""
+
+
+def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
+    """Write named arrays and a JSON-able description as one safetensors file with a digest in its header.
+
+    Raises:
+        OSError: If the disk is full or the folder cannot be written; the old file stays.
+    """
+    held = {name: np.asarray(array, order="C") for name, array in tensors.items()}
+    text = json.dumps(about, sort_keys=True)
+    _write(path, save(held, {"format": FORMAT, "about": text, "digest": digest(held, text)}))
+
+
+def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """Arrays and description of a file written by `write_tensors`.
+
+    Raises:
+        Damaged: If the file is absent, truncated, altered or foreign.
+    """
+    try:
+        with safe_open(path, framework="numpy") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+    except (SafetensorError, OSError, ValueError, TypeError) as reason:
+        raise Damaged(f"{path} cannot be read ({reason}). {_ELSEWHERE}") from reason
+    if header.get("format") != FORMAT or header.get("digest") != digest(tensors, header.get("about", "")):
+        raise Damaged(f"{path} was altered, or not written by fedscape. {_ELSEWHERE}")
+    return tensors, json.loads(header["about"])
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file with a digest of its content.
+
+    Raises:
+        OSError: If the disk is full or the folder cannot be written; the old file stays.
+    """
+    body = {**content, "format": FORMAT}
+    body["digest"] = _json_digest(body)
+    _write(path, json.dumps(body, indent=1, sort_keys=True).encode())
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Content of a file written by `write_json`.
+
+    Raises:
+        Damaged: If the file is truncated, altered or foreign.
+    """
+    try:
+        body = json.loads(path.read_bytes())
+    except (ValueError, OSError) as reason:
+        raise Damaged(f"{path} cannot be read ({reason}). {_ELSEWHERE}") from reason
+    if not isinstance(body, dict) or body.pop("digest", None) != _json_digest(body) or body.get("format") != FORMAT:
+        raise Damaged(f"{path} was altered, or not written by fedscape. {_ELSEWHERE}")
+    return body
+
+
+def digest(tensors: Mapping[str, np.ndarray], text: str = "") -> str:
+    """SHA-256 over names, types, shapes and bytes of arrays, and a text; types are called as torch calls them."""
+    total = hashlib.sha256(text.encode())
+    for name in sorted(tensors):
+        array = np.asarray(tensors[name], order="C")
+        total.update(f"{name} torch.{array.dtype.name} {array.shape};".encode())
+        total.update(array.reshape(-1).view(np.uint8).data)
+    return total.hexdigest()
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Hold a run for writing; a second process is refused, and one that is killed lets go.
+
+    Raises:
+        Busy: If another process holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as reason:
+            raise Busy(f"{folder} is being written by another process; record into another folder.") from reason
+        yield
+
+
+_ELSEWHERE = "Record into another folder, or see what fedscape verify says of this one."
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Write under a temporary name, flush to disk and rename; a failure leaves the old file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        descriptor = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _json_digest(body: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,198 @@
+"""What of a damaged run can be had again without training it anew: done, and told; the rest is named and left."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from drift import store
+from drift.experiment import Experiment
+from drift.recompute import Inexact, Recomputed, again, last_state
+from drift.run import Run
+from drift.verify import broken_rounds, verify
+from landscape import results
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What became of one file.
+
+    Args:
+        file: Its path inside the run's folder.
+        done: Whether it is as it should be now.
+        what: What was done, or what is lost and what to do.
+    """
+
+    file: str
+    done: bool
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.what}."
+
+
+def repair(folder: str | Path, *, data: Path | None = None) -> list[Repair]:
+    """Drop or recompute exactly what is broken in a run's folder, nothing where all is whole.
+
+    Left-overs of stopped writes and damaged results are deleted (results are computed again when asked for). A
+    damaged or missing round is computed again from the round before it, and a lost state from the last round, where
+    that gives the same bits (`drift.recompute`); it is written only if it fits what follows. Nothing whole is deleted.
+
+    Args:
+        folder: The run.
+        data: Folder of the datasets.
+
+    Raises:
+        LookupError: If there is no such folder.
+        Busy: If another process trains the run.
+        OSError: If the folder cannot be written.
+    """
+    folder = Path(folder)
+    verify(folder)
+    with store.locked(folder):
+        found = [*_leftovers(folder), *_results(folder), *_training(folder, data)]
+        known = {entry.file for entry in found}
+        left = [problem for problem in verify(folder) if problem.file not in known]
+        return [*found, *(Repair(problem.file, False, f"{problem.what}. {problem.usable}") for problem in left)]
+
+
+def _leftovers(folder: Path) -> list[Repair]:
+    """Temporary files of stopped writes; the run is locked, so that no living process writes them."""
+    found = sorted([*folder.glob(".*.part"), *(folder / "rounds").glob(".*.part")])
+    for path in found:
+        path.unlink()
+    return [_told(folder, path, "was left by a stopped write; removed") for path in found]
+
+
+def _results(folder: Path) -> list[Repair]:
+    """Damaged results and left-overs of stopped saves, those in use by another process excepted."""
+    place, found = folder / "results", list[Repair]()
+    names = {path.name for path in place.glob("[!.]*.zarr")}
+    for kind in ("new", "old"):
+        names |= {path.name.removeprefix(".").removesuffix(f".{kind}") for path in place.glob(f".*.zarr.{kind}")}
+    for name in sorted(names):
+        try:
+            with store.alone(place / name, wait=False):
+                found += _result(folder, place / name)
+        except store.Busy as reason:
+            found.append(Repair(f"results/{name}", False, str(reason).rstrip(".")))
+    return found
+
+
+def _result(folder: Path, path: Path) -> list[Repair]:
+    found = []
+    fresh, old = (path.with_name(f".{path.name}.{kind}") for kind in ("new", "old"))
+    if fresh.exists():
+        _remove(fresh)
+        found.append(_told(folder, fresh, "was left by a stopped save; removed"))
+    if path.exists() and not _loads(path):
+        _remove(path)
+        found.append(_told(folder, path, "was damaged; removed, it is computed again when asked for"))
+    if old.exists():
+        if not path.exists() and _loads(old):
+            old.rename(path)
+            found.append(_told(folder, old, "is the whole result of a stopped save; put in its place"))
+        else:
+            _remove(old)
+            found.append(_told(folder, old, "was left by a stopped save; removed"))
+    return found
+
+
+def _training(folder: Path, data: Path | None) -> list[Repair]:
+    """Rounds and state."""
+    try:
+        about = store.read_json(folder / "run.json")
+        experiment = Experiment.model_validate(about["experiment"])
+    except (store.Damaged, ValueError):
+        return []  # without the settings nothing is recomputed; what to do is said with the problem
+    imported = bool(about.get("imported"))
+    moved = _put_back(folder, broken_rounds(folder, experiment, imported)[0])
+    problems, whole = broken_rounds(folder, experiment, imported)
+    state = folder / "state.safetensors"
+    lost = bool(problems or whole) and any(problem.file == state.name for problem in verify(folder))
+    if imported or not (problems or lost):
+        return moved
+    run, found = Run(folder, data), moved
+    for group in _neighbours(problems):
+        try:
+            for recomputed in again(run, group, whole):
+                found.append(_written(folder, experiment, recomputed, problems[recomputed.record.index]))
+                whole.append(recomputed.record.index)
+        except (Inexact, LookupError, ValueError) as reason:
+            found += [_lost(f"rounds/{index:06d}.safetensors", problems[index], reason) for index in group]
+    if lost:
+        try:
+            server = last_state(run, sorted(whole))
+        except (Inexact, LookupError, ValueError) as reason:
+            found.append(_lost(state.name, "lost", reason))
+        else:
+            store.write_tensors(state, server.tensors(), {"next": server.next})
+            found.append(Repair(state.name, True, f"was lost; made again from round {server.next - 1}"))
+    return found
+
+
+def _put_back(folder: Path, problems: Iterable[int]) -> list[Repair]:
+    """Rounds that lie whole under another round's name, renamed where their own place is free."""
+    found = []
+    for index in problems:
+        path = store.round_path(folder, index)
+        try:
+            own = store.read_tensors(path)[1].get("round")
+        except store.Damaged:
+            continue
+        if isinstance(own, int) and own != index and not store.round_path(folder, own).exists():
+            path.rename(store.round_path(folder, own))
+            found.append(_told(folder, path, f"held round {own}, which was missing; renamed"))
+    return found
+
+
+def _neighbours(indices: Iterable[int]) -> list[list[int]]:
+    """Runs of consecutive numbers."""
+    groups: list[list[int]] = []
+    for index in indices:
+        if groups and index == groups[-1][-1] + 1:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    return groups
+
+
+def _written(folder: Path, experiment: Experiment, recomputed: Recomputed, problem: str) -> Repair:
+    """Write a recomputed round; a whole file of another run or round in its place is set aside."""
+    index = recomputed.record.index
+    path, told = store.round_path(folder, index), ""
+    try:
+        store.read_tensors(path)
+    except store.Damaged:
+        pass
+    else:
+        aside = path.with_name(f"{path.name}.aside")
+        path.rename(aside)
+        told = f"; what lay there is whole and kept as {aside.name}"
+    store.write_round(folder, recomputed.record, experiment.keep, experiment.rounds)
+    return _told(folder, path, f"{problem}; trained again from {recomputed.source}, {recomputed.proof}{told}")
+
+
+def _lost(file: str, problem: str, reason: Exception) -> Repair:
+    return Repair(file, False, f"{problem}, and not recomputed: {str(reason).rstrip('.')}. {store.ANEW.rstrip('.')}")
+
+
+def _told(folder: Path, path: Path, what: str) -> Repair:
+    return Repair(str(path.relative_to(folder)), True, what)
+
+
+def _loads(path: Path) -> bool:
+    try:
+        results.load(path)
+    except LookupError:
+        return False
+    return True
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

@@ -1,0 +1,81 @@
+"""Losses and gradients of many models of one architecture at once, each on a minibatch of its own."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value, vmap
+
+from landscape.flat import Flat
+from landscape.samples import Inputs, called, mapped
+
+SHARED = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd)
+"""Layers whose output in training depends on the whole minibatch or on global randomness."""
+
+
+class Rows(Protocol):
+    """Gradients by row: model i on its own minibatch."""
+
+    def gradient(self, thetas: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor, out: Tensor) -> Tensor:
+        """Losses (m,) of m models; their gradients are left in `out`.
+
+        Args:
+            thetas, out: One model and one gradient a row, shape (m, d).
+            inputs, targets: Minibatches with axes of models and samples, (m, B, ...).
+            weights: Of the samples in their model's mean, shape (m, B); 0 where a place is padding.
+        """
+
+
+class Mapped:
+    """Rows of any model by `torch.func.vmap`: layers become grouped convolutions and batched matrix products.
+
+    Raises:
+        ValueError: If a layer makes the samples of a minibatch depend on each other or draws random numbers.
+    """
+
+    def __init__(self, flat: Flat) -> None:
+        shared = sorted({type(layer).__name__ for layer in flat.module.modules() if isinstance(layer, SHARED)})
+        if shared:
+            raise ValueError(f"{', '.join(shared)} in training depend on the whole minibatch or on global randomness")
+        self.flat = flat
+        self._each = vmap(grad_and_value(self._loss))
+
+    def gradient(self, thetas: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor, out: Tensor) -> Tensor:
+        """Losses (m,) of m models; their gradients are left in `out`."""
+        cast = mapped(lambda leaf: leaf.to(thetas) if leaf.is_floating_point() else leaf, inputs)
+        self.flat.training(True)
+        gradients, losses = self._each(thetas, cast, targets, weights)
+        self.flat.training(False)
+        out.copy_(gradients)
+        return losses.detach()
+
+    def _loss(self, theta: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor) -> Tensor:
+        state = self.flat.layout.named(theta)
+        outputs = called(lambda *args, **kwargs: functional_call(self.flat.module, state, args, kwargs), inputs)
+        return (weights * self.flat.loss(outputs, targets)).sum()
+
+
+def rows(flat: Flat) -> Rows:
+    """The fastest rows of a model: by hand for stacks of dense layers, else by `vmap`.
+
+    Raises:
+        ValueError: If a layer makes the samples of a minibatch depend on each other or draws random numbers.
+    """
+    from landscape.dense import Dense
+
+    stack = Dense.of(flat)
+    return Mapped(flat) if stack is None else stack
+
+
+def alone(flat: Flat, theta: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Loss () and gradient (d,) of one model by plain autograd; what rows are compared with."""
+    flat.load(theta)
+    flat.grad.zero_()
+    flat.training(True)
+    with torch.enable_grad():
+        loss = (weights * flat.loss(flat.outputs(inputs), targets)).sum()
+        loss.backward()
+    flat.training(False)
+    return loss.detach(), flat.grad.clone()
