@@ -97,13 +97,14 @@ def main() -> None:
     chosen = parser.parse_args()
     held = json.loads(NUMBERS.read_text()) if NUMBERS.exists() else {"methods": {}}
     if chosen.measure:
-        for name in chosen.methods:
-            held["methods"][name] = measured(name, chosen.seeds, chosen.runs)
-            one = held["methods"][name]
-            print(f"{name}: accuracy {np.mean(one['accuracy']):.4f}, cost {one['macs'] / one['fedavg_macs']:.2f}")
         processor = platform.processor() or platform.machine()
         held |= {"seeds": chosen.seeds, "processor": processor, "torch": torch.__version__}
-        NUMBERS.write_text(json.dumps(held, indent=1, sort_keys=True) + "\n")
+        for name in chosen.methods:
+            one = held["methods"][name] = measured(name, chosen.seeds, chosen.runs)
+            print(f"{name}: accuracy {np.mean(one['accuracy']):.4f}, cost {one['macs'] / one['fedavg_macs']:.2f}")
+            NUMBERS.write_text(json.dumps(held, indent=1, sort_keys=True) + "\n")
+    if missing := [name for name in methods.names() if name not in held["methods"]]:
+        sys.exit(f"no numbers of {', '.join(missing)}; measure them first: --measure --methods {' '.join(missing)}")
     PAGE.write_text(page(held))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from pydantic import Field
@@ -28,6 +28,8 @@ class SWAD(Method):
 
     Source: Cha et al. 2021, algorithm 1, with epochs as segments; budget of the LSS paper, 4 times 8 epochs.
     """
+
+    gaps: ClassVar[tuple[str, ...]] = ("valley",)
 
     cycles: int = Field(4, ge=1, description="training lasts this many times the local epochs")
     patience_start: int = Field(3, ge=1, description="N_s, epochs that the first one must not be above")

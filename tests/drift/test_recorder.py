@@ -214,7 +214,9 @@ def test_a_task_that_is_given_makes_planes_and_classes(tmp_path):
     run = drift.open(tmp_path / "run", task=task)
     found = run.cached(drift.global_line, points=3)
     assert np.isfinite(found.loss).all()
-    changed = drift.open(tmp_path / "run", task=Task(net(), samples | {"test": Samples(inputs[:5] + 1, samples["test"].targets)}))
+    changed = drift.open(
+        tmp_path / "run", task=Task(net(), samples | {"test": Samples(inputs[:5] + 1, samples["test"].targets)})
+    )
     assert not np.allclose(changed.cached(drift.global_line, points=3).loss, found.loss)
     assert run.dataset.classes == ("0", "1")
     with pytest.raises(LookupError, match="who holds which samples"):
