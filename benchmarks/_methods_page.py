@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import typing
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ Differences of a point or two mean little with so few seeds. The rounds are few,
 method), and none was tuned beyond what it takes to train: this shows that every method works, not which is best.
 
 Cost: multiply-accumulates of one client's local training relative to FedAvg's with the same model and the same client,
-the one with most samples in the last of six rounds. A method that holds out a fifth of the client's data trains on less.
+the one with most samples in the last of six rounds. Methods that hold out a fifth of the client's data train on less.
 What a server computes on its proxy set is not in it.
 
 Sent: what clients receive (down) and return (up) beside the model in that round; numbers that only report on the
@@ -57,8 +58,8 @@ def page(numbers: dict[str, Any]) -> str:
         seeds=" ".join(map(str, seeds)),
         count=len(seeds),
     )
-    rows = [_row(name, measured[name]) for name in names]
-    notes = [_note(name, measured[name]) for name in names if _apart(measured[name])]
+    rows = [_row(name, measured.get(name)) for name in names]
+    notes = [_note(name, measured[name]) for name in names if name in measured and _apart(measured[name])]
     return "\n".join([head + _table(COLUMNS, rows), *notes, *(_section(name) for name in names)])
 
 
@@ -79,12 +80,15 @@ def _setting(numbers: dict[str, Any]) -> str:
     )
 
 
-def _row(name: str, one: dict[str, Any]) -> tuple[str, ...]:
+def _row(name: str, one: dict[str, Any] | None) -> tuple[str, ...]:
+    """Cells of a method; dashes where it was not measured."""
+    about = f"[{name}](#{name})", plugins.sentence(plugins.source("drift.methods", name))
+    if one is None:
+        return *about, "-", "-", "-", "-"
     down, up = ", ".join(one["received"]), ", ".join(one["uploaded"])
     sent = "; ".join(f"{way}: {what}" for way, what in (("down", down), ("up", up)) if what)
     return (
-        f"[{name}](#{name})",
-        plugins.sentence(plugins.source("drift.methods", name)),
+        *about,
         sent or "-",
         ", ".join(one["kept"]) or "-",
         f"{one['macs'] / one['fedavg_macs']:.2f}",
@@ -162,6 +166,6 @@ def _percent(accuracies: list[float]) -> str:
     return f"{100 * np.mean(accuracies):.1f}{spread}"
 
 
-def _table(heads: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heads, tuple("---" for _ in heads), *rows]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from drift.batch_statistics import normalisers
 from drift.experiment import Local
 from drift.keys import generator, key
 from drift.method import State
@@ -85,7 +84,7 @@ class Client:
         local, n, done = self.local, len(self.samples), 0
         limit = local.steps if epochs is None else None
         epochs = local.epochs if epochs is None else epochs
-        least = 2 if local.batch > 1 and normalisers(self.flat.module) else 1
+        least = 2 if local.batch > 1 and self.flat.has_batch_statistics else 1
         whole, rest = divmod(n, local.batch)
         most = whole + int(rest >= least and not (whole and local.drop_last))
         while n >= least and (epochs > 0 if limit is None else done < limit):
@@ -99,7 +98,7 @@ class Client:
         self,
         correction: Callable[[Tensor, Tensor], None] | None = None,
         *,
-        gradient: Gradient = Flat.gradient,
+        gradient: Gradient | None = None,
         batches: Iterable[Samples] | None = None,
         rate: Callable[[int], float] | None = None,
     ) -> Update:
@@ -108,7 +107,8 @@ class Client:
         Args:
             correction: (gradient (d,), theta (d,)) -> None, adds to each minibatch gradient in place, as a proximal
                 term does.
-            gradient: Takes the place of the loss's own gradient, as a sharpness-aware one does.
+            gradient: Takes the place of the loss's own gradient, as a sharpness-aware one does; on a GPU the loss's
+                own is replayed from a recording.
             batches: Minibatches; those of the client's local settings where not given.
             rate: Factor of the local rate at step 0, 1, ..
         """
@@ -116,11 +116,12 @@ class Client:
         flat.load(self.start, self.buffers)
         optimizer = Optimizer(flat.theta, flat.grad, self.local)
         optimizer.restore(self.state)
-        losses, steps = torch.zeros((), dtype=torch.float64), 0
+        gradient = flat.step_gradient if gradient is None else gradient
+        losses, steps = torch.zeros((), dtype=torch.float64, device=flat.theta.device), 0
         with self.randomness():
             flat.training(True)
             for batch in self.batches() if batches is None else batches:
-                losses += gradient(flat, batch).cpu()
+                losses += gradient(flat, batch)
                 if correction is not None:
                     correction(flat.grad, flat.theta)
                 optimizer.step(1.0 if rate is None else rate(steps))

@@ -70,9 +70,8 @@ def density_rounds(
         by_position = one.drop_vars("value").rename_dims(value="mark")
         found.append(by_position.assign(eigenvalue=grid).assign_coords(mark=np.arange(points)))
     about = {"analysis": "density_rounds", "source": "Ghorbani et al. 2019, algorithm 1", "split": split}
-    return (
-        xr.concat(found, "round", join="exact", combine_attrs="drop_conflicts").assign_coords(round=indices).assign_attrs(about)
-    )
+    joined = xr.concat(found, "round", join="exact", combine_attrs="drop_conflicts")
+    return joined.assign_coords(round=indices).assign_attrs(about)
 
 
 def sharpness_rounds(

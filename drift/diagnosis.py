@@ -10,7 +10,7 @@ import numpy as np
 from drift.apart import apart
 from drift.causes import Cause, breakdown, ranked, suspects
 from drift.findings import Finding, findings
-from drift.interventions import interventions, window_length
+from drift.interventions import interventions
 from drift.run import Run
 
 
@@ -91,7 +91,7 @@ def causes_of(run: Run, starts: list[int], workers: int) -> tuple[list[Cause], s
     clients = run.cached(apart)
     try:
         doubted = [] if starts else suspects(clients)  # the losses of a broken model say nothing about labels
-        how = {"length": window_length(run), "starts": starts or None, "without": doubted}
+        how = {"starts": starts or None, "without": doubted}
         tests = run.cached(interventions, **how, workers=workers)
     except LookupError as missing:
         return [], str(missing)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import runpy
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -86,7 +87,12 @@ def load_task(text: str) -> Any:
         raise ValueError(f"cannot read task {text!r}; write FILE.py:FUNCTION, as in my_code.py:make_task.")
     if not Path(path).is_file():
         raise LookupError(f"no file {path}; a task is given as FILE.py:FUNCTION.")
-    make: Callable[[], Any] | None = runpy.run_path(path, run_name=Path(path).stem).get(name)
+    beside = str(Path(path).resolve().parent)
+    sys.path.insert(0, beside)  # what lies beside the file can be imported by it
+    try:
+        make: Callable[[], Any] | None = runpy.run_path(path, run_name=Path(path).stem).get(name)
+    finally:
+        sys.path.remove(beside)
     if not callable(make):
         raise LookupError(f"{path} has no function {name!r}; a task is given as FILE.py:FUNCTION.")
     return make()

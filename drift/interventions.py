@@ -33,7 +33,7 @@ LENGTH, WINDOWS = 5, 5
 def interventions(
     run: Run,
     *,
-    length: int = LENGTH,
+    length: int | None = None,
     windows: int = WINDOWS,
     starts: Sequence[int] | None = None,
     without: Sequence[int] = (),
@@ -57,7 +57,7 @@ def interventions(
     normalisation, statistics are recomputed on training samples for every model.
 
     Args:
-        length: Rounds in a window.
+        length: Rounds in a window; by default 5, or a third of a run of fewer than 15 rounds.
         windows: At most so many.
         starts: First rounds of the windows, in place of those; they may overlap.
         without: Clients to be left out, one at a time; NaN in windows that they have no part in.
@@ -72,6 +72,7 @@ def interventions(
         LookupError: If no window has its first start and its last end on record, or training is not known (an import).
         ValueError: If length or windows are below 1.
     """
+    length = window_length(run) if length is None else length
     spans = _spans(run, length, windows, starts)
     tried = changes(run, without=without)
     again = [UNCHANGED, *tried] if remembers(run) else tried
@@ -106,7 +107,7 @@ def interventions(
 def interventions_effort(
     run: Run,
     *,
-    length: int = LENGTH,
+    length: int | None = None,
     windows: int = WINDOWS,
     starts: Sequence[int] | None = None,
     without: Sequence[int] = (),
@@ -114,6 +115,7 @@ def interventions_effort(
     workers: int = 1,
 ) -> Effort:
     """What `interventions` with the same options costs; a training is one as long as those of the record."""
+    length = window_length(run) if length is None else length
     spans, tried = _spans(run, length, windows, starts), changes(run, without=without)
     again = [UNCHANGED, *tried] if remembers(run) else tried
     clients = run.experiment.clients.number if run.experiment.clients.train_all else run.experiment.clients.per_round
@@ -124,7 +126,7 @@ def interventions_effort(
 
 
 def window_length(run: Run) -> int:
-    """Rounds in a window of a diagnosis: 5, or a third of a run of fewer than 15 rounds."""
+    """Rounds in a window unless given: 5, or a third of a run of fewer than 15 rounds."""
     return min(LENGTH, max(1, len(run.rounds()) // 3))
 
 

@@ -32,6 +32,9 @@ if TYPE_CHECKING:  # training starts without them
 Announce = Callable[[str], None]
 """(line of text) -> None."""
 
+_USUAL = ("accuracy", "error", "local_loss", "loss")
+"""Numbers that every trained run has, and a run of another program may lack."""
+
 _UNITS = {"seconds": "s", "accuracy": "fraction", "error": "fraction"}
 
 
@@ -222,12 +225,12 @@ class Run:
         return torch.stack([self.round(index).kept("end") for index in indices])
 
     def metrics(self) -> xr.Dataset:
-        """Every recorded number of every round, by name, over `round`."""
+        """Every recorded number of every round, by name, over `round`; NaN where a round has none."""
         import xarray as xr
 
         indices = self.rounds()
         records = [self.round(index).metrics for index in indices]
-        names = sorted({name for record in records for name in record})
+        names = sorted({*_USUAL, *(name for record in records for name in record)})
         values = {name: ("round", [record.get(name, np.nan) for record in records]) for name in names}
         found = xr.Dataset(values, coords={"round": indices}, attrs={"analysis": "metrics", "run": self.name})
         for name in names:

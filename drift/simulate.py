@@ -26,6 +26,7 @@ from drift.setting import Data, build_task, read_data
 from drift.space import require_space
 from drift.start import keep_start
 from drift.writer import Writer
+from landscape import memory
 from landscape.layout import Entry
 
 Progress = Callable[[Round], None]
@@ -104,7 +105,8 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path) -> Genera
     with Writer(folder, experiment.keep, experiment.rounds) as writer:
         while server.next < experiment.rounds:
             begun = time.perf_counter()
-            record, server = play(setting, data, server)
+            with memory.said(f"round {server.next}", "lower local.batch or clients.per_round, or stop other programs"):
+                record, server = play(setting, data, server)
             record.metrics["seconds"] = time.perf_counter() - begun
             finite = bool(torch.isfinite(server.theta).all())
             writer.put(record, server if finite else None)

@@ -15,6 +15,7 @@ from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from figures import console
 from figures.commands import about, analyse, claims, demo, diagnose, partition, pictures, pretrain, runs, train
+from landscape.memory import OutOfMemory, exhausted
 
 HELP = """Loss landscapes and drift of federated learning: train, keep every round, analyse, draw.
 
@@ -73,11 +74,15 @@ def main(tokens: Sequence[str] | None = None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except Exception as error:
-        if debug or not _is_known(error):
+        short = exhausted(error) and not isinstance(error, OutOfMemory)
+        if debug or not (short or _is_known(error)):
             raise
-        console.say(f"fedscape: {_line(error)}")
+        console.say(f"fedscape: {_MEMORY if short else _line(error)}")
         code = 2
     sys.exit(code if isinstance(code, int) else 0)
+
+
+_MEMORY = "memory does not suffice; use fewer --workers, fewer points or smaller batches. Whole rounds are kept."
 
 
 def _is_known(error: Exception) -> bool:

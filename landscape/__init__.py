@@ -13,7 +13,7 @@ norms, similarity, ensemble   weights, likeness of outputs, averaging
 sharpness, robustness, scaling, cost   balls around a model, noisy inputs, rescaled models, what they cost
 adaptive, cells               a fine grid from fewer points
 results, export               datasets kept in zarr; files for other programs
-progress                      how far a long computation has come
+progress, memory              how far a long computation has come; what happens where memory ends
 datasets/, models/            plug-ins, one file each
 """
 

@@ -51,6 +51,11 @@ class Batch:
         left = self.memory - points * self.point_bytes
         return self.work.block or max(1, min(SAMPLES[1], left // (points * self.sample_bytes)))
 
+    def free(self) -> None:
+        """Give up what the allocator of the device keeps for later."""
+        if self.flat.theta.device.type == "cuda":
+            torch.cuda.empty_cache()
+
     def chunk(self, points: list[list[float]]) -> dict[str, Tensor]:
         """Mean metrics at a few points."""
         work, block = self.work, self.block(len(points))

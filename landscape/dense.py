@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from landscape.flat import Flat
 from landscape.models._parts import Classifier
 from landscape.samples import Inputs
+from landscape.scratch import scratch
 from landscape.task import cross_entropy
 
 
@@ -67,23 +68,28 @@ class Dense:
         for layer, received, made in zip(self.layers[::-1], values[-2::-1], values[:0:-1], strict=True):
             if layer.relu:
                 slope = torch.ops.aten.threshold_backward(slope, made, 0)
-            weight = out[:, layer.weight].view(m, layer.outputs, layer.inputs)
-            torch.bmm(slope.transpose(1, 2), received, out=weight)
+            made = scratch("dense", (m, layer.outputs, layer.inputs), thetas)  # bmm allocates unless it is contiguous
+            torch.bmm(slope.transpose(1, 2), received, out=made)
+            out[:, layer.weight] = made.flatten(1)
             if layer.bias is not None:
                 torch.sum(slope, 1, out=out[:, layer.bias])
             if received is not values[0]:
                 slope = torch.bmm(slope, thetas[:, layer.weight].view(m, layer.outputs, layer.inputs))
         return losses
 
+    def held(self, inputs: Inputs) -> int:
+        """Values a sample that a step holds: the inputs of every layer, its outputs and their derivatives."""
+        return sum(layer.inputs + 2 * layer.outputs for layer in self.layers)
+
     def _outputs(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Losses (m,), and their derivative with respect to the outputs (m, B, C)."""
         m, batch = weights.shape
         flat, classes = outputs.flatten(0, 1), targets.flatten(0, 1)
         if self.flat.loss is cross_entropy and not classes.is_floating_point():
-            logs = flat.log_softmax(1)
-            losses = -logs.gather(1, classes[:, None]).view(m, batch) * weights
-            slope = logs.exp_().scatter_add_(1, classes[:, None], logs.new_full((1, 1), -1.0).expand(len(logs), 1))
-            return losses.sum(1), slope.view_as(outputs).mul_(weights[:, :, None])
+            logs = flat.t().contiguous().log_softmax(0)  # (C, m B): softmax over few classes is slow along rows
+            losses = -logs.gather(0, classes[None]).view(m, batch) * weights
+            slope = logs.exp_().scatter_add_(0, classes[None], logs.new_full((1, 1), -1.0).expand(1, len(classes)))
+            return losses.sum(1), slope.mul_(weights.reshape(-1)).t().contiguous().view_as(outputs)
         with torch.enable_grad():
             leaf = flat.requires_grad_()
             losses = self.flat.loss(leaf, classes).view(m, batch) * weights

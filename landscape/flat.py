@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
@@ -40,6 +41,22 @@ class Flat:
             self.module.get_parameter(name).grad = gradient
         for name, view in layout.named_buffers(self.buffers).items():
             self.module.get_buffer(name).set_(view)  # type: ignore[call-overload]
+
+    @cached_property
+    def has_batch_statistics(self) -> bool:
+        """Whether a layer normalises by the statistics of the minibatch."""
+        from landscape.batchnorm import normalisers  # which needs this module
+
+        return bool(normalisers(self.module))
+
+    @cached_property
+    def step_gradient(self) -> Callable[[Flat, Samples], Tensor]:
+        """`gradient` as it is fastest in training: replayed from a recording on a GPU, called as it is elsewhere."""
+        if self.theta.device.type != "cuda":
+            return Flat.gradient
+        from landscape.replayed import Replayed  # which needs this module
+
+        return Replayed(self).gradient
 
     def load(self, theta: Tensor, buffers: Tensor | None = None) -> None:
         """Copy a model's parameters (d,) and, where given, buffers (b,) in."""

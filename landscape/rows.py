@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
 from landscape.flat import Flat
-from landscape.samples import Inputs, called, mapped
+from landscape.samples import Inputs, called, leaves, mapped
 
 SHARED = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd)
 """Layers whose output in training depends on the whole minibatch or on global randomness."""
@@ -26,6 +26,9 @@ class Rows(Protocol):
             inputs, targets: Minibatches with axes of models and samples, (m, B, ...).
             weights: Of the samples in their model's mean, shape (m, B); 0 where a place is padding.
         """
+
+    def held(self, inputs: Inputs) -> int:
+        """Values a sample that a step holds at once, roughly; `inputs` (n, ...) are those of one model, n may be 0."""
 
 
 class Mapped:
@@ -50,6 +53,24 @@ class Mapped:
         self.flat.training(False)
         out.copy_(gradients)
         return losses.detach()
+
+    @torch.no_grad()
+    def held(self, inputs: Inputs) -> int:
+        """Twice the outputs of all layers for one sample, which backward needs and has derivatives of."""
+        one = mapped(lambda leaf: leaf.new_zeros(1, *leaf.shape[1:]), inputs)
+        counts: list[int] = []
+
+        def note(module: nn.Module, received: object, output: object) -> None:
+            if isinstance(output, Tensor) and next(module.children(), None) is None:
+                counts.append(output.numel())
+
+        handles = [layer.register_forward_hook(note) for layer in self.flat.module.modules()]
+        try:
+            self.flat.outputs(one)
+        finally:
+            for handle in handles:
+                handle.remove()
+        return 2 * sum(counts) + sum(leaf.numel() for leaf in leaves(one))
 
     def _loss(self, theta: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor) -> Tensor:
         state = self.flat.layout.named(theta)

@@ -28,15 +28,20 @@ class Samples:
     targets: Tensor
 
     def __post_init__(self) -> None:
-        lengths = {len(leaf) for leaf in leaves(self.inputs)} | {len(self.targets)}
+        lengths = {leaf.shape[0] for leaf in (*leaves(self.inputs), self.targets)}
         if len(lengths) != 1:
             raise ValueError(f"inputs and targets have {sorted(lengths)} samples; they must have equally many.")
 
     def __len__(self) -> int:
-        return len(self.targets)
+        return self.targets.shape[0]  # len of a tensor is slow
 
     def __getitem__(self, index: slice | Tensor) -> Samples:
-        return Samples(mapped(lambda leaf: leaf[index], self.inputs), self.targets[index])
+        def taken(leaf: Tensor) -> Tensor:
+            if isinstance(index, Tensor) and index.dtype == torch.int64 and index.ndim == 1:
+                return leaf.index_select(0, index)  # leaf[index], in whole rows
+            return leaf[index]
+
+        return Samples(mapped(taken, self.inputs), taken(self.targets))
 
     def to(self, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Samples:
         """Same samples with floating inputs in `dtype`, everything on `device`."""

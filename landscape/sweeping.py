@@ -17,6 +17,7 @@ from landscape.batchnorm import recomputed
 from landscape.firstlayer import FirstLayer, combine, first_layer, shared_start
 from landscape.flat import Flat
 from landscape.kernels import quicken
+from landscape.memory import shrinking
 from landscape.metrics import Means
 from landscape.precision import Precision, coarsen
 from landscape.samples import Samples, leaves
@@ -97,6 +98,10 @@ class Worker:
                 outputs, counted = [[] for _ in points], stop
         return {name: mean.found() for name, mean in means.items()}
 
+    def free(self) -> None:
+        """Give up the memory of the last chunk's models."""
+        self.models.clear()
+
     def _count(self, means: dict[str, Means], outputs: list[list[Tensor]], part: slice) -> None:
         """Add the outputs on a part of the samples: in few large steps, as each costs some ten small operations."""
         targets = self.work.samples.targets[part].to(self.work.basis.device)
@@ -131,6 +136,9 @@ class Evaluator(Protocol):
     def chunk(self, points: list[list[float]]) -> dict[str, Tensor]:
         """Mean metrics at a few points."""
 
+    def free(self) -> None:
+        """Give up memory that is only kept for speed."""
+
 
 def finished(
     first: Evaluator, points: list[list[float]], parts: Iterator[slice], workers: int
@@ -138,7 +146,7 @@ def finished(
     """Chunks in order, each with its values."""
     if workers == 1:
         for part in parts:
-            yield part, first.chunk(points[part])
+            yield part, _at(first, points[part])
         return
     threads, held, spare = torch.get_num_threads(), threading.local(), iter([first])
 
@@ -149,7 +157,7 @@ def finished(
         with torch.no_grad():  # grad mode belongs to a thread
             if not hasattr(held, "worker"):
                 held.worker = next(spare, None) or Worker(first.work)
-            return held.worker.chunk(points[part])
+            return _at(held.worker, points[part])
 
     ahead: deque[tuple[slice, Future[dict[str, Tensor]]]] = deque()
     try:
@@ -164,6 +172,12 @@ def finished(
                 yield done, future.result()
     finally:
         torch.set_num_threads(threads)
+
+
+def _at(evaluator: Evaluator, points: list[list[float]]) -> dict[str, Tensor]:
+    """A chunk's values, computed in smaller chunks where memory does not suffice."""
+    parts = list(shrinking(lambda few: evaluator.chunk(list(few)), points, evaluator.free))
+    return parts[0] if len(parts) == 1 else {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
 def chunks(count: int, least: int, most: int, workers: int = 1) -> Iterator[slice]:

@@ -22,12 +22,13 @@ from drift.correction import stacked
 from drift.method import Method, State
 from landscape.rows import Rows, rows
 from landscape.samples import Samples, leaves, mapped
+from landscape.scratch import scratch
 
 BUDGET = {"cpu": 2**29, "cuda": 2**34}
 """Bytes of models, gradients and activations that are trained at once; the rest of a cohort follows."""
 
-LIVE = 8
-"""Outputs of all layers, in multiples of the inputs' size, that a client's training step holds (a rough guess)."""
+STATES = 6
+"""Vectors (d,) of a client in training: model, gradient, moments, what corrects them."""
 
 
 def train(method: Method, clients: Iterable[Client]) -> tuple[list[Update], float]:
@@ -39,7 +40,7 @@ def train(method: Method, clients: Iterable[Client]) -> tuple[list[Update], floa
     useful = computed = 0
     if ready:
         made = rows(ready[0].flat)
-        size = chunk(ready[0])
+        size = chunk(ready[0], made)
         for begin in range(0, len(order), size):
             places = order[begin : begin + size]
             group = _Group([ready[place] for place in places], [plans[place] for place in places], method)
@@ -49,11 +50,10 @@ def train(method: Method, clients: Iterable[Client]) -> tuple[list[Update], floa
     return updates, useful / computed if computed else float("nan")
 
 
-def chunk(client: Client) -> int:
+def chunk(client: Client, made: Rows) -> int:
     """How many clients like this one are trained at once; it depends on nothing that changes during a run."""
-    values = sum(leaf[:1].numel() for leaf in leaves(client.samples.inputs))
-    bytes_each = client.start.element_size() * (5 * len(client.start) + LIVE * client.local.batch * values)
-    return max(1, BUDGET[client.start.device.type] // bytes_each)
+    values = STATES * len(client.start) + client.local.batch * made.held(client.samples.inputs)
+    return max(1, BUDGET[client.start.device.type] // (client.start.element_size() * values))
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ class _Group:
         first = clients[0]
         self.local, self.device = first.local, first.start.device
         same = all(client.start is first.start for client in clients)
-        starts = first.start.expand(len(clients), -1) if same else torch.stack([client.start for client in clients])
-        self.thetas = starts.clone(memory_format=torch.contiguous_format)
-        self.grads = torch.empty_like(self.thetas)
+        shape = (len(clients), len(first.start))
+        self.thetas, self.grads = (scratch(f"batched {name}", shape, first.start) for name in ("thetas", "grads"))
+        self.thetas.copy_(first.start if same else torch.stack([client.start for client in clients]))
         self.correction = stacked([method.correction(client) for client in clients])
         self.held = [optimizer.restored(client.state, self.local) for client in clients]
         self.momentum = self._momentum()
@@ -133,7 +133,7 @@ class _Group:
         """Momentum buffers (m, d); from 0 the first step is that of a fresh optimiser."""
         if self.local.optimizer == "adam" or self.local.momentum == 0:
             return None
-        found = torch.zeros_like(self.thetas)
+        found = scratch("batched momentum", tuple(self.thetas.shape), self.thetas).zero_()
         for row, held in zip(found, self.held, strict=True):
             if held:
                 row.copy_(held["momentum_buffer"])

@@ -89,6 +89,11 @@ class IMA(Method):
         return self.base.stateful
 
     @property
+    def gaps(self) -> tuple[str, ...]:  # type: ignore[override]  # its clients report what the base's do
+        """Reports in which NaN means that there is none."""
+        return self.base.gaps
+
+    @property
     def sends(self) -> tuple[str, ...]:  # type: ignore[override]  # a wrapper sends what its base sends
         """Names in the server state that clients of the base receive."""
         return tuple(f"{_BASE}{name}" for name in self.base.sends)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, Runs, Settings, arguments, opened
+from figures.commands.options import Data, Json, Runs, Settings, Task, arguments, opened
 from landscape import plugins
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def analyse(
     out: File = None,
     runs: Runs = Path("runs"),
     data: Data = None,
+    task: Task = None,
     json: Json = False,
 ) -> None:
     """Compute an analysis of a run; it is kept in the run's folder and not computed again.
@@ -68,7 +69,7 @@ def analyse(
     options = arguments(set)
     function = getattr(importlib.import_module(chosen.module), chosen.name)
     plugins.require_options(chosen.name, function, options)
-    found = opened(run, runs, data)
+    found = opened(run, runs, data, task)
     with console.parts(f"{chosen.name} of {found.name}") as part:
         result = found.with_progress(part, console.say).cached(function, **options)
     if json:

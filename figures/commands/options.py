@@ -17,6 +17,13 @@ Data = Annotated[
     Path | None,
     Parameter(name="--data", help="Folder of the datasets; else FEDSCAPE_DATA, else the Hugging Face hub."),
 ]
+Task = Annotated[
+    str | None,
+    Parameter(
+        name="--task",
+        help="Your own model, loss and samples in place of the recorded ones: FILE.py:FUNCTION, which returns a Task.",
+    ),
+]
 Json = Annotated[bool, Parameter(name="--json", negative="", help="Write JSON to stdout.")]
 Settings = Annotated[
     list[str] | None,
@@ -31,15 +38,15 @@ Workers = Annotated[int, Parameter(name="--workers", help="Processes that work s
 Folder = Annotated[Path | None, Parameter(name=["--out", "-o"], help="Folder for the pictures.")]
 
 
-def opened(text: str, runs: Path, data: Path | None) -> Run:
+def opened(text: str, runs: Path, data: Path | None, task: str | None = None) -> Run:
     """The run that a path, a name or the beginning of a name means."""
     from drift.index import find
     from drift.run import open as open_run
 
-    return open_run(find(runs, text), data=data)
+    return open_run(find(runs, text), data=data, task=task)
 
 
-def opened_all(texts: Sequence[str], runs: Path, data: Path | None) -> list[Run]:
+def opened_all(texts: Sequence[str], runs: Path, data: Path | None, task: str | None = None) -> list[Run]:
     """Runs by path, name or beginning of a name; a folder of runs stands for all of them.
 
     Raises:
@@ -50,7 +57,7 @@ def opened_all(texts: Sequence[str], runs: Path, data: Path | None) -> list[Run]
     found: dict[str, Run] = {}
     for text in texts:
         inside = sorted(path.parent for path in Path(text).glob("*/run.json"))
-        chosen = [open_run(path, data=data) for path in inside] if inside else [opened(text, runs, data)]
+        chosen = [open_run(path, data=data, task=task) for path in inside] if inside else [opened(text, runs, data, task)]
         found |= {str(run.folder.resolve()): run for run in chosen}
     return list(found.values())
 

@@ -9,7 +9,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from figures import console
-from figures.commands.options import Data, Folder, Json, Runs, Settings, Workers, arguments, opened_all
+from figures.commands.options import Data, Folder, Json, Runs, Settings, Task, Workers, arguments, opened_all
 
 figures = App(name="figures", help="Draw named figures from runs.")
 
@@ -36,6 +36,7 @@ def draw(
     set: Settings = None,
     runs: Runs = Path("runs"),
     data: Data = None,
+    task: Task = None,
     out: Folder = None,
 ) -> None:
     """Draw one figure as PDF, PNG and SVG, with its numbers beside it.
@@ -46,7 +47,7 @@ def draw(
     """
     from figures.drawing import draw_one
 
-    found = opened_all(run, runs, data)
+    found = opened_all(run, runs, data, task)
     with console.parts(f"drawing {name}") as part:
         heard = [run.with_progress(part, console.say) for run in found]
         paths = draw_one(name, heard, out or Path("out/figures"), **arguments(set))
@@ -90,6 +91,7 @@ def report(
     output: Annotated[Path, Parameter(name=["--output", "-o"], help="File to write.")] = Path("report.html"),
     runs: Runs = Path("runs"),
     data: Data = None,
+    task: Task = None,
 ) -> None:
     """Write one self-contained interactive page about runs.
 
@@ -98,7 +100,7 @@ def report(
     """
     from figures.report import report as write
 
-    found = opened_all(run, runs, data)
+    found = opened_all(run, runs, data, task)
     with console.progress("writing the report", len(found)) as step:
         write(found, output, progress=step)
     console.put(str(output))

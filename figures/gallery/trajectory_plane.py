@@ -63,8 +63,8 @@ def draw(ds: xr.Dataset) -> Figure:
 def _path(ds: xr.Dataset, ax: Axes) -> None:
     """The projected models joined in order; the first and the last one named."""
     if "client_alpha" in ds:
-        look = {"s": 5, "color": style.CLIENT, "alpha": 0.7, "linewidths": 0, "zorder": 2}
-        ax.scatter(ds.client_alpha.values.ravel(), ds.client_beta.values.ravel(), **look)
+        places = ds.client_alpha.values.ravel(), ds.client_beta.values.ravel()
+        ax.scatter(*places, s=5, color=style.CLIENT, alpha=0.7, linewidths=0, zorder=2)
     x, y = ds.mark_alpha.values, ds.mark_beta.values
     ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
     for place in (0, -1):

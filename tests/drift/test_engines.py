@@ -135,7 +135,7 @@ def test_ima_trains_as_its_base_does():
 def test_a_cohort_too_large_for_the_memory_is_trained_in_parts(monkeypatch):
     local = Local(lr=0.1, epochs=2, batch=4)
     whole, useful = batched.train(methods.load("fedavg")(), _clients(local))
-    monkeypatch.setattr(batched, "chunk", lambda client: 2)
+    monkeypatch.setattr(batched, "chunk", lambda client, made: 2)
     parts, more = batched.train(methods.load("fedavg")(), _clients(local))
     _same(parts, whole)
     assert more >= useful

@@ -30,9 +30,9 @@ SHORT = {
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_says_what_applies_for_every_method(preset):
+def test_every_method_can_be_chosen_in_a_preset(preset):
     content = tomllib.loads(presets()["common-fmnist"].read_text())
-    assert set(content["variants"]) == set(methods.names())
+    assert set(content["variants"]) <= set(methods.names())
     for name in methods.names():
         assert read(preset, method=name).method.name() == name
 

@@ -1,4 +1,4 @@
-"""The recorder: any loop's rounds become a run, in the store's format, with the same numbers, whenever it is killed."""
+"""Any loop's rounds become a run, in the store's format, with the same numbers, whenever it is killed."""
 
 import json
 import os
@@ -17,9 +17,9 @@ from torch import nn
 import drift
 from drift import store
 from drift.coherence import coherence
-from drift.gram import gram
 from drift.flat_arrays import FlatArrays
 from drift.flat_arrays import gram as plain_gram
+from drift.gram import gram
 from drift.keep import Keep
 from drift.plain_files import Busy, locked
 from drift.recorder import Recorder

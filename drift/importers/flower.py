@@ -1,0 +1,227 @@
+"""Flower apps recorded as runs: a strategy that records, a mod that tells client numbers, saved weights.
+
+Works with the message interface (`flwr.serverapp.strategy`), in simulation and in deployment. Of fedscape it needs
+numpy and safetensors only, so that it lies beside Flower's own pins.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from drift.flat_arrays import State, named
+from drift.recorder import Recorder
+
+Strategy = TypeVar("Strategy")
+
+_LOG = logging.getLogger("flwr")
+_NAME = "fedscape"
+
+
+def recorded(strategy: Strategy, folder: str | Path, *, model: State | None = None, **options: Any) -> Strategy:
+    """The strategy, which from now on records every round's global and client models in `folder`.
+
+        strategy = recorded(FedAvg(), "runs/mine")
+
+    It is the same object, of its own class, and computes what it computed before; messages are read, not changed. A
+    strategy around another one (differential privacy) is recorded by itself: outside, clients are what they sent;
+    inside, what was made of it. When recording fails while training runs (a full disk, a global model that is not
+    finite), that is logged once, and training goes on without it.
+
+    A client is its number where the ClientApp has the mod `client_number`, else its node in the order of appearance.
+    Metrics of an `evaluate_fn` keep their names; `clients_` and `train_` stand before those of the clients'.
+
+    Args:
+        strategy: Any, with its own `start` or not.
+        folder: Where the run will lie.
+        model: Module that tells what is frozen or tied; None: read from the names of the arrays, see `FlatArrays.of`.
+        options: As `drift.recorder.Recorder` takes them.
+
+    Raises:
+        ValueError: If the folder holds another kind of run, or the strategy is recorded already.
+    """
+    if isinstance(getattr(strategy, "start", None), _Hook):
+        raise ValueError("the strategy is recorded already; call recorded() once.")
+    watch = _Watch(strategy, Recorder(folder, model, **options))
+    for name in ("start", "configure_train", "aggregate_train", "aggregate_evaluate"):
+        setattr(strategy, name, _Hook(getattr(watch, name)))
+    return strategy
+
+
+def client_number(message: Any, context: Any, call_next: Callable[[Any, Any], Any]) -> Any:
+    """Mod that tells the server which partition a client holds: `ClientApp(mods=[client_number])`.
+
+    Without it clients are told apart by their nodes, whose numbers Flower draws anew for every run. The number goes in
+    a record of its own, which strategies do not read.
+    """
+    from flwr.app import ConfigRecord
+
+    reply = call_next(message, context)
+    if reply.has_content() and "partition-id" in context.node_config:
+        reply.content[_NAME] = ConfigRecord({"client": int(context.node_config["partition-id"])})
+    return reply
+
+
+def read_weights(source: str | Path, folder: str | Path, *, model: State) -> Path:
+    """The run of files `round-1-weights.npz`, `round-2-weights.npz`, ... as Flower's guide saves global models.
+
+    Round N becomes round N - 1, and the first file only serves as the start of the next. There are no clients.
+
+    Args:
+        source: Folder of the files.
+        folder: Where the run will lie.
+        model: Module or state dict that tells names and shapes of the arrays, which the files do not.
+
+    Raises:
+        LookupError: If there are fewer than two files in a row.
+        ValueError: If a file is damaged or holds another model; it is named.
+    """
+    found = {int(match[1]): path for path in Path(source).glob("*.npz") if (match := _WEIGHTS.fullmatch(path.name))}
+    pairs = [(found[number - 1], path, number - 1) for number, path in sorted(found.items()) if number - 1 in found]
+    if not pairs:
+        raise LookupError(
+            f"{source} holds no two rounds in a row; expected are round-1-weights.npz, round-2-weights.npz."
+        )
+    recorder, shapes = Recorder(folder, model, continuous=False), [value.shape for value in named(model).values()]
+    for start, end, index in pairs:
+        if index >= recorder.next:
+            recorder.round(start=_arrays(start, shapes), clients={}, end=_arrays(end, shapes), index=index)
+    return recorder.folder
+
+
+_WEIGHTS = re.compile(r"round-(\d+)-weights\.npz")
+
+
+class _Hook:
+    """A method in a strategy's place."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.method(*args, **kwargs)
+
+
+class _Watch:
+    """What is seen of a strategy's rounds; a round is written when its last number is known."""
+
+    def __init__(self, strategy: Any, recorder: Recorder) -> None:
+        self.strategy, self.recorder = strategy, recorder
+        self.original = {
+            name: getattr(strategy, name)
+            for name in ("start", "configure_train", "aggregate_train", "aggregate_evaluate")
+        }
+        self.begun: dict[str, np.ndarray] = {}
+        self.globals: dict[str, np.ndarray] = {}
+        self.pending: dict[str, Any] | None = None
+        self.evaluated = False
+        self.stopped = False
+
+    def start(self, *args: Any, **kwargs: Any) -> Any:
+        bound = inspect.signature(self.original["start"]).bind(*args, **kwargs)
+        if (initial := bound.arguments.get("initial_arrays")) is not None:
+            self.recorder.require_start(named(initial))
+        if (evaluate := bound.arguments.get("evaluate_fn")) is not None:
+            bound.arguments["evaluate_fn"], self.evaluated = self._evaluating(evaluate), True
+        try:
+            return self.original["start"](*bound.args, **bound.kwargs)
+        finally:
+            self._write()
+
+    def configure_train(self, server_round: int, arrays: Any, config: Any, grid: Any) -> list[Any]:
+        self._write()
+        self.globals = named(arrays)
+        messages = list(self.original["configure_train"](server_round, arrays, config, grid))
+        sent = [self._model(message) for message in messages]
+        alike = bool(sent) and all(_equal(sent[0], other) for other in sent)
+        self.begun = named(sent[0]) if alike else self.globals
+        return messages
+
+    def aggregate_train(self, server_round: int, replies: Iterable[Any]) -> Any:
+        replies = list(replies)
+        clients = {} if self.stopped else dict(filter(None, map(self._client, replies)))
+        result = self.original["aggregate_train"](server_round, replies)
+        arrays, metrics = result
+        end = self.globals if arrays is None else named(arrays)
+        self.pending = {"start": self.begun, "clients": clients, "end": end, "metrics": _numbers("train_", metrics)}
+        return result
+
+    def aggregate_evaluate(self, server_round: int, replies: Iterable[Any]) -> Any:
+        result = self.original["aggregate_evaluate"](server_round, replies)
+        self._add(_numbers("clients_", result))
+        if not self.evaluated:
+            self._write()
+        return result
+
+    def _evaluating(self, evaluate: Callable[[int, Any], Any]) -> Callable[[int, Any], Any]:
+        def evaluate_and_note(server_round: int, arrays: Any) -> Any:
+            result = evaluate(server_round, arrays)
+            self._add(_numbers("", result))
+            self._write()
+            return result
+
+        return evaluate_and_note
+
+    def _add(self, metrics: Mapping[str, float]) -> None:
+        if self.pending is not None:
+            self.pending["metrics"] |= metrics
+
+    def _write(self) -> None:
+        """Record the pending round; what keeps it from being recorded does not keep training from going on."""
+        pending, self.pending = self.pending, None
+        if pending is None or self.stopped:
+            return
+        try:
+            self.recorder.round(**pending)
+        except (ValueError, LookupError, RuntimeError, OSError) as reason:
+            self.stopped = True
+            _LOG.warning("fedscape records no further rounds, training goes on: %s", reason)
+
+    def _client(self, reply: Any) -> tuple[Any, tuple[State, int]] | None:
+        """Name, model and number of samples in a reply; None of one without a model."""
+        arrays = None if reply.has_error() else self._model(reply)
+        if arrays is None:
+            return None
+        key = getattr(self.strategy, "weighted_by_key", "num-examples")
+        told = [record.get(key) for record in reply.content.metric_records.values()]
+        sizes = [round(value) for value in told if isinstance(value, int | float)]
+        number = reply.content.config_records.get(_NAME)
+        name = str(reply.metadata.src_node_id) if number is None else int(number["client"])
+        return name, (named(arrays), sizes[0] if sizes else 1)
+
+    def _model(self, message: Any) -> Any:
+        """The model in a message: the record that has all arrays of the global one; None where there is none."""
+        records = message.content.array_records.values()
+        return next((record for record in records if self.globals.keys() <= set(record)), None)
+
+
+def _numbers(prefix: str, metrics: Mapping[str, Any] | None) -> dict[str, float]:
+    numbers = {str(name): value for name, value in (metrics or {}).items() if isinstance(value, int | float)}
+    return {name if name.startswith(prefix) else prefix + name: float(value) for name, value in numbers.items()}
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Whether two records hold the same bytes."""
+    if one is None or other is None:
+        return False
+    return one is other or all(one[name].data == other[name].data for name in one)
+
+
+def _arrays(path: Path, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
+    """Arrays of a file, refused by the sizes that it states before any is made."""
+    room = sum(16 * int(np.prod(shape)) + 4096 for shape in shapes)
+    try:
+        with zipfile.ZipFile(path) as inside:
+            if len(inside.infolist()) != len(shapes) or sum(entry.file_size for entry in inside.infolist()) > room:
+                raise ValueError("it holds another number or size of arrays than the model")
+        with np.load(path, allow_pickle=False) as held:
+            return [held[name] for name in held.files]
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as reason:
+        raise ValueError(f"{path} cannot be read ({reason}).") from reason

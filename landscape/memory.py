@@ -1,0 +1,74 @@
+"""What happens where memory ends: work is done in smaller parts, or one clear line says what to lower."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+Item = TypeVar("Item")
+Found = TypeVar("Found")
+
+_SIGNS = ("can't allocate memory", "out of memory", "not enough memory", "std::bad_alloc")
+
+
+class OutOfMemory(RuntimeError):
+    """Memory that did not suffice; the message says for what, and what to lower."""
+
+
+def exhausted(error: BaseException) -> bool:
+    """Whether an error says that memory, of the machine or of an accelerator, did not suffice."""
+    if isinstance(error, MemoryError | OutOfMemory):
+        return True
+    return isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in _SIGNS)
+
+
+def shrinking(
+    work: Callable[[Sequence[Item]], Found], items: Sequence[Item], free: Callable[[], None]
+) -> Iterator[Found]:
+    """Results of `work` on all items at once, or on halves of them, and so on, where memory does not suffice.
+
+    Args:
+        work: Is given consecutive items.
+        items: What is to be done.
+        free: Gives up memory that is only kept for speed; called before halves are tried.
+
+    Raises:
+        OutOfMemory: If a single item is too much.
+    """
+    try:
+        found = work(items)
+    except (MemoryError, RuntimeError) as error:
+        if not exhausted(error):
+            raise
+        if len(items) < 2:
+            raise OutOfMemory(f"memory does not suffice for a single point ({_said(error)}); lower block.") from error
+    else:
+        yield found
+        return
+    free()
+    half = len(items) // 2
+    yield from shrinking(work, items[:half], free)
+    yield from shrinking(work, items[half:], free)
+
+
+@contextmanager
+def said(what: str, remedy: str) -> Iterator[None]:
+    """Turn an error that says memory did not suffice into one line.
+
+    Raises:
+        OutOfMemory: With what it was for and what to lower.
+    """
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if isinstance(error, OutOfMemory) or not exhausted(error):
+            raise
+        raise OutOfMemory(f"memory does not suffice for {what} ({_said(error)}); {remedy}.") from error
+
+
+def _said(error: BaseException) -> str:
+    """The part of a message that says how much was asked for."""
+    text = " ".join(str(error).split())
+    start = max(text.lower().find("you tried to allocate"), text.lower().find("tried to allocate"))
+    return text[start:].split(".")[0][:80] if start >= 0 else text[:80] or type(error).__name__

@@ -1,0 +1,188 @@
+"""Every kind of file flipped or cut in every kind of place: noticed and named, never used; then repaired."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+from torture.outcome import HARMLESS, LOST, SURVIVED, Budget, Outcome
+from torture.settings import DIGITS
+
+from drift import store
+from drift.index import index
+from drift.read import read, validated
+from drift.repair import repair
+from drift.run import Run
+from drift.simulate import simulate
+from drift.terrain import global_line
+from drift.verify import verify
+from landscape import results
+
+Change = tuple[str, bytes]
+"""(what was done, the new content)."""
+
+
+def damage(budget: Budget) -> list[Outcome]:
+    """Each file kind, packed rounds included; a copy of the run is damaged, looked at and repaired each time."""
+    source = np.random.default_rng(budget.seed)
+    found: list[Outcome] = []
+    with tempfile.TemporaryDirectory() as place:
+        small = read(validated(DIGITS), "rounds=3", "local.epochs=1", "keep.compress=true")
+        packed = simulate(small, runs=Path(place) / "packed")
+        plain = simulate(read(small, "keep.compress=false", f"init={packed.folder}"), runs=Path(place) / "plain")
+        plain.cached(global_line, points=5)
+        for run, names in (
+            (packed, ["rounds/000001.safetensors"]),
+            (plain, ["rounds/000001.safetensors", "state.safetensors", "init.safetensors", "run.json"]),
+        ):
+            for name in names:
+                found += _of_file(run, name, f"{name.split('/')[0]} of {run.folder.parent.name} run", source, budget)
+        (stored,) = (plain.folder / "results").glob("*.zarr")
+        for path in sorted(stored.rglob("*")):
+            if path.is_file():
+                kind = "zarr.json" if path.name == "zarr.json" else "zarr chunk"
+                found += _of_result(plain, stored, path, kind, source, budget)
+        found += _of_index(plain, source, budget)
+    return found
+
+
+def _of_file(run: Run, name: str, kind: str, source: np.random.Generator, budget: Budget) -> Iterator[Outcome]:
+    path = run.folder / name
+    whole = path.read_bytes()
+    right = {found: _content(found) for found in _readable(run.folder)}
+    for what, content in _changes(whole, source, budget.places, name.endswith(".safetensors")):
+        if budget.over:
+            return
+        _put(path, content)
+        problems = [problem.file for problem in verify(run.folder)]
+        if problems == [name]:
+            yield _repaired(run, path, whole, f"{kind}: {what}")
+        elif not problems and all(_content(found) == content for found, content in right.items()):
+            yield Outcome(f"{kind}: {what}", HARMLESS)
+        else:
+            yield Outcome(f"{kind}: {what}", LOST, f"verify named {problems}")
+        _put(path, whole)
+
+
+def _repaired(run: Run, path: Path, whole: bytes, fault: str) -> Outcome:
+    """What `repair` makes of it: the same content again, or an honest no and nothing touched."""
+    others = {name: _content(name) for name in _readable(run.folder) if name != path}
+    damaged = path.read_bytes()
+    done = [entry for entry in repair(run.folder) if entry.done]
+    touched = [name.name for name, content in others.items() if _content(name) != content]
+    if touched:
+        return Outcome(fault, LOST, f"repair changed {touched}")
+    if not done:
+        unchanged = path.read_bytes() == damaged
+        return Outcome(fault, SURVIVED if unchanged else LOST, "named, not repairable" if unchanged else "was changed")
+    now = _timeless(path)
+    _put(path, whole)
+    return Outcome(fault, SURVIVED if now == _timeless(path) else LOST, "repaired")
+
+
+def _of_result(
+    run: Run, stored: Path, path: Path, kind: str, source: np.random.Generator, budget: Budget
+) -> Iterator[Outcome]:
+    whole, right = path.read_bytes(), results._digest(results.load(stored))
+    name = str(stored.relative_to(run.folder))
+    for what, content in _changes(whole, source, max(1, budget.places // 4), tensors=False):
+        if budget.over:
+            return
+        path.write_bytes(content)
+        problems = [problem.file for problem in verify(run.folder)]
+        fault = f"{kind}: {what}"
+        if problems == [name]:
+            copy = stored.with_name("copy")
+            shutil.copytree(stored, copy)
+            found = repair(run.folder)
+            gone = not stored.exists() and [entry.file for entry in found if entry.done] == [name]
+            shutil.rmtree(stored, ignore_errors=True)
+            copy.rename(stored)
+            yield Outcome(fault, SURVIVED if gone else LOST, "removed" if gone else str(found))
+        elif not problems and results._digest(results.load(stored)) == right:
+            yield Outcome(fault, HARMLESS)
+        else:
+            yield Outcome(fault, LOST, f"verify named {problems} in {path.relative_to(stored)}")
+        path.write_bytes(whole)
+
+
+def _of_index(run: Run, source: np.random.Generator, budget: Budget) -> Iterator[Outcome]:
+    """The table of runs is a cache: whatever happens to it, the rows are those of the folders."""
+    runs = run.folder.parent
+    right = index(runs)
+    whole = (runs / "index.sqlite").read_bytes()
+    with closing(sqlite3.connect(runs / "index.sqlite")) as base:
+        ((content,),) = base.execute("SELECT content FROM fedscape_2").fetchall()
+    where = whole.index(content.encode())
+    places = [*source.integers(0, len(whole), budget.places).tolist(), *range(where, where + len(content), 7)]
+    for place in places[: 4 * budget.places]:
+        (runs / "index.sqlite").write_bytes(_flipped(whole, int(place), 1))
+        rows = index(runs)
+        yield Outcome("index.sqlite: flipped", SURVIVED if rows == right else LOST, "" if rows == right else str(rows))
+    for share in (0.0, 0.3, 0.9):
+        (runs / "index.sqlite").write_bytes(whole[: int(share * len(whole))])
+        yield Outcome("index.sqlite: cut", SURVIVED if index(runs) == right else LOST)
+    (runs / "index.sqlite").unlink()
+
+
+def _changes(whole: bytes, source: np.random.Generator, count: int, tensors: bool) -> Iterator[Change]:
+    """Flips of one bit and of one byte in each region of a file, and cuts."""
+    for region, low, high in _regions(whole, tensors):
+        for place in sorted(set(source.integers(low, high, count).tolist() + [low, high - 1])):
+            mask = int(source.choice([1 << int(source.integers(0, 8)), int(source.integers(1, 256))]))
+            yield f"{region} flipped", _flipped(whole, place, mask)
+    for length in {0, 1, 7, len(whole) // 2, len(whole) - 1}:
+        if length < len(whole):
+            yield "cut", whole[:length]
+    yield "other bytes appended", whole + b"\0"
+    yield "all zero", bytes(len(whole))
+
+
+def _regions(whole: bytes, tensors: bool) -> list[tuple[str, int, int]]:
+    if not tensors:
+        return [("bytes", 0, len(whole))] if whole else []
+    end = 8 + int.from_bytes(whole[:8], "little")
+    text = whole[8:end]
+    found = [("length of header", 0, 8), ("header", 8, end), ("data", end, len(whole))]
+    for word in (b"digest", b"format", b"about", b"packed", b"data_offsets", b"shape", b"dtype"):
+        for match in list(re.finditer(re.escape(word), text))[:2]:
+            found.append((f"header, {word.decode()}", 8 + match.start(), min(end, 8 + match.end() + 24)))
+    return found
+
+
+def _flipped(whole: bytes, place: int, mask: int) -> bytes:
+    return whole[:place] + bytes([whole[place] ^ mask]) + whole[place + 1 :]
+
+
+def _put(path: Path, content: bytes) -> None:
+    """Replace a file; what was read of the old one lies in its memory map."""
+    fresh = path.with_name(f".{path.name}.0.part")
+    fresh.write_bytes(content)
+    fresh.replace(path)
+
+
+def _readable(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.rglob("*")) if path.suffix in (".safetensors", ".json")]
+
+
+def _content(path: Path) -> str:
+    """What a file means to a reader."""
+    if path.name == "zarr.json":
+        return path.read_text()
+    if path.suffix == ".json":
+        return json.dumps(store.read_json(path), sort_keys=True)
+    tensors, about = store.read_tensors(path)
+    return store.digest(tensors, json.dumps(about, sort_keys=True))
+
+
+def _timeless(path: Path) -> str:
+    """What a file means, but for the seconds that a round took."""
+    tensors, about = store.read_tensors(path)
+    return store.digest({name: value for name, value in tensors.items() if name != "metric.seconds"}, json.dumps(about))

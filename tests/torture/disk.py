@@ -1,0 +1,149 @@
+"""A disk that is full at the n-th operation, for every n: the last good round stays readable, the message is clear."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import io
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from torture.compared import difference
+from torture.outcome import LOST, SURVIVED, Budget, Outcome
+from torture.settings import DIGITS
+
+from drift.read import read, validated
+from drift.run import Run
+from drift.simulate import simulate
+from drift.terrain import global_line
+from drift.verify import verify
+from landscape import results
+
+
+def disk(budget: Budget) -> list[Outcome]:
+    """Every write, flush and rename of a training of three rounds, then of a result, fails once."""
+    found: list[Outcome] = []
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        short = read(validated(DIGITS), "rounds=3", "local.epochs=1")
+        whole = simulate(short, runs=place / "whole")
+        right = results._digest(whole.cached(global_line, points=5).drop_attrs(deep=False))
+
+        def train() -> str:
+            return difference(simulate(short, runs=place / "run"), whole)
+
+        def analyse() -> str:
+            again = Run(place / "run" / whole.name).cached(global_line, points=5)
+            return "" if results._digest(again.drop_attrs(deep=False)) == right else "the result differs"
+
+        for kind, work in (("training", train), ("analysis", analyse)):
+            step = 1 if budget.places > 4 else 5
+            for number in range(1, 10_000, step):
+                if budget.over:
+                    break
+                if kind == "training":
+                    shutil.rmtree(place / "run", ignore_errors=True)
+                else:
+                    shutil.rmtree(place / "run" / whole.name / "results", ignore_errors=True)
+                told, failed = _with_full_disk(work, place / "run", number)
+                if not failed and not told:
+                    break
+                found.append(_after(place / "run" / whole.name, f"disk full in {kind}", told, work))
+    return found
+
+
+def _with_full_disk(work: Callable[[], str], place: Path, number: int) -> tuple[str, bool]:
+    """What work under a disk that is full at operation `number` told, and whether it met that."""
+    with full(place, number) as count:
+        try:
+            work()
+        except OSError as error:
+            return str(error), True
+        except Exception as error:  # noqa: BLE001 - whatever else comes out is a finding
+            return f"{type(error).__name__}: {error}", True
+    return "", count() >= number
+
+
+def _after(folder: Path, fault: str, told: str, work: Callable[[], str]) -> Outcome:
+    if "No space left" not in told:
+        return Outcome(fault, LOST, f"not told: {told!r}")
+    if (folder / "run.json").exists():
+        run = Run(folder)
+        problems = [str(problem) for problem in verify(folder)]
+        if problems or (run.committed and run.round(-1).index != run.committed - 1):
+            return Outcome(fault, LOST, "; ".join(problems) or "the last round cannot be read")
+    if left := list(folder.rglob("*.part")):
+        return Outcome(fault, LOST, f"left {left[0].name}")
+    problem = work()  # space has been made: it goes on
+    return Outcome(fault, LOST if problem else SURVIVED, problem or told)
+
+
+@contextmanager
+def full(place: Path, number: int) -> Iterator[Callable[[], int]]:
+    """From the n-th write, flush or rename below a folder on, each fails with ENOSPC; writes leave half behind."""
+    done = 0
+
+    def operation() -> bool:
+        nonlocal done
+        done += 1
+        return done >= number
+
+    def no_space() -> OSError:
+        return OSError(errno.ENOSPC, "No space left on device")
+
+    real_open, real_fsync, real_replace, real_rename = io.open, os.fsync, os.replace, os.rename
+
+    def opened(path: Any, mode: str = "r", *given: Any, **more: Any) -> Any:
+        file = real_open(path, mode, *given, **more)
+        inside = isinstance(path, str | Path) and place in Path(path).parents and not str(path).endswith(".lock")
+        return _Full(file, operation, no_space) if inside and "b" in mode and "r" not in mode else file
+
+    def fsync(descriptor: int) -> None:
+        if operation():
+            raise no_space()
+        real_fsync(descriptor)
+
+    def renaming(real: Callable[..., None]) -> Callable[..., None]:
+        def renamed(source: Any, target: Any, **more: Any) -> None:
+            if place in Path(target).parents and operation():
+                raise no_space()
+            real(source, target, **more)
+
+        return renamed
+
+    try:
+        io.open = builtins.open = opened
+        os.fsync, os.replace, os.rename = fsync, renaming(real_replace), renaming(real_rename)
+        yield lambda: done
+    finally:
+        io.open = builtins.open = real_open
+        os.fsync, os.replace, os.rename = real_fsync, real_replace, real_rename
+
+
+class _Full:
+    """A file whose writes count as operations and fail when the disk is full."""
+
+    def __init__(self, file: Any, operation: Callable[[], bool], error: Callable[[], OSError]) -> None:
+        self._file, self._operation, self._error = file, operation, error
+
+    def write(self, data: Any) -> int:
+        """Write, or half of it and fail."""
+        if self._operation():
+            self._file.write(memoryview(data).cast("B")[: memoryview(data).nbytes // 2])
+            raise self._error()
+        return self._file.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> _Full:
+        self._file.__enter__()
+        return self
+
+    def __exit__(self, *given: Any) -> None:
+        self._file.__exit__(*given)
