@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_IND
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test lint bench clean
+.PHONY: help demo test torture lint bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -24,6 +24,9 @@ demo: $(VENV)/.core ## train five methods on real images, draw every figure and 
 
 test: $(VENV)/.dev ## run the tests but the slow ones (all: make test ARGS='-m ""')
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" $(ARGS)
+
+torture: $(VENV)/.dev ## kill, damage, fill the disk: every fault, 20 minutes at most (ARGS=--short: half a minute)
+	OMP_NUM_THREADS=1 PYTHONPATH=.:tests $(BIN)/python -m torture $(ARGS)
 
 lint: $(VENV)/.dev ## check style, format and types
 	$(BIN)/ruff check .

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from torch import Tensor
 
-from drift import store
+from drift import locks
 from landscape import results
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
     partial = results.Partial(path)
     if (found := _complete(partial)) is not None:
         return found
-    with store.alone(path):
+    with locks.alone(path):
         if (found := _complete(partial)) is not None:  # another process has made it meanwhile
             return found
         _announce(run, analysis, arguments)

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from drift.setting import Data
+from landscape.made import task_from
 from landscape.samples import leaves
 from landscape.task import Task
 
@@ -34,14 +35,14 @@ class Given:
 
     @classmethod
     def of(cls, task: Task | str, parts: Sequence[Sequence[int]] | None = None) -> Given:
-        """From a task, or from the text `my_code.py:make_task`; `make_task()` returns a task, or a task and parts."""
+        """From a task, or from the text `my_code.py:make_task` of a function that returns one.
+
+        A task is a `Task` or (model, loss, samples), as `landscape.made.task_from` takes it; or a pair of a task and
+        parts.
+        """
         made = load_task(task) if isinstance(task, str) else task
-        made, found = made if isinstance(made, tuple) else (made, parts)
-        if not isinstance(made, Task):
-            raise ValueError(
-                f"the task given is a {type(made).__name__}; give landscape.task.Task(model, samples, loss)."
-            )
-        return cls(made, None if found is None else [np.asarray(part, np.int64) for part in found])
+        made, found = made if isinstance(made, tuple) and len(made) == 2 else (made, parts)
+        return cls(task_from(made), None if found is None else [np.asarray(part, np.int64) for part in found])
 
     @cached_property
     def fingerprint(self) -> str:

@@ -141,7 +141,7 @@ def _write(path: Path, rows: Mapping[str, tuple[str, Row]]) -> None:
             return
 
 
-def _replace(path: Path, values: list[tuple[str, str, str]]) -> None:
+def _replace(path: Path, values: list[tuple[str, str, str, str]]) -> None:
     with closing(sqlite3.connect(path, timeout=1)) as base, base:
         base.execute(_TABLE)
         base.execute("DELETE FROM fedscape_2")

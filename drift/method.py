@@ -16,6 +16,7 @@ from landscape.task import Task
 if TYPE_CHECKING:
     from drift.client import Client, Update
     from drift.correction import Correction
+    from drift.engines import Crew
     from drift.experiment import Experiment, Local
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
@@ -36,12 +37,14 @@ class Setting:
         task, experiment: What is trained, and how.
         proxy: The server's proxy set, where there is one.
         engine: Name of the engine that trains the cohorts.
+        crew: Other processes that do it in place of this one, with the bits of the engine `serial`.
     """
 
     task: Task
     experiment: Experiment
     proxy: Samples | None = None
     engine: str = "serial"
+    crew: Crew | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ BASES = {"clients": "start", "end": "start", "client_deltas": None}
 _LEAST = 256
 """Numbers below which packing saves nothing."""
 
-_INTEGERS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+_INTEGERS: dict[int, np.dtype[Any]] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 _ZSTD = Zstd(level=1)
 
 
@@ -90,7 +90,7 @@ def _frames(bits: np.ndarray, base: np.ndarray | None) -> tuple[list[bytes], lis
 
 
 def _values(
-    data: np.ndarray, lengths: list[int], shape: tuple[int, ...], integer: np.dtype, base: np.ndarray | None
+    data: np.ndarray, lengths: list[int], shape: tuple[int, ...], integer: np.dtype[Any], base: np.ndarray | None
 ) -> np.ndarray:
     width, planes = shape[-1], integer.itemsize
     rows = int(np.prod(shape[:-1]))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +17,6 @@ FORMAT = "fedscape-1"
 
 class Damaged(LookupError):
     """A file of a run that is truncated, altered or foreign."""
-
-
-class Busy(RuntimeError):
-    """A run that another process is writing."""
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
@@ -87,22 +81,6 @@ def digest(tensors: Mapping[str, np.ndarray], text: str = "") -> str:
         total.update(f"{name} torch.{array.dtype.name} {array.shape};".encode())
         total.update(array.reshape(-1).view(np.uint8).data)
     return total.hexdigest()
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a run for writing; a second process is refused, and one that is killed lets go.
-
-    Raises:
-        Busy: If another process holds it.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as reason:
-            raise Busy(f"{folder} is being written by another process; record into another folder.") from reason
-        yield
 
 
 _ELSEWHERE = "Record into another folder, or see what fedscape verify says of this one."

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from drift.client import Client, Update
-from drift.engines import train
+from drift.client import Update
+from drift.cohorts import clients, sent
+from drift.engines import Trained, train
 from drift.experiment import Experiment
 from drift.gram import gram
 from drift.keys import cohort
@@ -28,7 +28,7 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
     drawn = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
     everyone = np.arange(experiment.clients.number) if experiment.clients.train_all else drawn
     parts, held = dealt(experiment, data, index)
-    trained = train(setting.engine, method, _clients(setting, parts, held, server, start, everyone))
+    trained = _trained(setting, parts, held, server, start, everyone)
     updates = dict(zip(everyone.tolist(), trained.updates, strict=True))
     _require_shapes(method, updates, start, server.buffers)
     sound = {client: update for client, update in updates.items() if _finite(method, update)}
@@ -68,53 +68,19 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
         end_buffers=buffers,
         client_buffers=client_buffers,
         extras={**outcome.extras, **({"excluded": excluded} if len(excluded) else {})},
-        sent=_sent(method, server),
+        sent=sent(method, server),
         carried=_carried(sound),
     )
     previous = group.weights.to(deltas) @ deltas
     return record, replace(after, theta=outcome.end, buffers=buffers, previous=previous, state=outcome.state)
 
 
-def first_cohort(setting: Setting, data: Data, server: Server) -> list[Client]:
-    """The clients of the server's next round, ready to train."""
-    experiment, index = setting.experiment, server.next
-    start = experiment.method.broadcast(server.state, server.theta, index)
-    drawn = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
-    return list(_clients(setting, *dealt(experiment, data, index), server, start, drawn))
-
-
-def _clients(
-    setting: Setting,
-    parts: list[np.ndarray],
-    held: list[np.ndarray],
-    server: Server,
-    start: Tensor,
-    ids: np.ndarray,
-) -> Iterator[Client]:
-    experiment, method = setting.experiment, setting.experiment.method
-    local = method.schedule(experiment.local, server.next, experiment.rounds)
-    flat, train = setting.task.flat(start), setting.task.samples["train"]
-    return (
-        Client(
-            id=client,
-            index=server.next,
-            seed=experiment.seed,
-            samples=train[torch.from_numpy(parts[client])],
-            start=start,
-            buffers=server.buffers,
-            local=local,
-            flat=flat,
-            held_out=train[torch.from_numpy(held[client])],
-            state=server.clients.get(client, {}),
-            server=_sent(method, server),
-        )
-        for client in ids.tolist()
-    )
-
-
-def _sent(method: Method, server: Server) -> State:
-    """The part of the server's state that clients receive."""
-    return {name: server.state[name] for name in method.sends if name in server.state}
+def _trained(
+    setting: Setting, parts: list[np.ndarray], held: list[np.ndarray], server: Server, start: Tensor, ids: np.ndarray
+) -> Trained:
+    if setting.crew is not None:
+        return Trained(setting.crew.train(server, start, ids))
+    return train(setting.engine, setting.experiment.method, clients(setting, parts, held, server, start, ids))
 
 
 def _carried(updates: dict[int, Update]) -> State:

@@ -10,6 +10,7 @@ import numpy as np
 
 from drift import plain_files, rules
 from drift.flat_arrays import FlatArrays, State, gram
+from drift.locks import Busy, locked
 from drift.recorded import Clients, Cohort, described, listed, numbered
 
 
@@ -129,7 +130,7 @@ class Recorder:
             Busy: If another process writes the folder.
             OSError: If the disk is full; nothing is recorded then, and the call can be made again.
         """
-        with plain_files.locked(self.folder):
+        with locked(self.folder):
             self._require_alone()
             number = self._next if index is None else index
             if number < self._next:
@@ -179,7 +180,7 @@ class Recorder:
 
     def _require_alone(self) -> None:
         if _stamp(self.folder / "state.safetensors") != self._stamp:
-            raise plain_files.Busy(f"{self.folder} was written by another recorder meanwhile; record elsewhere.")
+            raise Busy(f"{self.folder} was written by another recorder meanwhile; record elsewhere.")
 
     def _layout(self, model: State) -> FlatArrays:
         """Layout of the run, from the first model on."""

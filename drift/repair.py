@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from drift import store
+from drift import locks, store
 from drift.experiment import Experiment
 from drift.recompute import Inexact, Recomputed, again, last_state
 from drift.run import Run
-from drift.verify import broken_rounds, verify
+from drift.verify import Problem, broken_rounds, verify
 from landscape import results
 
 
@@ -51,11 +51,11 @@ def repair(folder: str | Path, *, data: Path | None = None) -> list[Repair]:
     """
     folder = Path(folder)
     verify(folder)
-    with store.locked(folder):
+    with locks.locked(folder):
         found = [*_leftovers(folder), *_results(folder), *_training(folder, data)]
         known = {entry.file for entry in found}
         left = [problem for problem in verify(folder) if problem.file not in known]
-        return [*found, *(Repair(problem.file, False, f"{problem.what}. {problem.usable}") for problem in left)]
+        return [*found, *(Repair(problem.file, False, _left(problem)) for problem in left)]
 
 
 def _leftovers(folder: Path) -> list[Repair]:
@@ -74,9 +74,9 @@ def _results(folder: Path) -> list[Repair]:
         names |= {path.name.removeprefix(".").removesuffix(f".{kind}") for path in place.glob(f".*.zarr.{kind}")}
     for name in sorted(names):
         try:
-            with store.alone(place / name, wait=False):
+            with locks.alone(place / name, wait=False):
                 found += _result(folder, place / name)
-        except store.Busy as reason:
+        except locks.Busy as reason:
             found.append(Repair(f"results/{name}", False, str(reason).rstrip(".")))
     return found
 
@@ -177,6 +177,10 @@ def _written(folder: Path, experiment: Experiment, recomputed: Recomputed, probl
 
 def _lost(file: str, problem: str, reason: Exception) -> Repair:
     return Repair(file, False, f"{problem}, and not recomputed: {str(reason).rstrip('.')}. {store.ANEW.rstrip('.')}")
+
+
+def _left(problem: Problem) -> str:
+    return str(problem).removeprefix(f"{problem.file}: ").rstrip(".")
 
 
 def _told(folder: Path, path: Path, what: str) -> Repair:

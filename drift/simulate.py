@@ -13,11 +13,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from drift import store
+from drift import locks, store
+from drift.cohorts import first_cohort
+from drift.engines import crew
 from drift.engines.choice import Choice, chosen
 from drift.experiment import Experiment
 from drift.method import Setting
-from drift.play import first_cohort, play
+from drift.play import play
 from drift.read import read
 from drift.rounds import Round
 from drift.run import Run
@@ -43,6 +45,8 @@ def simulate(
     runs: str | Path = "runs",
     data: str | Path | None = None,
     progress: Progress | None = None,
+    workers: int = 1,
+    cluster: str | None = None,
     **options: Any,
 ) -> Run:
     """A trained run; what is on disk already is not trained again.
@@ -56,6 +60,8 @@ def simulate(
         runs: Folder of all runs.
         data: Folder of the datasets.
         progress: Called after every round.
+        workers: Processes that share the clients of a round; the bits are those of one.
+        cluster: Address of a Dask scheduler, such as tcp://host:8786, whose workers share them in place of these.
 
     Raises:
         Diverged: If nothing finite is left to go on with.
@@ -80,17 +86,19 @@ def simulate(
         require_space(folder, experiment, size, done)
         setting = Setting(task, experiment, content.samples.get("proxy"))
         fresh = Server.fresh(setting)  # a method that the model does not suit says so before anything is written
-        with store.locked(folder):
+        with locks.locked(folder):
             keep_start(folder, experiment.init)
             resumed = (folder / "state.safetensors").exists()
             server = Server.of(*store.read_state(folder)) if resumed else fresh
             engine = _engine(folder, setting, content, server)
             _describe(folder, experiment, content, task.layout.parameters, engine)
             setting = replace(setting, engine=engine.name)
-            with closing(rounds(setting, content, server, folder)) as records:
-                for record in records:
-                    if progress is not None:
-                        progress(record)
+            with crew(setting, content, folder, workers=workers, cluster=cluster) as staff:
+                setting = replace(setting, crew=staff)
+                with closing(rounds(setting, content, server, folder)) as records:
+                    for record in records:
+                        if progress is not None:
+                            progress(record)
     finally:
         torch.set_num_threads(threads)
     return run

@@ -26,7 +26,8 @@ def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0
     if needed > free:
         raise OSError(
             f"the run needs about {_size(needed)} and {place} has {_size(free)} free; keep fewer rounds "
-            "(--set keep.clients='every 10, last 3'), half the size (--set keep.dtype='bfloat16 deltas') "
+            "(--set keep.clients='every 10, last 3'), two thirds of the size "
+            "(--set keep.compress=true) or half of it, rounded (--set keep.dtype='bfloat16 deltas'), "
             "or write elsewhere (--runs DIR)."
         )
 
@@ -34,14 +35,18 @@ def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0
 def expected_bytes(experiment: Experiment, size: int, done: int = 0) -> int:
     """Bytes that the rounds from `done` on will take, for models of `size` numbers."""
     keep, rounds, cohort = experiment.keep, experiment.rounds, experiment.clients.per_round
-    width = 2 if keep.dtype == "bfloat16 deltas" else 4
+    width = (2.0 if keep.dtype == "bfloat16 deltas" else 4.0) * (_PACKED if keep.compress else 1.0)
     total = 4 * size * 8
     for index in range(done, rounds):
         total += 8 * (cohort + 3) ** 2 + 4096
         models = 2 + (experiment.method.name() == "ima")  # start, end and, under IMA, the aggregate
         total += 4 * models * size * keep.keeps_globals(index, rounds)
-        total += width * cohort * size * keep.keeps_clients(index, rounds)
+        total += int(width * cohort * size) * keep.keeps_clients(index, rounds)
     return total
+
+
+_PACKED = 0.85
+"""Size of packed client models beside unpacked ones, on the safe side of what was measured."""
 
 
 def _size(number: int) -> str:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +35,6 @@ class Damaged(LookupError):
     def __init__(self, path: Path, what: str, remedy: str) -> None:
         super().__init__(f"{path} {what}. {remedy}")
         self.what = what
-
-
-class Busy(RuntimeError):
-    """A run that another process is writing."""
 
 
 def write_bytes(path: Path, *data: bytes | memoryview) -> None:
@@ -214,13 +207,9 @@ def read_round(folder: Path, index: int) -> Round:
         group, _, rest = name.partition(".")
         grouped[group if rest else ""][rest or name] = tensor
     metrics = {name: float(value) for name, value in grouped["metric"].items()}
+    parts: dict[str, Any] = {name: grouped[name] for name in ("extras", "sent", "carried")} | grouped[""]
     try:
-        return Round(
-            index=index,
-            metrics=metrics,
-            **{name: grouped[name] for name in ("extras", "sent", "carried")},
-            **grouped[""],
-        )
+        return Round(index=index, metrics=metrics, **parts)
     except TypeError as reason:
         raise Damaged(path, f"holds no round ({reason})", ANEW) from reason
 
@@ -247,46 +236,3 @@ def require_rounds(folder: Path, done: int) -> None:
     for index in range(done):
         if not (path := round_path(folder, index)).is_file():
             raise Damaged(path, "is missing", ANEW)
-
-
-@contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold a run for writing; a second process is refused.
-
-    Raises:
-        Busy: If another process holds it.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as reason:
-            raise Busy(f"{folder} is being trained by another process; wait for it or stop it.") from reason
-        yield
-
-
-@contextmanager
-def whole(folder: Path) -> Iterator[None]:
-    """Take a run that fails while it is written at one go away again; one that has a run.json stays."""
-    try:
-        yield
-    except BaseException:
-        if not (folder / "run.json").exists():
-            shutil.rmtree(folder)
-        raise
-
-
-@contextmanager
-def alone(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Wait until no other process makes the result `path`, and hold it: two never compute one result at a time.
-
-    Raises:
-        Busy: If another process makes it and `wait` is false.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path.with_name(f".{path.name}.lock"), "w") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as reason:
-            raise Busy(f"{path} is being computed by another process; wait for it or stop it.") from reason
-        yield

@@ -40,7 +40,7 @@ def pieces(tensors: Mapping[str, Tensor], metadata: Mapping[str, str]) -> list[b
         size = tensor.numel() * tensor.element_size()
         span = [position, position + size]
         header[name] = {"dtype": _NAMES[tensor.dtype], "shape": list(tensor.shape), "data_offsets": span}
-        parts.append(memoryview(tensor.reshape(-1).view(torch.uint8).numpy()))
+        parts.append(tensor.reshape(-1).view(torch.uint8).numpy().data)
         position += size
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)

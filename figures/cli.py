@@ -14,7 +14,21 @@ from typing import Any
 from cyclopts import App, CycloptsError, UnusedCliTokensError
 
 from figures import console
-from figures.commands import about, analyse, claims, demo, diagnose, partition, pictures, pretrain, runs, train
+from figures.commands import (
+    about,
+    analyse,
+    claims,
+    demo,
+    diagnose,
+    export,
+    imports,
+    partition,
+    pictures,
+    pretrain,
+    runs,
+    sweep,
+    train,
+)
 from landscape.memory import OutOfMemory, exhausted
 
 HELP = """Loss landscapes and drift of federated learning: train, keep every round, analyse, draw.
@@ -35,12 +49,14 @@ _VERBS: tuple[App | Callable[..., Any], ...] = (
     demo.demo,
     train.train,
     train.compare,
+    sweep.sweep,
     pretrain.pretrain,
     partition.partition,
     runs.runs,
     runs.show,
     runs.verify,
-    runs.import_,
+    imports.import_,
+    export.export,
     analyse.analyse,
     diagnose.diagnose,
     claims.claims,

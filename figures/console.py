@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress
+    from rich.table import Table
 
 Step = Callable[[float, str], None]
 """(steps done, what to say beside the bar) -> None."""
@@ -53,16 +54,26 @@ def table(
         if empty:
             say(empty)
         return
+    _console(sys.stdout).print(drawn(rows, columns))
+
+
+def drawn(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
+    """Rows as a table that rich draws."""
     from rich import box
     from rich.table import Table
 
-    drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    found = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for key, heading in columns.items():
         numeric = all(isinstance(row.get(key), int | float | None) for row in rows)
-        drawn.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+        found.add_column(heading, justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        drawn.add_row(*(shown(row.get(key)) for key in columns))
-    _console(sys.stdout).print(drawn)
+        found.add_row(*(shown(row.get(key)) for key in columns))
+    return found
+
+
+def on_stderr() -> Console:
+    """A rich console on stderr."""
+    return _console(sys.stderr)
 
 
 def pairs(content: Mapping[str, Any]) -> None:

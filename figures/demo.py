@@ -30,12 +30,22 @@ EXTRAS: dict[str, tuple[tuple[str, ...], ...]] = {
 """Further runs that some figures need, by group: settings of each; the seed is the first one unless it is set."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
+    "balance-histogram": ("methods", "gws"),
     "balance-rounds": ("methods", "gws"),
+    "coherence-groups": ("methods", "gws"),
     "coherence-rounds": ("methods", "gws"),
     "weights-learned": ("methods", "gws"),
     "gain-alpha": ("concentrations",),
 }
 """Groups of runs that a figure gets; "methods" (all methods and seeds) where it is not named."""
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "basin-rounds": {"points": 13, "rounds": 4},
+    "decomposition-rounds": {"rounds": 3},
+    "gap-scaling": {"rounds": 3},
+    "trace-rounds": {"products": 30, "rounds": 3},
+}
+"""What keeps the dearest figures within the demo's minutes; they draw the same with fewer points or rounds."""
 
 COLUMNS = {
     "method": "method",
@@ -104,7 +114,7 @@ def _pictures(folders: dict[str, list[Path]], out: Path, workers: int) -> dict[s
         jobs: dict[Future[Any], str] = {pool.submit(_page, folders["methods"], out / "report.html"): "report"}
         for name in names:
             runs = [folder for group in GROUPS.get(name, ("methods",)) for folder in folders[group]]
-            jobs[pool.submit(attempt, name, runs, None, out / "figures", {})] = name
+            jobs[pool.submit(attempt, name, runs, None, out / "figures", OPTIONS.get(name, {}))] = name
         for done, job in enumerate(as_completed(jobs), 1):
             outcome = job.result()
             if jobs[job] != "report":

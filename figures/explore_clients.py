@@ -70,8 +70,13 @@ def learns(run: Run) -> bool:
 
 
 def sizes(run: Run) -> xr.DataArray:
-    """Number of training samples of every client."""
-    return xr.DataArray([len(part) for part in run.parts], dims="client")
+    """Number of training samples of every client; of a run with a task of one's own, as its rounds recorded them."""
+    if run.given is None:
+        return xr.DataArray([len(part) for part in run.parts], dims="client")
+    found = np.zeros(run.experiment.clients.number)
+    for record in map(run.round, run.rounds()):
+        found[record.ids.numpy()] = record.sizes.numpy()
+    return xr.DataArray(found, dims="client")
 
 
 def _first(runs: Sequence[Run]) -> dict[str, Run]:

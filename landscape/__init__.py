@@ -1,6 +1,6 @@
 """Loss landscapes: the loss as a function of a parameter vector, for any PyTorch model.
 
-task, samples, layout, flat   what the loss is; theta and the module bound to it
+task, samples, layout, flat, made   what the loss is; theta and the module bound to it
 affine, sweeping              the one evaluator: losses at affine combinations of models; its chunks and threads
 firstlayer, kernels, precision, batched   what makes it fast: shared work, quicker layers, bfloat16, batches of points
 lines, planes, simplex, directions, sweep, surface, barrier   what to evaluate, and the labelled result

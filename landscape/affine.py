@@ -13,6 +13,7 @@ from landscape import batched
 from landscape.batchnorm import CALIBRATION, Statistics, calibration_samples, chosen_statistics
 from landscape.firstlayer import combine
 from landscape.flat import Flat
+from landscape.memory import said as memory_said
 from landscape.precision import Precision, chosen_precision
 from landscape.samples import Samples
 from landscape.sweeping import Work, Worker, chunks, finished
@@ -128,7 +129,9 @@ def _found(
     work: Work, points: list[list[float]], memory: int, workers: int, soon: bool
 ) -> Iterator[tuple[slice, dict[str, Tensor]]]:
     """Chunks of points in order, each with its values; small ones first where these are wanted `soon`."""
-    worker, basis = Worker(work), work.basis
+    basis = work.basis
+    with memory_said(f"a sweep of models of {basis.shape[1]} parameters", "lower block, or stop other programs"):
+        worker = Worker(work)
     many = batched.batch(worker, memory) if basis.device.type in batched.DEVICES else None
     if many is not None:
         return finished(many, points, chunks(len(points), many.most, many.most), 1)

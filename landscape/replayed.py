@@ -60,9 +60,7 @@ class Replayed:
         """Record a shape and compare; whether its replays can be used."""
         own = partial(torch.Tensor.to, device=self.flat.theta.device, copy=True)
         expected = self.flat.gradient(batch).clone(), self.flat.grad.clone()
-        held = Samples(
-            mapped(lambda leaf: leaf.to(device, copy=True), batch.inputs), batch.targets.to(device, copy=True)
-        )
+        held = Samples(mapped(own, batch.inputs), own(batch.targets))
         try:
             replay, loss = self.record(lambda: self.flat.gradient(held))
         except RuntimeError as reason:  # what torch raises for an operation that a graph cannot hold

@@ -38,7 +38,7 @@ class Samples:
     def __getitem__(self, index: slice | Tensor) -> Samples:
         def taken(leaf: Tensor) -> Tensor:
             if isinstance(index, Tensor) and index.dtype == torch.int64 and index.ndim == 1:
-                return leaf.index_select(0, index)  # leaf[index], in whole rows
+                return leaf.index_select(0, index.to(leaf.device))  # leaf[index], in whole rows
             return leaf[index]
 
         return Samples(mapped(taken, self.inputs), taken(self.targets))

@@ -2,15 +2,31 @@
 
 serial    one client after the other in this process; the reference, bit for bit reproducible
 batched   the clients as rows of one computation; equal to serial but for rounding
+
+Where nothing but the place differs, the bits are those of serial and the choice is no part of a run's identity:
+
+processes   the clients shared by processes of this machine (`simulate(..., workers=2)`)
+cluster     the clients shared by the workers of a Dask scheduler (`simulate(..., cluster="tcp://host:8786")`)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from torch import Tensor
 
 from drift.client import Client, Update
-from drift.method import Method
+from drift.method import Method, Setting
+
+if TYPE_CHECKING:
+    from drift.server import Server
+    from drift.setting import Data
 
 NAMES = ("serial", "batched")
 
@@ -43,3 +59,47 @@ def train(engine: str, method: Method, clients: Iterable[Client]) -> Trained:
 
         return Trained(*batched.train(method, clients))
     raise ValueError(f"no engine named {engine!r}; known: {', '.join(NAMES)}.")
+
+
+class Crew(Protocol):
+    """Processes that hold a run's data and model, and train the clients of its rounds with the bits of `serial`."""
+
+    def train(self, server: Server, start: Tensor, ids: np.ndarray) -> list[Update]:
+        """Updates of the clients `ids` of the server's next round, in their order; they receive `start` (d,)."""
+
+
+@contextmanager
+def crew(
+    setting: Setting, data: Data, folder: Path, *, workers: int = 1, cluster: str | None = None
+) -> Iterator[Crew | None]:
+    """The crew of a run; None where this process trains the clients itself.
+
+    Args:
+        folder: The run's folder.
+        workers: Processes on this machine.
+        cluster: Address of a Dask scheduler.
+
+    Raises:
+        ValueError: If both are given, or workers is not positive.
+    """
+    if workers < 1 or (workers > 1 and cluster is not None):
+        raise ValueError(f"workers is {workers}, cluster {cluster}; give 1 or more workers, or a cluster, not both.")
+    if setting.engine != "serial" and (workers > 1 or cluster is not None):
+        warnings.warn(
+            f"the engine {setting.engine} trains a cohort in one process; other processes have nothing to do. For "
+            "those, set engine=serial (another run).",
+            stacklevel=2,
+        )
+        yield None
+    elif cluster is not None:
+        from drift.engines.cluster import cluster as engaged
+
+        with engaged(setting, data, folder, cluster) as staff:
+            yield staff
+    elif workers > 1:
+        from drift.engines.processes import processes
+
+        with processes(setting, data, folder, workers) as staff:
+            yield staff
+    else:
+        yield None

@@ -102,17 +102,15 @@ class _Group:
         counts = torch.from_numpy(sizes)[:, :, None].to(self.device)
         weights = (torch.arange(table.shape[2], device=self.device) < counts) / counts.clamp(min=1).to(self.thetas)
         numbers = torch.from_numpy(table).to(self.device)
-        for step in range(len(table)):
-            active, width = int((sizes[step] > 0).sum()), int(sizes[step].max())
-            self.useful += int(sizes[step].sum())
-            self.computed += active * width
-            where = numbers[step, :active, :width].flatten()
-            batch = samples[where]
-            inputs = mapped(partial(torch.Tensor.unflatten, dim=0, sizes=(active, width)), batch.inputs)
-            targets = batch.targets.unflatten(0, (active, width))
+        actives, widths = (sizes > 0).sum(1).tolist(), sizes.max(1, initial=0).tolist()
+        self.useful, self.computed = int(sizes.sum()), int(np.dot(actives, widths))
+        for step, (active, width) in enumerate(zip(actives, widths, strict=True)):
+            batch = samples[numbers[step, :active, :width].reshape(-1)]
+            placed = partial(_rows, active, width)
             thetas, grads = self.thetas[:active], self.grads[:active]
-            losses = made.gradient(thetas, inputs, targets, weights[step, :active, :width], grads)
-            self.losses[:active] += losses
+            share = weights[step, :active, :width]
+            losses = made.gradient(thetas, mapped(placed, batch.inputs), placed(batch.targets), share, grads)
+            self.losses[:active].add_(losses)
             self._step(thetas, grads)
         means = (self.losses.cpu() / torch.from_numpy(self.steps)).tolist()  # 0 / 0 is NaN
         return [self._update(place, means[place]) for place in range(len(self.clients))]
@@ -162,6 +160,10 @@ class _Group:
             held = {"momentum_buffer": self.momentum[place]}
         state = {**client.state, **optimizer.kept(held, self.local)}
         return Update(self.thetas[place].clone(), client.buffers.clone(), steps, loss, state)
+
+
+def _rows(active: int, width: int, leaf: Tensor) -> Tensor:
+    return leaf.view(active, width, *leaf.shape[1:])
 
 
 def joined(parts: Sequence[Samples]) -> Samples:

@@ -36,7 +36,8 @@ def recorded(strategy: Strategy, folder: str | Path, *, model: State | None = No
     finite), that is logged once, and training goes on without it.
 
     A client is its number where the ClientApp has the mod `client_number`, else its node in the order of appearance.
-    Metrics of an `evaluate_fn` keep their names; `clients_` and `train_` stand before those of the clients'.
+    Models are recorded in the type of `model` or of the first arrays, float32 as a rule, also where a strategy computes
+    in float64. Metrics of an `evaluate_fn` keep their names; those of the clients begin with `clients_` and `train_`.
 
     Args:
         strategy: Any, with its own `start` or not.

@@ -4,50 +4,86 @@ from __future__ import annotations
 
 import pickle
 import re
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-SUFFIXES = (".pt", ".pth", ".safetensors")
+from drift.importers.guarded import Refused, require_npz, require_stored, require_torch
+
+SUFFIXES = (".pt", ".pth", ".safetensors", ".npz")
+
+FLAT = ""
+"""Name of the tensor of a file that holds nothing but one vector of all parameters."""
 
 _NO_PICKLE = (LookupError, TypeError, AssertionError)
 """What torch's unpickler raises for bytes that are no pickle, beside its own error."""
 
+_UNREADABLE = (
+    *(SafetensorError, RuntimeError, EOFError, OSError, ValueError),
+    *(zipfile.BadZipFile, zlib.error),
+    *_NO_PICKLE,
+)
+
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Tensors of a state dict (.pt, .pth or .safetensors) by name; nothing else is unpickled.
+    """Tensors of a state dict (.pt, .pth, .safetensors or .npz) by name; nothing else is unpickled.
 
-    A state dict inside a table (`state_dict`, `model_state_dict`) is found, prefixes of wrappers are taken off.
+    A state dict inside a table (`state_dict`, `model_state_dict`) is found, prefixes of wrappers are taken off. A
+    vector by itself (as FedLab's SerializationTool makes) is called `FLAT`. A file that states more than it holds is
+    refused before memory is taken for it.
 
     Raises:
         ValueError: If the file is none, or damaged; it is named.
     """
     try:
-        content: Any
-        if path.suffix == ".safetensors":
-            content = load_file(path)
-        else:
-            content = torch.load(path, map_location="cpu", weights_only=True)
+        content = _content(path)
+    except Refused:
+        raise
     except pickle.UnpicklingError as reason:
         raise ValueError(
             f"{path} holds more than tensors, or is damaged; it is not unpickled, as that could run any code. "
             "Save it anew by torch.save(model.state_dict(), ...)."
         ) from reason
-    except (SafetensorError, RuntimeError, EOFError, OSError, ValueError, *_NO_PICKLE) as reason:
+    except _UNREADABLE as reason:
         raise ValueError(f"{path} cannot be read ({one_line(reason)}); it is truncated or no checkpoint.") from reason
     for key in ("state_dict", "model_state_dict"):
         if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
             content = content[key]
+    if isinstance(content, Tensor) and content.ndim == 1:
+        content = {FLAT: content}
     if not isinstance(content, Mapping) or not all(isinstance(value, Tensor) for value in content.values()):
         raise ValueError(f"{path} holds {type(content).__name__}, not a state dict; save model.state_dict().")
-    return {re.sub(r"^(module\.|_orig_mod\.)+", "", name): value for name, value in content.items()}
+    require_stored(path, ((str(name), *_sizes(value)) for name, value in content.items()))
+    return {re.sub(r"^(module\.|_orig_mod\.)+", "", str(name)): value for name, value in content.items()}
 
 
 def one_line(reason: Exception) -> str:
     """The first 200 characters of an error's message, on one line."""
     return " ".join(str(reason).split())[:200] or type(reason).__name__
+
+
+def _content(path: Path) -> Any:
+    """What a file holds, once what it states was found to be no more than that."""
+    if path.suffix == ".safetensors":
+        return load_file(path)  # its reader compares the shapes in the header with the length of the file
+    if path.suffix == ".npz":
+        require_npz(path)
+        with np.load(path, allow_pickle=False) as held:
+            return {name: torch.from_numpy(held[name]) for name in held.files}
+    require_torch(path)
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _sizes(tensor: Tensor) -> tuple[int, int]:
+    """Bytes that a tensor's shape states, and bytes that it stores."""
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        return 1 << 62, 0  # sparse and quantised ones are no parameters
+    return tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()

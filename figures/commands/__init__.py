@@ -2,7 +2,9 @@
 
 train      train, compare
 pretrain   pretrain
-runs       runs, show, verify, import
+runs       runs, show, verify
+imports    import
+export     export
 analyse    analyse
 diagnose   diagnose
 pictures   figures list, figures draw, figures gallery, report

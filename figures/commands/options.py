@@ -35,6 +35,10 @@ Settings = Annotated[
     ),
 ]
 Workers = Annotated[int, Parameter(name="--workers", help="Processes that work side by side, one core each.")]
+Cluster = Annotated[
+    str | None,
+    Parameter(name="--cluster", help="Address of a Dask scheduler (tcp://HOST:8786) whose workers do it instead."),
+]
 Folder = Annotated[Path | None, Parameter(name=["--out", "-o"], help="Folder for the pictures.")]
 
 
@@ -57,7 +61,9 @@ def opened_all(texts: Sequence[str], runs: Path, data: Path | None, task: str | 
     found: dict[str, Run] = {}
     for text in texts:
         inside = sorted(path.parent for path in Path(text).glob("*/run.json"))
-        chosen = [open_run(path, data=data, task=task) for path in inside] if inside else [opened(text, runs, data, task)]
+        chosen = (
+            [open_run(path, data=data, task=task) for path in inside] if inside else [opened(text, runs, data, task)]
+        )
         found |= {str(run.folder.resolve()): run for run in chosen}
     return list(found.values())
 

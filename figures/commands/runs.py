@@ -1,4 +1,4 @@
-"""fedscape runs, show, verify, import."""
+"""fedscape runs, show, verify."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, Runs, Settings, opened
+from figures.commands.options import Data, Json, Runs, opened
 
 if TYPE_CHECKING:
     from drift.run import Run
@@ -109,32 +109,6 @@ def _repaired(folder: Path, data: Path | None, json: bool) -> int:
     else:
         console.put(f"{folder}: every file is whole.")
     return 0 if all(entry.done for entry in found) else 2
-
-
-def import_(
-    path: Path,
-    /,
-    *,
-    model: Annotated[str, Parameter(help="Architecture: fedscape list models, or module:function.")],
-    dataset: Annotated[str, Parameter(help="Dataset that loss and error are measured on.")],
-    set: Settings = None,
-    runs: Runs = Path("runs"),
-    data: Data = None,
-) -> None:
-    """Make a run of checkpoints that another program wrote.
-
-    The folder holds round_000/global.pt, round_000/client_7.pt and so on: state dicts by torch.save, or
-    safetensors; sizes.json gives the samples of each client. Tell by --set what is known of the training.
-
-    Args:
-        path: Folder of the checkpoints.
-    """
-    from drift.importers.checkpoints import import_checkpoints
-
-    with console.parts(f"reading {path.name}") as part:
-        run = import_checkpoints(path, *(set or ()), model=model, dataset=dataset, runs=runs, data=data, progress=part)
-    console.put(str(run.folder))
-    console.say(f"imported rounds {', '.join(map(str, run.rounds()))}. Not known: {'; '.join(run.about['unknown'])}.")
 
 
 def _described(run: Run) -> dict[str, Any]:

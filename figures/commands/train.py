@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, Runs, Settings, Workers
+from figures.commands.options import Cluster, Data, Json, Runs, Settings, Workers
 
 if TYPE_CHECKING:
     from drift.rounds import Round
@@ -34,11 +34,20 @@ COLUMNS = {
 
 
 def train(
-    experiment: str, /, *, set: Settings = None, runs: Runs = Path("runs"), data: Data = None, json: Json = False
+    experiment: str,
+    /,
+    *,
+    set: Settings = None,
+    runs: Runs = Path("runs"),
+    data: Data = None,
+    workers: Workers = 1,
+    cluster: Cluster = None,
+    json: Json = False,
 ) -> None:
     """Train one run; what is on disk already is not trained again.
 
-    Stopped at any moment, the same command goes on where it was.
+    Stopped at any moment, the same command goes on where it was. Workers, or those of a cluster, share the clients of
+    a round; they change no bit and may be others when a run goes on.
 
     Args:
         experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
@@ -59,7 +68,7 @@ def train(
             console.say(_line(record, total))
 
         step(before, "")
-        simulate(wanted, runs=runs, data=data, progress=report)
+        simulate(wanted, runs=runs, data=data, progress=report, workers=workers, cluster=cluster)
     last = run.round(-1)
     if json:
         console.put_json({"run": run.name, "folder": str(run.folder), "rounds": total, **last.metrics})

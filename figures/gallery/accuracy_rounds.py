@@ -22,10 +22,13 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """Accuracy, loss on the test set, loss on the clients' own data."""
-    labels = {"accuracy": "test accuracy", "loss": "test loss", "local_loss": "clients' training loss"}
+    """Accuracy, loss on the test set, loss on the clients' own data; those that were recorded."""
+    texts = {"accuracy": "test accuracy", "loss": "test loss", "local_loss": "clients' training loss"}
+    labels = {name: text for name, text in texts.items() if ds[name].notnull().any()}
+    if not labels:
+        raise LookupError(f"no run recorded any of {', '.join(texts)}.")
     named = ds.assign({name: ds[name].assign_attrs(long_name=text) for name, text in labels.items()})
-    figure, axs = style.panels(1, 3)
+    figure, axs = style.panels(1, len(labels))
     for ax, name in zip(axs.flat, labels, strict=True):
         curves.curve(named, ax=ax, variable=name, log=name != "accuracy")
     style.key(figure, axs.flat, title=curves.band(ds))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
@@ -61,7 +62,10 @@ def read(path: Path) -> tuple[Content, str] | None:
         with safe_open(path, framework="pt") as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (a method, not a dict)
             about = file.metadata() or {}
-        names = json.loads(about.get("names", "{}"))
+        text = about.get("names", "{}")
+        if about.get("names_digest", _digest(text)) != _digest(text):  # absent in files of earlier versions
+            raise ValueError("its names differ from their digest")
+        names = json.loads(text)
         groups = {
             name: Groups(tuple(own), tensors[f"train.{name}"], tensors[f"test.{name}"])
             for name, own in names.get("groups", {}).items()
@@ -85,7 +89,8 @@ def write(path: Path, content: Content) -> str:
     """
     stated = content.fingerprint
     names = {"classes": content.classes, "groups": {name: group.names for name, group in content.groups.items()}}
-    about = {"fingerprint": stated} | ({"names": json.dumps(names)} if content.classes or content.groups else {})
+    text = json.dumps(names if content.classes or content.groups else {})
+    about = {"fingerprint": stated, "names": text, "names_digest": _digest(text)}
     partial = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -100,6 +105,10 @@ def write(path: Path, content: Content) -> str:
         if path.parent.is_dir():
             partial.unlink(missing_ok=True)
     return stated
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def _samples(tensors: dict[str, torch.Tensor], split: str) -> Samples:

@@ -21,7 +21,7 @@ from drift.flat_arrays import FlatArrays
 from drift.flat_arrays import gram as plain_gram
 from drift.gram import gram
 from drift.keep import Keep
-from drift.plain_files import Busy, locked
+from drift.locks import Busy, locked
 from drift.recorder import Recorder
 from drift.verify import verify
 from landscape.layout import Layout
@@ -196,7 +196,7 @@ def test_other_folders_models_and_writers_are_refused(tmp_path):
         recorder.round(clients={0: (moved(net(), 1) | {"0.bias": torch.zeros(2)}, 1)}, end=net())
     with pytest.raises(ValueError, match="client 'x' is no number"):
         recorder.round(clients={"x": (net(), 1)}, end=net())
-    with locked(tmp_path / "run"), pytest.raises(Busy, match="being written by another"):
+    with locked(tmp_path / "run"), pytest.raises(Busy, match="being trained by another"):
         recorder.round(clients={0: (net(), 1)}, end=net())
     recorded(tmp_path / "run", rounds=2)
     with pytest.raises(Busy, match="another recorder"):

@@ -6,7 +6,7 @@ import pytest
 import tiny
 import torch
 
-from drift import store
+from drift import locks, store
 from drift.repair import repair
 from drift.terrain import global_line
 from drift.verify import verify
@@ -197,7 +197,7 @@ def test_a_damaged_description_is_named_and_left(run):
 
 
 def test_a_run_that_is_being_trained_is_left_alone(run):
-    with store.locked(run.folder), pytest.raises(store.Busy, match="another process"):
+    with locks.locked(run.folder), pytest.raises(locks.Busy, match="another process"):
         repair(run.folder)
 
 
@@ -205,7 +205,7 @@ def test_a_result_that_is_being_computed_is_left_alone(run):
     run.cached(global_line, points=3)
     (whole,) = (run.folder / "results").glob("*.zarr")
     shutil.copytree(whole, whole.with_name(f".{whole.name}.new"))
-    with store.alone(whole):
+    with locks.alone(whole):
         (entry,) = repair(run.folder)
     assert not entry.done and "another process" in entry.what
     assert whole.with_name(f".{whole.name}.new").exists()

@@ -250,7 +250,7 @@ def test_a_run_without_a_finite_client_stops_and_keeps_the_record(tmp_path, monk
 
 
 def test_a_run_that_would_not_fit_the_disk_is_refused_before_it_starts(tmp_path, monkeypatch):
-    monkeypatch.setattr(store.shutil, "disk_usage", lambda _: SimpleNamespace(free=1000))
+    monkeypatch.setattr("drift.space.shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
     with pytest.raises(OSError, match="keep fewer rounds"):
         simulate(validated(TINY), runs=tmp_path)
     assert not list(tmp_path.glob("*/rounds"))

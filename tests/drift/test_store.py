@@ -4,9 +4,11 @@ import os
 from dataclasses import replace
 
 import pytest
+import tiny
 import torch
+from safetensors import safe_open
 
-from drift import store
+from drift import locks, store
 from drift.keep import Keep
 from drift.rounds import Round
 from drift.store import Damaged
@@ -70,6 +72,64 @@ def test_every_altered_byte_is_noticed(tmp_path):
             store.read_round(tmp_path, 3)
 
 
+def models(size: int = 3000) -> Round:
+    """A round as training leaves it: clients near their start, one of them the start itself, odd numbers in others."""
+    source = torch.Generator().manual_seed(2)
+    start = torch.randn(size, generator=source)
+    clients = start + 1e-3 * torch.randn(3, size, generator=source)
+    clients[1] = start
+    odd = [0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-45, -1e-45, 3.4e38, -3.4e38, 1.0]
+    clients[2, : len(odd)] = torch.tensor(odd)
+    weights = torch.full((3,), 1 / 3, dtype=torch.float64)
+    ids, gram = torch.arange(3), torch.eye(6, dtype=torch.float64)
+    carried = {"ids": ids, "control": torch.randn(3, size, generator=source).double()}
+    return replace(
+        record(), ids=ids, sizes=ids + 2, weights=weights, gram=gram, start=start, end=start + 1e-3, clients=clients,
+        client_buffers=torch.zeros(3, 0), carried=carried,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_packed_models_come_back_bit_for_bit_and_are_smaller(tmp_path, dtype):
+    whole = models()
+    whole = replace(whole, **{name: getattr(whole, name).to(dtype) for name in ("start", "end", "clients")})
+    for name, keep in (("raw", Keep()), ("packed", Keep(compress=True))):
+        store.write_round(tmp_path / name, whole, keep, 5)
+    found = store.read_round(tmp_path / "packed", 3)
+    for name in ("start", "end", "clients"):
+        bits = [getattr(part, name).view(torch.uint8) for part in (found, whole)]
+        assert torch.equal(*bits), name
+    assert torch.equal(found.carried["control"], whole.carried["control"])
+    raw, packed = (store.round_path(tmp_path / name, 3).stat().st_size for name in ("raw", "packed"))
+    assert packed < 0.85 * raw
+
+
+def test_packed_rounded_differences_come_back_too(tmp_path):
+    for name, compress in (("raw", False), ("packed", True)):
+        store.write_round(tmp_path / name, models(), Keep(dtype="bfloat16 deltas", compress=compress), 5)
+    raw, packed = (store.read_round(tmp_path / name, 3).clients for name in ("raw", "packed"))
+    assert torch.equal(raw.view(torch.int32), packed.view(torch.int32))
+
+
+def test_a_packed_round_that_was_altered_is_noticed(tmp_path):
+    store.write_round(tmp_path, models(), Keep(compress=True), 5)
+    path = store.round_path(tmp_path, 3)
+    whole = path.read_bytes()
+    for place in range(0, len(whole), len(whole) // 60):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+        with pytest.raises(Damaged, match="000003"):
+            store.read_round(tmp_path, 3)
+
+
+def test_runs_that_do_not_pack_keep_the_name_and_the_format_that_they_had(tmp_path):
+    assert tiny.experiment("keep.compress=false").hash == tiny.experiment().hash
+    assert tiny.experiment("keep.compress=true").hash != tiny.experiment().hash
+    store.write_round(tmp_path, models(), Keep(), 5)
+    with safe_open(store.round_path(tmp_path, 3), framework="pt") as file:
+        assert file.metadata()["format"] == "fedscape-1"
+        assert torch.equal(file.get_tensor("end"), models().end)
+
+
 @pytest.mark.parametrize("share", [0.0, 0.02, 0.5, 0.99])
 def test_a_truncated_file_is_named(tmp_path, share):
     store.write_round(tmp_path, record(), Keep(), 5)
@@ -120,5 +180,5 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch)
 
 
 def test_a_second_writer_is_refused(tmp_path):
-    with store.locked(tmp_path), pytest.raises(RuntimeError, match="another process"), store.locked(tmp_path):
+    with locks.locked(tmp_path), pytest.raises(RuntimeError, match="another process"), locks.locked(tmp_path):
         pass

@@ -82,12 +82,16 @@ def test_a_failed_write_is_raised_by_the_next_call_and_drops_what_waits(tmp_path
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    with pytest.raises(OSError, match="No space left"), Writer(tmp_path, Keep(), 9) as background:
-        background.put(record, server(1))
-        background.flush()
-        monkeypatch.setattr(store, "write_round", full)
-        for index in range(1, 9):
-            background.put(replace(record, index=index), server(index + 1))
+    def write():
+        with Writer(tmp_path, Keep(), 9) as background:
+            background.put(record, server(1))
+            background.flush()
+            monkeypatch.setattr(store, "write_round", full)
+            for index in range(1, 9):
+                background.put(replace(record, index=index), server(index + 1))
+
+    with pytest.raises(OSError, match="No space left"):
+        write()
     assert store.read_state(tmp_path)[1] == 1
     assert len(list((tmp_path / "rounds").iterdir())) == 1
 
@@ -99,10 +103,14 @@ def test_a_failure_after_the_last_round_is_raised_too(tmp_path, record, monkeypa
 
 
 def test_an_interruption_leaves_what_was_put_on_disk(tmp_path, record):
-    with pytest.raises(KeyboardInterrupt), Writer(tmp_path, Keep(), 9) as background:
-        background.put(record, server(1))
-        background.put(replace(record, index=1), server(2))
-        raise KeyboardInterrupt
+    def interrupted():
+        with Writer(tmp_path, Keep(), 9) as background:
+            background.put(record, server(1))
+            background.put(replace(record, index=1), server(2))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert store.read_state(tmp_path)[1] == 2
 
 

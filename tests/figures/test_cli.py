@@ -255,10 +255,10 @@ def test_verify_exits_with_2_and_names_the_file(fedscape, file):
 def test_a_full_disk_names_the_last_whole_round_and_resumes(fedscape, file, monkeypatch):
     whole, write = store.write_bytes, store.write_bytes
 
-    def full(path, data):
+    def full(path, *data):
         if path.name == "000002.safetensors":
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        write(path, data)
+        write(path, *data)
 
     monkeypatch.setattr(store, "write_bytes", full)
     code, out, err = fedscape("train", file)

@@ -93,6 +93,25 @@ def test_broken_results_are_named_and_never_used(tmp_path, damage):
         load(folder)
 
 
+def test_altered_attributes_are_noticed(tmp_path):
+    path = tmp_path / "a.zarr"
+    save(_dataset(), path)
+    for place, old, new in (("zarr.json", "test", "tent"), ("loss/zarr.json", "nats", "cats")):
+        whole = (path / place).read_text()
+        (path / place).write_text(whole.replace(f'"{old}"', f'"{new}"'))
+        with pytest.raises(LookupError, match="not what was saved"):
+            load(path)
+        (path / place).write_text(whole)
+    assert load(path).attrs["analysis"] == "test"
+
+
+def test_results_of_earlier_versions_are_read(tmp_path, monkeypatch):
+    with monkeypatch.context() as earlier:
+        earlier.setattr(results, "_digest", results._values_digest)
+        save(_dataset(), tmp_path / "a.zarr")
+    xr.testing.assert_identical(load(tmp_path / "a.zarr"), _dataset())
+
+
 def test_attributes_are_text_or_numbers(tmp_path):
     with pytest.raises(ValueError, match="attribute 'ids' of the dataset is a list"):
         save(_dataset().assign_attrs(ids=[1, 2]), tmp_path / "x.zarr")

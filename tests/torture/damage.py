@@ -7,11 +7,13 @@ import re
 import shutil
 import sqlite3
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import torch
 from torture.outcome import HARMLESS, LOST, SURVIVED, Budget, Outcome
 from torture.settings import DIGITS
 
@@ -24,6 +26,8 @@ from drift.simulate import simulate
 from drift.terrain import global_line
 from drift.verify import verify
 from landscape import results
+from landscape.datasets import _cache
+from landscape.samples import Samples
 
 Change = tuple[str, bytes]
 """(what was done, the new content)."""
@@ -50,6 +54,7 @@ def damage(budget: Budget) -> list[Outcome]:
                 kind = "zarr.json" if path.name == "zarr.json" else "zarr chunk"
                 found += _of_result(plain, stored, path, kind, source, budget)
         found += _of_index(plain, source, budget)
+        found += _of_cache(Path(place) / "cache.safetensors", source, budget)
     return found
 
 
@@ -132,10 +137,30 @@ def _of_index(run: Run, source: np.random.Generator, budget: Budget) -> Iterator
     (runs / "index.sqlite").unlink()
 
 
+def _of_cache(path: Path, source: np.random.Generator, budget: Budget) -> Iterator[Outcome]:
+    """Decoded images: a damaged file is reported by a warning and made anew."""
+    images = Samples(torch.arange(24.0).reshape(6, 4), torch.arange(6) % 3)
+    right = _cache.Content(images, images[torch.tensor([4, 1])], classes=("ant", "bee", "cow"))
+    _cache.write(path, right)
+    whole = path.read_bytes()
+    for what, content in _changes(whole, source, budget.places, tensors=True):
+        _put(path, content)
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            found = _cache.read(path)
+        if found is None:
+            named = any(str(path) in str(warning.message) for warning in told)
+            yield Outcome(f"cache of images: {what}", SURVIVED if named else LOST, "" if named else "no warning")
+        else:
+            same = found[0].fingerprint == right.fingerprint and found[0].classes == right.classes
+            yield Outcome(f"cache of images: {what}", HARMLESS if same else LOST, "" if same else str(found[0].classes))
+
+
 def _changes(whole: bytes, source: np.random.Generator, count: int, tensors: bool) -> Iterator[Change]:
     """Flips of one bit and of one byte in each region of a file, and cuts."""
     for region, low, high in _regions(whole, tensors):
-        for place in sorted(set(source.integers(low, high, count).tolist() + [low, high - 1])):
+        edges = [low, high - 1] if count > 1 else []
+        for place in sorted({*source.integers(low, high, count).tolist(), *edges}):
             mask = int(source.choice([1 << int(source.integers(0, 8)), int(source.integers(1, 256))]))
             yield f"{region} flipped", _flipped(whole, place, mask)
     for length in {0, 1, 7, len(whole) // 2, len(whole) - 1}:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
+import importlib
 import shutil
 import signal
-import subprocess
-import sys
 import tempfile
 import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from multiprocessing.synchronize import Event as Begun
 from pathlib import Path
 
 import numpy as np
+import torch
 from torture.compared import difference
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
 from torture.settings import DIGITS
 
+from drift import locks, store
 from drift.read import validated
 from drift.run import Run
 from drift.simulate import simulate
@@ -28,37 +30,43 @@ TRAIN = """
 import json, sys
 from drift.read import validated
 from drift.simulate import simulate
-print("begun", flush=True)
 simulate(validated(json.loads(sys.argv[1])), runs=sys.argv[2])
 """
-RECORD = """
-import sys
-from pathlib import Path
-from drift import store
-from drift.run import Run
-source = Run(Path(sys.argv[1]))
-folder, keep = Path(sys.argv[2]), source.experiment.keep.model_copy(update={"compress": True})
-state = source.state()[0]
-folder.mkdir(parents=True, exist_ok=True)
-print("begun", flush=True)
-with store.locked(folder):
-    begun = store.read_state(folder)[1] if (folder / "state.safetensors").exists() else 0
-    for index in range(begun, len(source.rounds())):
-        store.write_round(folder, source.round(index), keep, len(source.rounds()))
-        store.write_tensors(folder / "state.safetensors", state, {"next": index + 1})
-"""
-ANALYSE = """
-import sys
-from pathlib import Path
-from landscape import surface
-surface.CHECKPOINT_SECONDS = 0.0
-from drift.run import Run
-from drift.terrain import global_line
-run = Run(Path(sys.argv[1]))
-run.task
-print("begun", flush=True)
-run.cached(global_line, points=401)
-"""
+
+POINTS = 201
+
+_PROCESSES = get_context("forkserver")  # children begin warm, so that kills fall into the work and not into imports
+_PROCESSES.set_forkserver_preload(["torture.kills"])
+
+
+def train(begun: Begun, runs: Path) -> None:
+    """The whole experiment."""
+    torch.set_num_threads(1)
+    begun.set()
+    simulate(validated(DIGITS), runs=runs)
+
+
+def record(begun: Begun, source: Path, target: Path) -> None:
+    """The rounds of a run written anew, packed, without training in between: nearly every kill falls into a write."""
+    run = Run(source)
+    keep, state = run.experiment.keep.model_copy(update={"compress": True}), run.state()[0]
+    rounds = [run.round(index) for index in run.rounds()]
+    begun.set()
+    with locks.locked(target):
+        done = store.read_state(target)[1] if (target / "state.safetensors").exists() else 0
+        for index in range(done, len(rounds)):
+            store.write_round(target, rounds[index], keep, len(rounds))
+            store.write_tensors(target / "state.safetensors", state, {"next": index + 1})
+
+
+def analyse(begun: Begun, folder: Path) -> None:
+    """A line of many points, kept after every chunk."""
+    torch.set_num_threads(1)
+    importlib.import_module("landscape.surface").CHECKPOINT_SECONDS = 0.0  # type: ignore[attr-defined]
+    run = Run(folder)
+    _ = run.task
+    begun.set()
+    run.cached(global_line, points=POINTS)
 
 
 def kills(budget: Budget) -> list[Outcome]:
@@ -77,35 +85,35 @@ def kills(budget: Budget) -> list[Outcome]:
 def _training(whole: Run, place: Path, source: np.random.Generator, count: int, stop: float) -> list[Outcome]:
     found: list[Outcome] = []
     runs = place / "training"
+    length = _length(train, place / "timed")
     while len(found) < count and time.monotonic() < stop:
-        killed = _killed(TRAIN, [json.dumps(DIGITS), str(runs)], source)
-        run = Run(runs / whole.name)
-        problem = "; ".join(map(str, verify(run.folder))) if (run.folder / "run.json").exists() else ""
-        if killed and not problem and len(found) % 4 != 3:  # killed up to four times before it may get through
-            found.append(Outcome("kill -9 in training", SURVIVED))
-            continue
-        again = simulate(validated(DIGITS), runs=runs)
-        problem = problem or difference(again, whole)
-        found.append(Outcome("kill -9 in training", LOST if problem else SURVIVED, problem))
-        shutil.rmtree(runs)
-    if runs.exists():
-        problem = difference(simulate(validated(DIGITS), runs=runs), whole)
-        found[-1] = Outcome("kill -9 in training", LOST if problem else SURVIVED, problem)
+        killed = _killed(source.uniform(0, length), train, runs)
+        folder = runs / whole.name
+        problem = "; ".join(map(str, verify(folder))) if (folder / "run.json").exists() else ""
+        if problem or not killed or len(found) % 4 == 3 or len(found) == count - 1:
+            problem = problem or difference(simulate(validated(DIGITS), runs=runs), whole)
+            shutil.rmtree(runs)
+        if killed or problem:
+            found.append(Outcome("kill -9 in training", LOST if problem else SURVIVED, problem))
     return found
 
 
 def _recording(whole: Run, place: Path, source: np.random.Generator, count: int, stop: float) -> list[Outcome]:
-    """Written without training in between, so that nearly every kill falls into a write."""
     found: list[Outcome] = []
     target = place / "recording"
+    length = _length(record, whole.folder, place / "timed")
     while len(found) < count and time.monotonic() < stop:
-        _killed(RECORD, [str(whole.folder), str(target)], source, most=0.12)
+        target.mkdir(exist_ok=True)
         shutil.copy(whole.folder / "run.json", target / "run.json")
+        killed = _killed(source.uniform(0, length / 2), record, whole.folder, target)
         problem = "; ".join(map(str, verify(target)))
         done = Run(target).committed
-        if not problem and done == len(whole.rounds()):
+        if not problem and (done == len(whole.rounds()) or len(found) % 4 == 3):
+            record(_PROCESSES.Event(), whole.folder, target)
             problem = difference(Run(target), whole)
-        found.append(Outcome("kill -9 in recording", LOST if problem else SURVIVED, problem))
+            done = len(whole.rounds())
+        if killed or problem:
+            found.append(Outcome("kill -9 in recording", LOST if problem else SURVIVED, problem))
         if done == len(whole.rounds()) or problem:
             shutil.rmtree(target)
     return found
@@ -113,36 +121,44 @@ def _recording(whole: Run, place: Path, source: np.random.Generator, count: int,
 
 def _analysis(whole: Run, place: Path, source: np.random.Generator, count: int, stop: float) -> list[Outcome]:
     found: list[Outcome] = []
-    right = whole.cached(global_line, points=401)
-    (path,) = (whole.folder / "results").glob("*.zarr")
-    expected = results._values_digest(right)
+    expected = results._values_digest(whole.cached(global_line, points=POINTS))
+    folder = place / "analysis" / whole.name
+
+    def fresh() -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(whole.folder, folder, ignore=shutil.ignore_patterns("results"))
+
+    fresh()
+    length = _length(analyse, folder)
+    fresh()
     while len(found) < count and time.monotonic() < stop:
-        folder = place / "analysis" / whole.name
-        if not folder.exists():
-            shutil.copytree(whole.folder, folder, ignore=shutil.ignore_patterns("results"))
-        killed = _killed(ANALYSE, [str(folder)], source, most=0.8)
+        killed = _killed(source.uniform(0, length), analyse, folder)
         problem = "; ".join(map(str, verify(folder)))
-        if not problem and (not killed or len(found) % 3 == 2):
-            again = Run(folder).cached(global_line, points=401)
-            problem = "" if results._values_digest(again) == expected else "the result differs"
-            shutil.rmtree(folder)
-        found.append(Outcome("kill -9 in analysis", LOST if problem else SURVIVED, problem))
-    shutil.rmtree(path)
+        if problem or not killed or len(found) % 3 == 2 or len(found) == count - 1:
+            if not problem:
+                again = results._values_digest(Run(folder).cached(global_line, points=POINTS))
+                problem = "" if again == expected else "the result differs"
+            fresh()
+        if killed or problem:
+            found.append(Outcome("kill -9 in analysis", LOST if problem else SURVIVED, problem))
     return found
 
 
-def _killed(script: str, arguments: list[str], source: np.random.Generator, *, most: float = 1.0) -> bool:
-    """Run a script until a random moment after its first word; whether it was killed before its end."""
-    child = subprocess.Popen(
-        [sys.executable, "-c", script, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-    assert child.stdout is not None
-    child.stdout.readline()
-    time.sleep(float(source.uniform(0, most)))
-    running = child.poll() is None
-    child.send_signal(signal.SIGKILL)
-    child.communicate()
-    return running
+def _killed(moment: float, work: Callable[..., None], *given: Path) -> bool:
+    """Have a process work until a moment in seconds after it has begun; whether it was killed before its end."""
+    begun = _PROCESSES.Event()
+    child = _PROCESSES.Process(target=work, args=(begun, *given))
+    child.start()
+    begun.wait(60)
+    child.join(moment)
+    killed = child.is_alive()
+    child.kill()
+    child.join()
+    return killed and child.exitcode == -signal.SIGKILL
+
+
+def _length(work: Callable[..., None], *given: Path) -> float:
+    """Seconds that undisturbed work takes."""
+    begun = time.monotonic()
+    _killed(600.0, work, *given)
+    return time.monotonic() - begun

@@ -17,7 +17,7 @@ import torch
 from torture.compared import difference
 from torture.kills import TRAIN
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
-from torture.settings import DIGITS
+from torture.settings import DIGITS, environment
 
 from drift.index import index
 from drift.read import read, validated
@@ -80,7 +80,7 @@ def _two_trainings(short: Any, whole: Run, place: Path, budget: Budget) -> list[
     found = []
     for _ in range(max(1, budget.places // 10)):
         arguments = [sys.executable, "-c", TRAIN, json.dumps({**DIGITS, "rounds": 4}), str(place / "runs")]
-        both = [subprocess.Popen(arguments, stdout=-3, stderr=-1, env=_environment()) for _ in range(2)]
+        both = [subprocess.Popen(arguments, stdout=-3, stderr=-1, env=environment()) for _ in range(2)]
         told = [child.communicate()[1].decode() for child in both]
         problem = "" if any(child.returncode == 0 for child in both) else f"neither came through: {told}"
         for child, text in zip(both, told, strict=True):
@@ -96,7 +96,7 @@ def _two_analyses(short: Any, whole: Run, place: Path, budget: Budget) -> list[O
     """Two processes compute one result: the second waits and reads it."""
     shutil.copytree(whole.folder, place / whole.name)
     both = [
-        subprocess.Popen([sys.executable, "-c", ANALYSE, str(place / whole.name)], stderr=-1, env=_environment())
+        subprocess.Popen([sys.executable, "-c", ANALYSE, str(place / whole.name)], stderr=-1, env=environment())
         for _ in range(2)
     ]
     told = [child.communicate()[1].decode() for child in both]
@@ -180,7 +180,7 @@ def _caches(short: Any, whole: Run, place: Path, budget: Budget) -> list[Outcome
         "from landscape.samples import Samples; s = Samples(torch.zeros(4, 2), torch.zeros(4, dtype=torch.int64));"
         f"print(_cache.write(Path({str(place / 'file' / 'cache' / 'x.safetensors')!r}), _cache.Content(s, s)))"
     )
-    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=_environment())
+    child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())
     told = child.returncode == 0 and _cache.Content(images, images).fingerprint in child.stdout
     named = "FEDSCAPE_CACHE" in child.stderr
     found.append(Outcome("cache of images below a file", SURVIVED if told and named else LOST, child.stderr[-300:]))
@@ -203,15 +203,10 @@ def _memory(budget: Budget) -> list[Outcome]:
             [sys.executable, "-c", "import torch; torch.manual_seed(0)\n" + LIMITED, str(width), str(room)],
             capture_output=True,
             text=True,
-            env=_environment(),
+            env={**environment(), "MALLOC_ARENA_MAX": "1"},
         )
         said = child.stdout.strip()
         right = right or said
         fine = (said == right and said.startswith("done")) or ("lower" in said and said.startswith("told:"))
         found.append(Outcome(f"room for {room:g} models", SURVIVED if fine else LOST, said[:90] + child.stderr[-300:]))
     return found
-
-
-def _environment() -> dict[str, str]:
-    """One thread, and the folder of the project for imports."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "MALLOC_ARENA_MAX": "1"}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import Any
 
 import tiny
 
+import drift
 from drift.experiment import Experiment
 from drift.read import read, validated
 
@@ -38,3 +41,8 @@ def of_method(name: str, *overrides: str) -> Experiment:
         small |= {"clients": {**DIGITS["clients"], "concentration": 5.0}, "local": {"lr": 0.05, "epochs": 1}}
         return read(validated(small), "method.name=fedbn", "task.test_samples=60", *overrides)
     return tiny.experiment(f"method.name={name}", *OPTIONS.get(name, []), *overrides)
+
+
+def environment() -> dict[str, str]:
+    """Of a process of its own: one thread, and this project for imports."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(drift.__file__).resolve().parents[1])}

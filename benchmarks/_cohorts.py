@@ -1,0 +1,148 @@
+"""What the benchmark of training measures: a cohort's local training, and every contestant on it."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.flop_counter import FlopCounterMode
+
+from drift import engines
+from drift import method as methods
+from drift.client import Client
+from drift.engines.choice import Choice, chosen
+from drift.experiment import Local
+from landscape import models
+from landscape.samples import Samples
+from landscape.task import Task
+
+LR, MOMENTUM = 0.01, 0.9
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A cohort: model, shape of an input, clients, their samples, epochs and batch size."""
+
+    model: str
+    options: dict[str, Any]
+    shape: tuple[int, ...]
+    clients: int
+    samples: int
+    epochs: int
+    batch: int
+
+
+SETTINGS = {
+    "cnn_fmnist": Setting("cnn_fmnist", {}, (1, 28, 28), 10, 600, 1, 50),
+    "cnn_cifar10": Setting("cnn_cifar10", {}, (3, 32, 32), 10, 500, 1, 50),
+    "mlp_digits": Setting("mlp", {"hidden": [64]}, (1, 8, 8), 100, 18, 5, 5),
+    "mlp_digits_batch10": Setting("mlp", {"hidden": [64]}, (1, 8, 8), 100, 18, 5, 10),
+    "cnn_fmnist_100": Setting("cnn_fmnist", {}, (1, 28, 28), 100, 600, 1, 50),
+}
+
+
+class Case:
+    """A setting on random images: the values do not change the work."""
+
+    def __init__(self, setting: Setting, device: str = "cpu") -> None:
+        torch.manual_seed(0)
+        self.setting, self.device = setting, torch.device(device)
+        self.module = models.build_model(setting.model, setting.shape, 10, seed=0, **setting.options)
+        count = setting.clients * setting.samples
+        self.inputs = torch.randn(count, *setting.shape, device=self.device)
+        self.targets = torch.randint(10, (count,)).to(self.device)
+        self.parts = torch.arange(count, device=self.device).split(setting.samples)
+        self.task = Task(self.module, {})
+        self.local = Local(lr=LR, momentum=MOMENTUM, epochs=setting.epochs, batch=setting.batch)
+        self.method = methods.load("fedavg")()
+
+    def clients(self) -> list[Client]:
+        """The cohort as a round makes it: each client's samples taken by number out of all."""
+        start = self.task.theta.to(self.device)
+        flat, buffers, every = self.task.flat(start), self.task.buffers, Samples(self.inputs, self.targets)
+        return [
+            Client(
+                id=client,
+                index=0,
+                seed=0,
+                samples=every[part],
+                start=start,
+                buffers=buffers,
+                local=self.local,
+                flat=flat,
+            )
+            for client, part in enumerate(self.parts)
+        ]
+
+    @cached_property
+    def choice(self) -> Choice:
+        """The engine that "auto" takes here."""
+        return chosen("auto", self.method, self.clients())
+
+    @property
+    def flops(self) -> float:
+        """Forward and backward of every sample of the cohort in every epoch."""
+        module = copy.deepcopy(self.module).to(self.device)
+        with FlopCounterMode(display=False) as counter:
+            F.cross_entropy(module(self.inputs[:2]), self.targets[:2]).backward()
+        return counter.get_total_flops() / 2 * len(self.targets) * self.setting.epochs
+
+    def contestants(self) -> dict[str, Callable[[], Tensor]]:
+        """By name, what trains the cohort; each returns the models (m, d)."""
+        runs = {"naive": self.naive, "ours": lambda: self.ours(self.choice.name)}
+        if self.choice.name != "serial":
+            runs["ours, serial"] = lambda: self.ours("serial")
+        return runs
+
+    def ours(self, engine: str) -> Tensor:
+        """The cohort by one of this project's engines."""
+        updates = engines.train(engine, self.method, self.clients()).updates
+        return torch.stack([update.theta for update in updates])
+
+    def naive(self) -> Tensor:
+        """The usual way: copy the model, a DataLoader over the client's data, a step of SGD for each batch."""
+        n, found = self.setting.samples, []
+        for client in range(self.setting.clients):
+            model = copy.deepcopy(self.module).to(self.device).train()
+            part = slice(client * n, (client + 1) * n)
+            loader = DataLoader(
+                TensorDataset(self.inputs[part], self.targets[part]), batch_size=self.setting.batch, shuffle=True
+            )
+            optimizer = torch.optim.SGD(model.parameters(), lr=LR, momentum=MOMENTUM)
+            for _ in range(self.setting.epochs):
+                for inputs, targets in loader:
+                    optimizer.zero_grad()
+                    F.cross_entropy(model(inputs), targets).backward()
+                    optimizer.step()
+            found.append(nn.utils.parameters_to_vector(model.parameters()).detach())
+        return torch.stack(found)
+
+
+def peer(script: str, python: str | None, name: str, timeout: float) -> tuple[list[float], str]:
+    """Seconds of each round of a peer in the interpreter of its own virtual environment, or why there are none."""
+    if python is None:
+        return [], "not installed"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [python, "-m", f"benchmarks.{script}", name]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=timeout, env=environment, cwd=ROOT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return [], f"took more than {timeout:.0f} s"
+    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
+    if done.returncode or not lines:
+        return [], (done.stderr.strip().splitlines() or ["no output"])[-1][:200]
+    return json.loads(lines[-1])["seconds"], ""

@@ -1,0 +1,164 @@
+"""The cohort's clients shared by the workers of a Dask scheduler, on one machine or many.
+
+The bits are those of `serial` where machines and versions of torch are alike. The data go to every worker once a run
+(also to those that come later), the global model once a round; a client's training is a pure task keyed by (run, round,
+client). A worker that dies costs the tasks that it held, which others do again. Where the scheduler is lost, the run
+stops with its last whole round.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Iterator
+from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drift.client import Update
+from drift.engines.pure import Holding, Received
+from drift.method import Setting, State
+from drift.parcels import packed, unpacked
+from drift.server import Server
+from drift.setting import Data
+from drift.workers import Crashed
+
+PATIENCE = 10.0
+"""Seconds in which a scheduler has to answer."""
+
+RESUME = "Whole rounds are kept; give the same command again, with a scheduler or without one: it goes on from there."
+
+
+class Lost(RuntimeError):
+    """A scheduler that cannot be reached, or is there no more."""
+
+
+class Cluster:
+    """A crew (`drift.engines.Crew`) of Dask workers; made by `cluster`."""
+
+    def __init__(self, setting: Setting, run: str, client: Any) -> None:
+        self.setting, self.run, self.client = setting, run, client
+
+    def train(self, server: Server, start: Tensor, ids: np.ndarray) -> list[Update]:
+        """Updates of the clients `ids` of the server's next round, in their order.
+
+        Raises:
+            Lost: If the scheduler is gone.
+            Crashed: If one client's training killed several workers.
+        """
+        name, index = f"{self.run}-{os.getpid()}", server.next
+        received = packed(Received.of(self.setting, server, start))
+        with losing(self.client):
+            model = self.client.submit(Parcel, received, key=(name, index, "model"), pure=False)
+            futures = [
+                self.client.submit(
+                    _trained, self.run, model, client, packed(server.clients.get(client, {})), key=(name, index, client)
+                )
+                for client in ids.tolist()
+            ]
+            return [unpacked(text) for text in self.client.gather(futures)]
+
+
+@contextmanager
+def cluster(setting: Setting, data: Data, folder: Path, address: str) -> Iterator[Cluster]:
+    """A crew of a scheduler's workers for a run; what they hold is released with the context.
+
+    Raises:
+        Lost: If nobody answers at the address.
+        LookupError: If Dask is not installed.
+    """
+    with connected(address) as client:
+        from drift.engines.holders import Holder
+
+        with losing(client):
+            client.register_plugin(Holder(folder.name, packed(Holding.of(setting, data, folder))), name=folder.name)
+        try:
+            yield Cluster(setting, folder.name, client)
+        finally:
+            if client.status == "running":
+                client.unregister_worker_plugin(folder.name)
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """A `distributed.Client` of a scheduler.
+
+    Raises:
+        Lost: If nobody answers at the address.
+        LookupError: If Dask is not installed.
+        ValueError: If the address is none.
+    """
+    try:
+        import dask
+        import distributed
+    except ModuleNotFoundError as reason:
+        raise LookupError("a cluster needs Dask; install it by pip install 'fedscape[cluster]'.") from reason
+    with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1TB"}):  # a model is meant to travel
+        try:
+            client = distributed.Client(address, timeout=PATIENCE, set_as_default=False, name="fedscape")
+        except (OSError, TimeoutError) as reason:
+            raise Lost(f"no Dask scheduler answers at {address}; start one, or give the address it prints.") from reason
+        logger = logging.getLogger("distributed")
+        level = logger.level
+        logger.setLevel(logging.CRITICAL)  # a scheduler that is lost is said in one line, by what waits for it
+        try:
+            yield client
+        finally:
+            client.close(timeout=1)
+            logger.setLevel(level)
+
+
+@contextmanager
+def losing(client: Any) -> Iterator[None]:
+    """Turns what a lost scheduler, or a task that kills its workers, raises into one line."""
+    from distributed import KilledWorker
+    from distributed.comm.core import CommClosedError
+
+    try:
+        yield
+    except (CancelledError, CommClosedError, TimeoutError) as reason:
+        raise Lost(f"the Dask scheduler is gone ({client.status}). {RESUME}") from reason
+    except KilledWorker as reason:
+        raise Crashed(f"{reason} Give workers more memory, or use a smaller batch. {RESUME}") from reason
+
+
+@dataclass
+class Parcel:
+    """Bytes of a value that a worker opens once, however many tasks ask for it."""
+
+    text: bytes
+
+    def opened(self) -> Any:
+        """The value, the same object each time."""
+        if "_value" not in self.__dict__:
+            self._value = unpacked(self.text)
+        return self._value
+
+    def __getstate__(self) -> dict[str, bytes]:
+        return {"text": self.text}
+
+
+HELD: dict[str, Parcel] = {}
+"""On a worker: what it holds of each run (`drift.engines.holders`)."""
+
+ONE = threading.Lock()
+"""A worker may have several threads; the workspace, and torch's global generator, are for one training at a time."""
+
+
+def _trained(run: str, received: Parcel, client: int, state: bytes) -> bytes:
+    """On a worker: a client's packed update."""
+    with ONE:
+        threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
+        kept: State = unpacked(state)
+        try:
+            return packed(HELD[run].opened().trained(received.opened(), client, kept))
+        finally:
+            torch.set_num_threads(threads)
+            torch.use_deterministic_algorithms(deterministic)

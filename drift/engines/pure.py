@@ -1,0 +1,94 @@
+"""The local training of one client of one round as a pure function of what was sent, wherever it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drift.client import Update
+from drift.cohorts import clients, sent
+from drift.experiment import Experiment
+from drift.method import Setting, State
+from drift.server import Server
+from drift.setting import Data, build_task, dealt
+from landscape.flat import Flat
+
+
+@dataclass(frozen=True)
+class Received:
+    """What every client of round `index` receives: model (d,), buffers (b,) and the part of the server's state."""
+
+    index: int
+    start: Tensor
+    buffers: Tensor
+    sent: State
+
+    @classmethod
+    def of(cls, setting: Setting, server: Server, start: Tensor) -> Received:
+        """What the server sends to the clients of its next round."""
+        return cls(server.next, start, server.buffers, sent(setting.experiment.method, server))
+
+
+@dataclass(frozen=True)
+class Holding:
+    """What a worker holds during a run: the training data, and what model and settings are made of.
+
+    Args:
+        settings: The resolved experiment.
+        data: The data; of the splits train alone.
+        folder: The run's folder, which holds the copy of its start where it has one.
+        deterministic: Whether torch may use deterministic operations only.
+    """
+
+    settings: dict[str, Any]
+    data: Data
+    folder: Path
+    deterministic: bool
+
+    @classmethod
+    def of(cls, setting: Setting, data: Data, folder: Path) -> Holding:
+        """What the workers of a run hold."""
+        only = replace(data, samples={"train": data.samples["train"]}, groups={})
+        deterministic = torch.are_deterministic_algorithms_enabled()
+        return cls(setting.experiment.resolved(), only, folder.absolute(), deterministic)
+
+    @cached_property
+    def setting(self) -> Setting:
+        """The run's setting, with its model made anew."""
+        experiment = Experiment.model_validate(self.settings)
+        return Setting(build_task(experiment, self.data, self.folder), experiment)
+
+    @cached_property
+    def flat(self) -> Flat:
+        """The workspace in which one client after the other is trained."""
+        return self.setting.task.flat(self.setting.task.theta)
+
+    @cached_property
+    def _dealt(self) -> dict[int, tuple[list[np.ndarray], list[np.ndarray]]]:
+        return {}
+
+    def dealt(self, index: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Sample numbers of all clients in a round, see `drift.setting.dealt`."""
+        if index not in self._dealt:
+            self._dealt.clear()
+            self._dealt[index] = dealt(self.setting.experiment, self.data, index)
+        return self._dealt[index]
+
+    def trained(self, received: Received, client: int, state: State) -> Update:
+        """The update of a client that kept `state`; the same bits as by the engine `serial`."""
+        self.settle()
+        start = received.start
+        server = Server(start, received.buffers, start, received.sent, {client: state}, received.index)
+        ready = clients(self.setting, *self.dealt(received.index), server, start, np.array([client]), self.flat)
+        return self.setting.experiment.method.local(next(ready))
+
+    def settle(self) -> None:
+        """Threads and operations as in the process that trains the run: bits depend on both."""
+        torch.set_num_threads(self.setting.experiment.threads)
+        torch.use_deterministic_algorithms(self.deterministic)

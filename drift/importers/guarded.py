@@ -1,0 +1,120 @@
+"""Files of strangers, refused by what they state before anything of that size is made in memory."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Callable, Iterable
+from math import prod
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+RATIO = 100
+"""Unpacked bytes for each byte of a file above which it is taken for a bomb; trained weights hardly shrink."""
+
+FREE = 1 << 24
+"""Unpacked bytes that are never refused, as small files of zeros shrink well."""
+
+TENSORS = 100_000
+"""Tensors of one file, more than any model has."""
+
+
+class Refused(ValueError):
+    """A file that is not read for what it states."""
+
+
+def require_inside(path: Path, folder: Path) -> None:
+    """Refuse a file that lies outside a folder, as a symbolic link or `..` in its name would have it.
+
+    Raises:
+        Refused: If it does, or is no regular file (a pipe would be waited for).
+    """
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise Refused(f"{path} leads out of {folder}; links out of the folder are not followed, copy the file.")
+    if path.exists() and not path.is_file():
+        raise Refused(f"{path} is no regular file; give tensors in files.")
+
+
+def require_torch(path: Path) -> None:
+    """Refuse a file of torch.save that is not what it writes: a zip with its entries unpacked.
+
+    Raises:
+        Refused: If it is of the format before PyTorch 1.6, whose sizes cannot be checked, or a bomb.
+    """
+    with open(path, "rb") as file:
+        start = file.read(4)
+    if start != b"PK\x03\x04":
+        raise Refused(
+            f"{path} is truncated, no checkpoint, or was written by PyTorch before 1.6, whose sizes cannot be checked "
+            "before it is read; load it where you trust it and save model.state_dict() anew."
+        )
+    _require_zip(path)
+
+
+def require_npz(path: Path) -> None:
+    """Refuse an .npz whose arrays are no plain numbers, or state more than they hold.
+
+    Raises:
+        Refused: If an array is of Python objects, of an absurd shape, or the file is a bomb.
+    """
+    _require_zip(path)
+    with zipfile.ZipFile(path) as held:
+        for entry in held.infolist():
+            with held.open(entry) as file:
+                shape, dtype, used = _npy_header(file, path, entry.filename)
+            if dtype.hasobject:
+                raise Refused(f"{path}: array {entry.filename!r} holds Python objects; they are not unpickled.")
+            stated = prod(shape) * dtype.itemsize
+            if stated != entry.file_size - used:
+                raise Refused(
+                    f"{path}: array {entry.filename!r} states shape {shape} of {stated} bytes, and holds "
+                    f"{entry.file_size - used}; it is damaged or made to exhaust memory."
+                )
+
+
+def require_stored(path: Path, sizes: Iterable[tuple[str, int, int]]) -> None:
+    """Refuse tensors that state more values than are stored, as views that repeat a value do.
+
+    Args:
+        path: The file, for the message.
+        sizes: Name, bytes that its shape states and bytes that are stored, of every tensor.
+
+    Raises:
+        Refused: With the first such tensor.
+    """
+    for name, stated, stored in sizes:
+        if stated > max(stored, FREE):
+            raise Refused(
+                f"{path}: tensor {name!r} states {stated} bytes and stores {stored}; it is made to exhaust memory."
+            )
+
+
+def _require_zip(path: Path) -> None:
+    try:
+        with zipfile.ZipFile(path) as held:
+            entries = held.infolist()
+    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError) as reason:
+        raise Refused(f"{path} cannot be read ({reason}); it is truncated or no checkpoint.") from reason
+    size, stated = path.stat().st_size, sum(entry.file_size for entry in entries)
+    if len(entries) > TENSORS or stated > max(FREE, RATIO * size):
+        raise Refused(
+            f"{path} has {size} bytes and states {len(entries)} parts of {stated} bytes; it is taken for a zip bomb "
+            "and not read."
+        )
+
+
+def _npy_header(file: IO[bytes], path: Path, name: str) -> tuple[tuple[int, ...], np.dtype, int]:
+    """Shape, type and length of the header of an array in numpy's own format."""
+    readers: dict[tuple[int, int], Callable[..., tuple[tuple[int, ...], bool, np.dtype]]] = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }
+    try:
+        version = np.lib.format.read_magic(file)
+        if version not in readers:
+            raise ValueError(f"format {version}")
+        shape, _, dtype = readers[version](file)
+    except (ValueError, EOFError, OSError, zipfile.BadZipFile) as reason:
+        raise Refused(f"{path}: array {name!r} cannot be read ({' '.join(str(reason).split())[:200]}).") from reason
+    return shape, dtype, file.tell()

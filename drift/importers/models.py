@@ -1,0 +1,134 @@
+"""Models, sizes and names of a folder of checkpoints: what both ways of importing share."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from drift.importers.found import Files, Found, found
+from drift.importers.guarded import require_inside
+from drift.importers.patterns import Patterns
+from drift.importers.programs import SHIPPED
+from drift.importers.tensors import FLAT, one_line, read_tensors
+from landscape.affine import evaluate
+from landscape.progress import Progress, counted
+from landscape.task import Task
+
+Model = tuple[Tensor, Tensor]
+"""theta (d,) and floating buffers (b,)."""
+
+
+def checkpoints(folder: str | Path, patterns: Patterns | None = None) -> Found:
+    """Checkpoint files of a folder, of which at least one round has a known start.
+
+    Raises:
+        LookupError: If there are none.
+    """
+    files = found(folder, patterns or SHIPPED["fedscape"])
+    if not files.started():
+        raise LookupError(
+            f"{folder} holds round {min(files.rounds)} only, or no two in a row, and what its clients received is "
+            "unknown; add start.pt beside its global model, or the round before."
+        )
+    return files
+
+
+def read_model(path: Path, task: Task) -> Model:
+    """theta and buffers of a state dict.
+
+    Raises:
+        ValueError: If the file is no state dict of the task's architecture; it is named.
+    """
+    tensors = read_tensors(path)
+    layout = task.layout
+    if set(tensors) == {FLAT}:
+        tensors = _unflattened(path, tensors[FLAT], task)
+    known = {name for name, _ in (*layout.parameters, *layout.buffers)} | set(task.model.state_dict())
+    if extra := sorted(set(tensors) - known):
+        raise ValueError(
+            f"{path}: the model has no tensor {extra[0]!r}; was it trained with another model? "
+            f"Its tensors are {', '.join(sorted(known)[:8])}."
+        )
+    try:
+        model = layout.theta(tensors).float(), layout.buffer_vector(tensors).float()
+    except ValueError as reason:
+        raise ValueError(f"{path}: {reason}") from reason
+    if not all(bool(torch.isfinite(part).all()) for part in model):
+        raise ValueError(f"{path} holds values that are not finite; leave this client or round out.")
+    return model
+
+
+def read_round(one: Files, task: Task, sizes: dict[int | str, int]) -> tuple[Model, dict[int | str, Model]]:
+    """Global model after a round, or the mean of its clients by size where there is none, and client models.
+
+    Raises:
+        ValueError: If a file is no state dict of the task's architecture; it is named.
+    """
+    clients = {name: read_model(path, task) for name, path in one.clients.items()}
+    if one.end is not None:
+        return read_model(one.end, task), clients
+    counts = torch.tensor([sizes.get(name, 1) for name in clients], dtype=torch.float64)
+    theta, buffers = (torch.stack(part).double() for part in zip(*clients.values(), strict=True))
+    weights = counts / counts.sum()
+    return ((weights @ theta).float(), (weights @ buffers).float()), clients
+
+
+def read_sizes(folder: Path, files: Found) -> dict[int | str, int]:
+    """Samples by client, as sizes.json in the folder says; nothing where they are unknown.
+
+    Raises:
+        ValueError: If the file cannot be read or leaves a client out.
+    """
+    path = folder / "sizes.json"
+    if not path.exists():
+        return {}
+    require_inside(path, folder)
+    try:
+        content = json.loads(path.read_text()).items()
+        sizes = {int(client) if client.isdecimal() else client: int(size) for client, size in content}
+    except (ValueError, TypeError, AttributeError) as reason:
+        raise ValueError(f'{path} cannot be read ({one_line(reason)}); expected is {{"0": 120, "1": 80}}.') from reason
+    if absent := [client for client in files.numbers() if client not in sizes]:
+        raise ValueError(f"{path} gives no size of client {absent[0]}; it has {list(sizes)[:20]}.")
+    if low := [client for client, size in sizes.items() if size < 1]:
+        raise ValueError(f"{path} gives client {low[0]} {sizes[low[0]]} samples; sizes are 1 or more.")
+    return sizes
+
+
+def run_name(folder: Path, files: Found, settings: str, progress: Progress | None) -> str:
+    """Name of the run, which ends in eight digits of what is imported: settings, names and bytes of all files."""
+    total = hashlib.sha256(settings.encode())
+    for one in counted(list(files.rounds.values()), progress):
+        for path in filter(None, (one.end, one.start, *one.clients.values())):
+            total.update(str(path.relative_to(folder)).encode())
+            with open(path, "rb") as file:
+                total.update(hashlib.file_digest(file, "sha256").digest())
+    sizes = folder / "sizes.json"
+    total.update(sizes.read_bytes() if sizes.exists() else b"")
+    slug = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "run"
+    return f"imported-{slug}-{total.hexdigest()[:8]}"
+
+
+def measured(task: Task, end: Model) -> dict[str, float]:
+    """Loss and metrics of a model on the test split."""
+    theta, buffers = end
+    held = buffers[None] if len(buffers) else None
+    test = evaluate(task, theta[None], torch.ones(1, 1), split="test", buffers=held)
+    metrics = {name: float(value) for name, value in test.items()}
+    return {**metrics, "accuracy": 1 - metrics["error"]} if "error" in metrics else metrics
+
+
+def _unflattened(path: Path, vector: Tensor, task: Task) -> dict[str, Tensor]:
+    """A vector of all parameters by name."""
+    layout = task.layout
+    if vector.numel() != layout.size or layout.buffer_size:
+        raise ValueError(
+            f"{path} holds one vector of {vector.numel()} numbers; the model has {layout.size} parameters and "
+            f"{layout.buffer_size} numbers in buffers, which a vector alone does not tell apart. Save state dicts."
+        )
+    return layout.named(vector)

@@ -1,0 +1,69 @@
+"""Numbers of a run for experiment trackers, each one file: tensorboard, mlflow, wandb."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from landscape import plugins
+
+if TYPE_CHECKING:
+    from drift.run import Run
+
+
+class Tracker(Protocol):
+    """What a tracker is told, by a run that is over or by a training loop that goes on."""
+
+    def begin(self, name: str, settings: Mapping[str, Any]) -> None:
+        """Open a run of this name with its settings, dotted keys to text or numbers."""
+
+    def log(self, index: int, numbers: Mapping[str, float]) -> None:
+        """Add the finite numbers of round `index`."""
+
+    def end(self) -> None:
+        """Close the run; everything is on disk."""
+
+
+def names() -> list[str]:
+    """Names of the trackers."""
+    return plugins.names("drift.trackers")
+
+
+def tracker(name: str, folder: str | Path) -> Tracker:
+    """The tracker called `name`, which writes into a folder; nothing goes over a network.
+
+    Raises:
+        ValueError: If there is none of that name.
+        LookupError: If its package is not installed.
+    """
+    module = plugins.load("drift.trackers", name, "tracker")
+    try:
+        made: Tracker = module.Files(Path(folder))
+    except ModuleNotFoundError as reason:
+        raise LookupError(f"tracker {name} needs the package {reason.name}; pip install {module.PACKAGE}.") from reason
+    return made
+
+
+def track(run: Run, to: Tracker) -> None:
+    """Tell a tracker the settings of a run and the numbers of all its rounds, as `drift.table` has them."""
+    from drift.table import table
+
+    to.begin(run.name, _flat(run.about["experiment"]))
+    try:
+        for index, row in table(run).iterrows():
+            finite = {str(name): float(value) for name, value in row.items() if math.isfinite(value)}
+            to.log(int(str(index)), finite)
+    finally:
+        to.end()
+
+
+def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{key}.")
+        elif value is not None:
+            found[f"{prefix}{key}"] = value if isinstance(value, str | int | float) else str(value)
+    return found

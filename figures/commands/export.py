@@ -1,0 +1,90 @@
+"""fedscape export: a stored model, or the numbers of all rounds, for other programs."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from figures import console
+from figures.commands.options import Data, Runs, Task, opened
+
+if TYPE_CHECKING:
+    from drift.run import Run
+
+File = Annotated[
+    Path,
+    Parameter(
+        name=["--out", "-o"],
+        help="A model: .pt, .pth, .safetensors, .npz, or a folder for transformers. The series: .csv, .parquet.",
+    ),
+]
+
+
+def export(
+    run: str,
+    /,
+    *,
+    out: File,
+    round: Annotated[
+        int | None, Parameter(name="--round", help="Round of the model; -1 is the last, and the default.")
+    ] = None,
+    client: Annotated[
+        str | None, Parameter(name="--client", help="A client's model of that round; else the global one.")
+    ] = None,
+    to: Annotated[
+        str | None, Parameter(name="--to", help="Tracker that gets the series in a folder: tensorboard, mlflow, wandb.")
+    ] = None,
+    runs: Runs = Path("runs"),
+    data: Data = None,
+    task: Task = None,
+) -> None:
+    """Write a stored model, or the series of a run, as other programs read them.
+
+    What is written follows from the ending of --out: a table of all rounds or a model; --to writes for a tracker.
+
+    Args:
+        run: Folder of a run, or its name or the beginning of it inside --runs.
+    """
+    from drift.table import SUFFIXES as TABLES
+
+    found = opened(run, runs, data, task)
+    if (to is not None or out.suffix in TABLES) and (round is not None or client is not None):
+        raise ValueError(f"--round and --client choose a model, {out} gets all rounds; leave them out.")
+    if to is not None:
+        from drift.trackers import track, tracker
+
+        track(found, tracker(to, out))
+    elif out.suffix in TABLES:
+        from drift.store import write_bytes
+        from drift.table import table, table_file
+
+        write_bytes(out, table_file(table(found), out.suffix))
+    else:
+        _write_model(found, -1 if round is None else round, client, out)
+    console.put(str(out))
+
+
+def _write_model(run: Run, round: int, client: str | None, out: Path) -> None:
+    from drift.store import write_bytes
+    from drift.stored import save_transformers, state_dict, state_file
+
+    state = state_dict(run, round, int(client) if client is not None and client.isdecimal() else client)
+    if out.suffix:
+        write_bytes(out, state_file(state, out.suffix))
+        return
+    if out.exists():
+        raise ValueError(f"{out} exists; name a new folder.")
+    fresh = out.with_name(f".{out.name}.new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        rest = save_transformers(run, state, fresh)
+        if rest:
+            head = {name: state[name] for name in rest}
+            write_bytes(fresh / "rest.safetensors", state_file(head, ".safetensors"))
+            console.say(f"{len(rest)} tensors outside the transformers model are in rest.safetensors.")
+        fresh.rename(out)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)

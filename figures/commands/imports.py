@@ -1,0 +1,116 @@
+"""fedscape import: a run of checkpoints that another program wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from figures import console
+from figures.commands.options import Data, Json, Runs, Settings, Task
+
+Pattern = Annotated[
+    str | None,
+    Parameter(
+        name="--pattern",
+        help="Where models lie below PATH, as round{round}/client{client}.pt; or fedscape, pfllib, fl-bench, fedlab.",
+    ),
+]
+
+
+def import_(
+    path: Path,
+    /,
+    *,
+    pattern: Pattern = None,
+    globals: Annotated[
+        str | None,
+        Parameter(name="--globals", help="Where global models lie; else global.pt or server.pt beside the clients."),
+    ] = None,
+    starts: Annotated[
+        str | None,
+        Parameter(name="--starts", help="Where the models that clients received lie; else the global one before."),
+    ] = None,
+    dry_run: Annotated[
+        bool, Parameter(name="--dry-run", negative="", help="Only show what is understood; nothing is written.")
+    ] = False,
+    model: Annotated[
+        str | None, Parameter(help="Architecture: fedscape list models, or module:function. With --dataset.")
+    ] = None,
+    dataset: Annotated[str | None, Parameter(help="Dataset that loss and error are measured on.")] = None,
+    task: Task = None,
+    set: Settings = None,
+    runs: Runs = Path("runs"),
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Make a run of checkpoints that another program wrote: .safetensors, .npz, or .pt and .pth of state dicts.
+
+    Without a pattern the folder holds round_000/global.pt, round_000/client_7.pt and so on; sizes.json gives the
+    samples of each client. The data is named by --model and --dataset, or by --task; without them the run holds models
+    only, and --task is given when it is analysed. Tell by --set what is known of the training.
+
+    Args:
+        path: Folder of the checkpoints.
+    """
+    from dataclasses import replace
+
+    from drift.importers.bare import record_checkpoints
+    from drift.importers.checkpoints import import_checkpoints
+    from drift.importers.patterns import Patterns
+    from drift.importers.programs import SHIPPED, named
+
+    if (model is None) != (dataset is None):
+        raise ValueError("--model and --dataset go together; or give --task FILE.py:FUNCTION, or none of them.")
+    if model is not None and task is not None:
+        raise ValueError("both --model and --task were given; the one or the other says what the data is.")
+    if set and model is None:
+        raise ValueError("--set tells settings of a run on a dataset; give --model and --dataset too.")
+    chosen: Patterns | None = None if pattern is None else named(pattern)
+    if globals is not None or starts is not None:
+        chosen = replace(
+            chosen or SHIPPED["fedscape"],
+            **{name: text for name, text in (("globals", globals), ("starts", starts)) if text is not None},
+        )
+    if dry_run:
+        _show(path, chosen, json)
+        return
+    with console.parts(f"reading {path.name}") as part:
+        if model is not None and dataset is not None:
+            run = import_checkpoints(
+                path,
+                *(set or ()),
+                model=model,
+                dataset=dataset,
+                patterns=chosen,
+                runs=runs,
+                data=data,
+                progress=part,
+            )
+        else:
+            run = record_checkpoints(path, chosen, task=task, runs=runs, progress=part)
+    if json:
+        console.put_json({"folder": str(run.folder), "rounds": run.rounds(), "unknown": run.about["unknown"]})
+        return
+    console.put(str(run.folder))
+    console.say(f"imported rounds {', '.join(map(str, run.rounds()))}. Not known: {'; '.join(run.about['unknown'])}.")
+
+
+def _show(path: Path, patterns: object, json: bool) -> None:
+    from drift.importers.patterns import Patterns
+    from drift.importers.understood import understood
+
+    found = understood(path, patterns if isinstance(patterns, Patterns) else None)
+    if json:
+        console.put_json(found)
+        return
+    console.pairs({key: value for key, value in found.items() if not isinstance(value, list)})
+    for key, lines in found.items():
+        if isinstance(lines, list) and lines:
+            console.put(f"\n{key}")
+            for line in lines[:40]:
+                console.put(f"  {line}")
+            if len(lines) > 40:
+                console.put(f"  and {len(lines) - 40} more")
+    console.say("\nnothing was written; without --dry-run this becomes a run.")

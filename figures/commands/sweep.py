@@ -1,0 +1,123 @@
+"""fedscape sweep."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from figures import console
+from figures.commands.options import Cluster, Data, Json, Runs, Settings, Workers
+
+if TYPE_CHECKING:
+    from drift.grid import Planned, Watch
+
+COLUMNS = {
+    "run": "run",
+    "state": "state",
+    "rounds": "rounds",
+    "accuracy": "last-10 accuracy",
+    "loss": "last-10 loss",
+    "reason": "",
+}
+
+
+def sweep(
+    experiment: str,
+    /,
+    *,
+    grid: Annotated[
+        list[str],
+        Parameter(consume_multiple=True, negative="", help="Settings to cross: KEY=VALUE,VALUE ..."),
+    ],
+    set: Settings = None,
+    runs: Runs = Path("runs"),
+    data: Data = None,
+    workers: Workers = 1,
+    cluster: Cluster = None,
+    json: Json = False,
+) -> int:
+    """Train one run for each combination of settings; exit code 2 if one failed.
+
+    As in `fedscape sweep ima-digits --grid method=fedavg,ima seed=0,1,2 --workers 2`. Runs on disk are not trained
+    again, and a run that fails does not stop the others. Stopped at any moment, the same command goes on where it was.
+
+    Args:
+        experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
+    """
+    from drift import grid as grids
+
+    wanted = grids.grid(experiment, grids.values(grid), *(set or ()))
+    with _shown() as watch:
+        planned = grids.train_grid(wanted, runs=runs, data=data, workers=workers, cluster=cluster, watch=watch)
+    console.table([_row(one) for one in planned], COLUMNS, json=json)
+    failed = [one for one in planned if one.state == "failed"]
+    console.say(f"{len(planned) - len(failed)} of {len(planned)} runs are whole; runs: {runs}")
+    return 2 if failed else 0
+
+
+def _row(planned: Planned) -> dict[str, Any]:
+    from drift.compare import last_ten
+
+    whole = planned.state in ("done", "on disk")
+    return {
+        "run": planned.run.name,
+        "state": planned.state,
+        "rounds": f"{planned.rounds}/{planned.experiment.rounds}",
+        "accuracy": last_ten(planned.run) if whole else None,
+        "loss": last_ten(planned.run, "loss") if whole else None,
+        "reason": planned.reason,
+    }
+
+
+@contextmanager
+def _shown() -> Iterator[Watch]:
+    """A table of all runs on stderr that changes as they do; on anything but a terminal, a line for each that ends."""
+    if not sys.stderr.isatty():
+        yield _Lines()
+        return
+    from rich.live import Live
+
+    with Live(console=console.on_stderr(), transient=True, auto_refresh=False) as live:
+        yield lambda planned: live.update(console.drawn(_board(planned), _BOARD), refresh=True)
+
+
+_BOARD = {"run": "run", "state": "state", "rounds": "rounds", "reason": ""}
+
+ROWS = 24
+"""Runs of the live table; what is done gives way to what is not."""
+
+
+def _board(planned: list[Planned]) -> list[dict[str, Any]]:
+    order = {"training": 0, "failed": 1, "waiting": 2, "done": 3, "on disk": 4}
+    chosen = sorted(planned, key=lambda one: order[one.state])[:ROWS]
+    rows = [
+        {
+            "run": one.run.name,
+            "state": one.state,
+            "rounds": f"{one.rounds}/{one.experiment.rounds}",
+            "reason": one.reason[:60],
+        }
+        for one in chosen
+    ]
+    ended = sum(one.state in ("done", "on disk", "failed") for one in planned)
+    done, total = sum(one.rounds for one in planned), sum(one.experiment.rounds for one in planned)
+    return [*rows, {"run": f"{ended} of {len(planned)} runs", "state": "", "rounds": f"{done}/{total}", "reason": ""}]
+
+
+class _Lines:
+    """A line for each run that has ended."""
+
+    def __init__(self) -> None:
+        self.said: dict[str, str] = {}
+
+    def __call__(self, planned: list[Planned]) -> None:
+        for one in planned:
+            if one.state in ("done", "on disk", "failed") and self.said.get(one.run.name) != one.state:
+                self.said[one.run.name] = one.state
+                reason = f": {one.reason}" if one.reason else ""
+                console.say(f"{one.run.name}: {one.state}, {one.rounds} of {one.experiment.rounds} rounds{reason}")
