@@ -14,7 +14,7 @@ def cost(run: Run, *, round: int = -1, repeats: int = 1) -> xr.Dataset:
     """Cost of one client round, from training one client again, and bytes that the whole cohort sends.
 
     The client is the one of the cohort with most samples; it is trained once to count and `repeats` times to measure,
-    from the recorded start and without the state that a method keeps on clients. Multiply-accumulates are counted,
+    from the recorded start and with what the client had kept by then. Multiply-accumulates are counted,
     forward and backward, whatever the method does with its models. macs_training is the LSS paper's way of counting:
     one forward pass times (N + 1) / 2, the mean size of the pool, for a method with N candidates, which holds where a
     step runs the pool's members; this project's LSS runs their mixture, one pass.
@@ -32,7 +32,7 @@ def cost(run: Run, *, round: int = -1, repeats: int = 1) -> xr.Dataset:
         cohort, uncompressed; control variates and the like come on top), samples (of the client).
 
     Raises:
-        LookupError: If the round kept no start, or none of its clients has samples.
+        LookupError: If the round kept no start, none of its clients has samples, or what they keep was not recorded.
     """
     record = run.round(chosen(run, round, "globals"))
     client = int(record.ids[record.sizes.argmax()])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from landscape.binary import binary_error
 from landscape.samples import Samples
 from landscape.task import error
 
@@ -41,7 +42,8 @@ def validated(client: Client, samples: Samples) -> tuple[float, float]:
     for block in samples.blocks(512):
         outputs, targets = flat.outputs(block.inputs), block.targets.to(client.start.device)
         loss += float(_sum(flat.loss(outputs, targets)))
-        wrong += float(_sum(error(outputs, targets))) if outputs.ndim == 2 and outputs.shape[1] > 1 else 0.0
+        single = outputs.ndim < 2 or outputs.shape[1] == 1
+        wrong += float(_sum((binary_error if single else error)(outputs, targets)))
     flat.training(training)
     return loss / max(1, len(samples)), wrong / max(1, len(samples))
 

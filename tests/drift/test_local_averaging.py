@@ -150,3 +150,18 @@ def test_held_out_data_come_back_from_the_record_and_are_not_trained_on(run):
     both = torch.cat([client.samples.inputs, client.held_out.inputs])
     assert len(client.held_out) > 0
     assert len(torch.unique(both, dim=0)) == len(client.samples) + len(client.held_out)
+
+
+def test_validation_of_one_output_counts_wrong_signs(client):
+    from types import SimpleNamespace
+
+    logits = torch.tensor([[0.5], [-1.0], [2.0]])
+    flat = SimpleNamespace(
+        module=torch.nn.Module(),
+        training=lambda on: None,
+        outputs=lambda inputs: logits,
+        loss=lambda outputs, targets: outputs.flatten(),
+    )
+    job = SimpleNamespace(flat=flat, start=client.start)
+    samples = type(client.held_out)(torch.zeros(3, 1), torch.tensor([1, 1, 0]))
+    assert validated(job, samples) == pytest.approx((0.5, 2 / 3))
