@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from drift import coherence, decomposition, drift_variances, learned, locality, update_norms
+from drift import coherence, decomposition, drift_variances, learned, locality, update_norms, writer
 from drift import method as methods
-from drift import writer
 from drift.method import Method
 from drift.read import read, validated
 from drift.simulate import simulate
