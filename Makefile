@@ -25,7 +25,7 @@ demo: $(VENV)/.core ## train five methods on real images, draw every figure and 
 test: $(VENV)/.dev ## run the tests but the slow ones (all: make test ARGS='-m ""')
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" $(ARGS)
 
-torture: $(VENV)/.dev ## kill, damage, fill the disk: every fault, 20 minutes at most (ARGS=--short: half a minute)
+torture: $(VENV)/.dev ## kill, damage, fill the disk: every fault, 20 minutes at most (ARGS=--short: one)
 	OMP_NUM_THREADS=1 PYTHONPATH=.:tests $(BIN)/python -m torture $(ARGS)
 
 lint: $(VENV)/.dev ## check style, format and types

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from torch import Tensor
 
-from drift import locks
+from drift import locks, store
 from landscape import results
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
     given = f" {run.given.fingerprint}" if run.given is not None else ""
     identity = hashlib.sha256(f"{called} {text} {run.committed}{given}".encode()).hexdigest()[:10]
     path = run.folder / "results" / f"{analysis.__name__}-{identity}.zarr"
+    store.require_inside(path, run.folder)
     partial = results.Partial(path)
     if (found := _complete(partial)) is not None:
         return found

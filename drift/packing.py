@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 from numcodecs.zstd import Zstd
 from torch import Tensor
@@ -98,6 +99,8 @@ def _values(
         raise ValueError("its frames do not fill it")
     if base is not None and len(base) != width:
         raise ValueError("it has another length than what it is a difference to")
+    if rows * width * planes > psutil.virtual_memory().available:
+        raise ValueError(f"it states {rows * width * planes} bytes, more than are free")
     found: np.ndarray = np.empty((rows, width), integer)
     plane, position = np.empty(width, np.uint8), 0
     for number, length in enumerate(lengths):

@@ -143,6 +143,7 @@ def read_json(path: Path) -> dict[str, Any]:
     Raises:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
+    require_inside(path, path.parent)
     try:
         body = json.loads(path.read_bytes())
     except FileNotFoundError as reason:
@@ -161,6 +162,16 @@ _DESCRIBE = "Restore it from a copy, or delete it and train again with the same 
 
 def _json_digest(body: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
+
+
+def require_inside(path: Path, folder: Path) -> None:
+    """Refuse a file of a run that is a link out of its folder: a run from elsewhere reads nothing but itself.
+
+    Raises:
+        Damaged: If it is one.
+    """
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise Damaged(path, f"leads out of {folder}, which is not followed", "Put the file itself in its place.")
 
 
 def round_path(folder: Path, index: int) -> Path:
@@ -197,6 +208,7 @@ def read_round(folder: Path, index: int) -> Round:
         Damaged: If its file is absent, truncated, altered or foreign.
     """
     path = round_path(folder, index)
+    require_inside(path, folder)
     tensors, about = read_tensors(path)
     if about.get("round") != index:
         raise Damaged(path, f"holds round {about.get('round')}, not {index}; it was renamed or copied", ANEW)
@@ -221,6 +233,7 @@ def read_state(folder: Path) -> tuple[dict[str, Tensor], int]:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
     path = folder / "state.safetensors"
+    require_inside(path, folder)
     tensors, about = read_tensors(path)
     if not isinstance(about.get("next"), int) or "theta" not in tensors:
         raise Damaged(path, "holds no state of a run; it was renamed or copied", ANEW)

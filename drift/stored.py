@@ -73,7 +73,7 @@ def save_transformers(run: Run, state: State, folder: Path) -> list[str]:
     """Write the part of a model that is one of `transformers` as its folder; names of tensors that are outside it.
 
     `transformers.AutoModel.from_pretrained(folder)` reads it, and so does the model plug-in `hf` by `source`. Low-rank
-    adapters are written as `peft` writes them.
+    adapters are added into the layers that they adapt.
 
     Raises:
         ValueError: If the run's model holds none.
@@ -88,8 +88,18 @@ def save_transformers(run: Run, state: State, folder: Path) -> list[str]:
         )
     name, part = parts[0]
     saver: Any = part
+    _merge(saver)
     saver.save_pretrained(folder)
     return [key for key in state if not key.startswith(f"{name}.")] if name else []
+
+
+def _merge(model: nn.Module) -> None:
+    """Put the layers that peft's adapters stand around in their place, with what the adapters add."""
+    for name, layer in list(model.named_modules()):
+        if hasattr(layer, "base_layer") and hasattr(layer, "merge"):
+            adapted: Any = layer
+            adapted.merge()
+            model.set_submodule(name, adapted.base_layer)
 
 
 def _row(run: Run, ids: list[int], client: int | str, index: int) -> int:

@@ -14,6 +14,8 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any
 
+import torch
+
 from drift.parcels import packed, unpacked
 
 LIVES = 3
@@ -143,6 +145,15 @@ class Workers:
         self._staff[number] = self._hired()
 
 
+def keep_memory() -> None:
+    """Have this process keep freed memory for its next step, as one that has read a dataset does.
+
+    glibc hands each block back to the system that is larger than any freed before, up to 32 MiB. Without this, a step
+    of a fresh worker has its memory faulted in anew (1.4 times the CPU time of the FMNIST CNN).
+    """
+    torch.empty(31 * 2**20, dtype=torch.uint8)
+
+
 def _stop(worker: _Worker) -> None:
     worker.process.kill()
     worker.process.join()
@@ -171,6 +182,7 @@ def _serve(connection: Connection, given: bytes) -> None:
     """In a worker: make what was given, then do jobs until nobody is left to give one."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches workers too; the one who started them ends them
     begin, arguments = unpacked(given)
+    keep_memory()
     begun: list[Any] = []
     while True:
         try:

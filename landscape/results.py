@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import xarray as xr
 import zarr.errors
 
@@ -54,6 +55,7 @@ def load(path: str | Path) -> xr.Dataset:
         raise LookupError(f"no result at {path}; compute it first.")
     try:
         with xr.open_zarr(path, consolidated=False, chunks=None) as opened:
+            _require_room(opened)
             ds = opened.load().drop_encoding()
     except (OSError, ValueError, LookupError, RuntimeError, TypeError, zarr.errors.BaseZarrError) as reason:
         raise LookupError(
@@ -92,6 +94,13 @@ class Partial:
     def checkpoint(self, ds: xr.Dataset) -> None:
         """Keep the result as far as it is."""
         save(ds, self.path)
+
+
+def _require_room(ds: xr.Dataset) -> None:
+    """Refuse what is larger than all free memory by the shapes that it states, before any of it is read."""
+    free = psutil.virtual_memory().available
+    if ds.nbytes > free:
+        raise ValueError(f"it states {ds.nbytes} bytes, and {free} are free")
 
 
 def _beside(path: Path, kind: str) -> Path:

@@ -7,6 +7,7 @@ from typing import Any
 from distributed import WorkerPlugin
 
 from drift.engines.cluster import HELD, Parcel
+from drift.workers import keep_memory
 
 
 class Holder(WorkerPlugin):
@@ -19,6 +20,7 @@ class Holder(WorkerPlugin):
 
     def setup(self, worker: Any) -> None:
         """When a worker begins, or when the run does."""
+        keep_memory()
         HELD[self.run] = Parcel(self.text)
 
     def teardown(self, worker: Any) -> None:

@@ -33,7 +33,7 @@ _UNREADABLE = (
 )
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
+def read_tensors(path: str | Path) -> dict[str, Tensor]:
     """Tensors of a state dict (.pt, .pth, .safetensors or .npz) by name; nothing else is unpickled.
 
     A state dict inside a table (`state_dict`, `model_state_dict`) is found, prefixes of wrappers are taken off. A
@@ -43,6 +43,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     Raises:
         ValueError: If the file is none, or damaged; it is named.
     """
+    path = Path(path)
     try:
         content = _content(path)
     except Refused:

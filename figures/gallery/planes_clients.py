@@ -46,6 +46,7 @@ def draw(ds: xr.Dataset) -> Figure:
     """A row of losses, a row of errors; levels are common to a row."""
     planes = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
     shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
+    shapes = [min(shape, _FLAT) for shape in shapes]
     tall = (style.WIDE - 1.9) / sum(shapes)  # panels of one height, as wide as their planes
     figure, axs = style.panels(2, len(planes), height=2 * tall + 1.1, width_ratios=shapes)
     for row, variable in zip(axs, ("loss", "error"), strict=True):
@@ -61,6 +62,9 @@ def draw(ds: xr.Dataset) -> Figure:
         surfaces.colorbar(figure, row, levels, style.text(ds[variable]))
     return figure
 
+
+_FLAT = 2.5
+"""Width of a panel, in heights, that a plane through almost collinear models does not exceed."""
 
 _TOP = {"loss": 0.9, "error": 1.0}
 """Quantile at the highest level."""

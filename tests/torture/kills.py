@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import os
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable
-from multiprocessing import get_context
+from multiprocessing import forkserver, get_context
+from multiprocessing.context import ForkServerProcess
 from multiprocessing.synchronize import Event as Begun
 from pathlib import Path
 
@@ -25,13 +28,6 @@ from drift.simulate import simulate
 from drift.terrain import global_line
 from drift.verify import verify
 from landscape import results
-
-TRAIN = """
-import json, sys
-from drift.read import validated
-from drift.simulate import simulate
-simulate(validated(json.loads(sys.argv[1])), runs=sys.argv[2])
-"""
 
 POINTS = 201
 
@@ -73,6 +69,7 @@ def kills(budget: Budget) -> list[Outcome]:
     """A third of the kills each in training, in recording and in analysis, as far as the time goes."""
     source = np.random.default_rng(budget.seed)
     found: list[Outcome] = []
+    _warm()
     with tempfile.TemporaryDirectory() as place:
         whole = simulate(validated(DIGITS), runs=Path(place) / "whole")
         for number, kind in enumerate((_training, _recording, _analysis)):
@@ -144,12 +141,22 @@ def _analysis(whole: Run, place: Path, source: np.random.Generator, count: int, 
     return found
 
 
+def _warm() -> None:
+    """Start the process that children are forked from, with what they need imported."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(path for path in sys.path if path)  # it does not take over sys.path
+    try:
+        forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
 def _killed(moment: float, work: Callable[..., None], *given: Path) -> bool:
     """Have a process work until a moment in seconds after it has begun; whether it was killed before its end."""
-    begun = _PROCESSES.Event()
-    child = _PROCESSES.Process(target=work, args=(begun, *given))
-    child.start()
-    begun.wait(60)
+    child = _begun(work, *given)
     child.join(moment)
     killed = child.is_alive()
     child.kill()
@@ -158,7 +165,18 @@ def _killed(moment: float, work: Callable[..., None], *given: Path) -> bool:
 
 
 def _length(work: Callable[..., None], *given: Path) -> float:
-    """Seconds that undisturbed work takes."""
+    """Seconds that undisturbed work takes, once begun."""
+    child = _begun(work, *given)
     begun = time.monotonic()
-    _killed(600.0, work, *given)
+    child.join()
     return time.monotonic() - begun
+
+
+def _begun(work: Callable[..., None], *given: Path) -> ForkServerProcess:
+    """A process that has begun its work, or ended before it could."""
+    begun = _PROCESSES.Event()
+    child = _PROCESSES.Process(target=work, args=(begun, *given))
+    child.start()
+    while not begun.wait(0.05) and child.is_alive():
+        pass
+    return child

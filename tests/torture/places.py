@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import torch
 from torture.compared import difference
-from torture.kills import TRAIN
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
 from torture.settings import DIGITS, environment
 
@@ -27,6 +26,12 @@ from drift.terrain import global_line
 from drift.verify import verify
 from landscape import results
 
+TRAIN = """
+import json, sys
+from drift.read import validated
+from drift.simulate import simulate
+simulate(validated(json.loads(sys.argv[1])), runs=sys.argv[2])
+"""
 ANALYSE = """
 import sys
 from pathlib import Path

@@ -1,0 +1,184 @@
+"""Seconds and memory of a round as clients, cohort and model grow.
+
+    python -m benchmarks.scale               about two minutes; results in benchmarks/results/scale.json
+    python -m benchmarks.scale --workers 2   a cohort of the FMNIST CNN shared by processes, against one, wall time
+
+A client trains one step on 4 samples, so that a round's cost is that of the server, of the record and of what each
+client costs besides its samples. Every line is a process of its own: FedAvg, a multilayer perceptron, 3 rounds, all
+client models kept. Memory is the peak of the process less what it was when the data and the model were built. A cohort
+of m clients with d parameters is counted in copies of its models, m d floats of 4 bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
+
+RESULTS = Path(__file__).resolve().parent / "results" / "scale.json"
+
+FEATURES, CLASSES = 64, 10
+
+LINES = [
+    *({"clients": clients, "cohort": 10, "width": 600} for clients in (10, 100, 1_000, 10_000)),
+    *({"clients": 1_000, "cohort": cohort, "width": 600} for cohort in (100, 1_000)),
+    {"clients": 10_000, "cohort": 10_000, "width": 60},
+    *({"clients": 100, "cohort": 10, "width": width} for width in (60, 6_000, 60_000)),
+    {"clients": 1_000, "cohort": 10, "width": 600, "method": "scaffold"},
+]
+
+
+def experiment(line: dict[str, Any], rounds: int = 3) -> Any:
+    """The experiment of a line; `width` sets the parameters d = 75 width + 10."""
+    from drift.read import validated
+
+    momentum = {"momentum": 0.0} if line.get("method") == "scaffold" else {}
+    return validated(
+        {
+            "rounds": rounds,
+            "method": line.get("method", "fedavg"),
+            "task": {
+                "dataset": "blobs",
+                "dataset_options": {"features": FEATURES, "classes": CLASSES, "samples": 4 * line["clients"]},
+                "model": "mlp",
+                "model_options": {"hidden": [line["width"]]},
+                "test_samples": 10,
+            },
+            "clients": {"number": line["clients"], "per_round": line["cohort"], "partition": "iid"},
+            "local": {"steps": 1, "batch": 4, **momentum},
+        }
+    )
+
+
+def measured(line: dict[str, Any]) -> dict[str, Any]:
+    """In a process of its own: a line's seconds a round, bytes on disk and peak of memory."""
+    from drift import store
+    from drift.method import Setting
+    from drift.play import play
+    from drift.server import Server
+    from drift.setting import build_task, read_data
+
+    wanted = experiment(line)
+    data = read_data(wanted, None)
+    task = build_task(wanted, data)
+    setting, before = Setting(task, wanted), _peak()
+    server, played, written = Server.fresh(setting), [], []
+    with tempfile.TemporaryDirectory() as place:
+        for index in range(wanted.rounds):
+            begun = time.process_time()
+            record, server = play(setting, data, server)
+            played.append(time.process_time() - begun)
+            begun = time.process_time()
+            store.write_round(Path(place), record, wanted.keep, wanted.rounds)
+            store.write_tensors(Path(place) / "state.safetensors", server.tensors(), {"next": index + 1})
+            written.append(time.process_time() - begun)
+        state = (Path(place) / "state.safetensors").stat().st_size
+        size = store.round_path(Path(place), 1).stat().st_size
+    d = task.layout.size
+    return {
+        **line,
+        "parameters": d,
+        "seconds": statistics.median(played[1:]),
+        "writing": statistics.median(written[1:]),
+        "memory": _peak() - before,
+        "copies": (_peak() - before) / (4 * d * line["cohort"]),
+        "file": size,
+        "state": state,
+    }
+
+
+def shared(workers: int, rounds: int) -> dict[str, Any]:
+    """Wall and CPU seconds of rounds of the FMNIST CNN, 10 clients of 600 samples, by one process and by several.
+
+    CPU seconds are those of all processes together. The ceiling is the work that as many independent processes do at
+    once against that of one.
+    """
+    from drift.simulate import simulate
+
+    spent: dict[str, list[float]] = {"one": [], "workers": []}
+    used: dict[str, list[float]] = {"one": [], "workers": []}
+    settings = ["ima-fmnist-shards2", f"rounds={rounds}", "method=fedavg", "local.epochs=1", "keep.clients=none"]
+    for _ in range(2):
+        for name, number in (("one", 1), ("workers", workers)):
+            with tempfile.TemporaryDirectory() as place:
+                clock: list[float] = []
+                run = simulate(
+                    *settings, runs=place, workers=number, progress=lambda _, clock=clock: clock.append(_cpu())
+                )
+                spent[name] += run.metrics()["seconds"].values[1:].tolist()
+                used[name].append((clock[-1] - clock[0]) / (len(clock) - 1))
+    code = (
+        f"import sys, tempfile; sys.path.insert(0, {str(Path(__file__).resolve().parent.parent)!r}); import drift; "
+        f"run = drift.simulate(*{settings!r}, runs=tempfile.mkdtemp()); "
+        "print(run.metrics()['seconds'].values[1:].min())"
+    )
+    beside = [subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) for _ in range(workers)]
+    slowest = max(float(one.communicate()[0].splitlines()[-1]) for one in beside)
+    least = {name: min(values) for name, values in spent.items()}
+    cpu = {name: min(values) for name, values in used.items()}
+    found = {"workers": workers, "one": least["one"], "shared": least["workers"], "beside": slowest, "cpu": cpu}
+    print(
+        f"one process {least['one']:.2f} s a round, {workers} workers {least['workers']:.2f} s: "
+        f"{least['one'] / least['workers']:.2f} x; {workers} independent processes do "
+        f"{workers * least['one'] / slowest:.2f} x the work of one; CPU {cpu['one']:.2f} and {cpu['workers']:.2f} s"
+    )
+    return found
+
+
+def main() -> None:
+    """Measure, print and keep."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--line", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.line:
+        import torch
+
+        torch.set_num_threads(1)
+        print(json.dumps(measured(json.loads(given.line))))
+        return
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    if given.workers > 1:
+        results["workers"] = shared(given.workers, given.rounds)
+    else:
+        results["lines"] = []
+        for line in LINES:
+            command = [sys.executable, __file__, "--line", json.dumps(line)]
+            found = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
+            results["lines"].append(found)
+            print(
+                f"K {found['clients']:6}  m {found['cohort']:6}  d {found['parameters']:8}  "
+                f"{1e3 * found['seconds']:9.1f} ms  writing {1e3 * found['writing']:8.1f} ms  "
+                f"{found['memory'] / 2**20:7.0f} MiB ({found['copies']:.1f} copies)  "
+                f"file {found['file'] / 2**20:.1f} MiB  state {found['state'] / 2**20:.1f} MiB  "
+                f"{found.get('method', 'fedavg')}",
+                flush=True,
+            )
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+
+
+def _cpu() -> float:
+    """CPU seconds of this process and of those that it started and that live."""
+    import psutil
+
+    this = psutil.Process()
+    return sum(sum(one.cpu_times()[:2]) for one in (this, *this.children(recursive=True)))
+
+
+def _peak() -> int:
+    """Bytes of memory that the process held at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+if __name__ == "__main__":
+    main()

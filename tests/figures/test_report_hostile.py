@@ -1,0 +1,60 @@
+"""A report of a run from a stranger: names and texts in it are shown, never run."""
+
+import importlib.util
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from drift import store
+from drift.run import Run
+from figures.report import report
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+ARGUMENTS = ["--headless", "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; apt-get install chromium"),
+    pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="no playwright here; pip install it"),
+]
+EVIL = '</script><img src=x onerror="window.hacked = 1"><script>window.hacked = 2</script>\'"<b onclick=hacked>'
+
+
+@pytest.fixture
+def hostile(runs, tmp_path):
+    """Trained runs whose folders, versions, metrics and settings were renamed to markup."""
+    found = []
+    for number, run in enumerate((runs[0], runs[2])):
+        folder = tmp_path / f"{number}<img src=x onerror=hacked=3>"
+        shutil.copytree(run.folder, folder, ignore=shutil.ignore_patterns("results"))
+        about = {key: value for key, value in store.read_json(folder / "run.json").items() if key != "format"}
+        about["versions"] = {EVIL: EVIL}
+        about["engine"] = about["classes"] = EVIL
+        store.write_json(folder / "run.json", about)
+        opened = Run(folder)
+        for index in run.rounds():
+            record = run.round(index)
+            named = replace(record, metrics={**record.metrics, EVIL.replace("/", ""): 1.0})
+            store.write_round(folder, named, run.experiment.keep, run.experiment.rounds)
+        found.append(opened)
+    return found
+
+
+def test_markup_in_a_run_is_text_in_its_report(hostile, tmp_path):
+    from playwright.sync_api import sync_playwright
+
+    path = report(hostile, tmp_path / "report.html", points=4)
+    assert EVIL not in path.read_text()
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        page = browser.new_page()
+        asked, errors = [], []
+        page.on("request", lambda request: asked.append(request.url))
+        page.on("pageerror", lambda problem: errors.append(str(problem)))
+        page.goto(path.as_uri())
+        page.evaluate("Promise.all(plots.map(draw)).then(() => 0)")
+        assert page.evaluate("window.hacked") is None
+        assert page.locator("img[onerror], [onclick]").count() == 0
+        assert asked == [path.as_uri()] and errors == []
+        assert "window.hacked = 2" in page.evaluate("document.body.textContent")
+        browser.close()
