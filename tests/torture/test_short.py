@@ -14,6 +14,6 @@ from torture.places import places
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("part", [damage, disk, places, clients, kills])
 def test_no_fault_is_lost(part):
-    found = list(part(Budget(seed=1, kills=3, places=1, until=time.monotonic() + (30 if part is kills else 5))))
+    found = list(part(Budget(seed=1, kills=3, places=1, until=time.monotonic() + (90 if part is kills else 5))))
     assert found
     assert [outcome for outcome in found if outcome.what == LOST] == []
