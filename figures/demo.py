@@ -26,6 +26,11 @@ EXTRAS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("method=fedeve", f'clients.partition={{name="dirichlet", concentration={value}}}')
         for value in (0.1, 1.0, 10.0)
     ),
+    "settings": tuple(
+        ("method=fedavg", f'clients.partition={{name="drift", setting="{setting}", concentration=0.05}}')
+        for setting in ("iid", "period", "client", "both")
+    ),
+    "normalised": (("method=fedavg", "task.model=resnet8", "rounds=6", "local.epochs=1"),),
 }
 """Further runs that some figures need, by group: settings of each; the seed is the first one unless it is set."""
 
@@ -36,6 +41,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "coherence-rounds": ("methods", "gws"),
     "weights-learned": ("methods", "gws"),
     "gain-alpha": ("concentrations",),
+    "planes-statistics": ("normalised",),
+    "settings-rounds": ("settings",),
 }
 """Groups of runs that a figure gets; "methods" (all methods and seeds) where it is not named."""
 
