@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
+
+from drift.atomic import write_bytes
 
 FORMAT = "fedscape-1"
 
@@ -27,7 +28,7 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], about: Mapping[
     """
     held = {name: np.asarray(array, order="C") for name, array in tensors.items()}
     text = json.dumps(about, sort_keys=True)
-    _write(path, *_pieces(held, {"format": FORMAT, "about": text, "digest": digest(held, text)}))
+    write_bytes(path, *_pieces(held, {"format": FORMAT, "about": text, "digest": digest(held, text)}))
 
 
 def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -55,7 +56,7 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     """
     body = {**content, "format": FORMAT}
     body["digest"] = _json_digest(body)
-    _write(path, json.dumps(body, indent=1, sort_keys=True).encode())
+    write_bytes(path, json.dumps(body, indent=1, sort_keys=True).encode())
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -105,26 +106,6 @@ def _pieces(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> l
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     return [len(text).to_bytes(8, "little"), text, *parts]
-
-
-def _write(path: Path, *data: bytes | memoryview) -> None:
-    """Write under a temporary name, flush to disk and rename; a failure leaves the old file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(temporary, "wb") as file:
-            for piece in data:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        descriptor = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _json_digest(body: Mapping[str, Any]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from drift.atomic import write_bytes
 from drift.keep import Keep
 from drift.packing import packed, unpacked
 from drift.rounds import Round
@@ -35,39 +35,6 @@ class Damaged(LookupError):
     def __init__(self, path: Path, what: str, remedy: str) -> None:
         super().__init__(f"{path} {what}. {remedy}")
         self.what = what
-
-
-def write_bytes(path: Path, *data: bytes | memoryview) -> None:
-    """Write a file under a temporary name, flush it to disk and rename it; a failure leaves the old file.
-
-    Args:
-        path: The file.
-        data: Its content, in pieces.
-
-    Raises:
-        OSError: If the disk is full or the folder cannot be written.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(temporary, "wb") as file:
-            for piece in data:
-                file.write(piece)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _flush_names(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def _flush_names(folder: Path) -> None:
-    """Make the renames in a folder outlast a power failure, in their order."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_tensors(

@@ -101,7 +101,7 @@ def _write(ds: xr.Dataset, path: Path) -> None:
 
         results.save(ds, path)
         return
-    from drift.store import write_bytes
+    from drift.atomic import write_bytes
     from landscape.export import exported
 
     write_bytes(path, exported(ds, path.suffix.removeprefix(".")))

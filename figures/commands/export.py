@@ -58,7 +58,7 @@ def export(
 
         track(found, tracker(to, out))
     elif out.suffix in TABLES:
-        from drift.store import write_bytes
+        from drift.atomic import write_bytes
         from drift.table import table, table_file
 
         write_bytes(out, table_file(table(found), out.suffix))
@@ -68,7 +68,7 @@ def export(
 
 
 def _write_model(run: Run, round: int, client: str | None, out: Path) -> None:
-    from drift.store import write_bytes
+    from drift.atomic import write_bytes
     from drift.stored import save_transformers, state_dict, state_file
 
     state = state_dict(run, round, int(client) if client is not None and client.isdecimal() else client)

@@ -1,0 +1,39 @@
+"""Files that appear whole or not at all; needs nothing but Python, so that the recorder can use it anywhere."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def write_bytes(path: Path, *data: bytes | memoryview) -> None:
+    """Write a file under a temporary name, flush it to disk and rename it; a failure leaves the old file.
+
+    Args:
+        path: The file.
+        data: Its content, in pieces.
+
+    Raises:
+        OSError: If the disk is full or the folder cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(temporary, "wb") as file:
+            for piece in data:
+                file.write(piece)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+        _flush_names(path.parent)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _flush_names(folder: Path) -> None:
+    """Make the renames in a folder outlast a power failure, in their order."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
