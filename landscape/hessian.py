@@ -162,33 +162,38 @@ def linearise(
     point = {name: part.clone().requires_grad_() for name, part in flat.layout.named(theta.detach()).items()}
     room = 1 if len(blocks) == 1 else memory // _graph_bytes(flat, point, blocks[0])
     kept: list[tuple[Tensor, ...]] = []
-    total = torch.zeros_like(theta)
-    for part in blocks:
+    total, shares = torch.empty_like(theta), [len(part) / len(samples) for part in blocks]
+    for index, part in enumerate(blocks):
         graph = _gradient_graph(flat, point, part)
-        _add(flat, total, [gradient.detach() for gradient in graph], len(part) / len(samples))
+        _gather(flat, total, [gradient.detach() for gradient in graph], shares[index], first=index == 0)
         if len(kept) < room:
             kept.append(graph)
 
     def product(vector: Tensor) -> Tensor:
-        image, directions = torch.zeros_like(theta), list(flat.layout.named(vector).values())
+        image, directions = torch.empty_like(theta), list(flat.layout.named(vector).values())
         for index, part in enumerate(blocks):
             stays = index < len(kept)
             graph = kept[index] if stays else _gradient_graph(flat, point, part)
             curved = [(slope, v) for slope, v in zip(graph, directions, strict=True) if slope.requires_grad]
-            if curved:  # else the loss is linear in theta
+            if curved:
                 slopes, along = zip(*curved, strict=True)
-                images = torch.autograd.grad(
-                    slopes, list(point.values()), along, retain_graph=stays, materialize_grads=True
-                )
-                _add(flat, image, images, len(part) / len(samples))
+                leaves = list(point.values())
+                images = torch.autograd.grad(slopes, leaves, along, retain_graph=stays, materialize_grads=True)
+            else:  # the loss is linear in theta
+                images = tuple(torch.zeros_like(leaf) for leaf in point.values())
+            _gather(flat, image, images, shares[index], first=index == 0)
         return image
 
     return product, total
 
 
-def _add(flat: Flat, total: Tensor, parts: Sequence[Tensor], weight: float) -> None:
+def _gather(flat: Flat, total: Tensor, parts: Sequence[Tensor], share: float, *, first: bool) -> None:
+    """Adds parts, a tensor a parameter, to `total` (d,); the first ones take the place of what was in it."""
     for view, part in zip(flat.layout.named(total).values(), parts, strict=True):
-        view.add_(part, alpha=weight)
+        if first:
+            torch.mul(part, share, out=view)
+        else:
+            view.add_(part, alpha=share)
 
 
 def _gradient_graph(flat: Flat, point: dict[str, Tensor], samples: Samples) -> tuple[Tensor, ...]:

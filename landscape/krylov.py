@@ -15,6 +15,9 @@ from landscape.lanczos import Eigenpairs, Product, lanczos, relative, signed
 MEMORY = 2**30
 """Bytes of basis that `leading` may take before it goes over to restarts."""
 
+ROWS = 8
+"""Basis vectors that there is room for at first; room is doubled when it is full, since most searches end early."""
+
 CONFIRMATIONS = (3, 7)
 """Products spent on looking for eigenvalues that one starting vector cannot see, where several are asked for: the first
 number, and where that finds more than half of the last eigenvalue, the second in all."""
@@ -39,10 +42,9 @@ class Tridiagonal:
 
 @dataclass(frozen=True)
 class Pair:
-    """An eigenvalue, its unit eigenvector (d,), ||A v - value v|| / |value|, and the products spent on it."""
+    """An eigenvalue, ||A v - value v|| / |value| of its vector, and the products spent on it."""
 
     value: float
-    vector: Tensor
     residual: float
     products: int
 
@@ -76,32 +78,41 @@ def tridiagonal(
         ValueError: If a product is not finite.
     """
     steps, tiny = min(steps, start.numel()), 10 * torch.finfo(start.dtype).eps
-    basis = start.new_empty(steps, start.numel())
+    basis = start.new_empty(min(steps, ROWS) + 1, start.numel())
     diagonal, beside = np.zeros(steps), np.zeros(steps)
     torch.div(start, start.norm(), out=basis[0])
     for used in range(1, steps + 1):
-        image, known = product(basis[used - 1]), basis[:used]
+        image, known, beyond = product(basis[used - 1]), basis[:used], basis[used]
         length = image.norm().item()
         if not math.isfinite(length):
             raise ValueError("a matrix-vector product is not finite; the loss has no second derivative at this model.")
         overlap = known @ image
         diagonal[used - 1] = overlap[-1].item()
-        image = torch.addmv(image, known.T, overlap, alpha=-1)
-        left = image.norm().item()
+        torch.addmv(image, known.T, overlap, alpha=-1, out=beyond)
+        left = beyond.norm().item()
         if left < 0.2 * length:  # where much was removed, its rounding errors weigh
-            image = torch.addmv(image, known.T, known @ image, alpha=-1)
-            left = image.norm().item()
+            beyond.addmv_(known.T, known @ beyond, alpha=-1)
+            left = beyond.norm().item()
         beside[used - 1] = left
         exhausted = used == start.numel() or left <= tiny * length
         found = Tridiagonal(diagonal[:used], beside[:used], known, exhausted)
         if exhausted or used == steps or (enough is not None and enough(found)):
             break
-        torch.div(image, left, out=basis[used])
+        beyond.div_(left)
+        if used + 1 == len(basis):
+            basis = torch.cat([basis, start.new_empty(min(steps - used, used), start.numel())])
     return found
 
 
 def leading(
-    product: Product, start: Tensor, k: int, *, tolerance: float = 1e-3, max_products: int = 500, seed: int = 0
+    product: Product,
+    start: Tensor,
+    k: int,
+    *,
+    tolerance: float = 1e-3,
+    max_products: int = 500,
+    seed: int = 0,
+    vectors: bool = True,
 ) -> Eigenpairs:
     """The k eigenpairs of largest magnitude, by one recurrence from `start` (d,); a good guess saves products.
 
@@ -110,6 +121,7 @@ def leading(
 
     Args:
         tolerance, max_products, seed: As in `lanczos`.
+        vectors: Give the vectors too; else there are none, (0, d), where one recurrence was enough.
     """
     size = start.numel()
     rows = min(size, max_products, max(20, 4 * k, min(100, MEMORY // (size * start.element_size()))))
@@ -118,7 +130,7 @@ def leading(
     products = len(found.diagonal)
     whole = products == size
     if whole or (stop.met and not (found.exhausted and products < k)):
-        pairs = _pairs(found, start, k, products, found.exhausted or stop.met)
+        pairs = _pairs(found, start, k, products, found.exhausted or stop.met, vectors)
         if k == 1 or whole:
             return pairs
         last = pairs.values[-1].abs().item()
@@ -137,8 +149,8 @@ def top(product: Product, start: Tensor, *, tolerance: float = 1e-2, max_product
     Args:
         tolerance: Residual relative to |value|; its square is about the value's relative error.
     """
-    pairs = leading(product, start, 1, tolerance=tolerance, max_products=max_products)
-    return Pair(pairs.values[0].item(), pairs.vectors[0], pairs.residuals[0].item(), pairs.products)
+    pairs = leading(product, start, 1, tolerance=tolerance, max_products=max_products, vectors=False)
+    return Pair(pairs.values[0].item(), pairs.residuals[0].item(), pairs.products)
 
 
 class _Converged:
@@ -183,13 +195,14 @@ def _rounding(found: Tridiagonal) -> float:
     return 100 * torch.finfo(found.basis.dtype).eps * max(np.abs(found.diagonal).max(), found.beside.max())
 
 
-def _pairs(found: Tridiagonal, start: Tensor, k: int, products: int, converged: bool) -> Eigenpairs:
+def _pairs(found: Tridiagonal, start: Tensor, k: int, products: int, converged: bool, vectors: bool) -> Eigenpairs:
     values, columns, lengths = found.ritz()
-    vectors = torch.nn.functional.normalize(torch.from_numpy(columns[:, :k].T.copy()).to(start) @ found.basis, dim=1)
+    rows = torch.from_numpy(columns[:, : k if vectors else 0].T.copy()).to(start)
+    turned = signed(torch.nn.functional.normalize(rows @ found.basis, dim=1)) if vectors else rows @ found.basis
     largest, left = torch.from_numpy(values[:k].copy()), torch.from_numpy(lengths[:k].copy())
     if found.exhausted:
         left = torch.zeros_like(left)
-    return Eigenpairs(largest, signed(vectors), relative(left, largest), products, converged)
+    return Eigenpairs(largest, turned, relative(left, largest), products, converged)
 
 
 def _hidden(product: Product, found: Tridiagonal, last: float, seed: int) -> tuple[float, int]:
