@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from drift.client import Client
+from drift.engines.device import placed
 from drift.keys import cohort
 from drift.method import Method, Setting, State
 from drift.server import Server
@@ -34,8 +35,8 @@ def clients(
     """
     experiment, method = setting.experiment, setting.experiment.method
     local = method.schedule(experiment.local, server.next, experiment.rounds)
-    space, train = flat or setting.task.flat(start), setting.task.samples["train"]
-    return (
+    space, train = flat or setting.task.flat(start.to(setting.device)), setting.task.samples["train"]
+    here = (
         Client(
             id=client,
             index=server.next,
@@ -51,6 +52,7 @@ def clients(
         )
         for client in ids.tolist()
     )
+    return (placed(client, setting.device, space) for client in here)
 
 
 def first_cohort(setting: Setting, data: Data, server: Server) -> list[Client]:

@@ -179,6 +179,9 @@ class Experiment(Part):
     engine: Literal["serial", "batched", "auto"] = Field(
         "serial", description="one client after the other, the cohort at once, or the faster one by two timed steps"
     )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto", description="where clients train; auto: a GPU where there is one and it agrees with the CPU"
+    )
 
     @field_validator("method", mode="before")
     @classmethod
@@ -212,6 +215,8 @@ class Experiment(Part):
             del content["keep"]["compress"]
         if content["engine"] == "serial":
             del content["engine"]
+        if content["device"] == "auto":
+            del content["device"]
         if content["task"]["classes"] is None:
             del content["task"]["classes"]
         if content["init"] is None:

@@ -38,6 +38,7 @@ class Setting:
         proxy: The server's proxy set, where there is one.
         engine: Name of the engine that trains the cohorts.
         crew: Other processes that do it in place of this one, with the bits of the engine `serial`.
+        device: Where clients are trained and models evaluated; all else is done on the CPU.
     """
 
     task: Task
@@ -45,6 +46,7 @@ class Setting:
     proxy: Samples | None = None
     engine: str = "serial"
     crew: Crew | None = field(default=None, compare=False, repr=False)
+    device: torch.device = torch.device("cpu")
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,11 @@ class Method(BaseModel):
     def name(cls) -> str:
         """Public name: the name of the method's file."""
         return cls.__module__.rsplit(".", 1)[-1]
+
+    @property
+    def label(self) -> str:
+        """What figures call it: its name, with what sets a variant apart, as in fedlaw-gws or fedprox+ima."""
+        return self.name()
 
     def check(self, experiment: Experiment) -> None:
         """Raise ValueError where the method cannot run in this experiment."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from drift.client import Update
 from drift.cohorts import clients, sent
-from drift.engines import Trained, train
+from drift.engines import Trained, device, train
 from drift.experiment import Experiment
 from drift.gram import gram
 from drift.keys import cohort
@@ -28,8 +28,9 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
     drawn = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
     everyone = np.arange(experiment.clients.number) if experiment.clients.train_all else drawn
     parts, held = dealt(experiment, data, index)
-    trained = _trained(setting, parts, held, server, start, everyone)
-    updates = dict(zip(everyone.tolist(), trained.updates, strict=True))
+    with device.exact(setting.device):
+        trained = _trained(setting, parts, held, server, start, everyone)
+    updates = dict(zip(everyone.tolist(), map(device.fetched, trained.updates), strict=True))
     _require_shapes(method, updates, start, server.buffers)
     sound = {client: update for client, update in updates.items() if _finite(method, update)}
     kept = {client: update.state for client, update in sound.items() if update.state}
@@ -161,8 +162,10 @@ def _metrics(setting: Setting, end: Tensor, buffers: Tensor, group: Cohort, loss
     experiment = setting.experiment
     last = group.index == experiment.rounds - 1
     if (last or group.index % experiment.evaluate_every == 0) and bool(torch.isfinite(end).all()):
-        held = buffers[None] if len(buffers) else None
-        test = evaluate(setting.task, end[None], torch.ones(1, 1).to(end), split="test", buffers=held)
+        model = end[None].to(setting.device)
+        held = buffers[None].to(setting.device) if len(buffers) else None
+        with device.exact(setting.device):
+            test = evaluate(setting.task, model, torch.ones(1, 1).to(model), split="test", buffers=held)
         found |= {name: float(value) for name, value in test.items()}
         found["accuracy"] = 1 - found["error"]
     return found

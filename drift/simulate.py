@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from drift import locks, store
+from drift import locks, store, trust
 from drift.cohorts import first_cohort
-from drift.engines import crew
+from drift.engines import crew, device
 from drift.engines.choice import Choice, chosen
+from drift.engines.device import Place
 from drift.experiment import Experiment
 from drift.method import Setting
 from drift.play import play
@@ -70,6 +71,7 @@ def simulate(
         RuntimeError: If another process trains the same run.
     """
     experiment = read(source, *overrides, **options)
+    trust.allow_own(experiment.task.model)
     folder = Path(runs) / experiment.slug
     run = Run(folder, Path(data) if data is not None else None)
     done = run.committed
@@ -90,8 +92,10 @@ def simulate(
             keep_start(folder, experiment.init)
             resumed = (folder / "state.safetensors").exists()
             server = Server.of(*store.read_state(folder)) if resumed else fresh
+            place = _place(folder, setting, content, server, alone=workers == 1 and cluster is None)
+            setting = replace(setting, device=place.device)
             engine = _engine(folder, setting, content, server)
-            _describe(folder, experiment, content, task.layout.parameters, engine)
+            _describe(folder, experiment, content, task.layout.parameters, engine, place)
             setting = replace(setting, engine=engine.name)
             with crew(setting, content, folder, workers=workers, cluster=cluster) as staff:
                 setting = replace(setting, crew=staff)
@@ -146,7 +150,39 @@ def _engine(folder: Path, setting: Setting, data: Data, server: Server) -> Choic
     return chosen(asked, setting.experiment.method, clients)
 
 
-def _describe(folder: Path, experiment: Experiment, data: Data, parameters: tuple[Entry, ...], engine: Choice) -> None:
+def _place(folder: Path, setting: Setting, data: Data, server: Server, *, alone: bool) -> Place:
+    """The device on which a run was begun, else the one that its experiment asks for.
+
+    Raises:
+        ValueError: If it is not there, or other processes are to share the clients, which train on CPUs.
+    """
+    path, asked = folder / "run.json", setting.experiment.device
+    if path.exists():
+        about = store.read_json(path)
+        place = Place(about.get("device", "cpu"), about.get("device_reason", ""))
+        if place.name != "cpu" and not (alone and torch.cuda.is_available()):
+            raise ValueError(
+                f"{folder.name} was begun on a GPU and would not keep its bits here; go on where there is one, in one "
+                "process, or train another run with --set device=cpu."
+            )
+        return place
+    if not alone:
+        if asked == "cuda":
+            raise ValueError("device is cuda, and --workers and --cluster train on CPUs; leave one of them out.")
+        return Place("cpu", "other processes share the clients")
+    if asked == "cpu" or not (asked == "cuda" or torch.cuda.is_available()):
+        return device.chosen(asked, setting.task, setting.experiment.method, [])
+    return device.chosen(asked, setting.task, setting.experiment.method, first_cohort(setting, data, server))
+
+
+def _describe(
+    folder: Path,
+    experiment: Experiment,
+    data: Data,
+    parameters: tuple[Entry, ...],
+    engine: Choice,
+    place: Place,
+) -> None:
     """Write run.json, or check that the one there describes the same data.
 
     Raises:
@@ -171,6 +207,8 @@ def _describe(folder: Path, experiment: Experiment, data: Data, parameters: tupl
             "layout": [[name, list(shape)] for name, shape in parameters],
             "engine": engine.name,
             "engine_reason": engine.reason,
+            "device": place.name,
+            "device_reason": place.reason,
             "versions": versions(),
         },
     )

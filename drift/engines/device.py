@@ -1,0 +1,128 @@
+"""Where the clients of a run are trained: this machine's GPU where it has one and agrees with the CPU, else the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import torch
+
+from drift.client import Client, Update
+from drift.engines import serial
+from drift.method import Method, State
+from landscape.flat import Flat
+from landscape.task import Task
+
+STEPS = 2
+"""Minibatch steps of one client that both devices train before the first round."""
+
+TOLERANCE = 1e-3
+"""Length of the difference between the updates that they come to, relative to the update's, at most."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """The device of a run.
+
+    Args:
+        name: "cpu" or "cuda".
+        reason: Why, for the record.
+    """
+
+    name: str
+    reason: str
+
+    @property
+    def device(self) -> torch.device:
+        """As torch has it."""
+        return torch.device(self.name)
+
+
+def placed(client: Client, device: torch.device, flat: Flat) -> Client:
+    """The client with all that it holds on a device; itself where it is there already.
+
+    Args:
+        flat: Workspace on that device.
+    """
+    if client.start.device == device:
+        return client
+    held = client.held_out
+    return replace(
+        client,
+        samples=client.samples.to(device=device),
+        held_out=None if held is None else held.to(device=device),
+        start=client.start.to(device),
+        buffers=client.buffers.to(device),
+        state=_moved(client.state, device),
+        server=_moved(client.server, device),
+        flat=flat,
+    )
+
+
+def fetched(update: Update) -> Update:
+    """The update in the memory of the CPU, where rounds are aggregated and recorded."""
+    cpu = torch.device("cpu")
+    if update.theta.device == cpu and update.buffers.device == cpu:
+        return update
+    state, report = _moved(update.state, cpu), _moved(update.report, cpu)
+    return replace(update, theta=update.theta.to(cpu), buffers=update.buffers.to(cpu), state=state, report=report)
+
+
+def chosen(asked: str, task: Task, method: Method, clients: Sequence[Client], *, found: str | None = None) -> Place:
+    """The device of a run that asked for "cpu", "cuda" or "auto", by one client of the first cohort.
+
+    Args:
+        clients: Of the first cohort, on the CPU.
+        found: Name of the machine's GPU device; as torch tells where not given.
+
+    Raises:
+        ValueError: If a GPU was asked for and there is none, or it does not agree with the CPU.
+    """
+    if asked == "cpu":
+        return Place("cpu", "asked for")
+    found = found or ("cuda" if torch.cuda.is_available() else None)
+    obstacle = (
+        "this machine has no GPU that torch can use" if found is None else _obstacle(found, task, method, clients)
+    )
+    if found is not None and not obstacle:
+        return Place(found, "asked for" if asked == found else "auto: it agrees with the CPU")
+    if asked != "auto":
+        raise ValueError(f"device is {asked!r}, but {obstacle}; leave it out, or set device=cpu.")
+    return Place("cpu", f"auto: {obstacle}")
+
+
+@contextmanager
+def exact(device: torch.device) -> Iterator[None]:
+    """Whole float32 products on a GPU in place of TF32, whose rounding shows in updates; nothing on a CPU."""
+    if device.type != "cuda":
+        yield
+        return
+    before = torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.allow_tf32, torch.backends.cuda.matmul.allow_tf32 = before
+
+
+def _obstacle(name: str, task: Task, method: Method, clients: Sequence[Client]) -> str:
+    """What speaks against a device; "" if nothing does."""
+    busy = [client for client in clients if len(client.samples)]
+    if not busy:
+        return ""
+    device = torch.device(name)
+    short = replace(busy[0], local=busy[0].local.model_copy(update={"steps": STEPS}))
+    expected = serial.train(method, [short])[0]
+    try:
+        with exact(device):
+            there = placed(short, device, task.flat(short.start.to(device)))
+            update = fetched(serial.train(method, [there])[0])
+    except RuntimeError as reason:  # what torch raises for an operation or a mix of devices that it cannot do
+        return f"{method.name()} does not train on {name} ({str(reason).splitlines()[0].rstrip('.')})"
+    moved, off = (expected.theta - short.start).norm(), (update.theta - expected.theta).norm()
+    return "" if off <= TOLERANCE * moved else f"{STEPS} steps there differ by {float(off / moved):.0e} from the CPU's"
+
+
+def _moved(state: State, device: torch.device) -> State:
+    return {name: value.to(device) for name, value in state.items()}
