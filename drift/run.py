@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -16,12 +16,13 @@ from drift import store
 from drift.carried import carried
 from drift.client import Client
 from drift.experiment import Experiment
-from drift.given import Given, require_fit
+from drift.given import Given, Parts, require_fit
 from drift.keys import cohort
 from drift.method import Method, Setting, State
 from drift.recorded import GIVEN
 from drift.rounds import Round
 from drift.setting import Data, build_task, dealt, read_data
+from drift.trust import allow, require_trusted
 from landscape.progress import Progress
 from landscape.samples import Samples
 from landscape.task import Task
@@ -29,13 +30,15 @@ from landscape.task import Task
 if TYPE_CHECKING:  # training starts without them
     import xarray as xr
 
+    from landscape.sweeping import Crew
+
 Announce = Callable[[str], None]
 """(line of text) -> None."""
 
 _USUAL = ("accuracy", "error", "local_loss", "loss")
 """Numbers that every trained run has, and a run of another program may lack."""
 
-_UNITS = {"seconds": "s", "accuracy": "fraction", "error": "fraction"}
+_UNITS = {"seconds": "s", "accuracy": "fraction", "own_accuracy": "fraction", "error": "fraction"}
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ class Run:
         progress: Hears how far an analysis of it is, in points of a surface or in rounds; no part of what a run is.
         announce: Hears what an expensive analysis will cost, one line before it starts.
         given: A task in place of the recorded one, as a run needs that was recorded without its data.
+        crew: Other processes that share the points of its planes and lines, as `drift.sweepers.crew` makes them.
     """
 
     folder: Path
@@ -55,6 +59,7 @@ class Run:
     progress: Progress | None = field(default=None, compare=False, repr=False)
     announce: Announce | None = field(default=None, compare=False, repr=False)
     given: Given | None = field(default=None, compare=False, repr=False)
+    crew: Crew | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -78,9 +83,8 @@ class Run:
 
     @property
     def label(self) -> str:
-        """What figures call this run: its method, with the variant where it has one."""
-        variant = getattr(self.method, "variant", None)
-        return self.method.name() if variant in (None, "joint") else f"{self.method.name()}-{variant}"
+        """What figures call this run: its method, with the variant or the base where it has one."""
+        return self.method.label
 
     def rounds(self) -> list[int]:
         """Indices of the rounds on disk, ascending; only those before the commit point."""
@@ -137,12 +141,16 @@ class Run:
 
     @cached_property
     def task(self) -> Task:
-        """The task with splits train, test and, where there is one, proxy."""
-        dataset = self.dataset
+        """The task with splits train, test and, where there is one, proxy.
+
+        Raises:
+            ValueError: If its model would be made by code of its own that is not trusted (`drift.trust`).
+        """
         if self.given is not None:
-            require_fit(self.given.task, self.about["layout"], self.name)
+            require_fit(self.given, self.about, self.name)
             return self.given.task
-        return build_task(self.experiment, dataset, self.folder)
+        require_trusted(self.experiment.task.model, self.name)
+        return build_task(self.experiment, self.dataset, self.folder)
 
     @property
     def parts(self) -> list[np.ndarray]:
@@ -258,13 +266,18 @@ class Run:
         """The same run, whose analyses tell `progress` how far they are, and `announce` what they will cost."""
         return replace(self, progress=progress, announce=announce)
 
+    def with_crew(self, crew: Crew | None) -> Run:
+        """The same run, whose planes and lines are computed by other processes."""
+        return replace(self, crew=crew)
+
 
 def open(
     folder: str | Path,
     *,
     data: str | Path | None = None,
     task: Task | str | None = None,
-    parts: Sequence[Sequence[int]] | None = None,
+    parts: Parts | None = None,
+    trust: str | None = None,
 ) -> Run:
     """The recorded run in a folder.
 
@@ -272,13 +285,16 @@ def open(
         folder: Where it lies.
         data: Folder of the datasets.
         task: Your own in place of the recorded one, or the text `my_code.py:make_task` of a function that returns it.
-        parts: Sample numbers (into the task's train split) of each client, where that is known.
+        parts: Sample numbers (into the task's train split) of each client, where that is known: a list by number, or
+            a mapping by number or name.
+        trust: The function, MODULE:FUNCTION, that may be imported to make the model of this and of other runs.
 
     Raises:
         LookupError: If the folder holds no run, or its description is damaged.
         ValueError: If the task is none.
     """
-    given = None if task is None else Given.of(task, parts)
-    run = Run(Path(folder), Path(data) if data is not None else None, given=given)
-    run.about  # noqa: B018 (read and checked here, where the name was given)
-    return run
+    if trust is not None:
+        allow(trust)
+    run = Run(Path(folder), Path(data) if data is not None else None)
+    names = run.about.get("names")  # read and checked here, where the folder was given
+    return run if task is None else replace(run, given=Given.of(task, parts, names))

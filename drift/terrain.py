@@ -216,6 +216,7 @@ def on_sweep(
             checkpoint=checkpoint,
             progress=run.progress,
             statistics=statistics,
+            workers=run.crew or 1,
         )
     return surface(
         run.task,
@@ -226,6 +227,7 @@ def on_sweep(
         progress=run.progress,
         statistics=statistics,
         precision=precision,
+        workers=run.crew or 1,
     )
 
 

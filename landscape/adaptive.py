@@ -15,6 +15,7 @@ from landscape.progress import Progress
 from landscape.samples import Samples
 from landscape.surface import surface
 from landscape.sweep import Sweep
+from landscape.sweeping import Crew
 from landscape.task import Split, Task
 
 BATCH = 32
@@ -45,7 +46,7 @@ def adaptive_surface(
     groups: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
-    workers: int = 1,
+    workers: int | Crew = 1,
 ) -> xr.Dataset:
     """Metrics on the whole grid of a 2-D sweep, evaluated at some of its points and interpolated at the others.
 

@@ -16,7 +16,7 @@ from landscape.flat import Flat
 from landscape.memory import said as memory_said
 from landscape.precision import Precision, chosen_precision
 from landscape.samples import Samples
-from landscape.sweeping import Work, Worker, chunks, finished
+from landscape.sweeping import Crew, Work, Worker, chunks, finished
 from landscape.task import Split, Task
 
 MEMORY = 512 * 2**20
@@ -43,7 +43,7 @@ def evaluate(
     groups: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
-    workers: int = 1,
+    workers: int | Crew = 1,
     precision: Precision = "exact",
 ) -> dict[str, Tensor]:
     """Mean metrics over a split at the models coefficients @ basis, in eval mode and without gradients.
@@ -66,6 +66,7 @@ def evaluate(
             task's. By default averaged where `buffers` are given, else own; `surface` recomputes.
         calibration: Samples of the statistics, or how many of the split train (else of `split`).
         workers: Threads that share the points; with more than one each uses one core. A GPU needs no more than one.
+            Or other processes that do (`landscape.sweeping.Crew`).
         precision: "fast" lets inner layers multiply in bfloat16 where the processor can (`landscape.precision`);
             `surface` measures and states the error that this makes.
 
@@ -83,7 +84,7 @@ def evaluate(
     points = rows.tolist()
     if groups is not None:
         groups = _checked_groups(groups, samples).to(basis.device)
-    if workers < 1:
+    if isinstance(workers, int) and workers < 1:
         raise ValueError(f"workers is {workers}; a sweep needs one or more.")
     how = chosen_statistics(statistics, buffers)
     pool = task.samples.get("train", samples)
@@ -126,18 +127,25 @@ class _Loss(torch.autograd.Function):
 
 
 def _found(
-    work: Work, points: list[list[float]], memory: int, workers: int, soon: bool
+    work: Work, points: list[list[float]], memory: int, workers: int | Crew, soon: bool
 ) -> Iterator[tuple[slice, dict[str, Tensor]]]:
-    """Chunks of points in order, each with its values; small ones first where these are wanted `soon`."""
+    """Chunks of points, each with its values; small ones first where these are wanted `soon`."""
     basis = work.basis
+    if not isinstance(workers, int):
+        return workers.finished(work, points, _most(basis, memory))
     with memory_said(f"a sweep of models of {basis.shape[1]} parameters", "lower block, or stop other programs"):
         worker = Worker(work)
     many = batched.batch(worker, memory) if basis.device.type in batched.DEVICES else None
     if many is not None:
         return finished(many, points, chunks(len(points), many.most, many.most), 1)
-    most = max(1, min(CHUNK_POINTS, memory // workers // (basis.shape[1] * basis.element_size() + 1)))
+    most = _most(basis, memory // workers)
     small = min(most, 4 * len(basis)) if worker.shared else 1
     return finished(worker, points, chunks(len(points), small if soon or workers > 1 else most, most, workers), workers)
+
+
+def _most(basis: Tensor, memory: int) -> int:
+    """Point models that are held at once within so many bytes."""
+    return max(1, min(CHUNK_POINTS, memory // (basis.shape[1] * basis.element_size() + 1)))
 
 
 def _check(

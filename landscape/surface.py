@@ -25,6 +25,7 @@ from landscape.precision import Precision, chosen_precision, relative_difference
 from landscape.progress import Progress
 from landscape.samples import Samples
 from landscape.sweep import Sweep
+from landscape.sweeping import Crew
 from landscape.task import Split, Task, cross_entropy
 
 CHECKPOINT_SECONDS = 5.0
@@ -43,7 +44,7 @@ def surface(
     groups: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
-    workers: int = 1,
+    workers: int | Crew = 1,
     precision: Precision = "exact",
 ) -> xr.Dataset:
     """Metrics at every grid point and mark of a sweep.
@@ -60,7 +61,7 @@ def surface(
         statistics, calibration: Of batch normalisation, as in `landscape.affine.evaluate`; stated in the attributes.
             By default recomputed between models (coefficients that sum to 1, or several models marked), not on
             slices around one model.
-        workers: Threads that share the points; the values keep their bits.
+        workers: Threads, or a crew of processes, that share the points; the values keep their bits.
         precision: "fast" for products in bfloat16 (`landscape.precision`); the largest relative difference in loss
             from exact ones, over some points, is then stated in the attributes.
 
@@ -91,7 +92,7 @@ def surface(
     inside = np.isfinite(rows).all(1)
     where = np.flatnonzero(inside & np.any([_missing(column) for column in values.values()], axis=0))
     total = int(inside.sum())
-    saved = time.monotonic()
+    saved, done = time.monotonic(), total - len(where)
     report = progress or (lambda done, total: None)
 
     def write() -> None:
@@ -100,17 +101,18 @@ def surface(
             ds[name].values[:] = column[marks:].reshape(ds[name].shape)
 
     def on_points(part: slice, found: dict[str, Tensor]) -> None:
-        nonlocal saved
+        nonlocal saved, done
         for name, column in values.items():
             fresh = _missing(column[where[part]])
             column[where[part][fresh]] = found[name].numpy()[fresh]
-        report(total - len(where) + part.stop, total)
+        done += part.stop - part.start
+        report(done, total)
         if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
             write()
             checkpoint(ds.copy(deep=True))
             saved = time.monotonic()
 
-    report(total - len(where), total)
+    report(done, total)
     values_at = functools.partial(
         evaluate,
         task,
@@ -127,7 +129,7 @@ def surface(
     write()
     if precision == "fast" and "loss" in metrics:
         some = spread(np.flatnonzero(inside))
-        exact = values_at(torch.from_numpy(rows[some]), metrics=("loss",))["loss"]
+        exact = values_at(torch.from_numpy(rows[some]), metrics=("loss",), workers=1)["loss"]
         error = relative_difference(torch.from_numpy(values["loss"][some]), exact)
         ds.attrs.update(precision_error=error, precision_points=len(some))
     return ds

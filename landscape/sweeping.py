@@ -54,6 +54,7 @@ class Work:
 class Worker:
     """One thread's model, and memory for the point models of a chunk, which is used again for the next."""
 
+    @torch.no_grad()  # grad mode belongs to a thread
     def __init__(self, work: Work) -> None:
         self.work = work
         self.flat = work.task.flat(work.basis)
@@ -128,6 +129,20 @@ class Worker:
         return recomputed(self.flat, work.calibration)
 
 
+Points = list[list[float]]
+"""Coefficients of points, a row each."""
+
+Values = dict[str, Tensor]
+"""Mean metrics at points, by name; the first axis is the point."""
+
+
+class Crew(Protocol):
+    """Other processes that share the points of a sweep."""
+
+    def finished(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
+        """Chunks of at most `most` points in any order, each with its values."""
+
+
 class Evaluator(Protocol):
     """Anything that computes a chunk."""
 
@@ -146,7 +161,7 @@ def finished(
     """Chunks in order, each with its values."""
     if workers == 1:
         for part in parts:
-            yield part, _at(first, points[part])
+            yield part, at_points(first, points[part])
         return
     threads, held, spare = torch.get_num_threads(), threading.local(), iter([first])
 
@@ -154,10 +169,9 @@ def finished(
         torch.set_num_threads(1)
 
     def run(part: slice) -> dict[str, Tensor]:
-        with torch.no_grad():  # grad mode belongs to a thread
-            if not hasattr(held, "worker"):
-                held.worker = next(spare, None) or Worker(first.work)
-            return _at(held.worker, points[part])
+        if not hasattr(held, "worker"):
+            held.worker = next(spare, None) or Worker(first.work)
+        return at_points(held.worker, points[part])
 
     ahead: deque[tuple[slice, Future[dict[str, Tensor]]]] = deque()
     try:
@@ -174,10 +188,17 @@ def finished(
         torch.set_num_threads(threads)
 
 
-def _at(evaluator: Evaluator, points: list[list[float]]) -> dict[str, Tensor]:
+@torch.no_grad()
+def at_points(evaluator: Evaluator, points: Points) -> Values:
     """A chunk's values, computed in smaller chunks where memory does not suffice."""
     parts = list(shrinking(lambda few: evaluator.chunk(list(few)), points, evaluator.free))
     return parts[0] if len(parts) == 1 else {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
+def pieces(count: int, most: int, workers: int) -> list[slice]:
+    """Consecutive pieces of at most `most`, some eight for each worker, so that all end at about the same time."""
+    size = min(most, max(1, -(-count // (8 * workers))))
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 def chunks(count: int, least: int, most: int, workers: int = 1) -> Iterator[slice]:

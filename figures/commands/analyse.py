@@ -11,7 +11,19 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, Runs, Settings, Task, arguments, opened
+from figures.commands.options import (
+    Cluster,
+    Data,
+    Json,
+    Runs,
+    Settings,
+    Task,
+    Workers,
+    arguments,
+    opened,
+    require_file,
+    require_folder,
+)
 from landscape import plugins
 
 if TYPE_CHECKING:
@@ -51,9 +63,13 @@ def analyse(
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
+    workers: Workers = 1,
+    cluster: Cluster = None,
     json: Json = False,
 ) -> None:
     """Compute an analysis of a run; it is kept in the run's folder and not computed again.
+
+    With --workers or --cluster the points of planes and lines are shared by processes; the numbers stay the same.
 
     Args:
         name: Which one: fedscape list analyses.
@@ -66,12 +82,16 @@ def analyse(
         raise ValueError(plugins.unknown("analysis", name, [*known, *SHORT]))
     if out is not None and out.suffix not in SUFFIXES:
         raise ValueError(f"cannot write {str(out)!r}; the suffix says the format: {', '.join(SUFFIXES)}.")
+    if out is not None:
+        (require_folder if out.suffix == ".zarr" else require_file)(out)
+    from drift.sweepers import crew
+
     options = arguments(set)
     function = getattr(importlib.import_module(chosen.module), chosen.name)
     plugins.require_options(chosen.name, function, options)
-    found = opened(run, runs, data, task)
+    found, staff = opened(run, runs, data, task), crew(workers, cluster)
     with console.parts(f"{chosen.name} of {found.name}") as part:
-        result = found.with_progress(part, console.say).cached(function, **options)
+        result = found.with_progress(part, console.say).with_crew(staff).cached(function, **options)
     if json:
         console.put_json(result.to_dict())
     else:
