@@ -26,27 +26,9 @@ from flwr.server.strategy import FedAvg
 from flwr.simulation import run_simulation
 from torch.utils.data import DataLoader, TensorDataset
 
-from landscape import models
+from benchmarks._peer_settings import LR, MOMENTUM, model, settings
 
 ROUNDS = 4
-LR, MOMENTUM = 0.01, 0.9
-
-
-def settings(name: str) -> dict:
-    """Numbers of the setting, as in benchmarks/_cohorts.py, which needs more packages than Flower has."""
-    cnn = {"options": {}, "clients": 10, "epochs": 1, "batch": 50}
-    mlp = {"model": "mlp", "options": {"hidden": [64]}, "shape": (1, 8, 8), "clients": 100, "samples": 18, "epochs": 5}
-    return {
-        "cnn_fmnist": {**cnn, "model": "cnn_fmnist", "shape": (1, 28, 28), "samples": 600},
-        "cnn_cifar10": {**cnn, "model": "cnn_cifar10", "shape": (3, 32, 32), "samples": 500},
-        "mlp_digits": {**mlp, "batch": 5},
-        "mlp_digits_batch10": {**mlp, "batch": 10},
-    }[name]
-
-
-def model(case: dict) -> torch.nn.Module:
-    """The network of a setting."""
-    return models.build_model(case["model"], case["shape"], 10, seed=0, **case["options"])
 
 
 def client_app(case: dict) -> ClientApp:

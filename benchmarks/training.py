@@ -2,6 +2,7 @@
 
     python -m benchmarks.training [--cases cnn_fmnist cnn_cifar10 mlp_digits] [--rounds 5]
     python -m benchmarks.training --flower VENV/bin/python      Flower's simulation, in a virtual environment of its own
+    python -m benchmarks.training --pfl VENV/bin/python         pfl-research's, in one with pfl and torch
     python -m benchmarks.training --device cuda                 wall time on a GPU, 100 clients of the FMNIST CNN
     python -m benchmarks.training --start                       process start to the first committed round only
 
@@ -54,6 +55,7 @@ def main() -> None:
     parser.add_argument("--cases", nargs="+", choices=SETTINGS)
     parser.add_argument("--rounds", type=int, default=5, help="repetitions of A B")
     parser.add_argument("--flower", help="interpreter of a virtual environment with flwr[simulation]")
+    parser.add_argument("--pfl", help="interpreter of a virtual environment with pfl and torch")
     parser.add_argument("--device", default="cpu", help="cuda: measure on a GPU")
     parser.add_argument("--start", action="store_true", help="measure the start of a process only")
     chosen = parser.parse_args()
@@ -103,6 +105,7 @@ def table(name: str, chosen: argparse.Namespace, rates: dict[str, float]) -> dic
     notes = {}
     if chosen.device == "cpu":
         seconds["flower"], notes["flower"] = peer("_flower", chosen.flower, name, PEER_SECONDS)
+        seconds["pfl"], notes["pfl"] = peer("_pfl", chosen.pfl, name, PEER_SECONDS)
     medians = {run: statistics.median(times) for run, times in seconds.items() if times}
     result = {
         "case": name,
