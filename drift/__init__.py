@@ -39,6 +39,7 @@ _PUBLIC = {
     "trajectory_plane": "drift.trajectory",
     "projected_plane": "drift.projection",
     "class_plane": "drift.classes",
+    "overlay_plane": "drift.overlay",
     "random_plane": "drift.around",
     "weight_simplex": "drift.mixtures",
     "basin_rounds": "drift.basin",

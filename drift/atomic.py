@@ -19,7 +19,8 @@ def write_bytes(path: Path, *data: bytes | memoryview) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with open(temporary, "wb") as file:
+        temporary.unlink(missing_ok=True)  # left by a stopped process, or a link that someone has laid
+        with open(temporary, "xb") as file:
             for piece in data:
                 file.write(piece)
             file.flush()

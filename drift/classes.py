@@ -51,7 +51,7 @@ def class_plane(
     found = surface(task, sweep, split=split, known=known, checkpoint=checkpoint, progress=run.progress)
     for name, at in {"class_error": "", "mark_class_error": " at the mark"}.items():
         found[name].attrs.update(long_name=f"error of the class{at}", units="fraction")
-    names = [str(name) for name in run.about["classes"]]
-    if len(names) == found.sizes["class"]:
-        found = found.assign_coords({"class": names})
+    names = [str(name) for name in run.dataset.classes]
+    names += [str(number) for number in range(len(names), found.sizes["class"])]  # of outputs without samples
+    found = found.assign_coords({"class": names[: found.sizes["class"]]})
     return found.assign_attrs(analysis="class_plane", source="IMA paper, section 3.2", round=record.index)

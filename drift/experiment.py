@@ -14,6 +14,7 @@ from drift.keep import Keep
 from drift.method import Beta, Method
 from drift.partitions import Partitioner
 from drift.recorded import GIVEN
+from drift.reserved import require_free
 from landscape import plugins
 
 
@@ -51,6 +52,12 @@ class TaskPart(Part):
         if ":" not in name and name != GIVEN:  # module:function is looked for when the model is built
             plugins.require("landscape.models", name, "model")
         return name
+
+    @model_validator(mode="after")
+    def _options_are_no_settings(self) -> TaskPart:
+        require_free("dataset_options", self.dataset_options)
+        require_free("model_options", self.model_options)
+        return self
 
 
 class Clients(Part):
@@ -213,6 +220,9 @@ class Experiment(Part):
             del content["clients"]["corrupted"]
         if not content["keep"]["compress"]:
             del content["keep"]["compress"]
+        for option, default in (("own_metrics", False), ("feedback", True)):
+            if content["method"].get(option) is default:
+                del content["method"][option]
         if content["engine"] == "serial":
             del content["engine"]
         if content["device"] == "auto":

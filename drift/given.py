@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import runpy
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -19,6 +19,9 @@ from drift.setting import Data
 from landscape.made import task_from
 from landscape.samples import leaves
 from landscape.task import Task
+
+Parts = Sequence[Sequence[int]] | Mapping[Any, Sequence[int]]
+"""Sample numbers (into train) of each client: in the order of their numbers, or by number or name."""
 
 
 @dataclass(frozen=True)
@@ -34,15 +37,23 @@ class Given:
     parts: list[np.ndarray] | None = None
 
     @classmethod
-    def of(cls, task: Task | str, parts: Sequence[Sequence[int]] | None = None) -> Given:
+    def of(cls, task: Task | str, parts: Parts | None = None, names: Sequence[str] | None = None) -> Given:
         """From a task, or from the text `my_code.py:make_task` of a function that returns one.
 
         A task is a `Task` or (model, loss, samples), as `landscape.made.task_from` takes it; or a pair of a task and
         parts.
+
+        Args:
+            task: The task, or who makes it.
+            parts: Sample numbers (into train) of each client: a list by number, or a mapping by number or name.
+            names: Names of the run's clients in the order of their numbers, where they have names.
+
+        Raises:
+            ValueError: If the task is none, or parts name samples or clients that are not there.
         """
-        made = load_task(task) if isinstance(task, str) else task
-        made, found = made if isinstance(made, tuple) and len(made) == 2 else (made, parts)
-        return cls(task_from(made), None if found is None else [np.asarray(part, np.int64) for part in found])
+        made, beside = apart(task)
+        whole, held = task_from(made), parts if beside is None else beside
+        return cls(whole, None if held is None else _numbered(held, names, len(whole.samples["train"])))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -73,6 +84,12 @@ class Given:
         return Data(dict(self.task.samples), classes, tuple(first.shape[1:]), self.fingerprint, parts, held)
 
 
+def apart(task: Any) -> tuple[Any, Parts | None]:
+    """A task and the parts beside it, None where there are none; the text of a function is called."""
+    made = load_task(task) if isinstance(task, str) else task
+    return made if isinstance(made, tuple) and len(made) == 2 else (made, None)
+
+
 def load_task(text: str) -> Any:
     """What a function of a Python file returns: a task, or a task and parts; the file is run.
 
@@ -99,13 +116,43 @@ def load_task(text: str) -> Any:
     return make()
 
 
-def require_fit(task: Task, layout: list[list[Any]], name: str) -> None:
-    """Refuse a task whose model is not that of a run.
+def _numbered(parts: Parts, names: Sequence[str] | None, samples: int) -> list[np.ndarray]:
+    """Sample numbers by number of the client; none for clients that a mapping leaves out."""
+    if isinstance(parts, Mapping):
+        places = {name: place for place, name in enumerate(names or ())}
+        by_number = {places.get(str(client), -1) if names else client: part for client, part in parts.items()}
+        if not all(isinstance(number, int) and number >= 0 for number in by_number):
+            known = f"the names {', '.join(list(places)[:8])}" if names else "numbers"
+            raise ValueError(f"parts is given by {', '.join(map(repr, list(parts)[:8]))}; the run's clients have {known}.")
+        parts = [by_number.get(number, ()) for number in range(max(by_number, default=-1) + 1)]
+    found = [np.asarray(part, np.int64) for part in parts]
+    for client, part in enumerate(found):
+        if part.ndim != 1 or (part.size and not 0 <= part.min() <= part.max() < samples):
+            raise ValueError(
+                f"parts of client {client} names samples that are not there; numbers go from 0 to {samples - 1}, into "
+                "train."
+            )
+    return found
+
+
+def require_fit(given: Given, about: Mapping[str, Any], name: str) -> None:
+    """Refuse a task whose model is not that of a run, or that tells of fewer clients.
+
+    Args:
+        given: The task.
+        about: Content of run.json.
+        name: The run's.
 
     Raises:
-        ValueError: With the first tensor that differs.
+        ValueError: With the first tensor that differs, or both numbers of clients.
     """
-    own = [[name, list(shape)] for name, shape in task.layout.parameters]
+    clients, layout = about["experiment"]["clients"]["number"], about["layout"]
+    if given.parts is not None and len(given.parts) < clients:
+        raise ValueError(
+            f"parts tells of {len(given.parts)} clients, run {name} has {clients}; give the sample numbers of each, "
+            "none ([]) for a client that holds none."
+        )
+    own = [[name, list(shape)] for name, shape in given.task.layout.parameters]
     if own == layout:
         return
     mine, theirs = next(pair for pair in zip_longest(own, layout) if pair[0] != pair[1])

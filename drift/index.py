@@ -39,7 +39,7 @@ def index(runs: str | Path = "runs") -> list[Row]:
         stamp, before = _stamp(path), known.get(path.name)
         row = before[1] if before is not None and before[0] == stamp else _row(path)
         fresh[path.name] = (stamp, row)
-    if fresh != known and folder.is_dir():
+    if fresh != known and folder.is_dir() and not (folder / "index.sqlite").is_symlink():
         _write(folder / "index.sqlite", fresh)
     return [{"folder": str(folder / name), **row} for name, (_, row) in fresh.items()]
 
@@ -115,7 +115,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _read(path: Path) -> dict[str, tuple[str, Row]]:
-    if not path.exists():
+    if not path.exists() or path.is_symlink():  # a link may lead to any database
         return {}
     try:
         with closing(sqlite3.connect(path, timeout=1)) as base:

@@ -17,14 +17,25 @@ def class_shares(run: Run, index: int | None = None) -> np.ndarray:
     Raises:
         LookupError: If the run was imported and who held which samples is not known.
     """
-    if any(text.startswith("partition") for text in run.about.get("unknown", [])):
-        raise LookupError(
-            f"run {run.name} was imported, and who held which samples is not known; give its partition when importing."
-        )
+    require_partition(run)
     parts = run.parts if index is None else run.parts_in(index)
     counts = histogram(run.labels, parts, len(run.dataset.classes)).astype(np.float64)
     totals = counts.sum(1, keepdims=True)
     return np.divide(counts, totals, out=np.full_like(counts, np.nan), where=totals > 0)
+
+
+def require_partition(run: Run) -> None:
+    """Refuse a run of which nobody said who held which samples.
+
+    Raises:
+        LookupError: If it was imported without its partition, or the task that is given comes without parts.
+    """
+    if any(text.startswith("partition") for text in run.about.get("unknown", [])) and run.given is None:
+        raise LookupError(
+            f"run {run.name} was imported, and who held which samples is not known; give its partition when importing "
+            "(--set clients.partition=...), or a task with parts when opening it (docs/howto-own-task.md)."
+        )
+    len(run.parts)  # those of a given task say themselves that they are not known
 
 
 def evenness(shares: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import rel_entr
 
+from drift.label_shares import require_partition
 from drift.partitions import histogram
 from drift.run import Run
 from landscape.progress import counted
@@ -35,10 +36,7 @@ def label_scatter(run: Run, *, rounds: int = 20) -> xr.Dataset:
     """
     if rounds < 1:
         raise ValueError(f"rounds is {rounds}; give the number of rounds looked at, 1 or more.")
-    if any(text.startswith("partition") for text in run.about.get("unknown", [])):
-        raise LookupError(
-            f"run {run.name} was imported, and who held which samples is not known; give its partition when importing."
-        )
+    require_partition(run)
     indices = run.rounds()[:rounds]
     if not indices:
         raise LookupError(f"run {run.name} has no round yet; go on training it.")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 
 class Busy(RuntimeError):
@@ -21,7 +23,7 @@ def locked(folder: Path) -> Iterator[None]:
         Busy: If another process holds it.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as file:
+    with _opened(folder / ".lock") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as reason:
@@ -48,9 +50,15 @@ def alone(path: Path, *, wait: bool = True) -> Iterator[None]:
         Busy: If another process makes it and `wait` is false.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path.with_name(f".{path.name}.lock"), "w") as file:
+    with _opened(path.with_name(f".{path.name}.lock")) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as reason:
             raise Busy(f"{path} is being computed by another process; wait for it or stop it.") from reason
         yield
+
+
+def _opened(path: Path) -> IO[bytes]:
+    """A file to lock; a link in its place, as a run from elsewhere may have, is not followed, nothing is emptied."""
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    return open(path, "r+b", buffering=0, opener=lambda name, _: os.open(name, flags, 0o666))

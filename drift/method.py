@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
+import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
@@ -29,6 +31,9 @@ State = dict[str, Tensor]
 """What a server or a client keeps between rounds, by name."""
 
 
+CPU = torch.device("cpu")
+
+
 @dataclass(frozen=True)
 class Setting:
     """What stays the same over a run.
@@ -46,7 +51,7 @@ class Setting:
     proxy: Samples | None = None
     engine: str = "serial"
     crew: Crew | None = field(default=None, compare=False, repr=False)
-    device: torch.device = torch.device("cpu")
+    device: torch.device = CPU
 
 
 @dataclass(frozen=True)
@@ -192,6 +197,17 @@ class Method(BaseModel):
     def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
         """Floating buffers (b,) of the new global model (d,); the cohort's weighted mean `averaged` here."""
         return averaged
+
+    def measured(
+        self, setting: Setting, end: Tensor, clients: Mapping[int, State], held: Sequence[np.ndarray]
+    ) -> dict[str, float]:
+        """Numbers to record beside those of the global model (d,) on the test set; none here.
+
+        Args:
+            clients: What each client keeps after the round, by client.
+            held: Sample numbers (into train) that each of the K clients holds out.
+        """
+        return {}
 
     def momentum(self, state: State) -> Tensor | None:
         """The update (d,) the server expects next, client minus start in sign; None: the previous mean update."""

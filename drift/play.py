@@ -60,6 +60,7 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
         gram=gram(start, expected, outcome.end - start, deltas),
         metrics={
             **_metrics(setting, outcome.end, buffers, group, [updates[client].loss for client in finite]),
+            **_measured(setting, outcome.end, index, after, held),
             **({} if trained.useful is None else {"useful_fraction": trained.useful}),
         },
         start=start,
@@ -159,9 +160,7 @@ def shares(experiment: Experiment, sizes: Tensor) -> Tensor:
 def _metrics(setting: Setting, end: Tensor, buffers: Tensor, group: Cohort, losses: list[float]) -> dict[str, float]:
     local = float(group.weights @ torch.nan_to_num(torch.tensor(losses, dtype=torch.float64)))
     found = {"local_loss": local}
-    experiment = setting.experiment
-    last = group.index == experiment.rounds - 1
-    if (last or group.index % experiment.evaluate_every == 0) and bool(torch.isfinite(end).all()):
+    if _evaluates(setting.experiment, group.index) and bool(torch.isfinite(end).all()):
         model = end[None].to(setting.device)
         held = buffers[None].to(setting.device) if len(buffers) else None
         with device.exact(setting.device):
@@ -169,6 +168,18 @@ def _metrics(setting: Setting, end: Tensor, buffers: Tensor, group: Cohort, loss
         found |= {name: float(value) for name, value in test.items()}
         found["accuracy"] = 1 - found["error"]
     return found
+
+
+def _measured(setting: Setting, end: Tensor, index: int, after: Server, held: list[np.ndarray]) -> dict[str, float]:
+    """What else the method measures of a finite global model, in rounds that evaluate it."""
+    if not _evaluates(setting.experiment, index) or not bool(torch.isfinite(end).all()):
+        return {}
+    with device.exact(setting.device):
+        return setting.experiment.method.measured(setting, end, after.clients, held)
+
+
+def _evaluates(experiment: Experiment, index: int) -> bool:
+    return index == experiment.rounds - 1 or index % experiment.evaluate_every == 0
 
 
 def _empty(index: int, start: Tensor, buffers: Tensor, excluded: Tensor) -> Round:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,10 @@ from drift import store
 from drift.client import Client
 from drift.experiment import Experiment, TaskPart
 from drift.keys import key
+from drift.reserved import require_free
 from drift.setting import task_of
 from drift.simulate import Diverged, versions
+from landscape import datasets
 from landscape.affine import evaluate
 from landscape.datasets import Dataset, open_dataset
 from landscape.datasets._classes import of_classes
@@ -33,6 +35,7 @@ def pretrain(
     path: str | Path,
     *,
     dataset: str | None = None,
+    dataset_options: Mapping[str, Any] | None = None,
     classes: Sequence[int] | None = None,
     epochs: int = 5,
     data: str | Path | None = None,
@@ -50,6 +53,7 @@ def pretrain(
         experiment: Names model, scaling of pixels, local settings, seed and threads.
         path: Ends in .safetensors.
         dataset: What is trained on; the experiment's own where not given.
+        dataset_options: Options of that dataset, such as its domains; beside those of the experiment's own, if it is.
         classes: Numbers of the classes that are trained on; all where not given.
         epochs: Over all samples; the rate decays by local.lr_decay after each.
         data: Folder of the datasets.
@@ -71,10 +75,13 @@ def pretrain(
     if epochs < 1:
         raise ValueError(f"epochs is {epochs}; give 1 or more.")
     folder = None if data is None else Path(data)
+    require_free("dataset_options", dataset_options or {})
+    options = {**(spec.dataset_options if dataset == spec.dataset else {}), **(dataset_options or {})}
     own = open_dataset(spec.dataset, data=folder, scale=spec.scale, **spec.dataset_options)
-    source = own if dataset == spec.dataset else open_dataset(dataset, data=folder, scale=spec.scale)
+    same = dataset == spec.dataset and options == spec.dataset_options
+    source = own if same else open_dataset(dataset, data=folder, scale=spec.scale, **options)
     chosen = tuple(range(len(source.classes))) if classes is None else tuple(classes)
-    _require_others(dataset, chosen, own, spec)
+    _require_others(dataset, source, chosen, own, spec)
     source = of_classes(source, chosen)
     samples = {name: fitted(getattr(source, name), own.shape) for name in ("train", "test")}
     about = {
@@ -87,6 +94,7 @@ def pretrain(
         "epochs": epochs,
         "seed": experiment.seed,
         "settings": _settings(experiment, source),
+        **({"dataset_options": json.loads(json.dumps(options))} if dataset_options else {}),
     }
     before = described(path) if path.exists() else None
     if before is not None:
@@ -141,19 +149,34 @@ def fitted(samples: Samples, shape: tuple[int, ...]) -> Samples:
     return replace(samples, inputs=inputs.expand(-1, shape[0], -1, -1))
 
 
-def _require_others(dataset: str, chosen: Sequence[int], own: Dataset, spec: TaskPart) -> None:
+def _require_others(dataset: str, source: Dataset, chosen: Sequence[int], own: Dataset, spec: TaskPart) -> None:
     """Refuse data that the clients train on: a start from them has seen the clients' samples."""
-    if "domain" in own.groups and dataset in own.groups["domain"].names:
-        raise ValueError(
-            f"{dataset} is a domain of {own.name}, which the clients of the experiment train on; name another dataset, "
-            "or leave the domain out by task.dataset_options.domains."
-        )
-    theirs = set(spec.classes or range(len(own.classes))) if dataset == spec.dataset else set()
-    if both := sorted(theirs & set(chosen)):
+    shared = sorted(_origins(source) & _origins(own))
+    both = sorted({*(spec.classes or range(len(own.classes)))} & {*chosen})
+    if not shared or not both:
+        return
+    if dataset == spec.dataset:
         raise ValueError(
             f"the clients of the experiment train on classes {both} of {dataset} too; name another dataset, "
             "or give each its own classes: --classes 0 1 2 here and task.classes=[3, 4] in the experiment."
         )
+    if "domain" in own.groups:
+        raise ValueError(
+            f"{shared[0]} is a domain of {own.name}, which the clients of the experiment train on; name another "
+            "dataset, or leave the domain out by task.dataset_options.domains."
+        )
+    raise ValueError(
+        f"the clients of the experiment train on {shared[0]}, which is a domain of {dataset}; name another dataset, or "
+        "leave the domain out by --dataset-options domains=[...]."
+    )
+
+
+def _origins(dataset: Dataset) -> set[str]:
+    """Where its samples are from: the domains, by the names of the datasets that they are, or else the dataset."""
+    if "domain" not in dataset.groups:
+        return {dataset.name}
+    known = datasets.names()
+    return {name if name in known else f"{dataset.name} {name}" for name in dataset.groups["domain"].names}
 
 
 def _trained(

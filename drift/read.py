@@ -26,10 +26,11 @@ def presets() -> dict[str, Path]:
 def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Experiment:
     """The experiment of a preset or file, with overrides.
 
-    A file may hold tables `[variants.NAME]`: settings that apply when method NAME is chosen, so that one file
-    describes a fair comparison of methods that want different local rates. `extends = "NAME"` (a preset, or a file in
-    the same folder) takes over all that another file says; what the file says itself wins, and where it names another
-    partition or method, the options of the one before are dropped.
+    A file may hold tables `[variants.NAME]`: settings that apply when method NAME is chosen, or is what the chosen one
+    averages (`method.base`), so that one file describes a fair comparison of methods that want different local rates.
+    `extends = "NAME"` (a preset, or a file in the same folder) takes over all that another file says; what the file
+    says itself wins, and where it names another partition, method, dataset or model, the options of the one before are
+    dropped.
 
     Args:
         source: Name of a preset, path of a TOML file, or an experiment to change.
@@ -48,12 +49,16 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
     chosen = _chosen(content, changes)
     for name, value in changes:
         _swap(content, name, value)
+    for name, value in changes:  # the method stands by now, wherever among the changes it is named
+        _rebase(content, name, value)
     if isinstance(content.get("method"), str):
         content["method"] = {"name": content["method"]}
+    if (base := _base(content, changes)) in variants:
+        content = _merged(content, _as_base(base, variants[base]))
     if chosen in variants:
         content = _merged(content, variants[chosen])
     for name, value in changes:
-        if name in ("method", "method.name") and isinstance(value, str):
+        if name in ("method", "method.name", "method.base", "method.base.name") and isinstance(value, str):
             continue
         _assign(content, name, value)
     return pinned(validated(content, where))
@@ -102,7 +107,16 @@ def _extended(content: dict[str, Any], path: Path) -> dict[str, Any]:
     base = _parsed(below)
     if "extends" in base:
         raise ValueError(f"{path} extends {below}, which extends {base['extends']!r}; one may be extended, not two.")
-    return _merged(base, content)
+    return _merged(_without_options(base, content), content)
+
+
+def _without_options(base: dict[str, Any], content: Mapping[str, Any]) -> dict[str, Any]:
+    """The base without the options of a dataset and of a model in whose place the file names another."""
+    task, above = base.get("task"), content.get("task")
+    if not isinstance(task, dict) or not isinstance(above, dict):
+        return base
+    gone = {f"{part}_options" for part in ("dataset", "model") if above.get(part, task.get(part)) != task.get(part)}
+    return {**base, "task": {name: value for name, value in task.items() if name not in gone}}
 
 
 def _assignment(text: str) -> tuple[str, Any]:
@@ -136,6 +150,34 @@ def _swap(content: dict[str, Any], name: str, value: Any) -> None:
             options = set(partitions.load(before).model_fields) - set(Clients.model_fields)
             kept = {key: held for key, held in clients.items() if key not in options}
             content["clients"] = {**kept, "partition": {"name": named}}
+
+
+def _rebase(content: dict[str, Any], name: str, value: Any) -> None:
+    """Where a change names another base of the method, drop the options of the one before."""
+    if name not in ("method.base", "method.base.name") or not isinstance(value, str):
+        return
+    method = content.get("method", "fedavg")
+    method = {"name": method} if isinstance(method, str) else method
+    if _name(method.get("base")) != value:
+        content["method"] = {**method, "base": {"name": value}}
+
+
+def _base(content: Mapping[str, Any], changes: Iterable[tuple[str, Any]]) -> str | None:
+    """Name of the method that the chosen one averages; None where none is named."""
+    method = content.get("method")
+    named = method.get("base") if isinstance(method, dict) else None
+    for name, value in changes:
+        if name == "method" and isinstance(value, dict):
+            named = value.get("base")
+        elif name in ("method.base", "method.base.name"):
+            named = value
+    return _name(named)
+
+
+def _as_base(name: str, variant: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a variant where its method is the base of another."""
+    options = {key: value for key, value in variant.get("method", {}).items() if key != "name"}
+    return {**variant, "method": {"base": {"name": name, **options}}}
 
 
 def _name(table: Any) -> Any:

@@ -68,8 +68,16 @@ class Run:
 
     @cached_property
     def about(self) -> dict[str, Any]:
-        """Content of run.json: experiment, versions, fingerprint of the data, layout."""
-        return store.read_json(self.folder / "run.json")
+        """Content of run.json: experiment, versions, fingerprint of the data, layout.
+
+        Raises:
+            LookupError: If it is damaged, or tells no experiment.
+        """
+        path = self.folder / "run.json"
+        about = store.read_json(path)
+        if not isinstance(about.get("experiment"), dict):
+            raise store.Damaged(path, "tells no experiment", "Read it with the version of fedscape that wrote it.")
+        return about
 
     @cached_property
     def experiment(self) -> Experiment:

@@ -52,4 +52,4 @@ class Server:
     def fresh(cls, setting: Setting) -> Server:
         """The server before round 0: the initial model, and the method's initial state."""
         theta, method = setting.task.theta, setting.experiment.method
-        return cls(theta, setting.task.buffers, torch.zeros_like(theta), method.initial(setting, theta), {})
+        return cls(theta, setting.task.buffers.to(theta), torch.zeros_like(theta), method.initial(setting, theta), {})

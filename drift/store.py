@@ -115,7 +115,7 @@ def read_json(path: Path) -> dict[str, Any]:
         body = json.loads(path.read_bytes())
     except FileNotFoundError as reason:
         raise Damaged(path, "is missing", f"Is {path.parent} the folder of a run?") from reason
-    except (ValueError, OSError) as reason:
+    except (ValueError, OSError, RecursionError) as reason:
         raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", _DESCRIBE) from reason
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise Damaged(path, "was not written by fedscape", _DESCRIBE)

@@ -59,7 +59,7 @@ def verify(folder: str | Path) -> list[Problem]:
         )
         return [Problem("run.json", reason.what, usable), *problems]
     try:
-        experiment = Experiment.model_validate(about["experiment"])
+        experiment = Experiment.model_validate(about.get("experiment"))
     except ValueError as reason:
         usable = "read the run with the version of fedscape that wrote it; the rounds can be read as safetensors"
         return [Problem("run.json", f"its experiment is not accepted ({_said(reason)})", usable), *problems]

@@ -21,6 +21,35 @@ METHODS = {
 }
 """Written name and colour of the methods, in the order of legends (colours of Okabe and Ito, and Tol's wine)."""
 
+_WRITTEN = {
+    "fedprox": "FedProx",
+    "fedsam": "FedSAM",
+    "fedasam": "FedASAM",
+    "fedfa": "FedFA",
+    "moon": "MOON",
+    "scaffold": "SCAFFOLD",
+    "feddyn": "FedDyn",
+    "fedavgm": "FedAvgM",
+    "fedadam": "FedAdam",
+    "fedyogi": "FedYogi",
+    "fedadagrad": "FedAdagrad",
+    "fednova": "FedNova",
+    "fedgma": "FedGMA",
+    "shrink": "shrinking",
+    "server_ft": "Server-FT",
+    "feddf": "FedDF",
+    "fedbe": "FedBE",
+    "fedbn": "FedBN",
+    "fedfomo": "FedFomo",
+    "fedrep": "FedRep",
+    "fedbabu": "FedBABU",
+    "swa": "SWA",
+    "swad": "SWAD",
+    "soups": "Soups",
+    "diwa": "DiWA",
+}
+"""Written names of the methods that share the cycle of colours."""
+
 _OTHERS = ("#56B4E9", "#999933", "#332288", "#661100", "#6699CC", "#117733", "#AA4499", "#44AA99")
 
 
@@ -32,12 +61,15 @@ def colour(name: str) -> str:
 
 
 def label(name: str) -> str:
-    """A method's name as its paper writes it; a variant stands in brackets."""
+    """A method's name as its paper writes it; a variant stands in brackets, a method averaged by IMA before a plus."""
     if name in METHODS:
         return METHODS[name][0]
+    if "+" in name:
+        return "+".join(map(label, name.split("+")))
     base, _, variant = name.partition("-")
-    written = METHODS.get(base, (base, ""))[0]
-    return f"{written} ({variant.replace('_', ' ')})" if variant else written
+    written = METHODS[base][0] if base in METHODS else _WRITTEN.get(base, base)
+    told = "SWA" if variant == "swa" else variant.replace("_", " ")
+    return f"{written} ({told})" if variant else written
 
 
 def order(names: Iterable[str]) -> list[str]:

@@ -74,16 +74,16 @@ def source(package: str, name: str) -> str:
 
 def sentence(text: str) -> str:
     """First sentence of a text."""
-    return re.split(r"(?<!App)(?<!Fig)(?<!al)\. +(?=[A-Z0-9])", text, maxsplit=1)[0].rstrip(".") + "."
+    return re.split(r"(?<!App)(?<!Figs)(?<!Fig)(?<!al)\. +(?=[A-Z0-9])", text, maxsplit=1)[0].rstrip(".") + "."
 
 
 def _parsed(package: str, name: str) -> ast.Module:
     plain, known = name.replace("-", "_"), names(package)
     if plain not in known:
         raise ValueError(unknown("plug-in", name, known))
-    (folder,) = importlib.import_module(package).__path__
-    file = Path(folder) / f"{plain}.py"
-    written = file if file.exists() else Path(folder) / plain / "__init__.py"
+    folders = [Path(folder) for folder in importlib.import_module(package).__path__]  # a user may have added one
+    places = [folder / name for folder in folders for name in (f"{plain}.py", f"{plain}/__init__.py")]
+    written = next(place for place in places if place.exists())
     return ast.parse(written.read_text(encoding="utf-8"))
 
 

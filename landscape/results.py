@@ -54,7 +54,8 @@ def load(path: str | Path) -> xr.Dataset:
     if not path.exists():
         raise LookupError(f"no result at {path}; compute it first.")
     try:
-        with xr.open_zarr(path, consolidated=False, chunks=None) as opened:
+        _require_own(path)
+        with xr.open_zarr(path, consolidated=False, chunks=None, zarr_format=3) as opened:
             _require_room(opened)
             ds = opened.load().drop_encoding()
     except (OSError, ValueError, LookupError, RuntimeError, TypeError, zarr.errors.BaseZarrError) as reason:
@@ -94,6 +95,12 @@ class Partial:
     def checkpoint(self, ds: xr.Dataset) -> None:
         """Keep the result as far as it is."""
         save(ds, self.path)
+
+
+def _require_own(path: Path) -> None:
+    """Refuse a result with links inside: one from elsewhere reads nothing but itself."""
+    if link := next((found for found in path.rglob("*") if found.is_symlink()), None):
+        raise ValueError(f"{link.relative_to(path)} is a link, which is not followed")
 
 
 def _require_room(ds: xr.Dataset) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from drift.given import Given
+from drift.given import Given, apart
 from drift.importers.found import Files
 from drift.importers.models import checkpoints, measured, read_model, read_round, read_sizes, run_name
 from drift.importers.patterns import Patterns
-from drift.importers.tensors import FLAT, read_tensors
+from drift.importers.tensors import read_tensors
+from drift.importers.unnamed import without_names
 from drift.recorder import Recorder
 from drift.run import Run
 from landscape.progress import Progress, counted
@@ -47,7 +48,8 @@ def record_checkpoints(
     folder = Path(folder)
     files = checkpoints(folder, patterns)
     sizes = read_sizes(folder, files)
-    given = None if task is None else Given.of(task)
+    made, parts = apart(task)
+    given = None if made is None else Given.of(made)
     settings = f"{patterns} {'' if given is None else given.fingerprint}"
     path = Path(runs) / run_name(folder, files, settings, progress)
     recorder = Recorder(path, None if given is None else given.task.model, continuous=False)
@@ -62,7 +64,8 @@ def record_checkpoints(
             counts = {name: (state, sizes.get(name, 1)) for name, state in clients.items()}
             recorder.round(start=start, clients=counts, end=end, metrics=metrics, index=index)
         before = index, end
-    return Run(path, given=given)
+    run = Run(path)
+    return run if given is None else Run(path, given=Given.of(given.task, parts, run.about.get("names")))
 
 
 def _models(
@@ -85,8 +88,8 @@ def _start(one: Files, given: Given | None) -> State:
 
 def _state(path: Path) -> State:
     state = read_tensors(path)
-    if FLAT in state:
-        raise ValueError(f"{path} holds one vector; say by --task FILE.py:FUNCTION which model's parameters it holds.")
+    if without_names(state):
+        raise ValueError(f"{path} holds numbers without names; say by --task FILE.py:FUNCTION which model's they are.")
     return state
 
 

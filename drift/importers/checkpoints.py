@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from drift import locks, store
+from drift import locks, store, trust
 from drift.experiment import Experiment
 from drift.gram import gram
 from drift.importers.found import Found
@@ -60,6 +60,7 @@ def import_checkpoints(
     sizes = read_sizes(folder, files)
     experiment = _experiment(files, model, dataset, overrides)
     path = Path(runs) / run_name(folder, files, experiment.hash + (str(patterns) if patterns else ""), progress)
+    trust.allow_own(model)
     run = Run(path, None if data is None else Path(data))
     if (path / "run.json").exists() and run.committed:
         return run

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from drift.importers.guarded import require_inside
 from drift.importers.patterns import Patterns, expression
+from drift.importers.programs import SHIPPED
 from drift.importers.tensors import SUFFIXES
 
 NUMBERS = 1_000_000
@@ -76,11 +77,23 @@ def found(folder: str | Path, patterns: Patterns) -> Found:
         rounds[index] = Files(ends.get((index, "")), starts.get((index, "")), ordered)
     if not rounds:
         shown = ", ".join(names[:5]) or "no checkpoints"
-        raise LookupError(
-            f"{folder} holds no checkpoints that fit {patterns}; it holds {shown}. Expected without a pattern "
-            f"are round_000/global.pt, round_000/client_0.pt and so on ({', '.join(SUFFIXES)})."
-        )
+        raise LookupError(f"{folder} holds no checkpoints that fit {patterns}; it holds {shown}. {_advice(names)}")
     return Found(rounds, not ends and patterns.globals is None, [name for name in names if name not in taken], links)
+
+
+def _advice(names: list[str]) -> str:
+    """The shipped patterns that files fit, else what is expected."""
+    fit = [
+        program
+        for program, shipped in SHIPPED.items()
+        for text in (shipped.clients, shipped.globals)
+        if text and any(expression(text).fullmatch(name) for name in names)
+    ]
+    if fit:
+        return f"They fit --pattern {' or '.join(dict.fromkeys(fit))}."
+    return (
+        f"Expected without a pattern are round_000/global.pt, round_000/client_0.pt and so on ({', '.join(SUFFIXES)})."
+    )
 
 
 def _files(folder: Path) -> tuple[list[str], list[str]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
+import psutil
 
 RATIO = 100
 """Unpacked bytes for each byte of a file above which it is taken for a bomb; trained weights hardly shrink."""
@@ -73,6 +74,17 @@ def require_npz(path: Path) -> None:
                 )
 
 
+def require_room(path: Path, stated: int) -> None:
+    """Refuse a file whose content would not fit the free memory; a sparse file may state more than any disk holds.
+
+    Raises:
+        Refused: If it would not.
+    """
+    free = psutil.virtual_memory().available
+    if stated > free:
+        raise Refused(f"{path} states {stated} bytes, and {free} bytes of memory are free; it is not read.")
+
+
 def require_stored(path: Path, sizes: Iterable[tuple[str, int, int]]) -> None:
     """Refuse tensors that state more values than are stored, as views that repeat a value do.
 
@@ -102,6 +114,7 @@ def _require_zip(path: Path) -> None:
             f"{path} has {size} bytes and states {len(entries)} parts of {stated} bytes; it is taken for a zip bomb "
             "and not read."
         )
+    require_room(path, stated)
 
 
 def _npy_header(file: IO[bytes], path: Path, name: str) -> tuple[tuple[int, ...], np.dtype, int]:

@@ -14,7 +14,8 @@ from drift.importers.found import Files, Found, found
 from drift.importers.guarded import require_inside
 from drift.importers.patterns import Patterns
 from drift.importers.programs import SHIPPED
-from drift.importers.tensors import FLAT, one_line, read_tensors
+from drift.importers.tensors import one_line, read_tensors
+from drift.importers.unnamed import in_order, without_names
 from landscape.affine import evaluate
 from landscape.progress import Progress, counted
 from landscape.task import Task
@@ -46,8 +47,8 @@ def read_model(path: Path, task: Task) -> Model:
     """
     tensors = read_tensors(path)
     layout = task.layout
-    if set(tensors) == {FLAT}:
-        tensors = _unflattened(path, tensors[FLAT], task)
+    if without_names(tensors):
+        tensors = in_order(path, tensors, task)
     known = {name for name, _ in (*layout.parameters, *layout.buffers)} | set(task.model.state_dict())
     if extra := sorted(set(tensors) - known):
         raise ValueError(
@@ -91,7 +92,7 @@ def read_sizes(folder: Path, files: Found) -> dict[int | str, int]:
     try:
         content = json.loads(path.read_text()).items()
         sizes = {int(client) if client.isdecimal() else client: int(size) for client, size in content}
-    except (ValueError, TypeError, AttributeError) as reason:
+    except (ValueError, TypeError, AttributeError, RecursionError) as reason:
         raise ValueError(f'{path} cannot be read ({one_line(reason)}); expected is {{"0": 120, "1": 80}}.') from reason
     if absent := [client for client in files.numbers() if client not in sizes]:
         raise ValueError(f"{path} gives no size of client {absent[0]}; it has {list(sizes)[:20]}.")
@@ -121,14 +122,3 @@ def measured(task: Task, end: Model) -> dict[str, float]:
     test = evaluate(task, theta[None], torch.ones(1, 1), split="test", buffers=held)
     metrics = {name: float(value) for name, value in test.items()}
     return {**metrics, "accuracy": 1 - metrics["error"]} if "error" in metrics else metrics
-
-
-def _unflattened(path: Path, vector: Tensor, task: Task) -> dict[str, Tensor]:
-    """A vector of all parameters by name."""
-    layout = task.layout
-    if vector.numel() != layout.size or layout.buffer_size:
-        raise ValueError(
-            f"{path} holds one vector of {vector.numel()} numbers; the model has {layout.size} parameters and "
-            f"{layout.buffer_size} numbers in buffers, which a vector alone does not tell apart. Save state dicts."
-        )
-    return layout.named(vector)

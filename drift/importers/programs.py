@@ -8,18 +8,40 @@ from drift.importers.patterns import Patterns
 
 SHIPPED: Mapping[str, Patterns] = {
     "fedscape": Patterns("round*{round}/client_{client}.*", "round*{round}/global.*", "round*{round}/start.*"),
-    # PFLlib (github TsingZ0/PFLlib, serverbase.py and clientbase.py: save_item) writes server_NAME.pt and
-    # client_ID_NAME.pt into its save folder, overwriting them in each round, and whole modules, which are not
-    # unpickled here. Assumed: save_item(model.state_dict(), f"model_{round}") is called in every round.
+    "flower": Patterns(None, "round-{round}-weights.npz"),
     "pfllib": Patterns("client_{client}_model_{round}.pt", "server_model_{round}.pt"),
-    # FL-bench (github KarhouTam/FL-bench, src/server/fedavg.py: run) writes DATASET_ROUNDS_MODEL.pt once, at the end
-    # of training, parameters without buffers. Assumed: the same line is called with current_epoch as the number.
     "fl-bench": Patterns(None, "*_{round}_*.pt"),
-    # FedLab (github SMILELab-FL/FedLab) names no files; handlers and trainers exchange `model_parameters`, one vector
-    # by SerializationTool.serialize_model. Assumed: it is saved by torch.save in every round.
     "fedlab": Patterns("round_{round}/client_{client}.pt", "round_{round}/server.pt"),
 }
 """Patterns by name of the program."""
+
+ASSUMED: Mapping[str, str] = {
+    "flower": (
+        "np.savez(f'round-{server_round}-weights.npz', *arrays) in every round, as Flower's guide on checkpoints has "
+        "it; arrays have no names there, so that --task or --model tells the model"
+    ),
+    "pfllib": (
+        "PFLlib saves a whole module once, over the one before. Call in every round, in server and clients, "
+        "save_item(model.state_dict(), f'model_{round}'), which writes server_model_3.pt and client_0_model_3.pt"
+    ),
+    "fl-bench": (
+        "FL-bench saves DATASET_ROUNDS_MODEL.pt once, at the end (common.save_model). Call in every round, at the end "
+        "of train_one_round, torch.save(self.public_model_params, self.output_dir / "
+        "f'{dataset}_{self.current_epoch}_{model}.pt'); clients are not saved"
+    ),
+    "fedlab": (
+        "FedLab writes no models and names no files. Call in every round, with a folder of your own, "
+        "torch.save(handler.model_parameters, f'round_{handler.round}/server.pt') and for each client "
+        "torch.save(parameters, f'round_{handler.round}/client_{id}.pt'): vectors of the whole state dict, so that "
+        "--task or --model tells the model"
+    ),
+}
+"""What a program must have been told to write for its patterns to fit, as far as it does not write that by itself.
+
+Sources: github adap/flower, how-to-save-and-load-model-checkpoints.rst; TsingZ0/PFLlib, system/flcore, save_item in
+serverbase.py and clientbase.py; KarhouTam/FL-bench, src/server/fedavg.py, run; SMILELab-FL/FedLab,
+fedlab/utils/serialization.py and fedlab/contrib/algorithm/basic_server.py.
+"""
 
 
 def named(text: str) -> Patterns:

@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from drift.importers.guarded import Refused, require_npz, require_stored, require_torch
+from drift.importers.guarded import Refused, require_npz, require_room, require_stored, require_torch
 
 SUFFIXES = (".pt", ".pth", ".safetensors", ".npz")
 
@@ -74,6 +74,7 @@ def one_line(reason: Exception) -> str:
 def _content(path: Path) -> Any:
     """What a file holds, once what it states was found to be no more than that."""
     if path.suffix == ".safetensors":
+        require_room(path, path.stat().st_size)
         return load_file(path)  # its reader compares the shapes in the header with the length of the file
     if path.suffix == ".npz":
         require_npz(path)

@@ -9,8 +9,9 @@ from drift.flat_arrays import FlatArrays, named
 from drift.importers.found import Found, found
 from drift.importers.models import read_sizes
 from drift.importers.patterns import Patterns
-from drift.importers.programs import SHIPPED
+from drift.importers.programs import ASSUMED, SHIPPED
 from drift.importers.tensors import read_tensors
+from drift.importers.unnamed import without_names
 from drift.verify import spans
 
 
@@ -25,10 +26,13 @@ def understood(folder: str | Path, patterns: Patterns | None = None) -> dict[str
     files = found(folder, patterns)
     cohorts = [len(one.clients) for one in files.rounds.values()]
     held = [path for one in files.rounds.values() for path in (one.end, one.start, *one.clients.values()) if path]
-    flat = FlatArrays.of(read_tensors(held[0]))
+    first = read_tensors(held[0])
+    flat = FlatArrays.of(first)
     known = files.started()
+    program = next((name for name, shipped in SHIPPED.items() if shipped == patterns), "")
     return {
         "patterns": str(patterns),
+        **({"assumed": ASSUMED[program]} if program in ASSUMED else {}),
         "files": len(held),
         "bytes": sum(path.stat().st_size for path in held),
         "rounds found": spans(list(files.rounds)),
@@ -38,8 +42,11 @@ def understood(folder: str | Path, patterns: Patterns | None = None) -> dict[str
         "first file": held[0].relative_to(folder).as_posix(),
         "parameters": flat.size,
         "tensors": [f"{name} {list(shape)}" for name, shape in (*flat.parameters, *flat.buffers)],
-        "left out": [name for name in named(read_tensors(held[0])) if name not in _entries(flat)],
-        "missing": _missing(folder, files),
+        "left out": [name for name in named(first) if name not in _entries(flat)],
+        "missing": [
+            *(["names of the tensors: --task or --model tells whose they are"] if without_names(first) else []),
+            *_missing(folder, files),
+        ],
         "not used": [*files.others, *(f"{name}/ (a link; not followed)" for name in files.links)],
     }
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
+import torch
+from pydantic import Field
+
 from drift.method import Method, Setting, State
 from drift.parts import norm_mask
+from drift.validation import require_held_out
+from landscape.affine import evaluate
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
     from torch import Tensor
 
     from drift.client import Client, Update
+    from drift.experiment import Experiment
 
 
 class FedBN(Method):
@@ -21,10 +30,21 @@ class FedBN(Method):
     has the mean of the clients' normalisation layers. Layers are found by their type; the LSS paper's code looks for
     "bn" in the names of parameters.
 
+    With `own_metrics`, own_loss and own_accuracy are recorded as well: each client that has trained so far measures
+    the global model with its own normalisation layers on what it holds out, and the means are weighted by the number
+    of samples held out (methods.md 2.4).
+
     Source: Li et al. 2021, algorithm 1; a baseline of the LSS paper.
     """
 
     stateful: ClassVar[bool] = True
+
+    own_metrics: bool = Field(False, description="evaluate each client's own model on what it holds out as well")
+
+    def check(self, experiment: Experiment) -> None:
+        """Raise ValueError where clients hold nothing out that their own models could be measured on."""
+        if self.own_metrics:
+            require_held_out(experiment, f"{self.name()} with own_metrics")
 
     def initial(self, setting: Setting, theta: Tensor) -> State:
         """Nothing; the model is checked for normalisation layers."""
@@ -43,6 +63,32 @@ class FedBN(Method):
         """The normalisation layers to keep."""
         kept = {"norm": update.theta[_own(client)], "buffers": update.buffers}
         return replace(update, state={**update.state, **kept})
+
+    def measured(
+        self, setting: Setting, end: Tensor, clients: Mapping[int, State], held: Sequence[np.ndarray]
+    ) -> dict[str, float]:
+        """own_loss (nats) and own_accuracy (a fraction) where they are asked for and somebody holds something out."""
+        if not self.own_metrics:
+            return {}
+        task, total, count = setting.task, dict.fromkeys(("loss", "error"), 0.0), 0
+        norm = norm_mask(task.model, task.layout, self.name())
+        for client, state in sorted(clients.items()):
+            if "norm" not in state or not len(held[client]):
+                continue
+            model = end.clone()
+            model[norm] = state["norm"].to(end)
+            found = evaluate(
+                task,
+                model[None].to(setting.device),
+                torch.ones(1, 1, device=setting.device),
+                split=task.samples["train"][torch.from_numpy(held[client])],
+                metrics=tuple(total),
+                buffers=state["buffers"][None].to(setting.device) if len(state["buffers"]) else None,
+            )
+            count += len(held[client])
+            for name in total:
+                total[name] += len(held[client]) * float(found[name])
+        return {"own_loss": total["loss"] / count, "own_accuracy": 1 - total["error"] / count} if count else {}
 
 
 def _own(client: Client) -> Tensor:

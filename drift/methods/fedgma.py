@@ -37,7 +37,7 @@ class FedGMA(Method):
             signs += (cohort.clients[client] - cohort.start).sign()
         agreement = signs.abs() / int(active.sum())
         passes = agreement >= self.threshold
-        mask = torch.where(passes, 1.0, agreement if self.mask == "soft" else 0.0)
+        mask = torch.where(passes, 1.0, agreement if self.mask == "soft" else 0.0).to(agreement)
         end = cohort.theta + self.server_lr * mask * (combined.theta - cohort.start)
         found = {"agreement": agreement.mean().double(), "masked": (~passes).double().mean()}
         return Outcome(end, combined.weights, state, {**combined.extras, **found})

@@ -64,6 +64,11 @@ class FedLAW(Method):
             )
         return self
 
+    @property
+    def label(self) -> str:
+        """fedlaw where weights and gamma are learned; else with the variant, as in fedlaw-gws."""
+        return self.name() if self.variant == "joint" else f"{self.name()}-{self.variant}"
+
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The cohort under learned weights; records them and how they were learned."""
         kept = (cohort.weights > 0) & (cohort.sizes > 0)

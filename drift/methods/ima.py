@@ -14,6 +14,10 @@ from drift.late_phase import Late, late_local
 from drift.method import Cohort, Combined, Method, Outcome, Setting, State, load
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy as np
+
     from drift.client import Client, Update
     from drift.correction import Correction
     from drift.experiment import Experiment, Local
@@ -27,6 +31,10 @@ class IMA(Method):
     The window holds aggregates, never averaged models; where fewer than P exist, the mean is over those. Unlike
     SWA, clients continue from the mean, so the first round t_s still starts at w = v_{t_s-1}. From t_s on
     clients also follow a late-phase schedule.
+
+    Without `feedback` the mean is evaluated only, and clients continue from what the base makes of them, v_t; neither
+    placement nor reset then matters. With late = "cyclic" and a window as long as the late phase the last model is that
+    of SWA on the server, which FedSAM and FedASAM have in the original (methods.md 2.1).
 
     Any other method can be the base: it broadcasts, trains and steps, and its aggregate is what is averaged.
 
@@ -55,6 +63,7 @@ class IMA(Method):
         "inside", description="mean of what goes into the base's server step, or of what comes out of it (IMA-4)"
     )
     reset: bool = Field(True, description="the base's server moments return to their initial values at t_s, for good")
+    feedback: bool = Field(True, description="clients continue from the mean; off: from the last aggregate, as in SWA")
     first: Literal["fma", "window"] = Field(
         "fma", description="what round t_s starts from; window is algorithm 1 as printed, one round early (IMA-1)"
     )
@@ -77,6 +86,12 @@ class IMA(Method):
         if self.lr_min > self.lr_max:
             raise ValueError(f"lr_min is {self.lr_min} and lr_max {self.lr_max}; lr_min must not be larger.")
         return self
+
+    @property
+    def label(self) -> str:
+        """ima over FedAvg; else the base's label and ima, as in fedprox+ima; ima-no_feedback where that is off."""
+        base, own = self.base.label, self.name() if self.feedback else f"{self.name()}-no_feedback"
+        return own if base == "fedavg" else f"{base}+{own}"
 
     @property
     def needs_proxy(self) -> bool:  # type: ignore[override]  # a wrapper needs what its base needs
@@ -122,8 +137,8 @@ class IMA(Method):
         return _prefixed(self.base.initial(setting, theta))
 
     def broadcast(self, state: State, theta: Tensor, index: int) -> Tensor:
-        """What the base sends."""
-        return self.base.broadcast(_own(state), theta, index)
+        """What the base sends, from the last aggregate where there is no feedback."""
+        return self.base.broadcast(_own(state), state.get("last", theta), index)
 
     def schedule(self, local: Local, index: int, rounds: int) -> Local:
         """The base's settings before t_s, the late-phase schedule from then on."""
@@ -162,7 +177,8 @@ class IMA(Method):
         start = self.first_round(setting.experiment.rounds)
         begin = start - (self.first == "window")
         averages = cohort.index >= begin
-        if self.placement == "inside":
+        cohort = replace(cohort, theta=state.get("last", cohort.theta))
+        if self.placement == "inside" and self.feedback:
             aggregate = combined.theta
             window = _pushed(state, aggregate, self.window)
             mean = window.mean(0) if averages else aggregate
@@ -174,17 +190,25 @@ class IMA(Method):
             window = _pushed(state, aggregate, self.window)
             end = window.mean(0) if averages else aggregate
         after = _prefixed(outcome.state)
-        if self.reset and cohort.index == start - 1:
+        if self.reset and self.feedback and cohort.index == start - 1:
             fresh = self.base.initial(setting, end)
             after |= _prefixed({name: fresh[name] for name in self.base.moments if name in fresh})
         if cohort.index > begin - self.window:  # earlier aggregates leave the window before it is used
             after["window"] = window
+        if averages and not self.feedback:
+            after["last"] = aggregate
         extras = {**outcome.extras, **({"aggregate": aggregate} if averages else {})}
         return Outcome(end, outcome.weights, after, extras)
 
     def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
         """What the base makes of the last cohort's buffers; they are not averaged over the window."""
         return self.base.buffers(setting, end, averaged)
+
+    def measured(
+        self, setting: Setting, end: Tensor, clients: Mapping[int, State], held: Sequence[np.ndarray]
+    ) -> dict[str, float]:
+        """What the base measures, of the averaged model."""
+        return self.base.measured(setting, end, clients, held)
 
     def momentum(self, state: State) -> Tensor | None:
         """The update that the base expects."""

@@ -15,6 +15,8 @@ from drift.partitions._partitioner import Partitioner
 Groups = Mapping[str, np.ndarray]
 """Further whole numbers of every sample, shape (n,), by what they tell: "domain", "user", "coarse"."""
 
+_CALLED = {"coarse": "coarse class"}
+
 _TOLD_BY = {
     "domain": "digits3, digit5, pacs, domainnet",
     "user": "femnist, movielens1m",
@@ -39,8 +41,8 @@ class Grouped(Partitioner):
         """
         if groups is None or kind not in groups:
             raise ValueError(
-                f"partition {named.name(self)} needs the {kind} of every sample, which the dataset does not tell; "
-                f"those that do: {_TOLD_BY.get(kind, 'none')}."
+                f"partition {named.name(self)} needs the {_CALLED.get(kind, kind)} of every sample, which the dataset "
+                f"does not tell; those that do: {_TOLD_BY.get(kind, 'none')}."
             )
         found = np.asarray(groups[kind])
         if found.shape != labels.shape:

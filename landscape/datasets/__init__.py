@@ -37,7 +37,7 @@ def open_dataset(name: str, *, data: Path | str | None = None, scale: str = "def
         data: Folder with one sub-folder of Parquet files a dataset; else FEDSCAPE_DATA, else the Hugging Face hub.
             Datasets that need no files ignore it.
         scale: "unit" ([0, 1]), "half" ((x - 0.5) / 0.5), "standard" (x minus mean, over std, for each channel, as the
-            dataset states them) or "default" (the one that the dataset prefers).
+            dataset states them, else of its training samples) or "default" (the one that the dataset prefers).
         options: Further arguments of the plug-in's `load`.
 
     Raises:

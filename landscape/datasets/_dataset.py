@@ -41,7 +41,8 @@ class Dataset:
         fingerprint: Short hash of the raw tensors; scaling keeps it.
         scale: Preferred scaling, or the one that was applied.
         levels: Largest raw value, such as 255; None once inputs are real numbers.
-        mean, std: For each channel, of the inputs scaled to [0, 1]; used by the scaling "standard".
+        mean, std: For each channel, of the inputs scaled to [0, 1]; used by the scaling "standard", which computes
+            those of the training samples where a dataset states none.
         groups: Further labels by what they tell: "domain", "user", "coarse".
         loss: "cross_entropy" of one output a class, or "binary": of one output, the logit of class 1.
     """
@@ -126,8 +127,7 @@ def scaled(dataset: Dataset, scale: str) -> Dataset:
     "unit" is x, "half" (x - 0.5) / 0.5, "standard" (x - mean) / std for each channel, "default" the dataset's own.
 
     Raises:
-        ValueError: If there is no such scaling, the dataset states no mean for "standard", or the inputs are real
-            numbers and scale is not "default".
+        ValueError: If there is no such scaling, or the inputs are real numbers and scale is not "default".
     """
     if scale not in ("default", *SCALES):
         raise ValueError(f"no scale named {scale!r}; accepted: default, {', '.join(SCALES)}.")
@@ -137,7 +137,8 @@ def scaled(dataset: Dataset, scale: str) -> Dataset:
         return dataset
     chosen = dataset.scale if scale == "default" else scale
     if chosen == "standard" and not dataset.mean:
-        raise ValueError(f"scale is 'standard', but {dataset.name} states no mean and std; use 'unit' or 'half'.")
+        mean, std = _moments(dataset)
+        dataset = replace(dataset, mean=mean, std=std)
     return replace(
         dataset,
         train=_scaled(dataset, dataset.train, chosen),
@@ -160,6 +161,21 @@ def normalisation(dataset: Dataset) -> tuple[tuple[float, ...], tuple[float, ...
     low, high = float(inputs.min()), float(inputs.max())
     width = high - low if high > low else 1.0
     return (-low / width,), (1 / width,)
+
+
+def _moments(dataset: Dataset) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Mean and standard deviation of raw / levels over the training samples, for each channel; std 1 where it is 0."""
+    levels = dataset.levels or 1
+    channels = _tensor(dataset.train.inputs).transpose(0, 1)
+    counts = torch.zeros(len(channels), levels + 1, dtype=torch.int64)
+    for own, channel in zip(counts, channels, strict=True):
+        for block in channel.split(4096):
+            own += block.flatten().to(torch.int32).bincount(minlength=levels + 1)
+    shares = counts.double() / counts.sum(1, keepdim=True)
+    values = torch.arange(levels + 1, dtype=torch.float64) / levels
+    mean = shares @ values
+    std = (shares @ values.square() - mean.square()).clamp(min=0).sqrt()
+    return tuple(mean.tolist()), tuple(float(one) or 1.0 for one in std)
 
 
 def _scaled(dataset: Dataset, samples: Samples, scale: str) -> Samples:

@@ -6,13 +6,14 @@ import io
 import json
 import os
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from landscape.datasets import _cache, _source
+from landscape.datasets import _cache, _known, _source
 from landscape.datasets._dataset import Dataset, Groups
 from landscape.datasets._source import Files, Source
 from landscape.samples import Samples
@@ -27,7 +28,8 @@ def load(source: Source, folder: Path | None = None) -> Dataset:
     """The dataset with raw uint8 images (n, C, H, W).
 
     Looked for in one place: `folder`, else the folder that FEDSCAPE_DATA names, else the hub. Decoded images are
-    kept in a cache file that depends on names, sizes and times of the Parquet files.
+    kept in a cache file that depends on names, sizes and times of the Parquet files. A warning tells where labels or
+    pixels are not those of the published set, as far as `_known` knows them.
 
     Args:
         source: What to load.
@@ -49,6 +51,11 @@ def load(source: Source, folder: Path | None = None) -> Dataset:
             raise ValueError(f"{where} does not hold {source.name}: {complaint}.")
         kept = content, _cache.write(path, content)
     content, digest = kept
+    if unlike := _known.difference(source.name, content.train, content.test, digest):
+        warnings.warn(
+            f"this copy of {source.name} has {unlike}; runs on it and on the published one cannot be compared.",
+            stacklevel=2,
+        )
     return Dataset(
         name=source.name,
         train=content.train,

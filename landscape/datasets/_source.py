@@ -136,6 +136,6 @@ def require(source: Source, *packages: str) -> None:
             import_module(package)
         except ModuleNotFoundError as reason:
             raise LookupError(
-                f"{source.name} is decoded by the package {reason.name!r}, which is not installed; "
+                f"{source.name} is read with the package {reason.name!r}, which is not installed; "
                 'install it with pip install "fedscape[data]".'
             ) from reason

@@ -1,4 +1,4 @@
-"""Gaussian classes, synthetic: points around one random centre a class; for tests and quick looks."""
+"""Gaussian classes: points around one random centre a class, for tests and quick looks (synthetic, this project)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Digits from three domains: MNIST, USPS and MNIST-M, of one size and with domain labels (part of Digit-Five)."""
+"""Digits of three domains, MNIST, USPS and MNIST-M, of one size (part of Digit-Five, Peng et al. 2019)."""
 
 from __future__ import annotations
 

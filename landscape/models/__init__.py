@@ -49,6 +49,7 @@ def build_model(name: str, shape: tuple[int, ...], classes: int, *, seed: int, *
         raise ValueError(f"classes is {classes}; a model takes classes >= 2.")
     build = _factory(name)
     _check_options(build, name, options)
+    _check_needed(build, name, options)
     _check_call(build, name, (tuple(shape), classes), options)
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
         torch.default_generator.manual_seed(seed)
@@ -84,6 +85,16 @@ def _check_call(build: Callable[..., Any], name: str, given: tuple[Any, ...], op
         raise ValueError(
             f"model factory {name!r} cannot be called with (shape, classes) and its options: {reason}."
         ) from reason
+
+
+def _check_needed(build: Callable[..., Any], name: str, options: dict[str, Any]) -> None:
+    named = [one for one in inspect.signature(build).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    needed = [one.name for one in named if one.default is one.empty and one.name not in options]
+    if needed:
+        raise ValueError(
+            f"model {name!r} needs the option {needed[0]!r} (task.model_options.{needed[0]}); it accepts "
+            f"{', '.join(one.name for one in named)}."
+        )
 
 
 def _check_options(build: Callable[..., Any], name: str, options: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""AlexNet for CIFAR, a substitute of this project: FedLAW (App. D.3) names one and specifies none."""
+"""AlexNet for CIFAR, a substitute: FedLAW names one and specifies none (this project; FedLAW, App. D.3)."""
 
 from __future__ import annotations
 

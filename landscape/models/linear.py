@@ -1,4 +1,4 @@
-"""Logistic regression: one linear layer on the flattened input."""
+"""Logistic regression: one linear layer on the flattened input (this project)."""
 
 from __future__ import annotations
 

@@ -118,6 +118,8 @@ def test_data_dealt_out_anew_in_a_round_count_in_that_round():
 
 def test_imported_runs_without_a_known_partition_are_refused():
     class Imported(LabelRun):
+        given = None
+
         @property
         def about(self):
             return {"unknown": ["partition (recorded as iid)"]}

@@ -5,17 +5,26 @@ import json
 import os
 import pickle
 import zipfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tiny
 import torch
+import xarray as xr
 from zarr import open_group
 
+from drift import locks, store
+from drift.atomic import write_bytes
+from drift.coherence import coherence
 from drift.importers.found import found
+from drift.importers.models import read_sizes
 from drift.importers.patterns import Patterns
 from drift.importers.tensors import read_tensors
+from drift.index import index
 from drift.run import Run
+from drift.stored import state_file
+from drift.verify import verify
 from landscape import results
 
 
@@ -96,6 +105,17 @@ def test_absurd_headers_of_safetensors_are_refused(tmp_path):
             read_tensors(tmp_path / f"{name}.safetensors")
 
 
+@pytest.mark.parametrize("suffix", [".pt", ".npz", ".safetensors"])
+def test_files_larger_than_free_memory_are_refused(tmp_path, monkeypatch, suffix):
+    path = tmp_path / f"a{suffix}"
+    path.write_bytes(state_file({"w": torch.zeros(1000)}, suffix))
+    monkeypatch.setattr("psutil.virtual_memory", lambda: SimpleNamespace(available=3999))
+    with pytest.raises(ValueError, match=r"states \d{4} bytes, and 3999 bytes of memory are free"):
+        read_tensors(path)
+    monkeypatch.undo()
+    assert read_tensors(path)["w"].shape == (1000,)
+
+
 def test_links_out_of_an_imported_folder_are_not_followed(tmp_path):
     torch.save({"w": torch.zeros(2)}, tmp_path / "secret.pt")
     (tmp_path / "ck").mkdir()
@@ -125,6 +145,76 @@ def test_links_out_of_a_run_are_not_followed(tmp_path, name):
     (run.folder / name).unlink()
     moved.rename(run.folder / name)
     assert Run(tmp_path / "link").round(1).index == 1
+
+
+def test_links_laid_where_fedscape_writes_are_not_followed(tmp_path):
+    run = tiny.trained(tmp_path / "runs")
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    (run.folder / ".lock").unlink()
+    (run.folder / ".lock").symlink_to(precious)
+    with pytest.raises(OSError, match="symbolic link"), locks.locked(run.folder):
+        pass
+    run.cached(coherence)
+    (result,) = (run.folder / "results").glob("[!.]*.zarr")
+    lock = result.with_name(f".{result.name}.lock")
+    lock.unlink()
+    lock.symlink_to(precious)
+    with pytest.raises(OSError, match="symbolic link"), locks.alone(result):
+        pass
+    (tmp_path / f".a.json.{os.getpid()}.part").symlink_to(precious)
+    write_bytes(tmp_path / "a.json", b"{}")
+    (tmp_path / "runs" / "index.sqlite").symlink_to(precious)
+    assert [row["name"] for row in index(tmp_path / "runs")] == [run.name]
+    assert precious.read_text() == "mine" and not precious.is_symlink()
+
+
+def test_links_inside_a_result_are_not_followed(tmp_path):
+    results.save(xr.Dataset({"loss": ("t", [0.5, 2.0])}), tmp_path / "a.zarr")
+    (piece,) = (tmp_path / "a.zarr" / "loss" / "c").iterdir()
+    piece.rename(tmp_path / "elsewhere")
+    piece.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(LookupError, match="is a link, which is not followed"):
+        results.load(tmp_path / "a.zarr")
+
+
+@pytest.mark.parametrize("where", ["filters", "compressor"])
+def test_results_of_the_older_format_that_may_hold_pickles_are_not_read(tmp_path, where):
+    path, evil = tmp_path / "a.zarr", {"id": "pickle", "protocol": 5}
+    how = {"filters": [{"id": "vlen-utf8"}, evil]} if where == "filters" else {"filters": [{"id": "vlen-utf8"}]}
+    about = {"chunks": [1], "dtype": "|O", "fill_value": "", "order": "C", "shape": [1], "zarr_format": 2}
+    (path / "loss").mkdir(parents=True)
+    (path / ".zgroup").write_text('{"zarr_format": 2}')
+    (path / "loss" / ".zattrs").write_text('{"_ARRAY_DIMENSIONS": ["t"]}')
+    compressor = evil if where == "compressor" else None
+    (path / "loss" / ".zarray").write_text(json.dumps(about | {"compressor": compressor} | how))
+    (path / "loss" / "0").write_bytes(pickle.dumps([Evil(tmp_path / "ran"), "|O", (1,)]))
+    with pytest.raises(LookupError, match="cannot be read"):
+        results.load(path)
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "1" * 10_000, "{}", '"x"'])
+def test_absurd_descriptions_are_refused(tmp_path, text):
+    (tmp_path / "run.json").write_text(text)
+    with pytest.raises(LookupError, match=r"cannot be read|not written by fedscape"):
+        _ = Run(tmp_path).about
+    (tmp_path / "ck").mkdir()
+    (tmp_path / "ck" / "sizes.json").write_text(text)
+    torch.save({"w": torch.zeros(2)}, tmp_path / "ck" / "global_1.pt")
+    files = found(tmp_path / "ck", Patterns(None, "global_{round}.pt"))
+    if text != "{}":
+        with pytest.raises(ValueError, match=r"sizes\.json cannot be read"):
+            read_sizes(tmp_path / "ck", files)
+
+
+def test_a_description_with_a_right_digest_and_no_experiment_is_told(tmp_path):
+    run = tiny.trained(tmp_path)
+    about = {name: value for name, value in run.about.items() if name not in ("experiment", "digest", "format")}
+    store.write_json(run.folder / "run.json", about)
+    with pytest.raises(LookupError, match="tells no experiment"):
+        _ = Run(run.folder).experiment
+    assert "its experiment is not accepted" in str(verify(run.folder)[0])
 
 
 def test_results_larger_than_memory_are_refused(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from drift import method as methods
 from drift.client import Client
 from drift.experiment import Experiment, Local
 from drift.methods.fedavg import FedAvg
@@ -30,6 +31,11 @@ def test_window_of_one_is_fedavg_bit_for_bit():
     assert torch.equal(ends(played(IMA(window=1, start=0.25))), ends(played(FedAvg())))
 
 
+def test_its_label_names_the_base_but_fedavg():
+    bases = ["fedavg", "fedprox", {"name": "fedlaw", "variant": "gws"}]
+    assert [IMA(base=base).label for base in bases] == ["ima", "fedprox+ima", "fedlaw-gws+ima"]
+
+
 def test_before_the_start_it_is_fedavg_bit_for_bit():
     assert torch.equal(ends(played(IMA(window=3, start=5)))[:5], ends(played(FedAvg()))[:5])
 
@@ -49,6 +55,25 @@ def test_clients_continue_from_the_mean():
     for index in range(5, ROUNDS):
         assert torch.equal(run.groups[index].start, run.outcomes[index - 1].end)
     assert torch.equal(run.groups[4].start, run.groups[3].fma)
+
+
+def test_without_feedback_clients_continue_from_the_last_aggregate():
+    """The aggregates are those of FedAvg; their mean, over a window that takes in all of them, is evaluated."""
+    plain = ends(played(FedAvg()))
+    run = played(IMA(window=ROUNDS, start=3, feedback=False))
+    torch.testing.assert_close(torch.stack([group.start for group in run.groups])[1:], plain[:-1])
+    for index in range(3, ROUNDS):
+        torch.testing.assert_close(run.outcomes[index].end, plain[: index + 1].mean(0))
+    assert IMA(feedback=False).label == "ima-no_feedback"
+    assert IMA(feedback=False, base="fedsam").label == "fedsam+ima-no_feedback"
+
+
+def test_without_feedback_the_base_steps_from_its_own_model():
+    base = {"name": "fedadam", "server_lr": 0.3}
+    run = played(IMA(base=base, window=2, start=4, feedback=False))
+    adam = ends(played(methods.load("fedadam")(server_lr=0.3)))
+    for index in range(4, ROUNDS):
+        torch.testing.assert_close(run.outcomes[index].end, adam[index - 1 : index + 1].mean(0))
 
 
 def test_constant_aggregates_stay_constant():

@@ -11,10 +11,12 @@ from torch import nn
 import drift
 from drift.importers.bare import record_checkpoints
 from drift.importers.found import found
+from drift.importers.models import read_model
 from drift.importers.patterns import Patterns
-from drift.importers.programs import SHIPPED, named
+from drift.importers.programs import ASSUMED, SHIPPED, named
 from drift.importers.understood import understood
 from drift.stored import state_dict
+from landscape.made import task_from
 
 CLIENTS = "round{round}/client{client}.pt"
 
@@ -116,6 +118,7 @@ def test_a_dry_run_tells_what_is_there_and_writes_nothing(folder, tmp_path):
     [
         ("pfllib", ["client_3_model_2.pt", "server_model_2.pt"]),
         ("fl-bench", ["cifar10_2_lenet5.pt"]),
+        ("flower", ["round-2-weights.npz"]),
         ("fedlab", ["round_2/client_3.pt", "round_2/server.pt"]),
         ("fedscape", ["round_0002/client_3.npz", "round_0002/global.npz", "round_0002/start.npz"]),
     ],
@@ -135,11 +138,70 @@ def test_vectors_as_fedlab_saves_them_need_a_task(tmp_path):
     for index in (0, 1):
         write(tmp_path / f"ck/round_{index}/server.pt", torch.arange(8.0) + index)
         write(tmp_path / f"ck/round_{index}/client_4.pt", torch.ones(8))
-    with pytest.raises(ValueError, match="holds one vector"):
+    with pytest.raises(ValueError, match="holds numbers without names"):
         record_checkpoints(tmp_path / "ck", SHIPPED["fedlab"], runs=tmp_path / "runs")
     task = (model, nn.CrossEntropyLoss(reduction="none"), (x, x[:, :2].argmax(1)))
     run = record_checkpoints(tmp_path / "ck", SHIPPED["fedlab"], task=task, runs=tmp_path / "runs")
     assert torch.equal(state_dict(run, 1)["bias"], torch.tensor([7.0, 8.0]))
+
+
+def test_vectors_of_a_whole_state_dict_are_cut_as_fedlab_joins_them(tmp_path):
+    held = states(3)
+    write(tmp_path / "a.pt", torch.cat([value.view(-1) for value in held.values()]))  # serialize_model
+    theta, buffers = read_model(tmp_path / "a.pt", task_from(make_task()))
+    layout = task_from(make_task()).layout
+    assert torch.equal(theta, layout.theta(held)) and torch.equal(buffers, layout.buffer_vector(held))
+    for length in (layout.size, 7):  # without buffers; another model
+        write(tmp_path / "a.pt", torch.ones(length))
+        with pytest.raises(ValueError, match=rf"a\.pt holds one vector of {length} numbers"):
+            read_model(tmp_path / "a.pt", task_from(make_task()))
+
+
+def test_arrays_as_flowers_guide_saves_them_become_a_run_with_a_task(tmp_path):
+    for index in (1, 2, 3):
+        (tmp_path / "ck").mkdir(exist_ok=True)
+        np.savez(tmp_path / f"ck/round-{index}-weights.npz", *(v.numpy() for v in states(index).values()))
+    with pytest.raises(LookupError, match=r"fit --pattern flower\."):
+        record_checkpoints(tmp_path / "ck", runs=tmp_path / "runs")
+    assert (
+        "names of the tensors: --task or --model tells whose they are"
+        in understood(tmp_path / "ck", SHIPPED["flower"])["missing"]
+    )
+    with pytest.raises(ValueError, match="without names"):
+        record_checkpoints(tmp_path / "ck", SHIPPED["flower"], runs=tmp_path / "runs")
+    run = record_checkpoints(tmp_path / "ck", SHIPPED["flower"], task=make_task(), runs=tmp_path / "runs")
+    assert run.rounds() == [2, 3]
+    assert all(torch.equal(value, state_dict(run, 3)[name]) for name, value in states(3).items())
+    write(tmp_path / "ck/round-4-weights.npz", {"arr_0": torch.ones(2)})
+    with pytest.raises(ValueError, match=r"round-4-weights.npz holds 1 arrays without names, the model's .* has 9"):
+        record_checkpoints(tmp_path / "ck", SHIPPED["flower"], task=make_task(), runs=tmp_path / "runs")
+
+
+def test_every_shipped_pattern_says_what_it_assumes():
+    assert set(ASSUMED) == set(SHIPPED) - {"fedscape"}
+
+
+def test_who_holds_what_is_told_by_the_names_of_clients(tmp_path):
+    for index in (1, 2):
+        for client in ("north", "east"):
+            write(tmp_path / f"ck/{index}/{client}.pt", states(10 * index + len(client)))
+    parts = {"north": range(12), "east": [15, 14]}
+    run = record_checkpoints(
+        tmp_path / "ck", named("{round}/{client}.pt"), task=(make_task(), parts), runs=tmp_path / "runs"
+    )
+    again = drift.open(run.folder, task=make_task(), parts=parts)
+    for one in (run, again):
+        assert [len(part) for part in one.parts] == [2, 12]  # numbered in ascending order of names
+        assert np.isfinite(drift.label_scatter(one).within_divergence).all()
+    with pytest.raises(LookupError, match="who holds which samples is not known"):
+        drift.label_scatter(drift.open(run.folder, task=make_task()))
+    for wrong, message in [
+        ({"north": [1], "west": [2]}, "clients have the names east, north"),
+        ([[1], [20]], "from 0 to 19"),
+        ([[1]], "parts tells of 1 clients, run .* has 2"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            _ = drift.open(run.folder, task=make_task(), parts=wrong).task
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ SHORT = {
     "soups": ["clients.valid_ratio=0.2", "method.candidates=2"],
     "diwa": ["clients.valid_ratio=0.2", "method.candidates=2", "method.lrs=[0.01, 0.1]"],
     "scaffold": ["local.momentum=0.0"],
-    "fedbn": ["task.model=resnet8", "task.train_samples=60", "clients.concentration=5.0"],
+    "fedbn": ["task.model=resnet8", "task.train_samples=60", "clients.concentration=5.0", "clients.valid_ratio=0.2"],
 }
 NAMES = methods.names()
 

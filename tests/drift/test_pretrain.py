@@ -98,6 +98,42 @@ def test_a_domain_that_clients_train_on_is_refused(tmp_path, monkeypatch):
         pretrain(tiny.experiment("task.dataset=digits"), tmp_path / "start.safetensors", dataset="blobs")
 
 
+def test_another_part_of_the_same_domains_is_not_the_clients_data(tmp_path, monkeypatch):
+    def opened(name, *, domains=("mnist", "usps"), **_):
+        digits = open_dataset("digits")
+        group = Groups(tuple(domains), torch.zeros(len(digits.train)).long(), torch.zeros(len(digits.test)).long())
+        return digits if name == "mnist" else replace(digits, name=name, groups={"domain": group})
+
+    monkeypatch.setattr("drift.pretrain.open_dataset", opened)
+    path, usps = tmp_path / "start.safetensors", "task.dataset_options={domains=['usps']}"
+    experiment = tiny.experiment("task.dataset=digits3", usps, "local.steps=1")
+    about = pretrain(experiment, path, dataset_options={"domains": ["mnist", "mnist_m"]}, epochs=1)
+    assert about["dataset_options"] == {"domains": ["mnist", "mnist_m"]}
+    with pytest.raises(ValueError, match=r"train on classes \[0, .*9\] of digits3 too"):
+        pretrain(experiment, path, dataset_options={"domains": ["usps", "svhn"]})
+    with pytest.raises(ValueError, match="usps is a domain of digits3, which the clients"):
+        pretrain(experiment, path, dataset="digit5")
+    with pytest.raises(
+        ValueError, match=r"train on digits, which is a domain of digit5; .* --dataset-options domains="
+    ):
+        pretrain(
+            tiny.experiment("task.dataset=mnist", "task.dataset_options={}"),
+            path,
+            dataset="digit5",
+            dataset_options={"domains": ["digits", "svhn"]},
+        )
+
+
+def test_the_dataset_s_options_are_passed_on(tmp_path):
+    path = tmp_path / "start.safetensors"
+    about = pretrain(tiny.experiment(*OTHERS), path, classes=[2, 0], dataset_options={"samples": 50}, epochs=1)
+    assert about["samples"] == 25
+    with pytest.raises(ValueError, match=r"'scale' is none of the dataset_options; it is the setting task\.scale"):
+        pretrain(tiny.experiment(*OTHERS), path, classes=[2, 0], dataset_options={"scale": "unit"})
+    with pytest.raises(ValueError, match="has no option 'sample'; it accepts classes"):
+        pretrain(tiny.experiment(*OTHERS), path, classes=[2, 0], dataset_options={"sample": 50})
+
+
 def test_images_get_the_size_and_channels_of_the_experiment():
     targets = torch.arange(3)
     grey = Samples(torch.rand(3, 1, 6, 8), targets)
@@ -143,6 +179,7 @@ def test_the_command_prints_the_checkpoint_and_its_accuracy(tmp_path, monkeypatc
         return end.value.code, out, err
 
     given = ["pretrain", "tiny.toml", "--set", "task.classes=[3, 1]", "--classes", "0", "2", "--epochs", "2"]
+    given += ["--dataset-options", "samples=60", "spread=1.5"]
     code, out, err = called(*given)
     assert (code, out) == (0, "pretrained/blobs-linear-s5.safetensors\n")
     assert "epoch 2 of 2  loss" in err

@@ -40,6 +40,12 @@ def test_choosing_another_method_drops_the_options_of_the_first():
     assert read(first, method="fedavg").method.name() == "fedavg"
 
 
+def test_a_base_may_be_named_before_its_method():
+    found = read("digits-shards2", "method.base=fedeve", "method=ima")
+    assert found == read("digits-shards2", "method=ima", "method.base=fedeve")
+    assert found.method.base.name() == "fedeve"
+
+
 def test_a_variant_applies_to_its_method_only_and_overrides_win(tmp_path):
     path = tmp_path / "e.toml"
     path.write_text(
@@ -72,6 +78,10 @@ def test_a_variant_applies_to_its_method_only_and_overrides_win(tmp_path):
         ("task=blobs", "task is 'blobs'; it is a table of settings, set as task.NAME=VALUE"),
         ("task.dataset=blob", "task.dataset: no dataset named 'blob'. Did you mean 'blobs'"),
         ("task.model=linaer", "task.model: no model named 'linaer'. Did you mean 'linear'"),
+        ("task.dataset_options.scale=unit", "'scale' is none of the dataset_options; it is the setting task.scale"),
+        ("task.dataset_options.data=x", "'data' is none of the dataset_options; it is --data DIR"),
+        ("task.model_options.name=x", "'name' is none of the model_options; it is the setting task.model"),
+        ("task.model_options.seed=3", "'seed' is none of the model_options; it is the setting seed"),
         ("local.betas=[0.9, 1.0]", r"local\.betas\.1 is 1\.0: input should be less than 1"),
         ("threads=100000", "threads is 100000: input should be less than or equal to 1024"),
     ],

@@ -7,13 +7,17 @@ import torch
 import torch.nn.functional as F
 
 from drift import method as methods
+from drift import writer
+from drift.carried import carried
 from drift.client import Client
 from drift.methods.moon import contrast
 from drift.parts import head_mask, norm_mask
 from drift.replay import replay
+from drift.simulate import simulate
 from landscape.models import build_model
 from landscape.samples import Samples
 from landscape.task import Task
+from tests import tiny
 from tests.drift import hand
 from tests.tiny import trained
 
@@ -151,6 +155,59 @@ def test_fedbn_keeps_norm_layers_and_their_statistics_with_the_client(tmp_path):
     update = run.method.local(strange)
     assert torch.equal(update.theta, run.round(1).clients[2])
     assert torch.equal(update.buffers, run.round(1).client_buffers[2])
+
+
+OWN = (*RESNET, "method=fedbn", "clients.valid_ratio=0.3", "task.model_options={norm='batch'}", "rounds=3")
+
+
+def test_fedbn_measures_every_client_s_own_model_on_what_it_holds_out(tmp_path):
+    run = trained(tmp_path, *OWN, "clients.per_round=2", "method.own_metrics=true")
+    norm, train = norm_mask(run.task.model, run.task.layout, "fedbn"), run.task.samples["train"]
+    for index in run.rounds():
+        record, right, loss, count = run.round(index), 0.0, 0.0, 0
+        for client, held in enumerate(run.dataset.held_out):
+            kept = carried(run, index + 1, client)
+            if not kept:
+                continue
+            model = torch.where(norm, 0.0, record.end)
+            model[norm] = kept["norm"]
+            samples = train[torch.from_numpy(held)]
+            outputs = run.task.outputs(model, samples, buffers=kept["buffers"])
+            right += int((outputs.argmax(1) == samples.targets).sum())
+            loss += float(F.cross_entropy(outputs, samples.targets, reduction="sum"))
+            count += len(held)
+        assert record.metrics["own_accuracy"] == pytest.approx(right / count)
+        assert record.metrics["own_loss"] == pytest.approx(loss / count, rel=1e-5)
+    found = run.metrics()
+    assert (found.own_accuracy.units, found.own_loss.units) == ("fraction", "nats")
+
+
+def test_fedbn_s_own_metrics_change_no_model_survive_a_stop_and_are_off_unless_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(writer, "SHARE", 0.0)  # a round is on disk before the next one trains
+    plain, whole = trained(tmp_path, *OWN), trained(tmp_path, *OWN, "method.own_metrics=true")
+
+    def stop(record):
+        raise KeyboardInterrupt
+
+    experiment = tiny.experiment(*OWN, "method.own_metrics=true")
+    with pytest.raises(KeyboardInterrupt):
+        simulate(experiment, runs=tmp_path / "stopped", progress=stop)
+    parts = simulate(experiment, runs=tmp_path / "stopped")
+    for index in whole.rounds():
+        assert torch.equal(whole.round(index).end, plain.round(index).end)
+        own = [{k: v for k, v in run.round(index).metrics.items() if k.startswith("own")} for run in (whole, parts)]
+        assert own[0] == own[1] != {}
+        assert "own_loss" not in plain.round(index).metrics
+    assert plain.name != whole.name
+
+
+def test_fedbn_s_own_metrics_need_held_out_data_and_pass_through_ima(tmp_path):
+    with pytest.raises(ValueError, match=r"fedbn with own_metrics validates .* set clients\.valid_ratio=0\.2"):
+        tiny.experiment(*OWN, "method.own_metrics=true", "clients.valid_ratio=0.0")
+    base = "method.base={name='fedbn', own_metrics=true}"
+    others = [change for change in OWN if not change.startswith("method")]
+    run = trained(tmp_path, *others, "method=ima", base, "method.window=2", "method.start=1")
+    assert 0 <= run.round(-1).metrics["own_accuracy"] <= 1
 
 
 def test_norm_layers_are_found_by_type():

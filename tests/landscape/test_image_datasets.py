@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from landscape.datasets import _images, _split, _union, open_dataset
+from landscape.datasets import _images, _known, _split, _union, open_dataset
 from landscape.datasets._classes import of_classes
 from landscape.datasets._dataset import merged, taken
 from tests import hub
@@ -86,9 +86,37 @@ def test_synthdigits_are_not_on_the_hub_and_the_error_says_how_to_make_them(monk
     monkeypatch.delenv("FEDSCAPE_DATA")
     with pytest.raises(LookupError, match=r"synthdigits is not on the Hugging Face hub\. Write .*FEDSCAPE_DATA=DIR"):
         open_dataset("synthdigits")
-    _write_digits(folder, monkeypatch, synthdigits=(2, 2))
-    with pytest.raises(ValueError, match="synthdigits states no mean and std"):
-        open_dataset("synthdigits", data=folder, scale="standard")
+
+
+def test_standard_takes_the_training_images_own_moments_where_none_are_stated(folder, monkeypatch):
+    _write_digits(folder, monkeypatch, synthdigits=(5, 2))
+    unit, done = (open_dataset("synthdigits", data=folder, scale=scale) for scale in ("unit", "standard"))
+    raw = unit.train.inputs.double()
+    mean, std = raw.mean((0, 2, 3)), raw.transpose(0, 1).flatten(1).std(1, correction=0)
+    torch.testing.assert_close(torch.tensor([done.mean, done.std]).double(), torch.stack([mean, std]))
+    expected = (unit.test.inputs.double() - mean.view(3, 1, 1)) / std.view(3, 1, 1)
+    torch.testing.assert_close(done.test.inputs, expected.float(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", _known.KNOWN)
+def test_known_digests_are_those_of_whole_published_sets(name):
+    source, known = import_module(f"landscape.datasets.{name}").SOURCE, _known.KNOWN[name]
+    assert (known.train, known.test) == (source.train, source.test)
+    assert all(len(digest) == 16 and int(digest, 16) for digest in (known.labels, known.whole or known.labels))
+
+
+@pytest.mark.parametrize(("labels", "whole"), [("other", None), ("own", "other")])
+def test_a_copy_that_differs_from_the_published_set_is_told(folder, monkeypatch, labels, whole):
+    _write_digits(folder, monkeypatch, mnist=(5, 2))
+    plain = open_dataset("mnist")  # of another size than the published one: not compared
+    told = _known.labels_digest(plain.train, plain.test) if labels == "own" else labels
+    monkeypatch.setitem(_known.KNOWN, "mnist", _known.Known(5, 2, told, whole))
+    what = "other pixels" if whole else "other labels"
+    with pytest.warns(UserWarning, match=f"this copy of mnist has {what}.*cannot be compared"):
+        open_dataset("mnist")
+    own = _known.labels_digest(plain.train, plain.test)
+    monkeypatch.setitem(_known.KNOWN, "mnist", _known.Known(5, 2, own, plain.fingerprint))
+    open_dataset("mnist")  # a warning would be an error
 
 
 def test_femnist_is_split_by_writer_and_inverted_where_its_background_is_white(folder, monkeypatch):

@@ -332,6 +332,10 @@ def test_errors_of_a_users_factory_are_named():
         build_model("my_factories:wrong", (3,), 2, seed=0, any_option=1)
     with pytest.raises(ValueError, match=r"'json:dumps' cannot be called with \(shape, classes\)"):
         build_model("json:dumps", (3,), 2, seed=0)
+    with pytest.raises(
+        ValueError, match=r"'hf' needs the option 'source' \(task\.model_options\.source\); it accepts source"
+    ):
+        build_model("hf", (3, 8, 8), 2, seed=0)
     with pytest.raises(ValueError, match="':tiny' is incomplete"):
         build_model(":tiny", (3,), 2, seed=0)
     with pytest.raises(ValueError, match="hidden is 'a'"):

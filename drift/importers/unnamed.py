@@ -1,0 +1,64 @@
+"""Models saved without names: one vector, or arrays in the order of a state dict; a task's model tells the names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from math import prod
+from pathlib import Path
+
+from torch import Tensor
+
+from drift.importers.tensors import FLAT
+from landscape.task import Task
+
+_PLACE = re.compile(r"arr_(\d+)")
+
+
+def without_names(tensors: Mapping[str, Tensor]) -> bool:
+    """Whether they are one vector, or `arr_0`, `arr_1` and so on, as numpy.savez calls arrays that it gets no names of.
+
+    Flower's guide writes global models so (`round-N-weights.npz`).
+    """
+    places = [_PLACE.fullmatch(name) for name in tensors]
+    return set(tensors) == {FLAT} or (bool(places) and all(places))
+
+
+def in_order(path: Path, tensors: Mapping[str, Tensor], task: Task) -> dict[str, Tensor]:
+    """Tensors by the names that the model's state dict has at their places.
+
+    One vector is all of the state dict (FedLab's SerializationTool.serialize_model), or the parameters alone
+    (serialize_trainable_model) of a model without buffers.
+
+    Raises:
+        ValueError: If number or shapes are not those of the model; the file is named.
+    """
+    shapes = {name: tuple(value.shape) for name, value in task.model.state_dict().items()}
+    if set(tensors) == {FLAT}:
+        return _cut(path, tensors[FLAT], shapes, task)
+    given = [tensors[name] for name in sorted(tensors, key=lambda name: int(name.removeprefix("arr_")))]
+    if len(given) != len(shapes):
+        raise ValueError(
+            f"{path} holds {len(given)} arrays without names, the model's state dict has {len(shapes)}; was it trained "
+            "with another model?"
+        )
+    for place, (value, (name, shape)) in enumerate(zip(given, shapes.items(), strict=True)):
+        if tuple(value.shape) != shape:
+            raise ValueError(
+                f"{path}: array {place} has shape {tuple(value.shape)}, {name!r} of the model's state dict has "
+                f"{shape}; was it trained with another model?"
+            )
+    return dict(zip(shapes, given, strict=True))
+
+
+def _cut(path: Path, vector: Tensor, shapes: Mapping[str, tuple[int, ...]], task: Task) -> dict[str, Tensor]:
+    layout, sizes = task.layout, [prod(shape) for shape in shapes.values()]
+    if vector.numel() == sum(sizes):
+        pieces = zip(shapes.items(), vector.split(sizes), strict=True)
+        return {name: piece.reshape(shape) for (name, shape), piece in pieces}
+    if vector.numel() == layout.size and not layout.buffer_size:
+        return layout.named(vector)
+    raise ValueError(
+        f"{path} holds one vector of {vector.numel()} numbers; the model's state dict has {sum(sizes)}, of which "
+        f"{layout.size} are parameters and {layout.buffer_size} in buffers. Save state dicts."
+    )

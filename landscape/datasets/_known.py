@@ -1,0 +1,60 @@
+"""Digests of the published image sets that were at hand, with which a copy is compared when it is read.
+
+Of cifar100, mnist_m and pacs only the smaller copies were at hand, of svhn, synthdigits, femnist, domainnet and
+movielens1m none: of these the numbers of samples and classes are checked, and nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from landscape.samples import Samples
+
+
+@dataclass(frozen=True)
+class Known:
+    """A published set: its numbers of samples, and the first 16 hexadecimal digits of SHA-256 digests.
+
+    Args:
+        train, test: Numbers of samples; a copy of other size is not compared.
+        labels: Digest of the labels in the published order, as `labels_digest` makes it.
+        whole: The fingerprint of all tensors; None where no copy with the published pixels was at hand.
+    """
+
+    train: int
+    test: int
+    labels: str
+    whole: str | None = None
+
+
+KNOWN = {
+    "fashion_mnist": Known(60_000, 10_000, "8ab940a680640f36", "023af56f2df4044c"),
+    "mnist": Known(60_000, 10_000, "671ff9d70b481111", "05ab87c0464c87c8"),
+    "usps": Known(7_291, 2_007, "23d374427c9e1a00"),  # grey levels are rounded in more ways than one
+    "cifar10": Known(50_000, 10_000, "3edb456524d5918a"),  # 130 images of the copy at hand were lossy
+}
+
+
+def difference(name: str, train: Samples, test: Samples, fingerprint: str) -> str:
+    """How a dataset differs from the published one, as the end of a sentence; empty where it does not, or nobody knows.
+
+    Args:
+        fingerprint: Of train and test.
+    """
+    known = KNOWN.get(name)
+    if known is None or (len(train), len(test)) != (known.train, known.test):
+        return ""
+    if (found := labels_digest(train, test)) != known.labels:
+        return f"other labels, or another order of them (digest {found}, published {known.labels})"
+    if known.whole is not None and fingerprint != known.whole:
+        return f"other pixels (fingerprint {fingerprint}, published {known.whole})"
+    return ""
+
+
+def labels_digest(train: Samples, test: Samples) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of all labels, one byte each, those for training first."""
+    digest = hashlib.sha256()
+    for samples in (train, test):
+        digest.update(samples.targets.numpy().astype("uint8").tobytes())
+    return digest.hexdigest()[:16]
