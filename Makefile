@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_IND
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test torture lint bench clean
+.PHONY: help demo test torture lint bench docs notebooks clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -38,6 +38,14 @@ bench: $(VENV)/.core ## run every benchmark, one after the other
 	  if [ -e "$$file" ]; then echo "== $$file"; $(BIN)/python "$$file" $(ARGS); fi; \
 	done
 
+docs: $(VENV)/.docs ## build the documentation into build/docs; a warning is an error
+	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs $(ARGS)
+	@echo build/docs/index.html
+
+notebooks: $(VENV)/.notebook ## open the notebooks in JupyterLab (they run in seconds; ARGS='--port 9000' and the like)
+	$(BIN)/python notebooks/build.py
+	cd notebooks && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m jupyterlab $(ARGS)
+
 clean: ## remove the virtual environment, caches and builds; trained runs (runs/, out/) stay
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -51,4 +59,12 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[dev,data]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[docs]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.notebook: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[notebook,data]'
 	@touch $@ $(VENV)/.core

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
@@ -85,6 +86,16 @@ def text(values: xr.DataArray) -> str:
     return str(name) if unit in ("1", "fraction", "") else f"{name} [{unit}]"
 
 
+class Picture(Figure):
+    """A figure that a notebook shows where it stands last in a cell, also before pyplot was asked for one."""
+
+    def _repr_png_(self) -> bytes:
+        written = io.BytesIO()
+        with context():
+            self.savefig(written, format="png", dpi=self.dpi, bbox_inches="tight")
+        return written.getvalue()
+
+
 def panels(
     rows: int = 1, columns: int = 1, *, width: float = WIDE, height: float | None = None, **options: Any
 ) -> tuple[Figure, np.ndarray]:
@@ -95,7 +106,7 @@ def panels(
         options: As `Figure.subplots` takes them.
     """
     with context():
-        figure = Figure(figsize=(width, rows * (width / columns * 0.6 + 0.5) + 0.5 if height is None else height))
+        figure = Picture(figsize=(width, rows * (width / columns * 0.6 + 0.5) + 0.5 if height is None else height))
         figure.set_layout_engine("constrained")
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
 

@@ -1,0 +1,139 @@
+# %% [markdown]
+# # 1. A first run
+#
+# Federated learning averages models that were trained on different data. In this notebook you train two methods on
+# real images, look inside a round, and see the two things that this project is about: the *landscape*, that is the
+# loss as a function of the parameters, and *drift*, the way training moves across it.
+#
+# Everything is tiny on purpose, so that the whole notebook takes seconds. The one number to change for results that
+# mean something is `ROUNDS` in the next cell; the last section says what else.
+
+# %%
+import matplotlib.pyplot as plt
+
+import drift
+import figures
+from figures import gallery, surfaces
+
+ROUNDS = 24  # 50 and more for results; 24 show what there is
+RUNS = "runs"  # where runs lie; one that is there already is not trained again
+
+# %% [markdown]
+# ## Train
+#
+# `digits-shards2` is a preset: 1,437 images of digits in 8x8 pixels, sorted by label, cut into 40 shards and dealt to
+# 20 clients, two shards each. Most clients therefore know two of the ten digits. Five of them take part in a round,
+# and each trains three epochs on its own images before the server averages.
+#
+# Anything in a preset can be changed by name: `rounds=...`, `method="ima"`, `local__lr=0.05`.
+
+# %%
+fedavg = drift.simulate("digits-shards2", method="fedavg", rounds=ROUNDS, runs=RUNS)
+ima = drift.simulate("digits-shards2", method="ima", rounds=ROUNDS, runs=RUNS)
+print(fedavg.name, ima.name, sep="\n")
+
+# %% [markdown]
+# The folder's name ends in a hash of all settings: the same settings are the same run. Execute the cell again and it
+# returns at once; raise `ROUNDS` and another run begins. A run that you interrupt goes on where it stopped, with the
+# very numbers it would have had without you.
+#
+# Who holds which digits, and what the five clients of each round hold together:
+
+# %%
+labels = gallery.load("labels-partition")
+labels.draw(labels.data([fedavg]))
+
+# %% [markdown]
+# In the bars on the right, ten equal colours would be a fair sample of the data. Rounds differ because other clients
+# take part: that is *period drift*. Within a round, clients differ because they hold other labels: *client drift*.
+#
+# ## What came out
+#
+# Whatever is measured is an `xarray.Dataset` with named dimensions and units, so it can be selected by name and drawn
+# in one line.
+
+# %%
+for run in (fedavg, ima):
+    run.metrics().accuracy.plot(label=run.label)
+plt.legend()
+fedavg.metrics()
+
+# %% [markdown]
+# FedAvg goes up and down: each round it is pulled towards the digits of whoever took part. IMA averages its last five
+# models from three quarters of the rounds on; until then both curves are the same, point by point, because all methods
+# see the same initial model, the same cohorts and the same batches.
+#
+# ## Inside a round
+#
+# Each round is one record: what clients received, what they sent back, what they weighed, and the new model. Every
+# model is a vector of 13,706 numbers.
+
+# %%
+last = fedavg.round(-1)
+mean = last.weights.to(last.clients) @ last.clients
+print("clients", last.ids.tolist(), "with", last.sizes.tolist(), "samples")
+print("their models", tuple(last.clients.shape), "and the new one", tuple(last.end.shape))
+print("weighted mean of the clients is the new model, up to", float((mean - last.end).abs().max()))
+
+# %% [markdown]
+# ## The landscape
+#
+# Three models span a plane. `round_plane` lays one through the models of three clients of a round and evaluates the
+# test loss on a grid of it.
+
+# %%
+ds = fedavg.cached(drift.round_plane, points=15)
+levels = figures.common_levels(ds.loss)
+ax = figures.contour(ds, levels=levels)
+surfaces.colorbar(ax.figure, [ax], levels, "test loss [nats]")
+plt.show()
+
+# %% [markdown]
+# Triangles are the clients, the white cross is their mean, the circle is the lowest point of the grid. One unit on
+# either axis is one unit of distance between models. Each client sits high up: on all ten digits a model that was
+# trained on two is poor. Their mean is far lower, which is why averaging works at all, but it is not the lowest point
+# of the plane. How far off it is, and in which direction, is what methods such as IMA, FedLAW or FedEve work on.
+#
+# The same surface in three dimensions; drag it.
+
+# %%
+figures.surface3d(ds)
+
+# %% [markdown]
+# ## Drift
+#
+# *Coherence* is high where the clients' updates point one way, and falls to 0 when they no longer do. The two
+# *variances* compare how much clients of one round differ (client drift) with how much a round's mean differs from
+# what was expected of it (period drift).
+
+# %%
+figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
+figures.coherence(fedavg.cached(drift.coherence), ax=left)
+figures.variances(fedavg.cached(drift.drift_variances), ax=right)
+left.set_ylabel("coherence")
+right.legend(right.lines[:2], ["client drift", "period drift"])
+plt.show()
+
+# %% [markdown]
+# ## Look around
+#
+# Pick a run, a round and a client. The left picture is the plane through this client and the next two of its cohort,
+# the right one shows how far each client ended from the mean of its round; click a dot to pick it. Set *map* to the
+# loss of the client's own samples: the client's model now sits low, in a basin that the others do not share.
+#
+# (The pickers need a running kernel. In a viewer without one you see the state that was saved, or nothing.)
+
+# %%
+figures.explorer([fedavg, ima], points=11)
+
+# %% [markdown]
+# ## Real sizes
+#
+# - `ROUNDS = 50`, and several seeds, `drift.compare.compare("digits-shards2", methods=["fedavg", "ima"], seeds=[8,
+#   9])`: differences between methods are often smaller than those between seeds.
+# - `fedscape list experiments` names presets on Fashion-MNIST and CIFAR-10 with the papers' own settings.
+# - `points=41` for smoother maps; the cost grows with its square.
+# - All rounds keep all their models here. For larger models say `keep__clients="every 10, last 3"`.
+#
+# Go on with [2. planes and curvature](02_planes_and_curvature.ipynb) or [3. drift and
+# diagnosis](03_drift_and_diagnosis.ipynb).

@@ -1,0 +1,137 @@
+# %% [markdown]
+# # 3. Drift and diagnosis
+#
+# Two things push a federated model off its way. *Client drift*: clients hold different data, so their updates point in
+# different directions. *Period drift*: each round has another cohort, so what a round optimises changes from round to
+# round. This notebook measures both, checks the estimates against the truth, asks what they cost, and lets `diagnose`
+# say what ails a run.
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import drift
+import figures
+
+ROUNDS = 24  # 50 and more for results
+PRESET = "digits-shards2"
+run = drift.simulate(PRESET, method="fedavg", rounds=ROUNDS, runs="runs")
+
+# %% [markdown]
+# For comparison the same clients with *fair shares*: each holds a random part of all images. (Changing the partition
+# drops the options of the one before.)
+
+# %%
+fair = drift.simulate(PRESET, "clients.partition=iid", method="fedavg", rounds=ROUNDS, runs="runs")
+runs = {"two shards a client": run, "fair shares": fair}
+fig, axes = plt.subplots(1, 3, figsize=(11, 2.8), layout="constrained")
+for name, one in runs.items():
+    variances = one.cached(drift.drift_variances)
+    axes[0].plot(one.rounds(), one.metrics().accuracy, label=name)
+    axes[1].semilogy(one.rounds(), variances.client_variance)
+    axes[2].semilogy(one.rounds(), variances.period_variance)
+for ax, title in zip(axes, ("test accuracy", "client-drift variance", "period-drift variance"), strict=True):
+    ax.set(xlabel="round", title=title)
+axes[0].legend()
+plt.show()
+
+# %% [markdown]
+# With fair shares both variances begin ten to twenty times lower, rise while the model learns fastest, and fall again;
+# what is left is minibatch noise. With two shards a client they are high from the first round on, because clients
+# never agree, and they fall only as updates get shorter.
+#
+# These series need no client models. Every round stores the *Gram matrix* of its updates, and norms, angles, coherence
+# and both variances are small functions of it. So you have them for every round, also where models were not kept.
+#
+# ## Estimate and truth
+#
+# Both variances are estimates from one cohort. The record allows the exact answer: `counterfactual` trains *all* 20
+# clients from the recorded start of a round, and so splits the step that was taken into
+#
+# > step = full + period + server, where *full* is what full participation would have done.
+#
+# `loss_cost` is the loss that a part cost: positive means that the round would have ended lower without it.
+
+# %%
+exact = run.cached(drift.counterfactual, rounds=[3, 12, ROUNDS - 1])
+exact.loss_cost.sel(part=["period", "local"]).to_pandas().round(3)
+
+# %% [markdown]
+# A positive *period* says: whoever happened to take part pulled the model to where the others lose. FedEve predicts
+# this part from the past and weighs it against client drift by a *Kalman gain*: near 1 it trusts the round, near 0 the
+# prediction.
+
+# %%
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 2.8), layout="constrained")
+for name, one in runs.items():
+    left.plot(one.rounds(), one.cached(drift.drift_variances).gain, label=name)
+    right.plot(one.rounds(), one.cached(drift.coherence).coherence_smooth)
+left.set(xlabel="round", ylabel="Kalman gain", ylim=(0, 1.02))
+left.legend()
+right.axhline(0, color="grey", linewidth=0.8)
+right.set(xlabel="round", ylabel="coherence, mean of 3 rounds")
+plt.show()
+
+# %% [markdown]
+# *Coherence* (right) is the weighted sum of cosines between the clients' updates. With fair shares it rises while all
+# clients learn the same things, and falls when what is left to learn is each client's noise; where it is lost for
+# good, FedLAW speaks of the critical point. Disjoint labels make updates almost orthogonal from the first round. The
+# gain (left) hardly differs between the two settings: it is a ratio of both drifts, and both are larger here.
+#
+# ## What else the round could have ended with
+#
+# `what_if` keeps the clients of a round and changes the server: other weights, a shrunken mean, a mean of the last few
+# rounds. Weights and factors are chosen on one half of the test set and judged on the other.
+
+# %%
+tried = run.cached(drift.what_if, rounds=[6, 12, 18, ROUNDS - 1])
+gain = tried.gain.mean("round").to_series().drop("end").sort_values()
+gain.plot.barh(figsize=(6.5, 2.5), xlabel="gain [nats]")
+plt.show()
+
+# %% [markdown]
+# A bar to the right is loss saved in the mean of these rounds. `weights` gains where some clients of a cohort are
+# worth more than their number of samples. Short windows (`ima-3`) gain because rounds jump around a common centre; a
+# long one (`ima-9`) reaches back to models that knew less, and loses. That is why IMA waits until late in training.
+#
+# ## Diagnose
+#
+# `diagnose` does this for you. It plays rounds of the record again with one thing changed at a time, ranks what that
+# gained, and answers seven questions from the record. On the command line it is `fedscape diagnose RUN`.
+
+# %%
+found = drift.diagnose(run)
+for cause in found.causes:
+    print(f"{cause.title:<28} gain {cause.gain.value:+.2f} nats  {'clear' if cause.clear else 'not clear'}")
+for finding in found.findings:
+    print(f"- {finding.statement}")
+
+# %% [markdown]
+# Each gain has a confidence interval over windows of rounds (`cause.gain.low`, `.high`) and names the figure that
+# shows it (`cause.figure`). A cause is *clear* only where the low end is above 2 % of the loss; a short run has wide
+# intervals. `docs/diagnosis.md` says how far to believe it.
+#
+# A cure follows from the first cause. Here: what the labels cost, and what more clients a round would bring.
+
+# %%
+more = drift.simulate(PRESET, "clients.per_round=10", method="fedavg", rounds=ROUNDS, runs="runs")
+for name, one in {"5 of 20 clients": run, "10 of 20 clients": more, "fair shares": fair}.items():
+    print(f"{name:<18} accuracy of the last five rounds {float(np.mean(one.metrics().accuracy[-5:])):.3f}")
+
+# %% [markdown]
+# ## Look around
+#
+# Set *curve* to client variance, period variance, gain or coherence. The dots tell who drifts far in each round; click
+# one and see where the client stands on its plane.
+
+# %%
+figures.explorer([run, fair, more], points=11)
+
+# %% [markdown]
+# ## Real sizes
+#
+# - `drift.decomposition` splits a model's error into bias, variance and covariance over retrained clients, and
+#   `drift.ntk_variance` predicts the variance; both say what they will cost before they start.
+# - `drift.counterfactual(run, workers=2)` and `diagnose(run, workers=2)` share the trainings between processes.
+# - Several seeds: one cohort sequence is one sample. `gallery.load("variance-rounds")` draws seeds as bands.
+# - A method that acts on what you found: [4. your own method](04_your_own_method.ipynb).

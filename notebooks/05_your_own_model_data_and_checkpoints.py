@@ -1,0 +1,185 @@
+# %% [markdown]
+# # 5. Your own model, data and checkpoints
+#
+# Four ways in, from least to most of your own:
+#
+# 1. a model of yours, trained here on a dataset that is known here;
+# 2. a training loop of yours, on data of yours, which records its rounds by one call;
+# 3. a folder of checkpoints that some other program left behind;
+# 4. three files of weights and a loss: a landscape without any federated training.
+#
+# All end in the same two values, a *task* and a *run*, and everything else works on these.
+
+# %%
+import shutil
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+import torch
+from torch import nn
+
+import drift
+import figures
+import landscape
+from drift.importers.bare import record_checkpoints
+from drift.importers.patterns import Patterns
+from drift.importers.tensors import read_tensors
+from landscape.made import task_from
+
+ROUNDS = 8  # of each training here; yours has its own
+
+# %% [markdown]
+# ## 1. Your model on a known dataset
+#
+# A model is any function `(shape, classes, **options) -> nn.Module`, named `module:function`. It lies in a file, so
+# that a run can say how its model is made. `nn.Module`s of any library will do. Batch normalisation works too; its
+# statistics are handled apart from the parameters.
+
+# %%
+Path("my_model.py").write_text('''"""A small residual network for tiny images."""
+
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.inner = nn.Sequential(nn.Conv2d(width, width, 3, padding=1), nn.GroupNorm(2, width), nn.ReLU())
+
+    def forward(self, x):
+        return x + self.inner(x)
+
+
+def net(shape, classes, width=8):
+    body = [nn.Conv2d(shape[0], width, 3, padding=1), Block(width), nn.MaxPool2d(2), nn.Flatten()]
+    return nn.Sequential(*body, nn.Linear(width * (shape[1] // 2) * (shape[2] // 2), classes))
+''')
+mine = drift.simulate(
+    "digits-shards2",
+    "clients.partition=iid",
+    task__model="my_model:net",
+    task__model_options={"width": 6},
+    rounds=ROUNDS,
+    runs="runs",
+)
+print(mine.task.layout.size, "parameters, accuracy", float(mine.metrics().accuracy[-1]))
+
+# %% [markdown]
+# Whoever opens this run elsewhere needs `my_model.py`, and must say that they trust it: a run may come from anywhere,
+# and importing a module runs it. `drift.open(folder, trust="my_model:net")`, or `--trust my_model:net` on the command
+# line.
+#
+# ## 2. Your data and your training loop
+#
+# Here is a loop that knows nothing of this project: 178 wines of three cultivars, 13 measurements each, at six sites
+# that hold mostly one cultivar. The three lines with `recorder` are all that is added. (In a Flower app it is one
+# line, see `docs/howto-flower.md`.)
+
+# %%
+from sklearn.datasets import load_wine
+
+features, labels = load_wine(return_X_y=True)
+x = torch.tensor((features - features.mean(0)) / features.std(0), dtype=torch.float32)
+y = torch.tensor(labels)
+order = torch.randperm(len(x), generator=torch.Generator().manual_seed(1))
+train, test = order[:120], order[120:]
+draw = np.random.default_rng(1)
+sites = [np.flatnonzero(draw.random(len(train)) < np.where(y[train] == site % 3, 0.42, 0.04)) for site in range(6)]
+print([np.bincount(y[train][site], minlength=3).tolist() for site in sites])
+
+
+def net():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(13, 16), nn.Tanh(), nn.Linear(16, 3))
+
+
+def copied(model):
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+# %%
+shutil.rmtree("runs/wine", ignore_errors=True)  # a folder that holds rounds is gone on with; begin anew here
+shutil.rmtree("checkpoints", ignore_errors=True)
+model, loss = net(), nn.CrossEntropyLoss(reduction="none")
+recorder = drift.Recorder("runs/wine")
+for index in range(ROUNDS):
+    start, clients = copied(model), {}
+    Path(f"checkpoints/round{index}").mkdir(parents=True)
+    for number, site in enumerate(sites):
+        model.load_state_dict(start)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+        for _ in range(10):
+            optimizer.zero_grad()
+            loss(model(x[train][site]), y[train][site]).mean().backward()
+            optimizer.step()
+        clients[number] = (copied(model), len(site))
+        torch.save(copied(model), f"checkpoints/round{index}/client{number}.pt")
+    total = sum(size for _, size in clients.values())
+    model.load_state_dict({name: sum(state[name] * size for state, size in clients.values()) / total for name in start})
+    torch.save(copied(model), f"checkpoints/round{index}/global.pt")
+    correct = float((model(x[test]).argmax(1) == y[test]).float().mean())
+    recorder.round(start=start, clients=clients, end=copied(model), metrics={"accuracy": correct})
+
+# %% [markdown]
+# The record holds models, not data. Drift (norms, angles, variances) needs no more; for a landscape you give the task:
+# a model, a loss with one value for each sample, and samples by split. `parts` says who holds which training samples,
+# for analyses that ask.
+
+# %%
+task = (net(), loss, {"train": (x[train], y[train]), "test": (x[test], y[test])})
+wine = drift.open("runs/wine", task=task, parts=[site.tolist() for site in sites])
+fig, (left, right) = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
+figures.variances(wine.cached(drift.drift_variances), ax=left)
+left.legend(left.lines[:2], ["client drift", "period drift"])
+figures.contour(wine.cached(drift.round_plane, round=1, points=15), ax=right)
+plt.show()
+
+# %% [markdown]
+# All six sites take part in every round, so period drift is only what the rounds' mean changes from one to the next,
+# and it dies out. Client drift falls far more slowly: the sites go on to disagree.
+#
+# ## 3. A folder of checkpoints
+#
+# The loop above also saved what programs usually save. A pattern tells which file is which; formats are .pt, .pth,
+# .safetensors and .npz, and nothing is unpickled but tensors. Where no start is saved, what clients received is the
+# global model of the round before, so the first round only serves as the start of the second.
+
+# %%
+imported = record_checkpoints("checkpoints", Patterns("round{round}/client{client}.pt"), task=task, runs="runs")
+same = torch.equal(imported.round(3).clients, wine.round(3).clients)
+print(imported.name, "has rounds", imported.rounds(), "and the same models:", same)
+
+# %% [markdown]
+# On the command line: `fedscape import checkpoints --pattern "round{round}/client{client}.pt" --dry-run` says what it
+# understood before anything is written. `sizes.json` in the folder gives the samples of each client; without it all
+# count the same.
+#
+# ## 4. Three files of weights
+#
+# No rounds, no clients: a plane through any three models of one architecture.
+
+# %%
+files = [f"checkpoints/round{ROUNDS - 1}/{name}.pt" for name in ("client0", "client1", "client2")]
+alone = task_from(task)
+models = [alone.layout.theta(read_tensors(file)) for file in files]
+ds = landscape.surface(alone, landscape.plane(*models, labels=["site 0", "site 1", "site 2"], points=15), split="train")
+figures.contour(ds)
+plt.show()
+print("barrier between sites 0 and 1:", round(float(landscape.barrier(alone, *models[:2]).barrier), 3), "nats")
+
+# %% [markdown]
+# ## Look around
+#
+# The recorded run and the imported one, side by side; everything that works on runs trained here works on them.
+
+# %%
+figures.explorer([wine, imported], points=11)
+
+# %% [markdown]
+# ## Real sizes
+#
+# - Models of a hundred million parameters: `keep__clients="every 10, last 3"`, `keep__dtype="bfloat16 deltas"`, or in
+#   a recorder `Recorder(folder, clients="last 3", rounds=N)`. The Gram matrix of each round is always kept.
+# - Models of `transformers`, adapters of `peft`: `docs/howto-own-task.md`; inputs may be tuples or dicts of tensors.
+# - Anything but classification: give a `landscape.Task` with metrics of your own.

@@ -1,0 +1,166 @@
+# %% [markdown]
+# # 7. Custom plots
+#
+# A gallery figure is two functions: `data(runs)` computes a labelled dataset, `draw(ds)` only draws. Below them lie
+# functions that draw one dataset on one pair of axes: yours. So there are three places to step in: take the numbers
+# and plot them with anything; lay out the axes yourself and let the project fill them; or write a figure of your own
+# that is listed and saved like the others.
+
+# %%
+import sys
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import drift
+import figures
+import figures.gallery
+from drift.compare import compare
+from figures import explore, gallery, style, surfaces
+
+ROUNDS = 24  # 50 and more for results
+SEEDS = (8, 9)  # five and more for a band that means something
+runs = compare("digits-shards2", methods=["fedavg", "ima"], seeds=SEEDS, overrides=[f"rounds={ROUNDS}"], runs="runs")
+fedavg, ima = (next(run for run in runs if run.label == name) for name in ("fedavg", "ima"))
+
+# %% [markdown]
+# ## The numbers
+#
+# `data` of any figure gives the runs side by side: one dimension `algorithm`, one `seed`, one `round`. Select by name,
+# reduce by name; attributes carry units. `to_dataframe()` leads to pandas, seaborn or a CSV file.
+
+# %%
+ds = gallery.load("accuracy-rounds").data(runs)
+late = ds.accuracy.isel(round=slice(-6, None))
+print(late.mean(["round", "seed"]).to_series().round(3).to_string())
+Path("out").mkdir(exist_ok=True)
+ds.accuracy.to_dataframe().to_csv("out/accuracy.csv")
+late.std("round")
+
+# %% [markdown]
+# From three quarters of the rounds on IMA averages: its last rounds vary two to three times less, and their mean is
+# higher, while the best rounds of both are alike. A plot of your own of just that, in the project's colours (one
+# method has one colour in every figure):
+
+# %%
+fig, ax = plt.subplots(figsize=(4, 2.8), layout="constrained")
+for place, name in enumerate(late.algorithm.values):
+    values = late.sel(algorithm=name).values.ravel()
+    ax.plot(place + np.linspace(-0.15, 0.15, len(values)), values, "o", color=style.colour(name), alpha=0.6)
+ax.set_xticks(range(late.sizes["algorithm"]), [style.label(name) for name in late.algorithm.values])
+ax.set(ylabel="test accuracy, last 6 rounds", xlim=(-0.5, 1.5))
+plt.show()
+
+# %% [markdown]
+# ## Your layout
+#
+# Functions such as `figures.contour(ds, ax=...)` draw on the axes that they are given, and never compute, save or
+# show. `style.panels` makes axes in print size (3.3 or 6.9 inches, constrained layout); under `style.context()` fonts
+# and lines are those of a paper. Two maps compare only when they share their levels:
+
+# %%
+moments = [ROUNDS // 3, 2 * ROUNDS // 3, ROUNDS - 1]
+planes = {
+    (run.label, index): run.cached(drift.round_plane, round=index, points=11)
+    for run in (fedavg, ima)
+    for index in moments
+}
+levels = figures.common_levels(*(plane.loss for plane in planes.values()))
+with style.context():
+    figure, axes = style.panels(2, 3, height=4.4)
+    for ax, ((name, index), plane) in zip(axes.flat, planes.items(), strict=True):
+        figures.contour(plane, ax=ax, levels=levels, names=False)
+        ax.set_title(f"{style.label(name)}, round {index}")
+        ax.set(xlabel="" if ax in axes[0] else "alpha", ylabel="beta" if ax in axes[:, 0] else "")
+    surfaces.colorbar(figure, axes.flat, levels, "test loss [nats]")
+figure
+
+# %% [markdown]
+# The first two columns agree: before IMA starts averaging, both methods are the same training. What `figures.save`
+# writes has its fonts embedded and no date inside, so the same data give the same bytes, and a diff of a paper's
+# folder shows what changed.
+
+# %%
+print(*figures.save(figure, "out/my-planes", formats=["pdf", "png"]), sep="\n")
+
+# %% [markdown]
+# ## Interactive
+#
+# Plotly figures can be changed after they are made, like any other, and exported as a page that needs no network.
+
+# %%
+turned = explore.surface_rounds(list(planes.values())[:3])
+turned.update_layout(height=420, scene_camera_eye={"x": 1.4, "y": -1.4, "z": 1.1})
+turned.write_html("out/planes.html", include_plotlyjs=True)
+turned
+
+# %% [markdown]
+# ## A figure of your own
+#
+# One file, whose name is the figure's name. Put into `figures/gallery/` it is listed by `fedscape figures list`, drawn
+# by `fedscape figures draw`, and tested with the others; here a folder beside the notebook does. `data` takes its
+# numbers from `run.cached(...)`, so that what is computed once stays.
+
+# %%
+TEXT = '''"""How far the clients of a round end from their mean, one histogram a method."""
+
+import numpy as np
+import xarray as xr
+
+from drift.locality import locality
+from figures import style
+
+NEEDS = "runs of any methods"
+COST = "seconds"
+
+
+def data(runs, *, skip=0):
+    """distance (round, client) of each run, over algorithm."""
+    found = {run.label: run.cached(locality).distance.isel(round=slice(skip, None)) for run in runs}
+    return xr.concat(found.values(), "algorithm").assign_coords(algorithm=list(found)).to_dataset(name="distance")
+
+
+@style.styled
+def draw(ds):
+    """One histogram a method."""
+    figure, ((ax,),) = style.panels(1, 1, width=style.NARROW)
+    edges = np.linspace(float(ds.distance.min()), float(ds.distance.max()), 16)
+    values = [ds.distance.sel(algorithm=name).values.ravel() for name in ds.algorithm.values]
+    looks = {"color": map(style.colour, ds.algorithm.values), "label": map(style.label, ds.algorithm.values)}
+    ax.hist([one[np.isfinite(one)] for one in values], edges, **{key: list(value) for key, value in looks.items()})
+    ax.set_xlabel(style.text(ds.distance))
+    ax.set_ylabel("clients and rounds")
+    ax.legend()
+    return figure
+'''
+folder = Path("my_figures")
+folder.mkdir(exist_ok=True)
+(folder / "distances.py").write_text(TEXT)
+sys.modules.pop("figures.gallery.distances", None)  # read again when this cell runs again
+if str(folder.resolve()) not in figures.gallery.__path__:
+    figures.gallery.__path__.append(str(folder.resolve()))
+mine = gallery.load("distances")
+mine.draw(mine.data([fedavg, ima], skip=3 * ROUNDS // 4))
+
+# %% [markdown]
+# These are the rounds since IMA averages. The distances hardly differ: IMA moves the model that clients start from,
+# not how far they go from there.
+#
+# ## Look around
+#
+# The explorer is made of public parts too: `explorer.plane` and `explorer.drift` are plotly `FigureWidget`s, and every
+# picker has a `value` that code can set.
+
+# %%
+explorer = figures.explorer([fedavg, ima], points=11)
+explorer.quantity.value = "client_variance"
+explorer.show(round=moments[1])
+explorer
+
+# %% [markdown]
+# ## Real sizes
+#
+# - More seeds: `SEEDS = range(8, 13)`; `figures.curve` and the gallery draw them as a band and say so.
+# - `fedscape figures draw NAME RUNS -o FOLDER` saves picture and numbers; CSV and zarr lie beside the PDF.
+# - CONTRIBUTING.md, *A figure*, says what a file of the gallery must hold.
