@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from drift.methods.lss import LSS
 from drift.run import Run
+from drift.soups import Soup
 from drift.terrain import chosen
 from landscape.cost import step_cost, transfer_bytes, work
 
@@ -16,8 +18,8 @@ def cost(run: Run, *, round: int = -1, repeats: int = 1) -> xr.Dataset:
     The client is the one of the cohort with most samples; it is trained once to count and `repeats` times to measure,
     from the recorded start and with what the client had kept by then. Multiply-accumulates are counted,
     forward and backward, whatever the method does with its models. macs_training is the LSS paper's way of counting:
-    one forward pass times (N + 1) / 2, the mean size of the pool, for a method with N candidates, which holds where a
-    step runs the pool's members; this project's LSS runs their mixture, one pass.
+    one forward pass times (N + 1) / 2, the mean size of the pool, for LSS with N candidates, which holds where a step runs
+    the pool's members; this project's LSS runs their mixture, one pass.
 
     Source: LSS paper, Table 5; methods.md 3.5.
 
@@ -63,11 +65,14 @@ def cost(run: Run, *, round: int = -1, repeats: int = 1) -> xr.Dataset:
 
 
 def _pool_factor(run: Run) -> float:
-    candidates = getattr(run.method, "candidates", None)
-    return 1.0 if candidates is None else (candidates + 1) / 2
+    return (run.method.candidates + 1) / 2 if isinstance(run.method, LSS) else 1.0
 
 
 def _epochs(run: Run, samples: int) -> float:
-    """Passes over the client's data that the local settings ask for; a pool's candidates share an epoch (Table 5)."""
-    local = run.experiment.local
-    return float(local.epochs) if local.steps is None else local.steps * local.batch / samples
+    """Passes over the client's data as Table 5 counts them: SWA's cycles and a soup's models each take their own.
+
+    The models of a pool of LSS share an epoch.
+    """
+    local, method = run.experiment.local, run.method
+    trained = method.candidates if isinstance(method, Soup) else getattr(method, "cycles", 1)
+    return float(trained * (local.epochs if local.steps is None else local.steps * local.batch / samples))

@@ -123,7 +123,8 @@ def _numbered(parts: Parts, names: Sequence[str] | None, samples: int) -> list[n
         by_number = {places.get(str(client), -1) if names else client: part for client, part in parts.items()}
         if not all(isinstance(number, int) and number >= 0 for number in by_number):
             known = f"the names {', '.join(list(places)[:8])}" if names else "numbers"
-            raise ValueError(f"parts is given by {', '.join(map(repr, list(parts)[:8]))}; the run's clients have {known}.")
+            given = ", ".join(map(repr, list(parts)[:8]))
+            raise ValueError(f"parts is given by {given}; the run's clients have {known}.")
         parts = [by_number.get(number, ()) for number in range(max(by_number, default=-1) + 1)]
     found = [np.asarray(part, np.int64) for part in parts]
     for client, part in enumerate(found):

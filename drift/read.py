@@ -53,7 +53,7 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
         _rebase(content, name, value)
     if isinstance(content.get("method"), str):
         content["method"] = {"name": content["method"]}
-    if (base := _base(content, changes)) in variants:
+    if (base := _base(content, changes)) is not None and base in variants:
         content = _merged(content, _as_base(base, variants[base]))
     if chosen in variants:
         content = _merged(content, variants[chosen])

@@ -3,7 +3,8 @@
 style, palette            sizes, fonts, one colour a method, files that are the same bytes every time
 curves, surfaces, triangles, spectra, drifts, weights   functions that draw computed data on axes (matplotlib)
 gallery/                  named figures, one file each: data(runs) computes, draw(ds) draws
-explore, report           interactive surfaces and curves (plotly), and one self-contained page of them
+explore, report           interactive figures (plotly), and one self-contained page of them
+explorer, explorer_views  pickers for a notebook, and the pictures that follow them
 cli, commands/            the command fedscape
 """
 
@@ -35,6 +36,20 @@ _PUBLIC = {
     "triangle": "figures.triangles",
     "optima": "figures.triangles",
     "surface3d": "figures.explore",
+    "surface_rounds": "figures.explore",
+    "surface_views": "figures.explore",
+    "explore_contour": "figures.explore",
+    "trajectory_play": "figures.explore",
+    "drift_curves": "figures.explore",
+    "curvature_rounds": "figures.explore",
+    "gain_boxes": "figures.explore",
+    "simplex_rounds": "figures.explore",
+    "label_points": "figures.explore",
+    "client_points": "figures.explore",
+    "coherence_matrix": "figures.explore",
+    "mark_notes": "figures.explore",
+    "client_notes": "figures.explore",
+    "explorer": "figures.explorer",
     "report": "figures.report",
     "context": "figures.style",
     "save": "figures.style",

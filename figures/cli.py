@@ -18,6 +18,7 @@ from figures.commands import (
     about,
     analyse,
     claims,
+    completion,
     demo,
     diagnose,
     export,
@@ -33,7 +34,12 @@ from landscape.memory import OutOfMemory, exhausted
 
 HELP = """Loss landscapes and drift of federated learning: train, keep every round, analyse, draw.
 
-Start with `fedscape demo`. `--debug` with any command shows the traceback of an error.
+Start with `fedscape demo`. With any command, `--debug` shows the traceback of an error, and `--trust MODULE:FUNCTION`
+lets a run make its model by that code.
+"""
+
+CODES = """Exit codes: 0 done; 2 a mistake or a problem, one line on stderr; 1 an error in fedscape, with its traceback;
+130 stopped by Ctrl-C. Data go to stdout, messages and progress to stderr; `--json` gives data for programs.
 """
 
 
@@ -44,7 +50,14 @@ def _version() -> str:
         return "not installed"
 
 
-app = App(name="fedscape", help=HELP, version=_version, result_action="return_value", suppress_keyboard_interrupt=False)
+app = App(
+    name="fedscape",
+    help=HELP,
+    help_epilogue=CODES,
+    version=_version,
+    result_action="return_value",
+    suppress_keyboard_interrupt=False,
+)
 _VERBS: tuple[App | Callable[..., Any], ...] = (
     demo.demo,
     train.train,
@@ -64,6 +77,7 @@ _VERBS: tuple[App | Callable[..., Any], ...] = (
     pictures.report,
     about.list_,
     about.doctor,
+    completion.completion,
 )
 for _place, _verb in enumerate(_VERBS):
     if isinstance(_verb, App):
@@ -74,21 +88,30 @@ for _place, _verb in enumerate(_VERBS):
 
 
 def main(tokens: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 done, 2 a mistake or a problem (one line on stderr), 130 stopped by Ctrl-C."""
+    """Run the command line and exit.
+
+    Codes are 0 done, 2 a mistake or a problem (one line on stderr), 130 stopped by Ctrl-C; a traceback leaves 1. When
+    the reader of stdout leaves early, as `head` does, that is no problem: 0.
+    """
     given = list(sys.argv[1:] if tokens is None else tokens)
     debug = "--debug" in given
     warnings.showwarning = _warn
     _open_streams()
     try:
-        code = app([token for token in given if token != "--debug"], exit_on_error=False, print_error=False)
+        rest = _without_trust([token for token in given if token != "--debug"])
+        code = app(rest, exit_on_error=False, print_error=False)
+        sys.stdout.flush()
     except KeyboardInterrupt:
         console.say(
             "fedscape: stopped. Whole rounds are kept, the one in progress is dropped; to resume, run this again."
         )
         code = 130
-    except BrokenPipeError:  # the reader of our output has left, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
+    except BrokenPipeError:
+        code = _left()
+    except SystemExit as stop:
+        if not isinstance(stop.__context__, BrokenPipeError):  # rich makes an exit of it
+            raise
+        code = _left()
     except Exception as error:
         short = exhausted(error) and not isinstance(error, OutOfMemory)
         if debug or not (short or _is_known(error)):
@@ -96,6 +119,30 @@ def main(tokens: Sequence[str] | None = None) -> None:
         console.say(f"fedscape: {_MEMORY if short else _line(error)}")
         code = 2
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _without_trust(tokens: list[str]) -> list[str]:
+    """Tokens without `--trust NAME`, whose names are trusted from here on.
+
+    Raises:
+        ValueError: If no name follows.
+    """
+    rest, places = [], iter(tokens)
+    for token in places:
+        option, equals, name = token.partition("=")
+        if option != "--trust":
+            rest.append(token)
+            continue
+        from drift import trust
+
+        trust.allow(name if equals else next(places, ""))
+    return rest
+
+
+def _left() -> int:
+    """Exit code when the reader of stdout has left; what is still to be written goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 0
 
 
 _MEMORY = "memory does not suffice; use fewer --workers, fewer points or smaller batches. Whole rounds are kept."
@@ -131,6 +178,7 @@ _ADVICE = {
     errno.EPERM: _ELSEWHERE,
     errno.EROFS: _ELSEWHERE,
     errno.ENOTDIR: _ELSEWHERE,
+    errno.EISDIR: "Name a file in it.",
 }
 
 

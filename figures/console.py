@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,13 +23,17 @@ Parts = Callable[[int, int], None]
 
 
 def say(text: str) -> None:
-    """A message on stderr."""
-    sys.stderr.write(f"{text}\n")
+    """A message on stderr; where its reader has left, the work goes on without."""
+    try:
+        sys.stderr.write(f"{_printable(text)}\n")
+        sys.stderr.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
 def put(text: str) -> None:
     """A line of data on stdout."""
-    sys.stdout.write(f"{text}\n")
+    sys.stdout.write(f"{_printable(text)}\n")
 
 
 def put_json(content: Any) -> None:
@@ -62,7 +67,7 @@ def drawn(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Tabl
     from rich import box
     from rich.table import Table
 
-    found = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for key, heading in columns.items():
         numeric = all(isinstance(row.get(key), int | float | None) for row in rows)
         found.add_column(heading, justify="right" if numeric else "left", overflow="fold")
@@ -94,7 +99,15 @@ def shown(value: Any) -> str:
         return f"{value:.4g}"
     if isinstance(value, list | tuple):
         return ", ".join(map(shown, value))
-    return str(value)
+    return _printable(str(value))
+
+
+_CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)], "\N{REPLACEMENT CHARACTER}")
+
+
+def _printable(text: str) -> str:
+    """A text in which names of files, runs and clients cannot steer the terminal: no control characters."""
+    return text.translate(_CONTROLS)
 
 
 @contextmanager

@@ -35,6 +35,7 @@ EXTRAS: dict[str, tuple[tuple[str, ...], ...]] = {
 """Further runs that some figures need, by group: settings of each; the seed is the first one unless it is set."""
 
 GROUPS: dict[str, tuple[str, ...]] = {
+    "accuracy-setting": ("concentrations",),
     "balance-histogram": ("methods", "gws"),
     "balance-rounds": ("methods", "gws"),
     "coherence-groups": ("methods", "gws"),

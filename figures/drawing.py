@@ -1,17 +1,21 @@
-"""Named figures from runs to files: picture as PDF, PNG and SVG, numbers as zarr beside it."""
+"""Named figures from runs to files: picture as PDF, PNG and SVG, numbers as zarr and CSV beside it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import as_completed
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from drift.atomic import write_bytes
 from drift.processes import processes
 from drift.run import Run
+from drift.run import open as open_run
 from figures import gallery
 from landscape import plugins, results
+from landscape.export import exported
 
 Job = tuple[Sequence[Run], Mapping[str, Any]]
 """Runs and options of a figure."""
@@ -20,8 +24,12 @@ Outcome = list[Path] | str
 """Files written, or the reason why these runs do not allow the figure."""
 
 
-def draw_one(name: str, runs: Sequence[Run], folder: Path, **options: Any) -> list[Path]:
-    """Files of one figure: pictures, then the folder of its numbers.
+def draw_one(name: str, runs: Sequence[Run], folder: Path, *, stem: str = "", **options: Any) -> list[Path]:
+    """Files of one figure: pictures, then its numbers as a zarr folder and as a table, a row a value.
+
+    Args:
+        stem: What the files are called; else the figure's name.
+        options: Of the figure's data().
 
     Raises:
         ValueError, LookupError: If there is no such figure, or the runs do not allow it.
@@ -34,12 +42,14 @@ def draw_one(name: str, runs: Sequence[Run], folder: Path, **options: Any) -> li
     chosen, plain = gallery.load(name), name.replace("_", "-")
     plugins.require_options(f"figure {plain}", chosen.data, options)
     ds = chosen.data(list(runs), **options)
-    numbers = folder / f"{plain}.zarr"
+    called = stem or plain
+    numbers, table = folder / f"{called}.zarr", folder / f"{called}.csv"
     results.save(ds, numbers)
+    write_bytes(table, exported(ds, "csv"))
     figure = chosen.draw(ds)
-    paths = style.save(figure, folder / plain)
+    paths = style.save(figure, folder / called)
     plt.close(figure)
-    return [*paths, numbers]
+    return [*paths, numbers, table]
 
 
 def draw_all(
@@ -48,6 +58,7 @@ def draw_all(
     *,
     workers: int = 1,
     progress: Callable[[float, str], None] | None = None,
+    task: str | None = None,
 ) -> dict[str, Outcome]:
     """Several figures; one that its runs do not allow has the reason in place of its files.
 
@@ -56,18 +67,19 @@ def draw_all(
         folder: Where the files go.
         workers: Processes; each draws one figure after the other on one thread.
         progress: Called with (figures done, name of the last one).
+        task: A task in place of the recorded one, FILE.py:FUNCTION, for workers; the runs given here have it already.
     """
     found: dict[str, Outcome] = {}
     step = progress or (lambda done, note: None)
     if workers <= 1:
         for name, (runs, options) in jobs.items():
             step(len(found), name)
-            found[name] = attempt(name, [run.folder for run in runs], _data(runs), folder, dict(options))
+            found[name] = _outcome(name, [replace(run) for run in runs], folder, dict(options))  # what it held is freed
         step(len(found), "")
         return found
     with processes(workers) as pool:
         pending = {
-            pool.submit(attempt, name, [run.folder for run in runs], _data(runs), folder, dict(options)): name
+            pool.submit(attempt, name, [run.folder for run in runs], _data(runs), folder, dict(options), task): name
             for name, (runs, options) in jobs.items()
         }
         for job in as_completed(pending):
@@ -76,10 +88,21 @@ def draw_all(
     return {name: found[name] for name in jobs}
 
 
-def attempt(name: str, folders: list[Path], data: Path | None, folder: Path, options: dict[str, Any]) -> Outcome:
+def attempt(
+    name: str,
+    folders: list[Path],
+    data: Path | None,
+    folder: Path,
+    options: dict[str, Any],
+    task: str | None = None,
+) -> Outcome:
     """Outcome of one figure, from folders of runs and of datasets; fit to be sent to another process."""
+    return _outcome(name, [open_run(one, data=data, task=task) for one in folders], folder, options)
+
+
+def _outcome(name: str, runs: Sequence[Run], folder: Path, options: dict[str, Any]) -> Outcome:
     try:
-        return draw_one(name, [Run(one, data) for one in folders], folder, **options)
+        return draw_one(name, runs, folder, **options)
     except (ValueError, LookupError) as reason:
         if isinstance(reason, KeyError | IndexError):
             raise

@@ -105,7 +105,8 @@ def variances(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
 def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """Box plots of the Kalman gain over rounds and seeds, one box a concentration, in groups of local epochs.
 
-    Whiskers reach the last values within 1.5 interquartile ranges.
+    Whiskers reach the last values within 1.5 interquartile ranges. An infinite concentration is called natural: users
+    who hold their own data.
 
     Args:
         ds: gain over concentration, perhaps epochs, and whatever is pooled.
@@ -140,7 +141,8 @@ def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
             box.set(facecolor=(*colours[number][:3], 0.45))
         if len(groups) > 1:
             boxes["boxes"][0].set_label(f"{float(group.epochs):g} epochs")
-    ax.set_xticks(range(values.sizes["concentration"]), [f"Dir({value:g})" for value in ds.concentration.values])
+    levels = ["natural" if np.isinf(value) else f"Dir({value:g})" for value in ds.concentration.values]
+    ax.set_xticks(range(len(levels)), levels)
     ax.set_xlim(-0.6, values.sizes["concentration"] - 0.4)
     ax.grid(False, axis="x")
     ax.set_xlabel("partition (Dirichlet concentration)")

@@ -15,7 +15,8 @@ from drift.terrain import spread
 from drift.weights import learned
 from figures import palette
 from figures.explore_curves import QUANTITIES, draw, written_name
-from figures.explore_look import axis, blank, small
+from figures.explore_look import axis, blank, laid, small
+from figures.explore_words import client_notes, plain
 from figures.summary import groups
 
 POINTS = 1500
@@ -25,7 +26,7 @@ POINTS = 1500
 def client_points(runs: Sequence[Run]) -> go.Figure:
     """Distance of every client to the mean of its cohort, over rounds; one run of each method.
 
-    The mean is the size-weighted one. Hovering names client, weight and number of samples.
+    The mean is the size-weighted one. Hovering names the client, its weight, samples and labels, and the test loss.
     """
     figure = blank(height=380)
     title = ""
@@ -45,7 +46,7 @@ def weights_rounds(runs: Sequence[Run]) -> go.Figure:
     Methods that learn neither are left out, unless there is no other.
     """
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.4, 0.6])
-    figure.update_layout(blank(height=560).layout)
+    figure.update_layout(laid(height=560))
     chosen = [run for run in runs if learns(run)] or list(runs)
     gamma = draw(figure, chosen, QUANTITIES["gamma"].part, row=1, col=1)
     title = ""
@@ -90,7 +91,7 @@ def _shifts(count: int) -> np.ndarray:
 
 
 def _cloud(name: str, run: Run, values: xr.DataArray, shift: float) -> go.Scatter:
-    """One point for each client and round; customdata: round, client, relative weight, samples."""
+    """One point for each client and round; customdata: round, client, relative weight, test loss after the round."""
     weights = run.cached(learned).weights
     per_round = max(1, int(np.isfinite(values.values).sum(1).max()))
     rounds = spread(values["round"].values.tolist(), max(2, POINTS // per_round))
@@ -98,17 +99,21 @@ def _cloud(name: str, run: Run, values: xr.DataArray, shift: float) -> go.Scatte
     rows, clients = np.nonzero(np.isfinite(shown.values))
     written = written_name(name)
     at = np.asarray(rounds)[rows]
-    custom = np.stack([at, clients, weights.values[rows, clients], sizes(run).values[clients]], axis=1)
+    loss = run.metrics()["loss"].sel(round=at).values
+    custom = np.stack([at, clients, weights.values[rows, clients], loss], axis=1)
+    notes = {index: client_notes(run, index) for index in rounds}
     return go.Scatter(
         x=small(at + shift),
         y=small(shown.values[rows, clients]),
         customdata=small(custom),
+        text=[notes[index].get(client, "") for index, client in zip(at.tolist(), clients.tolist(), strict=True)],
         mode="markers",
         marker={"size": 5, "opacity": 0.6, "color": palette.colour(name.partition(",")[0])},
-        name=written,
+        name=plain(written),
         legendgroup=written,
         hovertemplate=(
-            f"{written}, seed {run.experiment.seed}<br>round %{{customdata[0]}}, client %{{customdata[1]}}<br>"
-            f"{axis(values)} %{{y:.4g}}<br>weight %{{customdata[2]:.3g}}, %{{customdata[3]}} samples<extra></extra>"
+            f"{plain(written)}, seed {run.experiment.seed}<br>round %{{customdata[0]}}, client %{{customdata[1]}}<br>"
+            f"{axis(values)} %{{y:.4g}}<br>weight %{{customdata[2]:.3g}}<br>%{{text}}<br>"
+            "test loss after the round %{customdata[3]:.4g} nats<extra></extra>"
         ),
     )

@@ -13,9 +13,10 @@ from drift.coherence import coherence
 from drift.run import Run
 from drift.terrain import average_line
 from drift.variance import drift_variances
-from drift.weights import learned
+from drift.weights import learned, update_norms
 from figures import palette
-from figures.explore_look import axis, blank, log_axis, small
+from figures.explore_look import axis, blank, laid, log_axis, small
+from figures.explore_words import plain
 from figures.summary import groups
 
 Part = Callable[[Run], xr.DataArray]
@@ -45,6 +46,7 @@ QUANTITIES = {
     "gain": Quantity(lambda run: run.cached(drift_variances).gain),
     "coherence": Quantity(lambda run: run.cached(coherence).coherence, zero=True),
     "gamma": Quantity(lambda run: run.cached(learned).gamma),
+    "norm": Quantity(lambda run: run.cached(update_norms).end_norm),
 }
 """What `curves` draws, by name."""
 
@@ -73,7 +75,7 @@ def accuracy_rounds(runs: Sequence[Run]) -> go.Figure:
 def drift_curves(runs: Sequence[Run]) -> go.Figure:
     """Client- and period-drift variance, Kalman gain and coherence over rounds, in four panels."""
     figure = make_subplots(rows=2, cols=2, horizontal_spacing=0.12, vertical_spacing=0.14)
-    figure.update_layout(blank(height=680).layout)
+    figure.update_layout(laid(height=680))
     for place, name in enumerate(DRIFTS):
         row, col = place // 2 + 1, place % 2 + 1
         title = draw(figure, runs, QUANTITIES[name].part, legend=place == 0, row=row, col=col)
@@ -88,13 +90,18 @@ def line_fma_ima(runs: Sequence[Run], *, window: int = 5, points: int = 41) -> g
     """
     figure = blank(height=340)
     able = [run for run in runs if len(run.kept("globals")) >= 2]
-    title = draw(figure, able, lambda run: run.cached(average_line, window=window, points=points).loss, across="t")
+    title = draw(figure, able, lambda run: average(run, window=window, points=points), across="t")
     figure.update_xaxes(title="t")
     figure.update_yaxes(title=title, type="log")
     for place, text in ((0, "last aggregate"), (1, f"mean of last {window}")):
         figure.add_vline(x=place, line={"width": 1, "dash": "dot", "color": palette.CLIENT})
         figure.add_annotation(x=place, y=0, yref="paper", yanchor="bottom", text=text, showarrow=False)
     return figure
+
+
+def average(run: Run, *, window: int = 5, points: int = 41) -> xr.DataArray:
+    """The loss on the line of `line_fma_ima`."""
+    return run.cached(average_line, window=window, points=points).loss
 
 
 def draw(
@@ -104,10 +111,12 @@ def draw(
     *,
     across: str = "round",
     legend: bool = True,
+    markers: bool = False,
     row: int | None = None,
     col: int | None = None,
 ) -> str:
     """Draw a curve for every run into a figure, or one of its panels; the label of the vertical axis."""
+    mode = "lines+markers" if markers else "lines"
     title = ""
     for place, (name, group) in enumerate(groups(runs).items()):
         found = {run.experiment.seed: part(run) for run in group}
@@ -122,14 +131,14 @@ def draw(
             trace = go.Scatter(
                 x=small(values[across]),
                 y=small(values),
-                mode="lines",
+                mode=mode,
                 connectgaps=True,
-                name=written,
+                name=plain(written),
                 legendgroup=written,
                 showlegend=legend and not several,
                 opacity=0.4 if several else 1,
                 line={**line, "width": 1 if several else 2},
-                hovertemplate=f"{written}, seed {seed}<br>{hover}",
+                hovertemplate=f"{plain(written)}, seed {seed}<br>{hover}",
             )
             figure.add_trace(trace, row=row, col=col)
         if several:
@@ -137,13 +146,13 @@ def draw(
             trace = go.Scatter(
                 x=small(mean[across]),
                 y=small(mean),
-                mode="lines",
+                mode=mode,
                 connectgaps=True,
-                name=written,
+                name=plain(written),
                 legendgroup=written,
                 showlegend=legend,
                 line={**line, "width": 2.4},
-                hovertemplate=f"{written}, mean of {len(found)} seeds<br>{hover}",
+                hovertemplate=f"{plain(written)}, mean of {len(found)} seeds<br>{hover}",
             )
             figure.add_trace(trace, row=row, col=col)
     return title

@@ -14,10 +14,15 @@ COLOURS = "Viridis"
 
 def blank(*, height: int = 380, **layout: Any) -> go.Figure:
     """An empty figure whose looks are left to the page or notebook that it is shown in."""
+    return go.Figure(layout=laid(height=height, **layout))
+
+
+def laid(*, height: int = 380, **layout: Any) -> dict[str, Any]:
+    """The layout of `blank`, for figures with panels."""
     margin = {"l": 60, "r": 16, "t": 16, "b": 48}
     legend = {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0, "xanchor": "left", "itemsizing": "constant"}
     base = {"height": height, "margin": margin, "legend": legend, "hovermode": "closest", "uirevision": "kept"}
-    return go.Figure(layout=base | layout)
+    return base | layout
 
 
 def axis(values: xr.DataArray) -> str:
@@ -28,12 +33,24 @@ def axis(values: xr.DataArray) -> str:
 
 
 def small(values: Any) -> np.ndarray:
-    """Numbers in few bytes: whole ones in 16 bits where they fit, others in 32."""
+    """Numbers in few bytes: whole ones in 16 bits where they fit, others in 32 unless they are too large for that."""
     array = np.asarray(values)
     if array.dtype.kind in "iu":
         fits = array.size == 0 or (array.min() >= -(2**15) and array.max() < 2**15)
         return array.astype(np.int16 if fits else np.int32)
-    return array.astype(np.float32)
+    fits = not (np.abs(array[np.isfinite(array)]) > np.finfo(np.float32).max).any()
+    return array.astype(np.float32 if fits else np.float64)
+
+
+def grid(ds: xr.Dataset, variable: str) -> tuple[xr.DataArray, xr.DataArray, np.ndarray]:
+    """Both coordinates of a map, and its values with the second one along rows, as plotly takes them."""
+    first, second = map(str, ds[variable].dims)
+    return ds[first], ds[second], ds[variable].transpose(second, first).values
+
+
+def mark_names(ds: xr.Dataset) -> list[str]:
+    """Names of the models on a map."""
+    return [str(name) for name in ds["mark"].values]
 
 
 def log10(values: np.ndarray) -> np.ndarray:
@@ -69,12 +86,12 @@ def colour_bar(title: str, low: float, high: float, *, log: bool) -> dict[str, A
     """Colour bar; for logarithms from `low` to `high` its ticks are written as the values themselves."""
     bar: dict[str, Any] = {"title": {"text": title}, "thickness": 12, "outlinewidth": 0, "len": 0.85}
     if log:
-        ticks = _nice(10**low, 10**high)
+        ticks = nice(10**low, 10**high)
         bar |= {"tickvals": np.log10(ticks).tolist(), "ticktext": [f"{tick:.3g}" for tick in ticks]}
     return bar
 
 
-def _nice(low: float, high: float) -> list[float]:
+def nice(low: float, high: float) -> list[float]:
     """Round numbers between two positive ones, four or more; evenly spaced ones where the range is narrow."""
     decades = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
     for steps in ((1.0,), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)):

@@ -6,7 +6,10 @@ import json
 import math
 from typing import Any
 
+from drift.cost import cost
 from drift.run import Run
+from drift.store import digest
+from figures.amounts import amount
 from figures.explore_curves import written_name
 from figures.summary import differing, settings, summary
 
@@ -43,6 +46,36 @@ def summary_table(grouped: dict[str, list[Run]]) -> Table:
     return {"head": ["Method", "Seeds", *COLUMNS.values()], "rows": rows}
 
 
+def cost_table(grouped: dict[str, list[Run]]) -> Table:
+    """What one run of each method costs: counted and measured on one client of its last round, and as recorded."""
+    rows = []
+    for name, group in grouped.items():
+        run, seconds = group[0], group[0].metrics().get("seconds")
+        try:
+            measured = run.cached(cost)
+        except LookupError:  # imported, or it kept no start to train from
+            measured = None
+        cells = [ABSENT if measured is None else amount(float(measured[key]), unit) for key, unit in _COSTS.values()]
+        if seconds is None or not bool(seconds.notnull().any()):
+            cells += [ABSENT, ABSENT]
+        else:
+            cells += [amount(float(seconds.mean()), "s"), amount(float(seconds.sum()), "s")]
+        rows.append((written_name(name), cells))
+    return {"head": ["Method", *_COSTS, "A round, recorded", "The run, recorded"], "rows": rows}
+
+
+_COSTS = {
+    "Forward pass of a sample": ("macs", "MAC"),
+    "Local training": ("macs_round", "MAC"),
+    "Time of an epoch": ("seconds_epoch", "s"),
+    "Time of local training": ("seconds_round", "s"),
+    "Memory of a client": ("memory_round", "B"),
+    "Upload of a round": ("bytes_up", "B"),
+    "Download of a round": ("bytes_down", "B"),
+}
+"""Columns of the table of costs: variables of `drift.cost` and their units."""
+
+
 def configuration(grouped: dict[str, list[Run]]) -> dict[str, Table]:
     """The resolved settings: those that differ between methods, and those common to all."""
     tables = {name: settings(group[0], seed=False) for name, group in grouped.items()}
@@ -61,15 +94,22 @@ def configuration(grouped: dict[str, list[Run]]) -> dict[str, Table]:
 
 
 def fingerprints(grouped: dict[str, list[Run]]) -> Table:
-    """Every run: seed, rounds, hash of its settings, fingerprint of its data, versions."""
+    """Every run: seed, rounds, hash of its settings, fingerprint of its data, digest of its last model, versions."""
     rows = []
     for group in grouped.values():
         for run in group:
             versions = ", ".join(f"{name} {version}" for name, version in run.about["versions"].items())
             done = f"{len(run.rounds())} of {run.experiment.rounds}"
-            cells = [run.experiment.seed, done, run.experiment.hash, run.about.get("fingerprint", ""), versions]
+            data = run.about.get("fingerprint", "")
+            cells = [run.experiment.seed, done, run.experiment.hash, data, _last_model(run), versions]
             rows.append((run.name, [shown(cell) for cell in cells]))
-    return {"head": ["Run", "Seed", "Rounds", "Settings", "Data", "Versions"], "rows": rows}
+    return {"head": ["Run", "Seed", "Rounds", "Settings", "Data", "Last model", "Versions"], "rows": rows}
+
+
+def _last_model(run: Run) -> str | None:
+    """First digits of the digest of the last global model that a run kept."""
+    kept = run.kept("globals")
+    return digest({"end": run.round(kept[-1]).kept("end")})[:16] if kept else None
 
 
 def shown(value: Any) -> str:

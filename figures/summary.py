@@ -82,6 +82,12 @@ def differing(tables: Sequence[dict[str, Any]]) -> list[str]:
     return [name for name in names if any(table.get(name) != tables[0].get(name) for table in tables)]
 
 
+def eigenvalues(run: Run) -> xr.Dataset:
+    """The five largest Hessian eigenvalues of the training loss in five rounds that kept their global model."""
+    rounds = spread(run.kept("globals"), 5)
+    return run.cached(eigen_rounds, rounds=rounds, k=5, split="train", tolerance=1e-2)
+
+
 _ABOUT = {
     "seeds": ("seeds", "1"),
     "accuracy_mean": ("mean accuracy of the last ten rounds", "fraction"),
@@ -119,9 +125,7 @@ def _centre_offset(run: Run, round: int) -> float:
 def _eigenvalue(run: Run) -> float:
     if not run.kept("globals"):
         return float("nan")
-    rounds = spread(run.kept("globals"), 5)  # as figure eigen-rounds asks for, so that it is computed once
-    found = run.cached(eigen_rounds, rounds=rounds, k=5, split="train", tolerance=1e-2)
-    return float(found.eigenvalue.isel(round=-1, rank=0))
+    return float(eigenvalues(run).eigenvalue.isel(round=-1, rank=0))
 
 
 def has_planes(run: Run) -> bool:

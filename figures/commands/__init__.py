@@ -9,6 +9,7 @@ analyse    analyse
 diagnose   diagnose
 pictures   figures list, figures draw, figures gallery, report
 about      list, doctor
+completion completion
 demo       demo
 options    options that several verbs share
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import takewhile
 from pathlib import Path
 from typing import Literal
@@ -17,6 +18,15 @@ PACKAGES = {
     "datasets": "landscape.datasets",
     "partitions": "drift.partitions",
 }
+
+_OURS = "this project."
+
+_BRACKETS = re.compile(r"(?P<told>.*?),? \((?P<source>[^()]*(?:\([^()]*\)[^()]*)*)\)\.")
+"""A description that ends with its source."""
+
+_PLACE = r"(?:section|Tables?|Figs?\.|Appendix) [A-Z\d][\w-]*(?:(?:, | and | to )(?:\d[\w-]*|[IVX]+\b))*"
+_PAPER = re.compile(rf"\b(?:IMA|FedLAW|LSS|FedEve)(?: paper)?, {_PLACE}(?:(?:, | and ){_PLACE})*|\b\w+ paper\b(?=[:,])")
+"""One of the papers, with sections, tables and figures where they follow."""
 
 
 def list_(kind: Kind, /, *, json: Json = False) -> None:
@@ -48,25 +58,40 @@ def doctor(*, data: Data = None, json: Json = False) -> int:
 
 
 def _plugins(package: str) -> list[dict[str, str]]:
-    """Plug-ins with their first docstring line and, where they state it apart from that, their source."""
+    """Plug-ins with their first docstring line and their source, which that line may end with in brackets."""
     from landscape import plugins
 
     rows = []
     for name in plugins.names(package):
-        rows.append({"name": name, "description": plugins.describe(package, name)})
-        if source := plugins.source(package, name):
-            rows[-1]["source"] = plugins.sentence(source)
+        told, source = plugins.describe(package, name), plugins.source(package, name)
+        if not source and (found := _BRACKETS.fullmatch(told)):
+            told, source = f"{found['told']}.", found["source"]
+        rows.append({"name": name, "description": told, **({"source": plugins.sentence(source)} if source else {})})
     return rows
 
 
 def _experiments() -> list[dict[str, str]]:
-    """Presets with the first sentence of the comment that each file begins with."""
+    """Presets with the first sentence of the comment that each file begins with, and the paper that it names."""
     from landscape.plugins import sentence
 
     here = Path(__file__).resolve().parents[2]
     paths = [path for place in ("drift/presets", "experiments") for path in sorted((here / place).glob("*.toml"))]
-    found = {path.stem: path for path in paths}
-    return [{"name": name, "description": sentence(_comment(path)), "file": str(path)} for name, path in found.items()]
+    told = {path.stem: _comment(path) for path in paths}
+    return [
+        {
+            "name": path.stem,
+            "description": sentence(told[path.stem]),
+            "source": _paper(told[path.stem]) or _paper(told.get(path.stem.removesuffix("-quick"), "")) or _OURS,
+            "file": str(path),
+        }
+        for path in paths
+    ]
+
+
+def _paper(comment: str) -> str:
+    """The first mention of one of the four papers with the place in it, as one sentence; empty where there is none."""
+    found = _PAPER.search(comment)
+    return "" if found is None else f"{found[0].rstrip('.')}."
 
 
 def _comment(path: Path) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Json, Workers
+from figures.commands.options import Json, Workers, require_folder
 
 
 def demo(
@@ -23,6 +23,7 @@ def demo(
     from figures.demo import COLUMNS
     from figures.demo import demo as run_demo
 
+    require_folder(out)
     made = run_demo(out, workers=workers)
     console.table(made.table, COLUMNS, json=json)
     for name, reason in made.left_out.items():

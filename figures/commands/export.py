@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Runs, Task, opened
+from figures.commands.options import Data, Json, Runs, Task, opened, require_file, require_folder
 
 if TYPE_CHECKING:
     from drift.run import Run
@@ -40,6 +40,7 @@ def export(
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
+    json: Json = False,
 ) -> None:
     """Write a stored model, or the series of a run, as other programs read them.
 
@@ -50,6 +51,9 @@ def export(
     """
     from drift.table import SUFFIXES as TABLES
 
+    if to is None and not out.suffix and out.exists():
+        raise ValueError(f"{out} exists; name a new folder.")
+    (require_file if out.suffix and to is None else require_folder)(out)
     found = opened(run, runs, data, task)
     if (to is not None or out.suffix in TABLES) and (round is not None or client is not None):
         raise ValueError(f"--round and --client choose a model, {out} gets all rounds; leave them out.")
@@ -64,7 +68,10 @@ def export(
         write_bytes(out, table_file(table(found), out.suffix))
     else:
         _write_model(found, -1 if round is None else round, client, out)
-    console.put(str(out))
+    if json:
+        console.put_json({"run": found.name, "file": str(out)})
+    else:
+        console.put(str(out))
 
 
 def _write_model(run: Run, round: int, client: str | None, out: Path) -> None:
@@ -75,8 +82,6 @@ def _write_model(run: Run, round: int, client: str | None, out: Path) -> None:
     if out.suffix:
         write_bytes(out, state_file(state, out.suffix))
         return
-    if out.exists():
-        raise ValueError(f"{out} exists; name a new folder.")
     fresh = out.with_name(f".{out.name}.new")
     shutil.rmtree(fresh, ignore_errors=True)
     try:

@@ -8,13 +8,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, Runs, Settings, Task
+from figures.commands.options import Data, Json, Runs, Settings, Task, require_folder
 
 Pattern = Annotated[
     str | None,
     Parameter(
         name="--pattern",
-        help="Where models lie below PATH, as round{round}/client{client}.pt; or fedscape, pfllib, fl-bench, fedlab.",
+        help="Where models lie: round{round}/client{client}.pt; or flower, pfllib, fl-bench, fedlab, fedscape.",
     ),
 ]
 
@@ -76,6 +76,7 @@ def import_(
     if dry_run:
         _show(path, chosen, json)
         return
+    require_folder(runs)
     with console.parts(f"reading {path.name}") as part:
         if model is not None and dataset is not None:
             run = import_checkpoints(
@@ -95,6 +96,7 @@ def import_(
         return
     console.put(str(run.folder))
     console.say(f"imported rounds {', '.join(map(str, run.rounds()))}. Not known: {'; '.join(run.about['unknown'])}.")
+    console.say(f"see it:  fedscape figures gallery {run.folder}{f' --task {task}' if task else ''}")
 
 
 def _show(path: Path, patterns: object, json: bool) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -66,6 +69,33 @@ def opened_all(texts: Sequence[str], runs: Path, data: Path | None, task: str | 
         )
         found |= {str(run.folder.resolve()): run for run in chosen}
     return list(found.values())
+
+
+def require_folder(path: Path) -> None:
+    """Refuse a folder that could not be made or written into, before anything is computed; nothing is left behind.
+
+    Raises:
+        OSError: If it is a file, or what there is of its path cannot be written into.
+    """
+    place = next(parent for parent in (path, *path.absolute().parents) if os.path.lexists(parent))
+    try:
+        with TemporaryFile(dir=place):
+            pass
+    except FileNotFoundError as reason:  # a place that is there and takes no files, such as /proc
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(place)) from reason
+    except OSError as reason:
+        raise OSError(reason.errno, reason.strerror, str(place)) from reason
+
+
+def require_file(path: Path) -> None:
+    """Refuse a file that could not be written, before anything is computed.
+
+    Raises:
+        OSError: If it is a folder, or its own folder could not be made or written into.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    require_folder(path.absolute().parent)
 
 
 def arguments(texts: Sequence[str] | None) -> dict[str, Any]:

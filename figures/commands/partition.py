@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from figures import console
-from figures.commands.options import Data, Folder, Json, Settings
+from figures.commands.options import Data, Folder, Json, Settings, require_folder
 
 if TYPE_CHECKING:
     from drift.experiment import Experiment
@@ -29,6 +29,8 @@ def partition(
     from drift.setting import read_data
 
     wanted = read(experiment, *(set or ()))
+    if out is not None:
+        require_folder(out)
     held = read_data(wanted, data)
     rows = _rows(held)
     if json or len(held.classes) <= WIDE:

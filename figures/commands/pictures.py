@@ -2,57 +2,120 @@
 
 from __future__ import annotations
 
-import ast
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from figures import console
-from figures.commands.options import Data, Folder, Json, Runs, Settings, Task, Workers, arguments, opened_all
+from figures.commands.options import (
+    Data,
+    Folder,
+    Json,
+    Runs,
+    Settings,
+    Task,
+    Workers,
+    arguments,
+    opened_all,
+    require_file,
+    require_folder,
+)
 
 figures = App(name="figures", help="Draw named figures from runs.")
 
 
+Paper = Annotated[
+    str | None, Parameter(name="--paper", help="The figures and tables of a paper: fedeve, fedlaw, ima, lss.")
+]
+
+
 @figures.command(name="list")
-def list_(*, json: Json = False) -> None:
-    """List the named figures."""
-    from figures.gallery import names
+def list_(*, paper: Paper = None, json: Json = False) -> None:
+    """List the named figures: what each shows, where the papers have it, which runs it needs and what it costs.
+
+    With --paper, the paper's items in its order, each with the figure that draws it and the runs that it needs.
+    """
+    if paper is not None:
+        from figures.commands.paper_set import HEADS, items
+
+        console.table(items(paper), HEADS, json=json)
+        return
+    from figures.gallery import constant, names
+    from figures.papers.catalogue import of_figure
     from landscape import plugins
 
     rows = [
-        {"name": name, "description": plugins.describe("figures.gallery", name), "needs": _needs(name)}
+        {
+            "name": name,
+            "description": plugins.describe("figures.gallery", name),
+            "papers": of_figure(name),
+            "needs": constant(name, "NEEDS"),
+            "cost": constant(name, "COST"),
+        }
         for name in names()
     ]
-    console.table(rows, {"name": "figure", "description": "shows", "needs": "needs"}, json=json)
+    heads = {"name": "figure", "description": "shows", "papers": "items", "needs": "needs", "cost": "cost"}
+    console.table(rows, heads, json=json)
 
 
 @figures.command
 def draw(
     name: str,
-    run: list[str],
+    run: list[str] | None = None,
     /,
     *,
+    paper: Paper = None,
+    item: Annotated[
+        list[str] | None,
+        Parameter(
+            name="--item", consume_multiple=True, negative="", help="Only these of the paper, like fig6a table1."
+        ),
+    ] = None,
     set: Settings = None,
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
     out: Folder = None,
-) -> None:
-    """Draw one figure as PDF, PNG and SVG, with its numbers beside it.
+    json: Json = False,
+) -> int:
+    """Draw one figure as PDF, PNG and SVG, with its numbers beside it as zarr and CSV; or a paper's whole set.
+
+    With --paper, every argument is a run or a folder of runs. Each item whose runs are there is drawn; for each other
+    one the commands are named that train its runs. Exit code 2 if none could be drawn.
 
     Args:
-        name: Which one: fedscape figures list.
+        name: Which one: fedscape figures list. Left out with --paper.
         run: Runs by folder, name or beginning of a name; a folder of runs stands for all of them.
     """
-    from figures.drawing import draw_one
+    folder = out or Path("out/figures")
+    require_folder(folder)
+    if paper is not None:
+        if set:
+            raise ValueError("--set is of one figure, and --paper takes the options of its items; leave one out.")
+        from figures.commands.paper_set import draw_paper, opened_or_none
 
+        texts = [name, *(run or [])]
+        home = Path(texts[0]) if Path(texts[0]).is_dir() and not (Path(texts[0]) / "run.json").exists() else runs
+        return draw_paper(paper, opened_or_none(texts, runs, data, task), item or [], home, folder, json)
+    if item:
+        raise ValueError(f"--item {item[0]} is an item of a paper; name the paper by --paper.")
+    if not run:
+        raise ValueError(f"no run is given; give runs or a folder of them, as in fedscape figures draw {name} RUN.")
+    from figures.drawing import draw_one
+    from figures.gallery import constant, load
+
+    load(name)  # refused here, before any run is opened
     found = opened_all(run, runs, data, task)
+    console.say(f"{name}: {constant(name, 'COST')}")
     with console.parts(f"drawing {name}") as part:
         heard = [run.with_progress(part, console.say) for run in found]
-        paths = draw_one(name, heard, out or Path("out/figures"), **arguments(set))
-    for path in paths:
+        paths = draw_one(name, heard, folder, **arguments(set))
+    if json:
+        console.put_json({"figure": name, "files": paths})
+    for path in () if json else paths:
         console.put(str(path))
+    return 0
 
 
 @figures.command
@@ -62,26 +125,39 @@ def gallery(
     *,
     runs: Runs = Path("runs"),
     data: Data = None,
+    task: Task = None,
     out: Folder = None,
+    tiny: Annotated[
+        bool, Parameter(name="--tiny", negative="", help="Few points, rounds and draws: to try, not to print.")
+    ] = False,
     workers: Workers = 1,
-) -> None:
-    """Draw every figure that these runs allow.
+    json: Json = False,
+) -> int:
+    """Draw every figure that these runs allow; exit code 2 if they allow none.
 
     Args:
         run: Runs by folder, name or beginning of a name; a folder of runs stands for all of them.
     """
     from figures.drawing import Job, draw_all
     from figures.gallery import names
+    from figures.tiny import options
 
-    found, folder = opened_all(run, runs, data), out or Path("out/figures")
-    jobs: dict[str, Job] = {name: (found, {}) for name in names()}
+    folder = out or Path("out/figures")
+    require_folder(folder)
+    found = opened_all(run, runs, data, task)
+    jobs: dict[str, Job] = {name: (found, options(name) if tiny else {}) for name in names()}
     with console.progress("drawing", len(jobs)) as step:
-        drawn = draw_all(jobs, folder, workers=workers, progress=step)
-    for name, outcome in drawn.items():
-        if isinstance(outcome, str):
-            console.say(f"{name} is left out: {outcome}")
-        else:
-            console.put(str(outcome[0]))
+        outcomes = draw_all(jobs, folder, workers=workers, progress=step, task=task)
+    left = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)}
+    drawn = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, str)}
+    if json:
+        files = [{"figure": name, "files": paths} for name, paths in drawn.items()]
+        console.put_json(files + [{"figure": name, "files": [], "left_out": reason} for name, reason in left.items()])
+    for paths in () if json else drawn.values():
+        console.put(str(paths[0]))
+    for reason in dict.fromkeys(left.values()):
+        console.say(f"{', '.join(name for name in left if left[name] == reason)}: left out, {reason}")
+    return 0 if drawn else 2
 
 
 def report(
@@ -92,6 +168,7 @@ def report(
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
+    json: Json = False,
 ) -> None:
     """Write one self-contained interactive page about runs.
 
@@ -100,16 +177,11 @@ def report(
     """
     from figures.report import report as write
 
+    require_file(output)
     found = opened_all(run, runs, data, task)
     with console.progress("writing the report", len(found)) as step:
         write(found, output, progress=step)
-    console.put(str(output))
-
-
-def _needs(name: str) -> str:
-    """What runs a figure takes: NEEDS of its file, read from the source; nothing is imported."""
-    folder = Path(__file__).resolve().parents[1] / "gallery"
-    for node in ast.parse((folder / f"{name.replace('-', '_')}.py").read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "NEEDS":
-            return str(ast.literal_eval(node.value))
-    return ""
+    if json:
+        console.put_json({"file": output, "runs": [one.name for one in found]})
+    else:
+        console.put(str(output))

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, Settings
+from figures.commands.options import Data, Json, Settings, arguments, require_file
 
 
 def pretrain(
@@ -16,6 +16,10 @@ def pretrain(
     /,
     *,
     dataset: Annotated[str | None, Parameter(help="What to train on; the experiment's own where not given.")] = None,
+    dataset_options: Annotated[
+        list[str] | None,
+        Parameter(consume_multiple=True, negative="", help="Options of that dataset: KEY=VALUE ..., as in size=32."),
+    ] = None,
     classes: Annotated[
         list[int] | None, Parameter(consume_multiple=True, negative="", help="Classes to train on; all if not given.")
     ] = None,
@@ -41,13 +45,23 @@ def pretrain(
     wanted = read(experiment, *(set or ()), init=None)
     source = dataset or wanted.task.dataset
     path = out or Path("pretrained") / f"{source}-{wanted.task.model.replace(':', '-')}-s{wanted.seed}.safetensors"
+    require_file(path)
     with console.progress(f"training {wanted.task.model} on {source}", epochs) as step:
 
         def report(done: int, loss: float, accuracy: float) -> None:
             step(done, "")
             console.say(f"epoch {done} of {epochs}  loss {loss:.4g} nats  accuracy {accuracy:.4g}")
 
-        about = trained(wanted, path, dataset=dataset, classes=classes, epochs=epochs, data=data, progress=report)
+        about = trained(
+            wanted,
+            path,
+            dataset=dataset,
+            dataset_options=arguments(dataset_options),
+            classes=classes,
+            epochs=epochs,
+            data=data,
+            progress=report,
+        )
     if json:
         console.put_json({"checkpoint": str(path), **about})
         return

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Cluster, Data, Json, Runs, Settings, Workers
+from figures.commands.options import Cluster, Data, Json, Runs, Settings, Workers, require_folder
 
 if TYPE_CHECKING:
     from drift.grid import Planned, Watch
@@ -52,6 +52,7 @@ def sweep(
     from drift import grid as grids
 
     wanted = grids.grid(experiment, grids.values(grid), *(set or ()))
+    require_folder(runs)
     with _shown() as watch:
         planned = grids.train_grid(wanted, runs=runs, data=data, workers=workers, cluster=cluster, watch=watch)
     console.table([_row(one) for one in planned], COLUMNS, json=json)

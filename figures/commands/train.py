@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Cluster, Data, Json, Runs, Settings, Workers
+from figures.commands.options import Cluster, Data, Json, Runs, Settings, Workers, require_folder
 
 if TYPE_CHECKING:
     from drift.rounds import Round
@@ -59,6 +59,8 @@ def train(
     wanted = read(experiment, *(set or ()))
     run = Run(runs / wanted.slug, data)
     before, total = run.committed, wanted.rounds
+    if before < total:
+        require_folder(run.folder)
     known = {0: "", total: "all on disk"}.get(before, f"{before} on disk, going on")
     console.say(f"{run.name}: {total} rounds{f', {known}' if known else ''}")
     with naming_whole_rounds([run]), console.progress("training", total) as step:
@@ -74,7 +76,8 @@ def train(
         console.put_json({"run": run.name, "folder": str(run.folder), "rounds": total, **last.metrics})
         return
     console.put(str(run.folder))
-    console.say(f"see it:  fedscape show {run.folder}\n         fedscape figures gallery {run.folder}")
+    own = f" --trust {wanted.task.model}" if ":" in wanted.task.model else ""
+    console.say(f"see it:  fedscape show {run.folder}\n         fedscape figures gallery {run.folder}{own}")
 
 
 def compare(
@@ -102,6 +105,8 @@ def compare(
 
     wanted = [read(experiment, *(set or ()), method=method, seed=seed) for method in methods for seed in seeds]
     planned = [Run(runs / one.slug, data) for one in wanted]
+    if any(run.committed < one.rounds for run, one in zip(planned, wanted, strict=True)):
+        require_folder(runs)
     with naming_whole_rounds(planned), progress_of_all(len(wanted), sum(one.rounds for one in wanted)) as report:
         trained = train_all(wanted, runs=runs, data=data, workers=workers, progress=report)
     console.table(summary(trained), COLUMNS, json=json)

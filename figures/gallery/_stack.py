@@ -23,7 +23,8 @@ def comparable(runs: Sequence[Run]) -> list[Run]:
     groups: dict[str, list[Run]] = {}
     for run in runs:
         spec = run.experiment
-        groups.setdefault(f"{spec.task!r} {spec.clients!r} {spec.rounds}", []).append(run)
+        clients = spec.clients.model_copy(update={"valid_ratio": 0.0})  # some methods need data held out
+        groups.setdefault(f"{spec.task!r} {clients!r} {spec.rounds}", []).append(run)
     return max(groups.values(), key=lambda group: (len({run.label for run in group}), len(group)))
 
 

@@ -14,6 +14,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of a round"
 
+COST = "seconds a run"
+
 
 def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> xr.Dataset:
     """Three accuracies (fractions) over algorithm and seed; ood over client and holder, of the first run.

@@ -13,6 +13,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting"
 
+COST = "seconds"
+
 
 def data(runs: Sequence[Run]) -> xr.Dataset:
     """accuracy (fraction), loss and local_loss (nats) over algorithm, seed and round."""

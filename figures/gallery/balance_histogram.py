@@ -15,6 +15,8 @@ from figures.gallery import _stack
 
 NEEDS = "two runs or more, of any settings, of FedLAW (joint or GWS) or another method whose weights do not sum to 1"
 
+COST = "seconds"
+
 
 def data(runs: Sequence[Run], *, window: tuple[float, float] = (0.45, 0.55)) -> xr.Dataset:
     """ratio and gamma over sample, a run, with its method and name.

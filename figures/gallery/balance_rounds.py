@@ -15,6 +15,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of FedLAW (joint or GWS) or another method whose weights do not sum to 1, trained in one setting"
 
+COST = "seconds"
+
 
 def data(runs: Sequence[Run]) -> xr.Dataset:
     """optimisation, regularisation, ratio and gamma over algorithm, seed and round, of the methods that shrink."""

@@ -19,6 +19,8 @@ from figures.gallery import _stack
 
 NEEDS = "one run that kept the clients of a round with two clients or more"
 
+COST = "seconds a run"
+
 
 def data(
     runs: Sequence[Run], *, method: str = "fedavg", rounds: Sequence[int] | None = None, points: int = 11, most: int = 8

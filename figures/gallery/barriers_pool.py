@@ -19,6 +19,8 @@ from figures.gallery.barriers_clients import LEAST, matrix
 
 NEEDS = "one run of lss that kept what the clients received in some rounds"
 
+COST = "seconds a run"
+
 
 def data(
     runs: Sequence[Run], *, rounds: Sequence[int] | None = None, points: int = 11, count: int = 64, split: str = "test"

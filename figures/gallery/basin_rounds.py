@@ -15,6 +15,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods with three clients a round or more, trained in one setting, that kept clients of rounds"
 
+COST = "a minute a run"
+
 _SHOWN = ("climb", "excess", "offset", "radius", "area", "curvature")
 
 

@@ -1,4 +1,4 @@
-"""Train bias and heterogeneity bias of the clients over rounds, beside the error of their mean (IMA paper, Fig. 2)."""
+"""Train bias and heterogeneity bias of the clients over rounds, beside the errors of their mean (IMA paper, Fig. 2)."""
 
 from __future__ import annotations
 
@@ -11,39 +11,49 @@ from drift import terrain
 from drift.decomposition import decomposition
 from drift.run import Run
 from figures import curves, style
-from figures.gallery import _stack
+from figures.gallery import _cases, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds"
 
-_SHOWN = {
-    "train_bias": "train bias",
-    "heterogeneity_bias": "heterogeneity bias",
-    "fma_error": "training error of the mean",
-}
+COST = "seconds a run"
+
+_SHOWN = {"train_bias": "train bias", "heterogeneity_bias": "heterogeneity bias"}
+
+_ERRORS = {"error": ("test error", "-"), "fma_error": ("training error", ":")}
 
 
-def data(runs: Sequence[Run], *, rounds: int = 8, samples_per_client: int = 50) -> xr.Dataset:
-    """train_bias, heterogeneity_bias and fma_error over algorithm, seed and round.
+def data(runs: Sequence[Run], *, rounds: int = 8, samples_per_client: int = 50, by: str = "") -> xr.Dataset:
+    """train_bias, heterogeneity_bias, fma_error and error over algorithm, seed and round (and case).
 
     Args:
         rounds: How many rounds are looked at, evenly spread over those that kept clients.
-        samples_per_client: Training samples of each client that the biases are averaged over.
+        samples_per_client: Training samples of each client that the biases and fma_error are averaged over.
+        by: A setting whose values are shown below each other, such as local.lr_decay.
     """
 
     def compute(run: Run) -> xr.Dataset:
         indices = terrain.spread(run.kept("clients"), rounds)
-        return run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client)[list(_SHOWN)]
+        found = run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client)
+        return found[[*_SHOWN, "fma_error"]].assign(error=run.metrics()["error"].sel(round=found["round"]))
 
-    return _stack.stacked(_stack.comparable(runs), compute)
+    return _cases.cases(runs, by, lambda some: _stack.stacked(_stack.comparable(some), compute))
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """Both biases on one scale, and the error of the averaged model on the cohort's data."""
-    figure, axs = style.panels(1, 3)
-    for ax, (variable, label) in zip(axs.flat, _SHOWN.items(), strict=True):
-        curves.curve(ds, ax=ax, variable=variable, marker="o", markersize=2.5)
-        ax.set_ylabel(label)
-    style.same_range(*axs[0, :2])
+    """Both biases on one scale; the error of the averaged model on the test set and, dotted, on the cohort's data."""
+    parts = _cases.each(ds)
+    figure, axs = style.panels(len(parts), 3, height=1.75 * len(parts) + 0.9)
+    for row, (title, part) in zip(axs, parts, strict=True):
+        for ax, (variable, label) in zip(row, _SHOWN.items(), strict=False):
+            curves.curve(part, ax=ax, variable=variable, marker="o", markersize=2.5)
+            ax.axhline(0, color="#777777", linewidth=0.6)
+            ax.set_ylabel(label)
+        for variable, (_, line) in _ERRORS.items():
+            curves.curve(part, ax=row[2], variable=variable, linestyle=line, marker="o", markersize=2.5, names=False)
+        row[2].set_ylabel(f"{_ERRORS['error'][0]} ({_ERRORS['fma_error'][0]} dotted)", fontsize=7)
+        _cases.title(row[0], title)
+    _cases.alike(axs)
+    style.same_range(*axs[:, :2].flat)
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

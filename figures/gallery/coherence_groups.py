@@ -17,6 +17,8 @@ NEEDS = (
     "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one setting with label skew, two clients a round"
 )
 
+COST = "seconds"
+
 
 def data(runs: Sequence[Run], *, methods: Sequence[str] = ("fedavg", "fedlaw-gws"), smooth: int = 3) -> xr.Dataset:
     """group_cosine and its moving average over algorithm, seed, round and pair; evenness and balanced over client.

@@ -14,6 +14,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one setting with two clients a round or more"
 
+COST = "seconds"
+
 
 def data(runs: Sequence[Run], *, methods: Sequence[str] = ("fedavg", "fedlaw-gws"), smooth: int = 3) -> xr.Dataset:
     """coherence, its moving average, mean_cosine and accuracy over algorithm, seed and round; critical_point.

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drift.cost import cost
 from drift.run import Run
-from figures import quality, style
-from figures.curves import mean
-from figures.gallery import _stack
+from figures import papers, quality, style
+from figures.amounts import amount
+from figures.gallery import _keys, _stack, _tables
 
 NEEDS = "runs of any methods, trained in one setting, that kept a global model and what its clients received"
+
+COST = "seconds a run"
 
 COLUMNS = {
     "macs": ("forward pass\nof a sample", "MAC"),
@@ -26,42 +30,59 @@ COLUMNS = {
     "bytes_down": ("download\nof a round", "B"),
 }
 
+PRINTED = ("macs_training", "seconds_epoch", "seconds_round")
+"""What the LSS paper prints of these."""
 
-def data(runs: Sequence[Run], *, round: int = -1, repeats: int = 1) -> xr.Dataset:
-    """macs, macs_training, macs_round, seconds, bytes and memory over algorithm and seed.
+
+def data(runs: Sequence[Run], *, round: int = -1, repeats: int = 1, paper: str = "", item: str = "") -> xr.Dataset:
+    """macs, macs_training, macs_round, seconds, bytes and memory over row: a method, LSS by the models of a client.
 
     Args:
         round: Round whose largest client is trained again; negative counts from the last one kept.
         repeats: Measured trainings.
+        paper, item: Whose numbers stand below, as NAME_printed, such as lss and "Table 5".
     """
-    chosen = _stack.comparable(runs)
-    first = min(run.experiment.seed for run in chosen)
-    once = [run for run in chosen if run.experiment.seed == first]
-    return _stack.stacked(once, lambda run: run.cached(cost, round=round, repeats=repeats))
+    chosen: dict[str, Run] = {}
+    for run in sorted(_stack.comparable(runs), key=lambda run: run.experiment.seed):
+        chosen.setdefault(_keys.value(run, "pool"), run)
+    rows = _ordered(chosen)
+    found = xr.concat([chosen[row].cached(cost, round=round, repeats=repeats) for row in rows], "row", join="exact")
+    found = found.assign_coords(row=rows).drop_attrs(deep=False)
+    if paper:
+        printed = {(one.row, one.column): one.value for one in papers.load(paper).item(item).numbers}
+        for name in PRINTED:
+            values = [printed.get((row, name), np.nan) for row in rows]
+            found[f"{name}_printed"] = ("row", values, {**found[name].attrs, "long_name": f"printed, {item}"})
+        found.attrs["printed"] = f"{papers.load(paper).title}, {item}"
+    return _stack.described(found, list(chosen.values()))
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A table, one method a row."""
-    names = [str(name) for name in ds.algorithm.values]
-    cells = [
-        [_written(float(mean(ds[key].sel(algorithm=name), "seed")), unit) for key, (_, unit) in COLUMNS.items()]
-        for name in names
-    ]
-    figure, axs = style.panels(1, 1, height=0.75 + 0.21 * len(names))
-    heads = ["method", *(text for text, _ in COLUMNS.values())]
-    quality.table([style.label(name) for name in names], heads, cells, ax=axs[0, 0])
+    """A table, one method a row; below it, in grey, what the paper prints."""
+    names = [_keys.label(str(name)) for name in ds.row.values]
+    printed = {f"{key}_printed": COLUMNS[key] for key in PRINTED if f"{key}_printed" in ds}
+    count = 1 + bool(printed)
+    figure, axs = style.panels(count, 1, height=count * (0.75 + 0.21 * len(names)))
+    _table(ds, COLUMNS, names, axs[0, 0])
     axs[0, 0].set_title("training counts forward and backward passes; bytes are those of the whole cohort", fontsize=7)
+    if printed:
+        _table(ds, printed, names, axs[1, 0])
+        axs[1, 0].set_title(f"printed in the paper: {ds.attrs['printed']}", fontsize=7, color=_tables.PALE)
+        for text in axs[1, 0].texts:
+            text.set_color(_tables.PALE)
     return figure
 
 
-def _written(value: float, unit: str) -> str:
-    """Three digits with a decimal prefix; seconds below one in ms."""
-    if value != value:
-        return "-"
-    if unit == "s":
-        return f"{value:.3g} s" if value >= 1 else f"{1000 * value:.3g} ms"
-    for power, prefix in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
-        if value >= 10**power:
-            return f"{value / 10**power:.3g} {prefix}{unit}"
-    return f"{value:.3g} {unit}"
+def _table(ds: xr.Dataset, columns: Mapping[str, tuple[str, str]], names: Sequence[str], ax: Axes) -> None:
+    cells = [
+        [amount(float(ds[key].isel(row=place)), unit) for key, (_, unit) in columns.items()]
+        for place in range(len(names))
+    ]
+    quality.table(names, ["method", *(text for text, _ in columns.values())], cells, ax=ax)
+
+
+def _ordered(rows: Mapping[str, Run]) -> list[str]:
+    """Rows in the order of legends, those of one method by their number of models."""
+    methods = style.order(run.label for run in rows.values())
+    return sorted(rows, key=lambda row: (methods.index(rows[row].label), getattr(rows[row].method, "candidates", 0)))

@@ -18,6 +18,8 @@ from figures.gallery import _stack
 
 NEEDS = "a run that kept its globals; runs of the same method with other seeds are averaged"
 
+COST = "minutes a run"
+
 _PARTS = {
     "full": ("full participation", "black"),
     "period": ("period drift", "#D55E00"),

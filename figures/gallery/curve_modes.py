@@ -15,6 +15,8 @@ from figures.gallery import _stack
 
 NEEDS = "one run that kept the clients of a round with two clients or more"
 
+COST = "a minute a run"
+
 
 def data(
     runs: Sequence[Run],

@@ -15,6 +15,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds; trains clients again"
 
+COST = "a minute a run"
+
 _SHOWN = {
     "bias2": "squared bias",
     "var": "variance",

@@ -15,6 +15,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 
+COST = "seconds a run"
+
 
 def data(
     runs: Sequence[Run], *, rounds: int = 4, k: int = 5, split: str = "test", tolerance: float = 1e-2

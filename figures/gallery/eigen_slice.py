@@ -14,6 +14,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
+COST = "seconds a run"
+
 
 def data(runs: Sequence[Run], *, radius: float = 0.5, points: int = 41, split: str = "test") -> xr.Dataset:
     """loss (nats) and error (fraction) over algorithm, seed and t; eigenvalue over algorithm and seed.

@@ -10,20 +10,29 @@ from matplotlib.figure import Figure
 from drift import averages, terrain
 from drift.run import Run
 from figures import curves, drifts, style
-from figures.gallery import _stack
+from figures.gallery import _cases, _stack
 
 NEEDS = "a run that kept the clients of some rounds; runs of the same method with other seeds are averaged"
 
+COST = "seconds a run"
+
 
 def data(
-    runs: Sequence[Run], *, method: str = "fedavg", rounds: int = 4, subsets: int = 10, cka_rounds: int = 10
+    runs: Sequence[Run],
+    *,
+    method: str = "fedavg",
+    rounds: int = 4,
+    subsets: int = 10,
+    cka_rounds: int = 10,
+    by: str = "",
 ) -> xr.Dataset:
-    """error (fraction) over algorithm, seed, round, models and draw; cka over algorithm, seed and cka_round.
+    """error (fraction) over algorithm, seed, round, models and draw; cka over algorithm, seed and cka_round (and case).
 
     Args:
         method: Whose runs are shown.
         rounds, cka_rounds: How many rounds are looked at.
         subsets: Random subsets averaged for each number of models.
+        by: A setting whose values are shown below each other, such as local.lr_decay.
     """
 
     def compute(run: Run) -> xr.Dataset:
@@ -35,21 +44,27 @@ def data(
         alike = run.cached(averages.similarity_rounds, rounds=terrain.spread(kept, cka_rounds))
         return errors[["error"]].merge(alike[["cka"]].rename(round="cka_round"))
 
-    chosen = _stack.of(_stack.comparable(runs), method)
-    chosen = [run for run in chosen if run.label == chosen[0].label]
-    return _stack.stacked(chosen, compute)
+    def both(some: Sequence[Run]) -> xr.Dataset:
+        chosen = _stack.of(_stack.comparable(some), method)
+        return _stack.stacked([run for run in chosen if run.label == chosen[0].label], compute)
+
+    return _cases.cases(runs, by, both)
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Error with a band over the draws; CKA over rounds."""
-    figure, axs = style.panels(1, 2, height=2.5)
-    drifts.averaged(ds.isel(algorithm=0), ax=axs[0, 0])
-    axs[0, 0].set_ylabel("test error of the mean")
-    axs[0, 0].set_title(f"{style.label(str(ds.algorithm.values[0]))}; band: std over draws", fontsize=7)
-    style.key(figure, [axs[0, 0]])
-    curves.curve(ds, ax=axs[0, 1], variable="cka", over="cka_round", marker="o", markersize=2.5)
-    axs[0, 1].set_xlabel("round")
-    axs[0, 1].set_ylabel("mean CKA of client pairs")
-    axs[0, 1].set_title(f"band: {curves.band(ds)}" if curves.band(ds) else "", fontsize=7)
+    parts = _cases.each(ds)
+    figure, axs = style.panels(len(parts), 2, height=1.9 * len(parts) + 0.6)
+    method, band = style.label(str(ds.algorithm.values[0])), curves.band(ds)
+    for row, (title, part) in zip(axs, parts, strict=True):
+        drifts.averaged(part.isel(algorithm=0).dropna("round", how="all", subset=["error"]), ax=row[0])
+        row[0].set_ylabel("test error of the mean")
+        curves.curve(part, ax=row[1], variable="cka", over="cka_round", marker="o", markersize=2.5)
+        row[1].set_xlabel("round")
+        row[1].set_ylabel("mean CKA of client pairs")
+        _cases.title(row[0], title or f"{method}; band: std over draws")
+        row[1].set_title(f"band: {band}" if band else "", fontsize=7)
+    _cases.alike(axs)
+    style.key(figure, axs[:, 0], title=f"{method}; band: std over draws" if len(parts) > 1 else None)
     return figure

@@ -18,6 +18,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds"
 
+COST = "seconds a run"
+
 
 def data(runs: Sequence[Run], *, rounds: int = 6, samples: int = 500) -> xr.Dataset:
     """gap over algorithm, seed, round and scale; slope over algorithm, seed and round.

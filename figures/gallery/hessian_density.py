@@ -14,6 +14,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 
+COST = "seconds a run"
+
 
 def data(
     runs: Sequence[Run], *, rounds: int = 2, steps: int = 30, probes: int = 2, points: int = 501, split: str = "test"

@@ -15,6 +15,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of FedAvg and FedLAW, or of any methods, trained in one setting with label skew"
 
+COST = "seconds"
+
 _SHOWN = {"overlap": "overlap with all data", "cosine": "cosine", "jensen_shannon": r"$1 - JS / \ln 2$"}
 
 

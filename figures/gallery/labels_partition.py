@@ -17,6 +17,8 @@ from figures.gallery._words import partition_of
 
 NEEDS = "one run of any method"
 
+COST = "seconds"
+
 
 def data(runs: Sequence[Run], *, rounds: int = 30) -> xr.Dataset:
     """count (samples) over client and class; cohort_share (fraction) over round and class; share over class.

@@ -18,6 +18,8 @@ from figures.gallery._words import partition_of
 
 NEEDS = "runs of any methods; one row for each partition, at most four"
 
+COST = "seconds"
+
 
 def data(runs: Sequence[Run], *, rounds: int = 20) -> xr.Dataset:
     """count (samples) over panel, round, place in the cohort and class; both divergences (nats) over panel and round.

@@ -17,6 +17,8 @@ from figures.gallery import _stack
 
 NEEDS = "one run of any method that kept the clients of some rounds, better of successive ones"
 
+COST = "seconds"
+
 _SHOWN = {
     "client_variance": r"client drift $\sigma_R^2$",
     "period_variance": r"period drift $\sigma_Q^2$",

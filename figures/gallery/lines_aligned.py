@@ -16,6 +16,8 @@ from figures.gallery import _stack
 
 NEEDS = "one run of a plain stack of layers that kept the clients of some rounds; with a second seed also two runs"
 
+COST = "seconds a run"
+
 
 def data(
     runs: Sequence[Run],

@@ -14,6 +14,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of their last rounds"
 
+COST = "seconds a run"
+
 
 def data(runs: Sequence[Run], *, window: int = 5, points: int = 41) -> xr.Dataset:
     """loss (nats) and error (fraction) over algorithm, seed and t.

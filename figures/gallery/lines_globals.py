@@ -14,6 +14,8 @@ from figures.gallery import _stack
 
 NEEDS = "one run that kept the global models of two rounds or more"
 
+COST = "seconds a run"
+
 
 def data(runs: Sequence[Run], *, method: str = "fedavg", gap: int = 1, lines: int = 4, points: int = 41) -> xr.Dataset:
     """loss (nats) and error (fraction) over round and t; t = 0 is that round's global model, t = 1 one `gap` later.

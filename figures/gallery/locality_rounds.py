@@ -10,28 +10,39 @@ from matplotlib.figure import Figure
 from drift.locality import locality
 from drift.run import Run
 from figures import curves, style
-from figures.gallery import _stack
+from figures.gallery import _cases, _stack
 
 NEEDS = "runs of any methods, trained in one setting"
 
+COST = "seconds"
 
-def data(runs: Sequence[Run]) -> xr.Dataset:
-    """locality and mean_distance (parameter-space length), error (fraction), over algorithm, seed and round."""
+
+def data(runs: Sequence[Run], *, by: str = "") -> xr.Dataset:
+    """locality and mean_distance (parameter-space length), error (fraction), over algorithm, seed and round (and case).
+
+    Args:
+        by: A setting whose values are shown below each other, such as local.lr_decay.
+    """
 
     def compute(run: Run) -> xr.Dataset:
         return run.cached(locality)[["locality", "mean_distance"]].assign(error=run.metrics()["error"])
 
-    return _stack.stacked(_stack.comparable(runs), compute)
+    return _cases.cases(runs, by, lambda some: _stack.stacked(_stack.comparable(some), compute))
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Locality and error over rounds."""
-    figure, axs = style.panels(1, 2, height=2.4)
-    curves.curve(ds, ax=axs[0, 0], variable="locality")
-    curves.curve(ds, ax=axs[0, 1], variable="error")
-    axs[0, 0].set_ylabel(r"locality $\max_k\|w_k-\bar w\|$")
-    axs[0, 0].set_ylim(bottom=0)
-    axs[0, 1].set_ylabel("test error")
+    parts = _cases.each(ds)
+    figure, axs = style.panels(len(parts), 2, height=1.8 * len(parts) + 0.6)
+    for row, (title, part) in zip(axs, parts, strict=True):
+        curves.curve(part, ax=row[0], variable="locality")
+        curves.curve(part, ax=row[1], variable="error")
+        row[0].set_ylabel(r"locality $\max_k\|w_k-\bar w\|$")
+        row[1].set_ylabel("test error")
+        _cases.title(row[0], title)
+    _cases.alike(axs)
+    for ax in axs[:, 0]:
+        ax.set_ylim(bottom=0)
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -15,6 +15,8 @@ from landscape.robustness import LEVELS
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
+COST = "seconds a run"
+
 
 def data(runs: Sequence[Run], *, levels: Sequence[float] = LEVELS, draws: int = 3, split: str = "test") -> xr.Dataset:
     """accuracy and drop (fractions) over algorithm, seed and, for drop, value, the amplitude of the noise.

@@ -14,6 +14,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting"
 
+COST = "seconds"
+
 _SHOWN = {
     "end_norm": "global model",
     "update_norm_mean": "client updates",

@@ -17,6 +17,8 @@ from figures.gallery import _stack
 
 NEEDS = "a run that kept the global models of some rounds"
 
+COST = "minutes a run"
+
 
 def data(
     runs: Sequence[Run], *, method: str = "fedavg", rounds: int = 3, points: int = 100, union: str = "all"

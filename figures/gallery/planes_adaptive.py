@@ -16,6 +16,8 @@ from figures.gallery.planes_clients import longest_first
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some round"
 
+COST = "seconds a run"
+
 
 def data(runs: Sequence[Run], *, method: str = "fedavg", points: int = 33, tolerance: float = 0.02) -> xr.Dataset:
     """loss (nats) over alpha and beta, which points are interpolated, and the error of these.

@@ -17,6 +17,8 @@ from figures.gallery.planes_clients import longest_first
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some round"
 
+COST = "seconds a run"
+
 
 def data(
     runs: Sequence[Run], *, method: str = "fedavg", round: int | None = None, points: int = 21, most: int = 10
@@ -33,8 +35,8 @@ def data(
     index = kept[-1] if round is None else round
     clients = longest_first(run, index)
     found = run.cached(class_plane, round=index, points=points, clients=clients).isel({"class": slice(most)})
-    counts = [np.bincount(run.labels[run.parts[client]], minlength=found.sizes["class"]) for client in clients]
-    held = (np.stack(counts)[:, : found.sizes["class"]] > 0).astype(float)
+    shown = range(found.sizes["class"])
+    held = np.array([np.isin(shown, run.labels[run.parts[client]]) for client in clients], dtype=float)
     found["holds"] = (("client", "class"), held, {"long_name": "client holds samples of the class", "units": "1"})
     return _stack.described(found.assign_coords(client=clients), [run])
 

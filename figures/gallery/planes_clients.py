@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
+import torch
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -14,6 +16,8 @@ from figures import style, surfaces
 from figures.gallery import _stack
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some rounds and its last three models"
+
+COST = "a minute a run"
 
 
 def data(
@@ -27,17 +31,17 @@ def data(
         points: Grid points an axis.
     """
     run, kept = _stack.with_planes(runs, method)
-    chosen = _three(kept) if rounds is None else list(rounds)
+    chosen = three(kept) if rounds is None else list(rounds)
     planes = [
         run.cached(terrain.round_plane, round=index, points=points, clients=longest_first(run, index))
         for index in chosen
     ]
     planes = [
-        plane.assign_attrs(label=f"clients of round {index}") for plane, index in zip(planes, chosen, strict=True)
+        plane.assign_attrs(label=f"clients of\nround {index}") for plane, index in zip(planes, chosen, strict=True)
     ]
     if len(run.kept("globals")) >= 3:
         plane = run.cached(terrain.global_plane, points=points)
-        planes.append(plane.assign_attrs(label="last three globals"))
+        planes.append(plane.assign_attrs(label="last three\nglobals"))
     return _stack.described(_stack.beside(planes), [run])
 
 
@@ -46,9 +50,9 @@ def draw(ds: xr.Dataset) -> Figure:
     """A row of losses, a row of errors; levels are common to a row."""
     planes = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
     shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
-    shapes = [min(shape, _FLAT) for shape in shapes]
+    shapes = [min(max(shape, 0.95), _FLAT) for shape in shapes]
     tall = (style.WIDE - 1.9) / sum(shapes)  # panels of one height, as wide as their planes
-    figure, axs = style.panels(2, len(planes), height=2 * tall + 1.1, width_ratios=shapes)
+    figure, axs = style.panels(2, len(planes), height=2 * tall + 1.2, width_ratios=shapes)
     for row, variable in zip(axs, ("loss", "error"), strict=True):
         levels = surfaces.common_levels(
             *[plane[variable] for plane in planes], log=variable == "loss", top=_TOP[variable]
@@ -71,16 +75,29 @@ _TOP = {"loss": 0.9, "error": 1.0}
 
 
 def longest_first(run: Run, index: int) -> list[int]:
-    """Three clients of a round, the two that are farthest apart first, so that the plane lies flat."""
+    """The three clients of a round that span the largest triangle, the two farthest apart first: the plane lies flat.
+
+    Of cohorts of more than ten, the first ten are looked at; two clients with the same classes end up close together.
+    """
     record = run.round(index)
-    models, ids = record.kept("clients")[:3].double(), record.ids.tolist()
+    models, ids = record.kept("clients")[:10].double(), record.ids.tolist()
     if len(models) < 3:
         return [int(client) for client in ids]
-    last = max(range(3), key=lambda corner: float((models[corner - 1] - models[corner - 2]).norm()))
-    return [ids[last - 1], ids[last - 2], ids[last]]
+    apart = torch.cdist(models, models)
+
+    def area(triple: tuple[int, ...]) -> float:
+        """Of the triangle, by Heron's formula."""
+        sides = [float(apart[first, second]) for first, second in combinations(triple, 2)]
+        half = sum(sides) / 2
+        return half * (half - sides[0]) * (half - sides[1]) * (half - sides[2])
+
+    chosen = max(combinations(range(len(models)), 3), key=area)
+    first, second = max(combinations(chosen, 2), key=lambda pair: float(apart[pair]))
+    (last,) = set(chosen) - {first, second}
+    return [int(ids[place]) for place in (first, second, last)]
 
 
-def _three(kept: Sequence[int]) -> list[int]:
+def three(kept: Sequence[int]) -> list[int]:
     """An early round (a tenth of the way), a middle one and the last."""
     places = (len(kept) // 10, len(kept) // 2, len(kept) - 1)
-    return [kept[place] for place in sorted(set(places))]
+    return [kept[place] for place in sorted(set(places))] if kept else []

@@ -21,6 +21,8 @@ from figures.gallery.planes_clients import longest_first
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some rounds"
 
+COST = "a minute a run"
+
 COLOURS = ("#D55E00", "#0072B2", "#CC79A7")
 """Of the three clients; they differ in lightness too, so that they can be told apart in grey."""
 

@@ -17,6 +17,8 @@ from figures.gallery.planes_clients import longest_first
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some round"
 
+COST = "seconds a run"
+
 
 def data(
     runs: Sequence[Run], *, method: str = "fedavg", round: int | None = None, points: int = 21, split: str = "test"

@@ -14,6 +14,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
+COST = "seconds a run"
+
 
 def data(
     runs: Sequence[Run], *, points: int = 21, radius: float = 1.0, seed: int = 0, split: str = "test"

@@ -15,6 +15,8 @@ from figures.gallery.planes_clients import longest_first
 
 NEEDS = "one run of a model with batch normalisation, with three clients a round or more, that kept clients of a round"
 
+COST = "minutes a run"
+
 _SHOWN = {"recomputed": "statistics recomputed at every point", "averaged": "statistics averaged like the models"}
 
 

@@ -14,6 +14,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
+COST = "seconds a run"
+
 
 def data(
     runs: Sequence[Run], *, low: float = 0.5, high: float = 1.2, points: int = 36, split: str = "test"

@@ -15,6 +15,8 @@ from figures.gallery import _stack
 
 NEEDS = "one run of FedLAW, any variant"
 
+COST = "seconds"
+
 
 def data(runs: Sequence[Run], *, method: str = "fedlaw", rounds: Sequence[int] | None = None) -> xr.Dataset:
     """gamma and proxy_loss (nats) over round and epoch, lambda over round, epoch and client.

@@ -15,6 +15,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of one method with the partition drift, in two settings or more"
 
+COST = "seconds"
+
 _SETTINGS = {
     "iid": ("neither (iid)", "#555555"),
     "client": ("client drift only", "#0072B2"),
@@ -24,45 +26,57 @@ _SETTINGS = {
 
 
 def data(runs: Sequence[Run]) -> xr.Dataset:
-    """accuracy (fraction) over concentration, setting, seed and round.
+    """accuracy (fraction) over epochs (local ones), concentration, setting, seed and round.
 
     Runs of the setting iid do not depend on the concentration and stand for every one.
     """
     chosen = _chosen(runs)
     levels = sorted({_concentration(run) for run in chosen if _setting(run) != "iid"}, reverse=True)
+    epochs = sorted({run.experiment.local.epochs for run in chosen})
     seeds, rounds = sorted({run.experiment.seed for run in chosen}), max(len(run.rounds()) for run in chosen)
-    table = np.full((len(levels), len(_SETTINGS), len(seeds), rounds), np.nan)
+    table = np.full((len(epochs), len(levels), len(_SETTINGS), len(seeds), rounds), np.nan)
     for run in sorted(chosen, key=_concentration):
         places = range(len(levels)) if _setting(run) == "iid" else [levels.index(_concentration(run))]
-        values = run.metrics().accuracy.values
+        values, row = run.metrics().accuracy.values, epochs.index(run.experiment.local.epochs)
         for place in places:
-            table[place, list(_SETTINGS).index(_setting(run)), seeds.index(run.experiment.seed), : len(values)] = values
+            cell = row, place, list(_SETTINGS).index(_setting(run)), seeds.index(run.experiment.seed)
+            table[cell][: len(values)] = values
     about = {"long_name": "test accuracy", "units": "fraction"}
     found = xr.Dataset(
-        {"accuracy": (("concentration", "setting", "seed", "round"), table, about)},
-        coords={"concentration": levels, "setting": list(_SETTINGS), "seed": seeds, "round": range(rounds)},
+        {"accuracy": (("epochs", "concentration", "setting", "seed", "round"), table, about)},
+        coords={
+            "epochs": epochs,
+            "concentration": levels,
+            "setting": list(_SETTINGS),
+            "seed": seeds,
+            "round": range(rounds),
+        },
     )
     return _stack.described(found, chosen).assign_attrs(method=chosen[0].label)
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """One panel a concentration, one line a setting."""
-    columns = ds.sizes["concentration"]
-    figure, axs = style.panels(1, columns, width=style.NARROW if columns == 1 else style.WIDE, height=2.6, sharey=True)
-    for ax, level in zip(axs.flat, ds.concentration.values, strict=True):
+    """A panel a concentration, a row a number of local epochs, one line a setting."""
+    rows, columns = ds.sizes["epochs"], ds.sizes["concentration"]
+    wide = style.NARROW if columns == 1 else style.WIDE
+    figure, axs = style.panels(rows, columns, width=wide, height=2.2 * rows + 0.4, sharey=True, sharex=True)
+    for place, ax in np.ndenumerate(axs):
+        part = ds.accuracy.isel(epochs=place[0], concentration=place[1])
         for setting, (label, colour) in _SETTINGS.items():
-            values = ds.accuracy.sel(concentration=level, setting=setting)
+            values = part.sel(setting=setting)
             curves.banded(values, ax=ax, over="round", color=colour, label=label, linewidth=1.1)
-        ax.set_title(f"{style.label(ds.attrs['method'])}, Dir({level:g})", fontsize=7)
-        ax.set_xlabel("round")
-    axs[0, 0].set_ylabel("test accuracy")
+        epochs = f", {int(part.epochs)} local epochs" if rows > 1 else ""
+        ax.set_title(f"{style.label(ds.attrs['method'])}, Dir({float(part.concentration):g}){epochs}", fontsize=7)
+        ax.set_xlabel("round" if place[0] == rows - 1 else "")
+    for row in axs:
+        row[0].set_ylabel("test accuracy")
     style.key(figure, axs.flat, title=curves.band(ds), columns=2 if columns == 1 else 4)
     return figure
 
 
 def _chosen(runs: Sequence[Run]) -> list[Run]:
-    """Runs that differ in setting, concentration and seed only: those of the method and task with most settings.
+    """Runs that differ in setting, concentration, local epochs and seed only: the method and task with most settings.
 
     Raises:
         LookupError: If there are fewer than two settings, or only iid ones.
@@ -71,8 +85,10 @@ def _chosen(runs: Sequence[Run]) -> list[Run]:
     for run in runs:
         spec = run.experiment
         if named.name(spec.clients.partition) == "drift":
-            same = spec.model_copy(update={"seed": 0, "clients": None}), spec.clients.number, spec.clients.per_round
-            groups.setdefault(f"{run.label} {same!r}", []).append(run)
+            local = spec.local.model_copy(update={"epochs": 1})
+            alike = spec.model_copy(update={"seed": 0, "clients": None, "local": local})
+            known = f"{run.label} {alike!r} {spec.clients.number} {spec.clients.per_round}"
+            groups.setdefault(known, []).append(run)
     chosen = max(groups.values(), key=lambda group: (len({_setting(run) for run in group}), len(group)), default=[])
     settings = {_setting(run) for run in chosen}
     if len(settings) < 2:

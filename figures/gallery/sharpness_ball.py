@@ -15,6 +15,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
+COST = "seconds a run"
+
 
 def data(
     runs: Sequence[Run],

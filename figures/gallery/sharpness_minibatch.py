@@ -15,6 +15,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 
+COST = "a minute a run"
+
 
 def data(
     runs: Sequence[Run], *, rounds: int = 4, batch: int = 64, batches: int | None = 20, split: str = "train"

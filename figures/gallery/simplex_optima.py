@@ -20,6 +20,8 @@ from figures.gallery import _stack
 
 NEEDS = "one run that kept the same three clients in several rounds, best one with full participation"
 
+COST = "a minute a run"
+
 
 def data(
     runs: Sequence[Run],

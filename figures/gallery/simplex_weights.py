@@ -15,6 +15,8 @@ from figures.triangles import triangle
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some rounds"
 
+COST = "seconds a run"
+
 
 def data(
     runs: Sequence[Run], *, method: str = "fedavg", rounds: Sequence[int] | None = None, step: float = 0.05

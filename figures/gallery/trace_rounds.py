@@ -15,6 +15,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 
+COST = "a minute a run"
+
 
 def data(runs: Sequence[Run], *, rounds: int = 4, split: str = "test", products: int = 60) -> xr.Dataset:
     """trace, gauss_newton_trace, their ratio and frobenius over algorithm, seed and trace_round.

@@ -16,6 +16,8 @@ from figures.gallery import _stack
 
 NEEDS = "one run that kept the global models of two rounds or more"
 
+COST = "seconds a run"
+
 
 def data(
     runs: Sequence[Run],

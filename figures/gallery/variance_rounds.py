@@ -14,6 +14,8 @@ from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting"
 
+COST = "seconds"
+
 
 def data(runs: Sequence[Run], *, momentum: str = "recorded") -> xr.Dataset:
     """client_variance, period_variance (squared parameter units) and gain over algorithm, seed and round.

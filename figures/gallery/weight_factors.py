@@ -10,20 +10,27 @@ from matplotlib.figure import Figure
 
 from drift.run import Run
 from drift.weight_factors import pooled_factors, weight_factors
-from figures import style, weights
-from figures.gallery import _stack
+from figures import papers, style, weights
+from figures.gallery import _stack, _tables
 
 NEEDS = "runs of FedLAW that learn client weights (any variant but GWS), of any settings; four clients or more"
 
+COST = "seconds"
 
-def data(runs: Sequence[Run], *, over: str = "sum", confidence: float = 0.95) -> xr.Dataset:
+
+def data(
+    runs: Sequence[Run], *, over: str = "sum", confidence: float = 0.95, paper: str = "", item: str = ""
+) -> xr.Dataset:
     """pearson, low and high over sample and factor; samples are runs, then runs with one task and cohort pooled.
+
+    For an item of a paper also printed, its own correlations, at the samples with so many local epochs or pooled.
 
     Args:
         over: "sum" or "mean" of a client's weights over rounds, as in `drift.weight_factors`.
         confidence: Of the intervals.
+        paper, item: Whose printed numbers stand beside, such as fedlaw and "Table 11".
     """
-    chosen = [run for run in runs if run.label.partition("-")[0] == "fedlaw" and run.label != "fedlaw-gws"]
+    chosen = [run for run in runs if run.label.partition("-")[0] == "fedlaw" and "gws" not in run.label]
     parts = [run.cached(weight_factors, over=over, confidence=confidence) for run in chosen]
     usable = [(run, part) for run, part in zip(chosen, parts, strict=True) if np.isfinite(part.pearson.values).any()]
     if not usable:
@@ -39,22 +46,37 @@ def data(runs: Sequence[Run], *, over: str = "sum", confidence: float = 0.95) ->
         names.append(f"{len(pool)} runs on {pool[0][0].experiment.task.dataset} pooled")
     joined = xr.concat([part.drop_attrs(deep=False) for part in found], "sample", join="exact")
     joined = joined.assign_coords(name=("sample", names))
+    if paper:
+        epochs = [f"E = {run.experiment.local.epochs}" for run, _ in usable]
+        joined["printed"] = (("sample", "factor"), _printed(paper, item, [*epochs, *["pooled"] * len(_pools(usable))]))
     return _stack.described(joined, [run for run, _ in usable]).assign_attrs(confidence=confidence)
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A panel a factor, a row a run: the correlation, its interval, and both as numbers."""
-    figure, axs = style.panels(1, ds.sizes["factor"], height=0.9 + 0.24 * ds.sizes["sample"], sharey=True)
+    height = 0.9 + 0.24 * ds.sizes["sample"] + (0.25 if "printed" in ds else 0)
+    figure, axs = style.panels(1, ds.sizes["factor"], height=height, sharey=True)
     for ax, factor in zip(axs[0], map(str, ds.factor.values), strict=True):
         weights.correlations(ds.sel(factor=factor), ax=ax)
         ax.set_title(_FACTORS[factor], fontsize=7)
+        if "printed" in ds:
+            values = ds.printed.sel(factor=factor).values
+            look = {"marker": "s", "s": 16, "facecolors": "none", "edgecolors": _tables.PALE, "zorder": 4}
+            ax.scatter(values, np.arange(len(values)), label="printed in the paper", **look)
     axs[0, 0].set_yticks(range(ds.sizes["sample"]), list(map(str, ds.name.values)))
+    style.key(figure, axs[0])
     figure.supxlabel(f"Pearson correlation with the weight, {ds.attrs['confidence']:.0%} interval", fontsize=8)
     return figure
 
 
 _FACTORS = {"size": "data size DS", "balance": "class balance HD", "product": r"DS $\times$ HD"}
+
+
+def _printed(paper: str, item: str, rows: Sequence[str]) -> np.ndarray:
+    """The paper's correlations of these rows, shape (sample, factor); NaN where it prints none."""
+    known = {one.column: one.value for one in papers.load(paper).item(item).numbers}
+    return np.array([[known.get(f"{row}, {factor}", np.nan) for factor in _FACTORS] for row in rows])
 
 
 def _pools(usable: Sequence[tuple[Run, xr.Dataset]]) -> list[list[tuple[Run, xr.Dataset]]]:

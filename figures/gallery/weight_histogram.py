@@ -15,6 +15,8 @@ from landscape.norms import NEAR_ZERO
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
+COST = "seconds"
+
 
 def data(runs: Sequence[Run], *, bins: int = 101, limit: float | None = None) -> xr.Dataset:
     """count (parameters) over algorithm, seed and value; near_zero (fraction) and norm over algorithm and seed.

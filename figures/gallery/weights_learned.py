@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
+from drift.label_shares import balance_groups, require_partition
 from drift.run import Run
 from drift.weights import learned
 from figures import curves, style, weights
@@ -14,27 +15,56 @@ from figures.gallery import _stack
 
 NEEDS = "runs of FedLAW, any variant, trained in one setting"
 
+COST = "seconds"
+
 
 def data(runs: Sequence[Run]) -> xr.Dataset:
-    """gamma over algorithm, seed and round; weights and weight_ratio over algorithm, seed, round and client."""
+    """gamma over algorithm, seed and round; weights and weight_ratio over algorithm, seed, round and client.
+
+    Also balanced_weight and balanced_share over algorithm, seed and round: of the clients that hold the classes
+    evenly (`drift.label_shares.balance_groups`), the sum of their weights, and of their shares of the cohort's data;
+    not where it is unknown who held which samples.
+    """
     found = [run for run in runs if run.label.partition("-")[0] == "fedlaw"]
     if not found:
         command = "fedscape train digits-shards2 --set method.name=fedlaw"
         raise LookupError(_stack.absent(f"none of {len(runs)} runs learned its weights", command))
-    return _stack.stacked(_stack.comparable(found), lambda run: run.cached(learned))
+    return _stack.stacked(_stack.comparable(found), _with_groups)
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """gamma of every variant; lambda of the first variant that learns it, one seed."""
+    """gamma of every variant, or the balanced clients' weight where gamma stays 1; lambda of one variant and seed."""
     figure, axs = style.panels(1, 2, height=2.5, width_ratios=(1, 1.25))
-    weights.shrink(ds, ax=axs[0, 0])
-    style.key(figure, [axs[0, 0]], title=curves.band(ds))
     names = style.order(map(str, ds.algorithm.values))
     shown = next((name for name in names if name != "fedlaw-gws"), names[0])
+    if bool((abs(ds.gamma - 1) > 1e-4).any()) or "balanced_weight" not in ds:
+        weights.shrink(ds, ax=axs[0, 0])
+    else:
+        curves.curve(ds, ax=axs[0, 0], variable="balanced_weight")
+        by_size = curves.mean(ds.balanced_share.sel(algorithm=shown), "seed")
+        look = {"color": "#555555", "linewidth": 0.9, "linestyle": ":"}
+        axs[0, 0].plot(ds["round"], by_size, label="by data size", **look)
+    style.key(figure, [axs[0, 0]], title=curves.band(ds))
     part = ds.sel(algorithm=shown)
     seed = next(seed for seed in part.seed.values if bool(part.weights.sel(seed=seed).notnull().any()))
     weights.shares(part.sel(seed=seed), ax=axs[0, 1], variable="weight_ratio")
     axs[0, 1].set_title(f"{style.label(shown)}, seed {seed}", fontsize=7)
     figure.colorbar(axs[0, 1].collections[0], ax=axs[0, 1], label=r"weight $\lambda$ over data share")
     return figure
+
+
+def _with_groups(run: Run) -> xr.Dataset:
+    found = run.cached(learned)
+    try:
+        require_partition(run)
+    except LookupError:  # it was imported without its partition
+        return found
+    balanced = found.client.isin(balance_groups(run)["balanced"])
+    known = found.weights.where(balanced)
+    about = {"long_name": "weight of the balanced clients", "units": "fraction"}
+    shares = (known / found.weight_ratio).assign_attrs(about)
+    return found.assign(
+        balanced_weight=known.sum("client", min_count=1).assign_attrs(about),
+        balanced_share=shares.sum("client", min_count=1, keep_attrs=True),
+    )

@@ -19,6 +19,8 @@ from figures.gallery import _stack
 
 NEEDS = "a run that kept the clients of some rounds; runs of the same method with other seeds are averaged"
 
+COST = "a minute a run"
+
 _COLOURS = {"fma": "#555555", "uniform": "#56B4E9", "gamma": "#882255", "weights": "#009E73"}
 _LABELS = {"fma": "data-size weights", "uniform": "equal weights", "gamma": r"best $\gamma$", "weights": "best weights"}
 _WINDOWS = ("#F0B48A", "#D55E00", "#7A3300", "#E69F00", "#999933")

@@ -1,77 +1,125 @@
-"use strict";
+// What the page does: draws figures when they come near, and follows the pickers of methods, run and round.
 const figures = JSON.parse(document.getElementById("figures").textContent);
 const config = { displaylogo: false, showSendToCloud: false, showEditInChartStudio: false, plotlyServerURL: "", responsive: true };
-const dark = matchMedia("(prefers-color-scheme: dark)"), phone = matchMedia("(max-width: 40rem)");
-const hidden = new Set();
+const hidden = new Set(), drawn = new Set(), near = new Set();
 const plots = [...document.querySelectorAll(".plot")];
-const drawn = new Set();
-const picker = document.getElementById("landscape");
-const slider = document.getElementById("round");
-let printing = false;
+const texts = new Map(plots.map((plot) => [plot, plot.getAttribute("aria-label")]));
+const [picker, slider, player] = ["run", "round", "play"].map((id) => document.getElementById(id));
+const STEP = 300; // ms that a round is shown while rounds are played
+let rounds = [], playing = false;
 
-// Colours of axes and text follow the page, so that one figure is read in light, dark and on paper.
-function template() {
-  const light = printing || !dark.matches;
-  const text = light ? "#1d2329" : "#e4e8ec", grid = light ? "#e3e7eb" : "#333b43", paper = light ? "#ffffff" : "#14181c";
-  const axis = { gridcolor: grid, linecolor: grid, zerolinecolor: grid, automargin: true, title: { standoff: 8 } };
-  const deep = { gridcolor: grid, linecolor: grid, zerolinecolor: grid, backgroundcolor: "rgba(0,0,0,0)", showbackground: false };
-  const layout = {
-    font: { color: text, size: 12 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-    xaxis: axis, yaxis: axis, scene: { xaxis: deep, yaxis: deep, zaxis: deep },
-    hoverlabel: { bgcolor: paper, bordercolor: text, font: { color: text } },
-    modebar: { color: light ? "#5b6670" : "#9aa5af", activecolor: text, bgcolor: "rgba(0,0,0,0)" },
-  };
-  return { layout };
+const isPicture = (plot) => "picture" in plot.dataset;
+const figureOf = (plot) => figures[isPicture(plot) ? `${plot.dataset.figure}:${picker.value}` : plot.dataset.figure];
+const round = () => rounds[slider.valueAsNumber];
+
+// Place of the round of a figure that is nearest to the one picked.
+function nearest(figure) {
+  const away = figure.rounds.map((one) => Math.abs(one - round()));
+  return away.indexOf(Math.min(...away));
 }
 
-function figureOf(plot) {
-  const inLandscape = picker && plot.closest("#landscapes");
-  return figures[inLandscape ? `${plot.dataset.figure}:${picker.value}` : plot.dataset.figure];
+// Data and layout of a figure, of the round picked where it has several.
+function content(figure) {
+  const place = figure.rounds ? nearest(figure) : -1;
+  const owned = figure.owners ? figure.data.filter((_, at) => [-1, place].includes(figure.owners[at])) : figure.data;
+  const data = structuredClone(owned), layout = structuredClone(figure.layout);
+  for (const trace of data) delete trace.visible;
+  if (figure.frames) figure.frames[place].traces.forEach((at, number) => { data[at] = structuredClone(figure.frames[place].data[number]); });
+  const changes = figure.changes ? figure.changes[place] : {};
+  if (changes["scene.annotations"]) layout.scene.annotations = structuredClone(changes["scene.annotations"]);
+  return { data, layout, round: figure.rounds && figure.rounds[place] };
 }
 
 function draw(plot) {
-  const figure = structuredClone(figureOf(plot)), layout = figure.layout;
-  const steps = layout.sliders ? layout.sliders[0].steps : [];
-  delete layout.sliders;
-  delete layout.height;
-  if (steps.length) {
-    const [{ visible }, changes] = steps[slider.valueAsNumber].args;
-    if (changes["scene.annotations"]) layout.scene.annotations = changes["scene.annotations"];
-    figure.data.forEach((trace, index) => { trace.visible = visible[index]; });
-  }
-  for (const trace of figure.data) if (hidden.has(trace.legendgroup)) trace.visible = false;
-  layout.template = template();
-  if (phone.matches) narrow(figure);
   drawn.add(plot);
-  return Plotly.react(plot, figure.data, layout, config);
+  const chosen = figureOf(plot);
+  if (isPicture(plot)) label(plot, chosen);
+  if (!chosen || chosen.absent) {
+    delete plot.dataset.linked;
+    return Plotly.purge(plot);
+  }
+  const figure = content(chosen), { data, layout } = figure;
+  for (const trace of data) if (hidden.has(trace.legendgroup)) trace.visible = false;
+  delete layout.height;
+  layout.template = template();
+  if (isPicture(plot)) layout.uirevision = picker.value; // zoom is kept from round to round
+  if (layout.scene) layout.scene.uirevision = "kept"; // and how a surface is turned, from run to run
+  recolour(figure);
+  if (phone.matches && !printing) narrow(figure);
+  if (printing) layout.width = PAPER_WIDTH;
+  return Plotly.react(plot, data, layout, config).then(() => link(plot));
 }
 
-// On a phone there is no room beside a map for its colour bar, and names of three models are written on it.
-function narrow(figure) {
-  figure.layout.margin = figure.layout.scene ? { l: 0, r: 0, t: 8, b: 8 } : { l: 48, r: 8, t: 16, b: 40 };
-  figure.layout.dragmode = figure.layout.scene ? "orbit" : false;
-  for (const trace of figure.data) {
-    if (trace.colorbar) Object.assign(trace.colorbar, { orientation: "h", y: -0.2, yanchor: "top", x: 0.5, xanchor: "center", len: 0.9, title: { ...trace.colorbar.title, side: "top" } });
+// Says of a picture which run and round it shows, or why it shows none.
+function label(plot, chosen) {
+  const shown = chosen && !chosen.absent, run = picker.selectedOptions[0].text;
+  const at = shown && chosen.rounds ? `${run}, round ${chosen.rounds[nearest(chosen)]}.` : `${run}.`;
+  const why = shown ? at : `Not for ${run}${chosen ? `: ${chosen.absent}` : "."}`;
+  const figure = plot.closest("figure");
+  plot.hidden = !shown;
+  figure.querySelector(".at").textContent = why;
+  plot.setAttribute("aria-label", `${texts.get(plot)} ${why}`);
+}
+
+// Surface and map are two views of one plane: what is pointed at in one is marked in the other.
+const views = ["surface", "contour"].map((name) => document.getElementById(`plot-${name}`));
+function link(plot) {
+  const other = views[1 - views.indexOf(plot)];
+  if (!views.includes(plot) || "linked" in plot.dataset || !other) return;
+  plot.dataset.linked = "";
+  plot.on("plotly_hover", ({ points: [at] }) => mark(other, at, at.data.type === "contour" ? 10 ** at.z : at.data.type === "surface" ? at.z : at.customdata));
+  plot.on("plotly_unhover", () => unmark(other));
+}
+function mark(plot, { x, y }, z) {
+  if (!drawn.has(plot) || !near.has(plot)) return;
+  const look = { x: [x], y: [y], mode: "markers", name: "pointer", hoverinfo: "skip", showlegend: false, cliponaxis: false };
+  const ring = { size: 14, color: "rgba(255,255,255,0.25)", line: { color: "#d55e00", width: 3 } };
+  const trace = plot.id === "plot-surface" ? { ...look, type: "scatter3d", z: [1.04 * z], marker: { size: 8, color: "#d55e00" } } : { ...look, type: "scatter", marker: ring };
+  unmark(plot).then(() => Plotly.addTraces(plot, trace));
+}
+function unmark(plot) {
+  const places = (plot.data || []).flatMap((trace, at) => (trace.name === "pointer" ? [at] : []));
+  return places.length ? Plotly.deleteTraces(plot, places) : Promise.resolve();
+}
+
+// Draws again what is near the screen; the rest when it comes near.
+function renew(chosen) {
+  const wanted = plots.filter(chosen);
+  for (const plot of wanted) drawn.delete(plot);
+  return Promise.all(wanted.filter((plot) => near.has(plot)).map(draw));
+}
+
+function offerRounds() {
+  const wanted = rounds.length ? round() : Infinity;
+  const own = plots.filter(isPicture).map(figureOf).filter((one) => one && one.rounds);
+  rounds = [...new Set(own.flatMap((one) => one.rounds))].sort((a, b) => a - b);
+  slider.max = Math.max(0, rounds.length - 1);
+  slider.disabled = player.disabled = rounds.length < 2;
+  slider.value = rounds.reduce((best, one, at) => (Math.abs(one - wanted) <= Math.abs(rounds[best] - wanted) ? at : best), 0);
+  if (wanted === Infinity) slider.value = slider.max;
+  tellRound();
+}
+
+function tellRound() {
+  document.getElementById("round-shown").textContent = rounds.length ? round() : "";
+  slider.setAttribute("aria-valuetext", rounds.length ? `round ${round()}` : "");
+}
+
+async function play() {
+  if (slider.valueAsNumber >= rounds.length - 1) slider.value = 0; else slider.value = slider.valueAsNumber + 1;
+  while (playing) {
+    const begun = performance.now();
+    tellRound();
+    await renew(isPicture);
+    await new Promise((go) => { setTimeout(go, Math.max(0, STEP - (performance.now() - begun))); });
+    if (slider.valueAsNumber >= rounds.length - 1) setPlaying(false);
+    if (playing) slider.value = slider.valueAsNumber + 1;
   }
 }
-
-function prepareSlider() {
-  const steps = (figures[`surface:${picker.value}`].layout.sliders || [{ steps: [] }])[0].steps;
-  const before = slider.max ? slider.valueAsNumber / Math.max(1, slider.max) : 1;
-  slider.max = Math.max(0, steps.length - 1);
-  slider.value = Math.round(before * slider.max);
-  slider.disabled = steps.length < 2;
-  tellRound(steps);
-}
-
-function tellRound(steps) {
-  const step = steps[slider.valueAsNumber];
-  document.getElementById("round-shown").textContent = step ? step.label : "";
-  slider.setAttribute("aria-valuetext", step ? `round ${step.label}` : "");
-}
-
-function redrawLandscapes() {
-  for (const plot of plots) if (plot.closest("#landscapes") && drawn.has(plot)) draw(plot);
+function setPlaying(on) {
+  playing = on;
+  player.textContent = on ? "Pause" : "Play";
+  player.setAttribute("aria-pressed", String(on));
 }
 
 function turn(plot, key) {
@@ -83,33 +131,58 @@ function turn(plot, key) {
   return true;
 }
 
+function paintSwatches() {
+  for (const swatch of document.querySelectorAll(".swatch")) swatch.style.background = legible(swatch.dataset.colour);
+}
+
 if (picker) {
-  prepareSlider();
-  picker.addEventListener("change", () => { prepareSlider(); redrawLandscapes(); });
-  slider.addEventListener("input", () => {
-    tellRound(figures[`surface:${picker.value}`].layout.sliders[0].steps);
-    redrawLandscapes();
-  });
+  offerRounds();
+  picker.addEventListener("change", () => { offerRounds(); renew(isPicture); });
+  slider.addEventListener("input", () => { tellRound(); renew(isPicture); });
+  player.addEventListener("click", () => { setPlaying(!playing); if (playing) play(); });
 }
 for (const box of document.querySelectorAll("[data-method]")) {
   box.addEventListener("change", () => {
     if (box.checked) hidden.delete(box.dataset.method); else hidden.add(box.dataset.method);
-    for (const plot of drawn) if (!plot.closest("#landscapes")) draw(plot);
+    renew((plot) => !isPicture(plot));
   });
 }
 for (const plot of plots) {
   plot.addEventListener("keydown", (event) => { if (turn(plot, event.key)) event.preventDefault(); });
 }
-for (const query of [dark, phone]) query.addEventListener("change", () => drawn.forEach(draw));
+for (const query of [dark, phone]) query.addEventListener("change", () => { paintSwatches(); renew(() => true); });
+paintSwatches();
+
+// Paper shows no canvas of WebGL; an image of it stands in for it.
+function still(plot) {
+  const scene = plot._fullLayout && plot._fullLayout.scene && plot._fullLayout.scene._scene;
+  if (!scene) return;
+  const image = document.createElement("img");
+  image.className = "still";
+  image.alt = "";
+  image.src = scene.toImage("png");
+  scene.container.prepend(image);
+}
+
+const opened = [];
 addEventListener("beforeprint", () => {
   printing = true;
-  document.querySelectorAll("details").forEach((part) => { part.open = true; });
-  plots.forEach(draw);
+  opened.push(...document.querySelectorAll("details:not([open])"));
+  for (const part of opened) part.open = true;
+  plots.forEach((plot) => { draw(plot); still(plot); });
 });
-addEventListener("afterprint", () => { printing = false; drawn.forEach(draw); });
+addEventListener("afterprint", () => {
+  printing = false;
+  for (const part of opened.splice(0)) part.open = false;
+  document.querySelectorAll(".still").forEach((image) => image.remove());
+  renew(() => true);
+});
 
 // A figure is drawn when it comes near the screen, and then kept.
 const watcher = new IntersectionObserver((seen) => {
-  for (const one of seen) if (one.isIntersecting && !drawn.has(one.target)) draw(one.target);
+  for (const one of seen) {
+    if (one.isIntersecting) near.add(one.target); else near.delete(one.target);
+    if (one.isIntersecting && !drawn.has(one.target)) draw(one.target);
+  }
 }, { rootMargin: "300px" });
 plots.forEach((plot) => watcher.observe(plot));

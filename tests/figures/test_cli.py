@@ -120,16 +120,22 @@ def test_tables_hold_the_rows(fedscape, file):
 
 
 def test_lists_say_what_each_thing_is_and_where_it_comes_from(fedscape):
-    for kind in ("methods", "partitions"):
+    for kind in ("methods", "models", "datasets", "partitions", "experiments"):
         for row in json.loads(fedscape("list", kind, "--json")[1]):
+            assert 5 < len(row["source"]) <= 320, row
             assert row["source"].endswith("."), row
-            assert "Source" not in row["description"]
-    for kind in ("models", "datasets", "experiments"):
-        for row in json.loads(fedscape("list", kind, "--json")[1]):
             assert 10 < len(row["description"]) <= 200, row
+            assert "Source" not in row["description"], row
+            assert not row["description"].endswith(("Fig.", "Figs.")), row
     rows = {row["name"]: row for row in json.loads(fedscape("list", "methods", "--json")[1])}
     assert rows["fedprox"]["source"] == "Li et al. 2020, algorithm 2."
-    told = {row["name"]: row["description"] for row in json.loads(fedscape("list", "experiments", "--json")[1])}
+    rows = json.loads(fedscape("list", "experiments", "--json")[1])
+    told, sources = ({row["name"]: row[key] for row in rows} for key in ("description", "source"))
+    assert sources["ima-cifar10-shards2-quick"] == "IMA paper, Table I."  # that of the preset it is the quick form of
+    assert sources["demo"] == "this project."
+    (mnist,) = (row for row in json.loads(fedscape("list", "datasets", "--json")[1]) if row["name"] == "mnist")
+    assert mnist["description"] == "MNIST, 60,000 + 10,000 handwritten digits, 28x28 grey."
+    assert mnist["source"] == "LeCun et al. 1998."
     assert told["digits-shards2"] == (
         "A first run in seconds: 8x8 digits, 20 clients with two label shards each, 5 a round."
     )
@@ -292,7 +298,8 @@ def test_a_figure_is_drawn_with_its_numbers(fedscape, file):
     code, out, _ = fedscape("figures", "draw", "accuracy-rounds", name, "-o", "pictures")
     assert code == 0
     written = [Path(line) for line in out.splitlines()]
-    assert [path.name for path in written] == [f"accuracy-rounds.{kind}" for kind in ("pdf", "png", "svg", "zarr")]
+    kinds = ("pdf", "png", "svg", "zarr", "csv")
+    assert [path.name for path in written] == [f"accuracy-rounds.{kind}" for kind in kinds]
     assert all(path.exists() for path in written)
 
 

@@ -133,13 +133,15 @@ def test_points_name_client_weight_and_size(runs):
     cloud, run = figure.data[1], runs[2]
     distances, weights = run.cached(locality).distance, run.cached(learned).weights
     assert len(cloud.x) == 3 * 3 <= POINTS
-    for place, (index, client, weight, size) in enumerate(cloud.customdata):
+    for place, (index, client, weight, loss) in enumerate(cloud.customdata):
         where = {"round": int(index), "client": int(client)}
         assert cloud.y[place] == pytest.approx(float(distances.sel(where)))
         assert weight == pytest.approx(float(weights.sel(where)))
-        assert size == len(run.parts[int(client)])
+        assert loss == pytest.approx(float(run.metrics().loss.sel(round=int(index))))
+        size, words = len(run.parts[int(client)]), cloud.text[place]
+        assert words.startswith(f"{size} samples<br>labels ")
         assert abs(cloud.x[place] - index) < 0.5
-    assert all(word in cloud.hovertemplate for word in ("round", "client", "weight", "samples", "seed 5"))
+    assert all(word in cloud.hovertemplate for word in ("round", "client", "weight", "%{text}", "seed 5"))
 
 
 def test_learned_weights_leave_out_methods_that_learn_none(runs):

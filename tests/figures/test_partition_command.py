@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 import tiny
+import torch
 
 from drift import partitions
-from figures import cli
+from figures import cli, style
 from figures.gallery._words import in_words
+from landscape.datasets import digits
+from landscape.datasets._dataset import Groups
 
 
 @pytest.fixture
@@ -48,6 +52,33 @@ def test_the_picture_is_the_figure_of_the_gallery(file, tmp_path, capsys):
     assert call("partition", file, "-o", "drawn") == 0
     assert "drawn/labels-partition.pdf" in capsys.readouterr().out
     assert {path.suffix for path in (tmp_path / "drawn").iterdir()} == {".pdf", ".png", ".svg"}
+
+
+@pytest.mark.parametrize("name", partitions.names())
+def test_every_partition_prints_and_draws_its_histogram(name, tmp_path, monkeypatch, capsys):
+    if name == "flwr":
+        pytest.importorskip("flwr_datasets", reason="needs the extra `flwr`")
+    plain = digits.load()
+
+    def grouped(folder=None):
+        splits = [torch.arange(len(part)) % 3 for part in (plain.train, plain.test)]
+        coarse = [part.targets // 2 for part in (plain.train, plain.test)]
+        groups = {"user": Groups(tuple("abc"), *splits), "domain": Groups(tuple("xyz"), *splits)}
+        return replace(plain, groups={**groups, "coarse": Groups(tuple("01234"), *coarse)})
+
+    drawn = []
+    monkeypatch.setattr(style, "save", lambda figure, path: drawn.append(figure) or [])
+    monkeypatch.setattr(digits, "load", grouped)
+    monkeypatch.chdir(tmp_path)
+    options = ["--set", f"clients.partition={{name='{name}'}}", "clients.number=3", "clients.per_round=2"]
+    assert call("partition", "digits-shards2", *options, "-o", ".", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["client"] for row in rows] == [0, 1, 2]
+    assert all(row["samples"] == sum(row[str(label)] for label in range(10)) for row in rows)
+    assert 400 < sum(row["samples"] for row in rows) <= len(plain.train) + len(plain.test)
+    (figure,) = drawn
+    dots = sum(len(part.get_offsets()) for part in figure.axes[0].collections)
+    assert dots == sum(row[str(label)] > 0 for row in rows for label in range(10))
 
 
 def test_groups_that_are_missing_are_one_line(file, capsys):

@@ -18,8 +18,8 @@ from figures.summary import groups
 
 
 @pytest.fixture(scope="module")
-def text(runs, tmp_path_factory):
-    return report(runs, tmp_path_factory.mktemp("report") / "deep" / "r.html", points=4).read_text()
+def text(whole_report):
+    return whole_report.read_text()
 
 
 def embedded(text: str) -> dict:
@@ -40,24 +40,31 @@ def test_the_page_has_every_section_and_figure(text):
     headings = re.findall(r"<h2>(.*?)</h2>", text)
     assert headings == [
         "Summary",
-        "Accuracy and loss",
-        "Landscapes",
+        "Diagnosis",
+        "Accuracy",
+        "Landscape",
         "Drift",
-        "Learned weights",
+        "Weights",
+        "Curvature",
+        "Cost",
         "Configuration",
-        "Seeds, versions and data",
+        "Seeds, versions and digests",
     ]
     found, wanted = embedded(text), re.findall(r'data-figure="([^"]+)"', text)
     for name in wanted:
         assert name in found or f"{name}:fedavg" in found, name
-    assert {"surface:fedavg", "contour:fedlaw", "drift-coherence", "weights", "line"} <= found.keys()
-    assert all("template" not in figure["layout"] for figure in found.values())
-    assert len(found["surface:fedlaw"]["layout"]["sliders"][0]["steps"]) == 3
+    assert {"surface:fedavg", "simplex:fedlaw", "drift-coherence", "weights", "line", "gains"} <= found.keys()
+    for figure in found.values():
+        assert not {"template", "sliders", "updatemenus"} & figure["layout"].keys()
+    surface, path = found["surface:fedlaw"], found["trajectory:fedlaw"]
+    assert surface["rounds"] == path["rounds"] == [0, 1, 2]
+    assert surface["owners"] == [0, 0, 0, 1, 1, 1, 2, 2, 2] and len(surface["changes"]) == 3
+    assert [len(frame["data"]) for frame in path["frames"]] == [2, 2, 2]
 
 
 def test_every_figure_has_a_text_for_those_who_do_not_see_it(text):
     plots = re.findall(r'<div class="plot"[^>]*>', text)
-    assert len(plots) == 11
+    assert len(plots) == 18
     assert all(re.search(r'aria-label="[^"]{20,}"', plot) and 'tabindex="0"' in plot for plot in plots)
 
 
@@ -82,12 +89,16 @@ def test_names_cannot_break_out_of_the_page():
     table = {"head": ["Method"], "rows": [(bad, [bad])]}
     content = {
         "title": bad,
+        "number": 1,
         "methods": [(bad, "red")],
+        "runs": [(bad, bad, 1)],
+        "kinds": ["surface"],
+        "lacking": {"matrix": bad},
         "summary": table,
-        "landscapes": [(bad, bad, 1)],
-        "without": [bad],
+        "diagnoses": [],
         "drifts": [],
-        "has": {"weights": False, "line": False},
+        "has": {"weights": False, "line": False, "curvature": False},
+        "cost": table,
         "configuration": {"differing": table, "common": table},
         "fingerprints": table,
         "figures": {"surface:x": {"data": [{"name": bad}], "layout": {}}},
@@ -99,14 +110,11 @@ def test_names_cannot_break_out_of_the_page():
 
 def test_progress_counts_runs(runs, tmp_path):
     seen = []
-    report(runs, tmp_path / "r.html", points=4, progress=lambda done, note: seen.append((done, note)))
+    bare = [Run(shutil.copytree(run.folder, tmp_path / run.name, ignore=without_results)) for run in runs]
+    report(bare, tmp_path / "r.html", points=4, progress=lambda done, note: seen.append((done, note)))
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert seen[0][0] == 0 and seen[-1][0] == len(runs) and runs[0].name in seen[0][1]
     assert set(range(len(runs))) < {done for done, _ in seen}
-    bare = [Run(shutil.copytree(run.folder, tmp_path / run.name, ignore=without_results)) for run in runs]
-    seen.clear()
-    report(bare, tmp_path / "r.html", points=4, progress=lambda done, note: seen.append((done, note)))
-    assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert {"0 of 20", "20 of 20", "3 of 3"} <= {note for _, note in seen}
 
 
@@ -122,9 +130,11 @@ def test_a_run_that_kept_no_models_is_said_to_have_no_landscape(runs, tmp_path):
         read(runs[0].experiment, "keep.clients=none", "keep.globals=none", "clients.per_round=2"), runs=tmp_path
     )
     text = report([bare], tmp_path / "r.html", points=4).read_text()
-    assert "No landscape for FedAvg" in text
-    assert not {"line", "weights"} & embedded(text).keys()
-    assert 'id="landscape"' not in text
+    found = embedded(text)
+    assert "kept no round with three clients" in found["surface:fedavg"]["absent"]
+    assert not {"line", "weights", "curvature"} & found.keys()
+    assert 'id="plot-surface"' not in text and 'id="plot-matrix"' in text
+    assert "No plane through three clients: it kept no round with three clients" in text
 
 
 without_results = shutil.ignore_patterns("results")
@@ -163,6 +173,7 @@ def test_a_folder_that_cannot_be_written_is_named(runs, tmp_path):
 def test_an_earlier_report_stays_when_the_new_one_fails(runs, tmp_path, monkeypatch):
     path = tmp_path / "r.html"
     path.write_text("earlier")
+    monkeypatch.setattr(sys.modules[report.__module__], "content", lambda *_: {})
     monkeypatch.setattr(sys.modules[report.__module__], "page", nothing_is_computed)
     with pytest.raises(AssertionError):
         report(runs, path, points=4)

@@ -1,122 +1,139 @@
 """The report in a real browser: everything is drawn, answers to the keyboard, and asks the network for nothing."""
 
-import importlib.util
-import shutil
-
 import pytest
+from browsing import DESK, MARKS, watched
 
-from figures.report import report
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--use-gl=angle",
-    "--use-angle=swiftshader",
-    "--enable-unsafe-swiftshader",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--no-first-run",
-]
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; apt-get install chromium"),
-    pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="no playwright here; pip install it"),
-]
-DESK = {"width": 1200, "height": 900}
-DRAW_ALL = "Promise.all(plots.map(draw)).then(() => 0)"
+pytestmark = MARKS
 
 
 @pytest.fixture(scope="module")
-def address(runs, tmp_path_factory):
-    return report(runs, tmp_path_factory.mktemp("browser") / "report.html", points=4).as_uri()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield opened
-        opened.close()
-
-
-@pytest.fixture(scope="module")
-def told():
-    """What the page asked for and complained about."""
-    return {"requests": [], "errors": []}
-
-
-@pytest.fixture(scope="module")
-def opened(browser, address, told):
-    found = browser.new_page(viewport=DESK)
-    found.on("request", lambda request: told["requests"].append(request.url))
-    found.on("console", lambda line: told["errors"].append(line.text) if line.type == "error" else None)
-    found.on("pageerror", lambda problem: told["errors"].append(str(problem)))
-    found.goto(address)
-    found.evaluate(DRAW_ALL)
-    return found
+def opened(whole_report):
+    with watched(whole_report.as_uri()) as found:
+        yield found
 
 
 @pytest.fixture
-def page(opened, told):
+def told(opened):
+    return opened[1]
+
+
+@pytest.fixture
+def page(opened):
     """The one page of these tests, light and on a desk; it has complained of nothing when the test ends."""
-    yield opened
-    opened.emulate_media(color_scheme="light")
-    opened.set_viewport_size(DESK)
+    page, told = opened
+    yield page
+    page.emulate_media(color_scheme="light")
+    page.set_viewport_size(DESK)
     assert told["errors"] == []
 
 
-def test_every_figure_is_drawn_without_error_or_request(page, told, address):
+def test_every_figure_is_drawn_without_error_or_request(page, told, whole_report):
     drawn = page.evaluate("plots.map(plot => [plot.dataset.figure, plot._fullData.length])")
-    assert len(drawn) == 11
+    assert len(drawn) == 18
     assert all(count > 0 for _, count in drawn), drawn
     lengths = page.evaluate(
-        "plots.flatMap(plot => plot._fullData.filter(one => one.visible === true).map(one => one.x.length))"
+        "plots.flatMap(plot => plot._fullData.filter(one => one.x && one.visible === true).map(one => one.x.length))"
     )
     assert min(lengths) >= 3
-    assert page.locator(".js-plotly-plot").count() == 11
+    assert page.locator(".js-plotly-plot").count() == 18
     assert page.locator(".gl-container canvas").count() >= 1
     assert page.locator("#plot-accuracy .scatterlayer .trace").count() == 6
     assert page.locator("#plot-contour .contourlayer .contour").count() == 1
-    assert told["requests"] == [address]
+    assert page.locator("#plot-simplex .contourcarpetlayer path").count() >= 1
+    assert page.locator("#plot-gains .boxlayer .trace").count() == 2
+    assert page.locator("#plot-matrix .heatmaplayer image").count() == 1
+    assert told["requests"] == [whole_report.as_uri()]
 
 
 def test_nothing_offers_to_upload(page):
-    words = page.evaluate(
-        "document.body.innerText + [...document.querySelectorAll('[data-title]')].map(e => e.dataset.title)"
-    )
+    words = page.evaluate("[...document.querySelectorAll('[data-title]')].map(one => one.dataset.title).join('; ')")
     assert "Zoom" in words
     assert not any(word in words.lower() for word in ("upload", "cloud", "chart studio", "edit in", "produced with"))
+    assert not any(word in page.inner_text("body").lower() for word in ("cloud", "chart studio", "produced with"))
     assert page.locator(".modebar-btn--logo").count() == 0
 
 
 def shown(page, plot: str) -> list:
-    """Values of the visible map of a figure."""
-    code = """name => { const trace = document.getElementById(name)._fullData.find(one => one.visible === true);
+    """Values of the map of a figure."""
+    code = """name => { const trace = document.getElementById(name)._fullData.find(one => one.z && one.z.length);
               return [...trace.z].map(row => [...row]) }"""
     return page.evaluate(code, plot)
 
 
-def test_the_round_slider_changes_both_landscapes_from_the_keyboard(page):
-    before = [shown(page, name) for name in ("plot-surface", "plot-contour")]
-    assert page.text_content("#round-shown") == "2"
+MAPS = ("plot-surface", "plot-contour", "plot-simplex", "plot-matrix")
+
+
+def pick(page, place: int):
+    page.evaluate(f"slider.value = {place}; tellRound(); Promise.all(plots.filter(isPicture).map(draw)).then(() => 0)")
+
+
+def test_the_round_slider_changes_every_picture_from_the_keyboard(page):
+    pick(page, 2)
+    before = [shown(page, name) for name in MAPS]
+    page.evaluate("plots.forEach(plot => near.add(plot))")
     page.focus("#round")
     page.keyboard.press("ArrowLeft")
     page.wait_for_function("document.getElementById('round-shown').textContent === '1'")
-    after = [shown(page, name) for name in ("plot-surface", "plot-contour")]
-    assert before[0] != after[0] and before[1] != after[1]
+    page.wait_for_function("plots.every(plot => drawn.has(plot))")
+    page.wait_for_timeout(200)
+    after = [shown(page, name) for name in MAPS]
+    assert all(old != new for old, new in zip(before, after, strict=True))
     assert page.get_attribute("#round", "aria-valuetext") == "round 1"
+    said = page.locator("#plot-contour + figcaption .at").text_content()
+    assert said == "FedAvg, seed 5, round 1."
+    assert said in page.get_attribute("#plot-contour", "aria-label")
 
 
-def test_the_picker_changes_the_method_and_keeps_the_round(page):
-    page.evaluate("slider.value = 1; slider.dispatchEvent(new Event('input'))")
+def test_the_path_ends_where_the_round_is(page):
+    for place in (0, 2, 1):
+        pick(page, place)
+        path = page.evaluate(
+            "[...document.getElementById('plot-trajectory')._fullData[2].customdata].map(row => row[0])"
+        )
+        assert path == list(range(place + 1))
+
+
+def test_play_shows_the_rounds_one_after_the_other_when_it_is_asked_to(page):
+    pick(page, 1)
+    page.wait_for_timeout(400)
+    assert page.text_content("#round-shown") == "1"
+    pick(page, 2)
+    page.evaluate("""window.seen = []; new MutationObserver(() => seen.push(slider.valueAsNumber)).observe(
+        document.getElementById("round-shown"), { childList: true })""")
+    page.focus("#play")
+    page.keyboard.press("Space")
+    assert page.text_content("#play") == "Pause" and page.get_attribute("#play", "aria-pressed") == "true"
+    page.wait_for_function("document.getElementById('play').textContent === 'Play'")
+    assert page.evaluate("seen") == [0, 1, 2]
+
+
+def test_the_picker_changes_the_run_and_keeps_the_round(page):
+    pick(page, 1)
     before = shown(page, "plot-surface")
-    page.select_option("#landscape", "fedlaw")
-    page.wait_for_timeout(100)
+    page.evaluate("plots.forEach(plot => near.add(plot))")
+    page.select_option("#run", "fedlaw")
+    page.wait_for_function("plots.every(plot => drawn.has(plot))")
+    page.wait_for_timeout(200)
     assert shown(page, "plot-surface") != before
     assert page.text_content("#round-shown") == "1"
+    assert page.locator("#plot-labels + figcaption .at").text_content() == "FedLAW, seed 5."
+    page.select_option("#run", "fedavg")
+
+
+def test_hovering_names_round_client_samples_labels_and_loss(page):
+    pick(page, 2)
+    page.locator("#plot-contour").scroll_into_view_if_needed()
+    place = page.evaluate("""() => { const plot = document.getElementById("plot-contour"), marks = plot._fullData[1];
+        const box = plot.querySelector(".nsewdrag").getBoundingClientRect(), { xaxis, yaxis } = plot._fullLayout;
+        return [box.x + xaxis.d2p(marks.x[0]), box.y + yaxis.d2p(marks.y[0])] }""")
+    page.mouse.move(place[0] - 3, place[1])
+    page.mouse.move(*place)
+    page.wait_for_selector("#plot-contour .hovertext", state="attached")
+    text = page.locator("#plot-contour .hoverlayer").text_content()
+    assert all(word in text for word in ("round 2", "client ", " samples", "labels ", "loss"))
+    page.wait_for_function("document.getElementById('plot-surface').data.at(-1).name === 'pointer'")
+    page.mouse.move(1, 1)
+    page.wait_for_function("document.getElementById('plot-surface').data.at(-1).name !== 'pointer'")
 
 
 def test_arrow_keys_turn_the_surface(page):
@@ -130,37 +147,25 @@ def test_arrow_keys_turn_the_surface(page):
 
 def test_a_method_can_be_hidden_in_all_curves(page):
     count = "name => document.getElementById(name)._fullData.filter(trace => trace.visible === true).length"
+    page.evaluate("plots.forEach(plot => near.add(plot))")
     assert page.evaluate(count, "plot-drift-gain") == 6
     page.uncheck("[data-method=FedLAW]")
-    page.wait_for_timeout(100)
+    page.wait_for_timeout(300)
     assert page.evaluate(count, "plot-drift-gain") == page.evaluate(count, "plot-accuracy") == 3
     page.check("[data-method=FedLAW]")
-    page.wait_for_timeout(100)
+    page.wait_for_timeout(300)
     assert page.evaluate(count, "plot-accuracy") == 6
 
 
-def test_dark_pages_have_pale_text_in_figures(page):
-    colour = "document.getElementById('plot-accuracy')._fullLayout.font.color"
-    light = page.evaluate(colour)
-    page.emulate_media(color_scheme="dark")
-    page.wait_for_function(f"{colour} !== '{light}'")
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 28)"
-
-
-def test_a_phone_need_not_scroll_sideways(page):
-    page.set_viewport_size({"width": 390, "height": 800})
-    page.wait_for_function("plots.every(plot => plot._fullLayout.width <= 390)")
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
-    bars = "document.getElementById('plot-contour')._fullData.find(one => one.colorbar).colorbar.orientation"
-    assert page.evaluate(bars) == "h"
-
-
-def test_printing_opens_every_section(page):
-    page.evaluate("dispatchEvent(new Event('beforeprint'))")
-    assert page.evaluate("[...document.querySelectorAll('details')].every(part => part.open)")
+def test_sections_fold_from_the_keyboard(page):
+    page.focus("main > details:first-child > summary")
+    page.keyboard.press("Enter")
+    assert not page.evaluate("document.querySelector('main > details').open")
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.querySelector('main > details').open")
 
 
 def test_figures_near_the_screen_are_drawn_unasked(page):
     page.reload()
     page.wait_for_selector("#plot-accuracy .scatterlayer .trace", state="attached")
-    assert page.evaluate("drawn.size") < 11
+    assert page.evaluate("drawn.size") < 18

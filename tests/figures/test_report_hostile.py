@@ -1,22 +1,16 @@
 """A report of a run from a stranger: names and texts in it are shown, never run."""
 
-import importlib.util
 import shutil
 from dataclasses import replace
 
 import pytest
+from browsing import MARKS, watched
 
 from drift import store
 from drift.run import Run
 from figures.report import report
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-ARGUMENTS = ["--headless", "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; apt-get install chromium"),
-    pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="no playwright here; pip install it"),
-]
+pytestmark = MARKS
 EVIL = '</script><img src=x onerror="window.hacked = 1"><script>window.hacked = 2</script>\'"<b onclick=hacked>'
 
 
@@ -41,20 +35,10 @@ def hostile(runs, tmp_path):
 
 
 def test_markup_in_a_run_is_text_in_its_report(hostile, tmp_path):
-    from playwright.sync_api import sync_playwright
-
     path = report(hostile, tmp_path / "report.html", points=4)
     assert EVIL not in path.read_text()
-    with sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        page = browser.new_page()
-        asked, errors = [], []
-        page.on("request", lambda request: asked.append(request.url))
-        page.on("pageerror", lambda problem: errors.append(str(problem)))
-        page.goto(path.as_uri())
-        page.evaluate("Promise.all(plots.map(draw)).then(() => 0)")
+    with watched(path.as_uri()) as (page, told):
         assert page.evaluate("window.hacked") is None
         assert page.locator("img[onerror], [onclick]").count() == 0
-        assert asked == [path.as_uri()] and errors == []
+        assert told == {"requests": [path.as_uri()], "errors": []}
         assert "window.hacked = 2" in page.evaluate("document.body.textContent")
-        browser.close()

@@ -8,6 +8,7 @@ import pytest
 import xarray as xr
 from matplotlib.figure import Figure
 
+from drift import method as methods
 from figures import style
 
 
@@ -37,6 +38,12 @@ def test_labels_are_written_as_in_the_papers():
     ]
     assert style.label("fedlaw-early_stopped") == "FedLAW (early stopped)"
     assert style.label("mine") == "mine"
+    assert style.label("fedprox+ima") == "FedProx+IMA"
+    assert style.label("fedlaw-gws+ima") == "FedLAW (GWS)+IMA"
+
+
+def test_every_method_has_a_written_name():
+    assert [name for name in methods.names() if style.label(name) == name] == []
 
 
 def test_an_unknown_method_keeps_its_colour_in_another_process():
@@ -110,3 +117,9 @@ def test_same_range_covers_every_panel():
     assert axs[0, 0].get_ylim() == axs[0, 1].get_ylim()
     assert axs[0, 0].get_ylim()[0] <= -5
     assert axs[0, 0].get_ylim()[1] >= 3
+
+
+def test_a_figure_shows_itself_as_png_at_the_end_of_a_notebooks_cell():
+    figure, axs = style.panels()
+    axs[0, 0].plot([0, 1], [0, 3])
+    assert figure._repr_png_().startswith(b"\x89PNG")

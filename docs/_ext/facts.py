@@ -1,0 +1,56 @@
+"""What the gallery page says of each figure, read from `fedscape figures list`; nothing of Sphinx."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from figures.commands.pictures import list_
+
+PAPERS = {
+    "IMA": r"\bIMA\b",
+    "FedLAW": r"\bFedLAW paper\b",
+    "LSS": r"\bLSS\b",
+    "FedEve": r"\bFedEve\b",
+    "others": r"",
+}
+"""How the papers are called where figures name them; a figure is shown at the first paper that it names."""
+
+_WRITTEN = {paper.lower(): paper for paper in PAPERS}
+
+IMAGES = Path(__file__).parents[1] / "images" / "gallery"
+
+
+def described() -> list[dict[str, Any]]:
+    """What `fedscape figures list` says of every figure: name, description, papers, needs, cost."""
+    with redirect_stdout(io.StringIO()) as told:
+        list_(json=True)
+    return json.loads(told.getvalue())
+
+
+def split(description: str) -> tuple[str, str]:
+    """What a figure shows, and where papers have it, which its description ends with in brackets."""
+    found = re.fullmatch(r"(.*?)(?: \(([^()]*(?:\([^()]*\)[^()]*)*)\))?\.?", description)
+    return (found[1], found[2] or "") if found else (description, "")
+
+
+def paper_of(description: str) -> str:
+    """The paper at which a figure is shown."""
+    items = split(description)[1]
+    return next(paper for paper, pattern in PAPERS.items() if re.search(pattern, items))
+
+
+def items_of(papers: list[str]) -> str:
+    """Items of papers in words, parts of a table as one: "IMA Fig. 6a, Fig. 6b; LSS Table 4"."""
+    found: dict[str, dict[str, None]] = {}
+    for paper, _, item in (one.partition(" ") for one in papers):
+        found.setdefault(_WRITTEN[paper], {})[re.split(r",| \(", item)[0]] = None
+    return "; ".join(f"{paper} {', '.join(items)}" for paper, items in found.items())
+
+
+NOT_DRAWN = {"ranking-table": "needs runs on MovieLens-1M"}
+"""Why a figure has no thumbnail, by name."""

@@ -1,0 +1,31 @@
+"""fedscape completion."""
+
+from __future__ import annotations
+
+import sys
+from typing import Literal
+
+from figures import console
+
+Shell = Literal["bash", "zsh", "fish"]
+
+PLACES = {
+    "bash": "~/.local/share/bash-completion/completions/fedscape",
+    "zsh": "a folder of $fpath, as _fedscape",
+    "fish": "~/.config/fish/completions/fedscape.fish",
+}
+
+
+def completion(shell: Shell, /) -> None:
+    """Write the script by which a shell completes commands and options.
+
+    For this session: source <(fedscape completion bash); for good, write it where the shell looks for it.
+
+    Args:
+        shell: Which one.
+    """
+    from figures.cli import app
+
+    console.put(app.generate_completion(prog_name="fedscape", shell=shell).rstrip())
+    if sys.stdout.isatty():
+        console.say(f"for good, write it to {PLACES[shell]}")

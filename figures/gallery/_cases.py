@@ -1,0 +1,57 @@
+"""The same figure for several values of a setting, one below the other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from drift.run import Run
+from figures import style
+from figures.gallery import _keys, _stack
+
+
+def cases(runs: Sequence[Run], by: str, compute: Callable[[Sequence[Run]], xr.Dataset]) -> xr.Dataset:
+    """What `compute` makes of the runs of each value of a setting, along `case`; of all runs without a setting.
+
+    Args:
+        by: The setting by key, such as local.lr_decay; "" for none.
+
+    Raises:
+        LookupError: If no run has this setting.
+    """
+    if not by:
+        return compute(runs)
+    chosen = _stack.comparable(runs)
+    values = sorted({_keys.value(run, by) for run in chosen} - {None})
+    if not values:
+        raise LookupError(f"no run has a setting {by}; name one as fedscape sweep --grid does, such as local.lr_decay.")
+    parts = [compute([run for run in chosen if _keys.value(run, by) == value]) for value in values]
+    bare = [part.drop_attrs(deep=False) for part in parts]
+    joined = xr.concat(bare, "case", join="outer", data_vars="all", coords="minimal", compat="equals")
+    joined = joined.assign_coords(case=("case", np.array(values), {"long_name": _keys.words(by)}))
+    return _stack.described(joined.assign_attrs({**parts[0].attrs, "by": by}), chosen)
+
+
+def each(ds: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
+    """Title and dataset of each case, untitled where there is one."""
+    if "case" not in ds.dims:
+        return [("", ds)]
+    name = style.text(ds.case)
+    return [(f"{name}: {_keys.text(value.item())}", ds.sel(case=value)) for value in ds.case.values]
+
+
+def alike(axs: np.ndarray) -> None:
+    """Give the panels of each column one vertical range, and only the last ones a name below."""
+    for column in axs.T:
+        style.same_range(*column)
+        for ax in column[:-1]:
+            ax.set_xlabel("")
+
+
+def title(ax: Axes, text: str) -> None:
+    """The title of a case, over its first panel."""
+    if text:
+        ax.set_title(text, fontsize=7, loc="left")

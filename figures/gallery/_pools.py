@@ -1,0 +1,70 @@
+"""Runs of LSS that differ in how many models a client trains, and the FedAvg runs beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+
+from drift.methods.lss import LSS
+from drift.run import Run
+from figures.gallery import _stack
+
+COMMAND = "fedscape sweep lss-cifar10-dir1-quick --grid method=lss method.candidates=2,3,4"
+
+
+def by_candidates(runs: Sequence[Run]) -> tuple[dict[int, list[Run]], list[Run]]:
+    """Runs of LSS by the models that a client trains, alike in all else but the seed, and FedAvg's in their setting.
+
+    Of several such groups, that with most numbers of models, then with most runs, the first among equals.
+
+    Raises:
+        LookupError: If no group has two numbers of models.
+    """
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        if isinstance(run.method, LSS):
+            alike = run.method.model_copy(update={"candidates": 1})
+            groups.setdefault(f"{_setting(run)} {alike!r} {run.experiment.local!r}", []).append(run)
+    best = max(groups.values(), key=lambda group: (len(_sizes(group)), len(group)), default=[])
+    if len(_sizes(best)) < 2:
+        raise LookupError(_stack.absent(f"{len(runs)} runs have {len(_sizes(best))} sizes of the pool of LSS", COMMAND))
+    others = [run for run in runs if run.label == "fedavg" and _setting(run) == _setting(best[0])]
+    return {size: [run for run in best if _candidates(run) == size] for size in _sizes(best)}, others
+
+
+def over_models(runs: Sequence[Run], compute: _stack.Compute) -> xr.Dataset:
+    """Results over models (trained by a client of LSS) and seed; those of FedAvg, by seed, as fedavg_NAME.
+
+    Raises:
+        LookupError: If no two runs of LSS differ in the number of models.
+    """
+    pools, others = by_candidates(runs)
+    found = [_stack.stacked(group, compute).isel(algorithm=0, drop=True) for group in pools.values()]
+    sizes = ("models", list(pools), {"long_name": "models trained by a client", "units": "1"})
+    joined = xr.concat(found, "models", join="outer", combine_attrs="drop").assign_coords(models=sizes)
+    if others:
+        plain = _stack.stacked(others, compute).isel(algorithm=0, drop=True).reindex(seed=joined.seed.values)
+        joined = joined.assign({f"fedavg_{name}": values for name, values in plain.data_vars.items()})
+    return _stack.described(joined, [run for group in [*pools.values(), others] for run in group])
+
+
+def spread_of(values: xr.DataArray) -> float:
+    """Standard deviation (n - 1) over the seeds that there are; 0 where there is one."""
+    known = values.values[np.isfinite(values.values)]
+    return float(known.std(ddof=1)) if len(known) > 1 else 0.0
+
+
+def _setting(run: Run) -> str:
+    spec = run.experiment
+    start = None if spec.init is None else (spec.init.digest, spec.init.head)
+    return f"{spec.task!r} {spec.clients!r} {spec.rounds} {start}"
+
+
+def _candidates(run: Run) -> int:
+    return int(getattr(run.method, "candidates", 0))
+
+
+def _sizes(runs: Sequence[Run]) -> list[int]:
+    return sorted({_candidates(run) for run in runs})

@@ -1,0 +1,78 @@
+"""Accuracy of global, local and worst-client models against the models that a client averages (LSS paper, Fig. 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from drift.quality import three_accuracies
+from drift.run import Run
+from figures import curves, style
+from figures.gallery import _pools, _stack
+
+NEEDS = "runs of lss with two numbers of candidates or more, alike in all else, that kept the clients of a round"
+
+COST = "seconds"
+
+_PANELS = {
+    "global_accuracy": "global model",
+    "averaged_local": "local models, mean",
+    "worst_ood": "local models on the worst client",
+}
+
+
+def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> xr.Dataset:
+    """Three accuracies (fractions) over models and seed; those of FedAvg over seed where its runs are there.
+
+    Args:
+        round: Round that kept its clients; negative counts from the last one.
+        criterion: What a client's data are: "label" (test data in its class shares) or "train".
+    """
+    kept = [run for run in runs if run.kept("clients")]
+    if runs and not kept:
+        command = f"{_pools.COMMAND} --set keep.clients=all"
+        raise LookupError(_stack.absent("no run kept the clients of a round", command))
+
+    def compute(run: Run) -> xr.Dataset:
+        return run.cached(three_accuracies, round=round, criterion=criterion)[list(_PANELS)]
+
+    return _pools.over_models(kept, compute).assign_attrs(criterion=criterion)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A panel an accuracy: LSS over the number of models, FedAvg as a dashed level."""
+    figure, axs = style.panels(1, 3, height=2.5)
+    for ax, (name, title) in zip(axs.flat, _PANELS.items(), strict=True):
+        look: dict[str, Any] = {"color": style.colour("lss"), "label": style.label("lss"), "marker": "o", "markersize": 3}
+        curves.banded(ds[name], ax=ax, over="models", **look)
+        if f"fedavg_{name}" in ds:
+            level(ds[f"fedavg_{name}"], ax)
+        ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        ax.set_title(title, fontsize=7)
+        ax.set_xlabel(style.text(ds.models))
+    _same_span(axs[0])
+    axs[0, 0].set_ylabel("accuracy")
+    style.key(figure, axs.flat, title=curves.band(ds))
+    return figure
+
+
+def _same_span(axs: Sequence[Axes]) -> None:
+    """Vertical ranges of one length around the middle of each panel's own, so that slopes compare."""
+    limits = [ax.get_ylim() for ax in axs]
+    half = max(high - low for low, high in limits) / 2
+    for ax, (low, high) in zip(axs, limits, strict=True):
+        ax.set_ylim((low + high) / 2 - half, (low + high) / 2 + half)
+
+
+def level(values: xr.DataArray, ax: Axes) -> None:
+    """FedAvg's mean over seeds as a dashed line in a band of one standard deviation."""
+    middle, spread = float(values.mean()), _pools.spread_of(values)
+    look: dict[str, Any] = {"color": style.colour("fedavg")}
+    ax.axhline(middle, linestyle="--", linewidth=1.0, label=style.label("fedavg"), **look)
+    ax.axhspan(middle - spread, middle + spread, alpha=0.13, linewidth=0, **look)

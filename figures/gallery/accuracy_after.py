@@ -1,0 +1,53 @@
+"""Accuracy after few rounds, methods in rows, settings in columns, the paper's own beside (LSS paper, Table 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from figures import style
+from figures.gallery import _columns, _keys, _tables
+
+NEEDS = "runs of any methods in any settings"
+
+COST = "seconds"
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    after: Sequence[int] = (1, 3),
+    rows: str = "method",
+    over: Sequence[str] = (),
+    paper: str = "",
+    item: str = "",
+) -> xr.Dataset:
+    """measured (and printed, quick) over row, column and seed, fractions; NaN where a run has fewer rounds.
+
+    Args:
+        after: Rounds trained when the accuracy is taken.
+        rows: What rows are: "method", "pool" (with the models of a client of LSS) or a setting, such as method.window.
+        over: Settings whose values are columns, such as ["clients.concentration"].
+        paper, item: Whose printed numbers stand beside, such as lss and "Table 1".
+    """
+    numbers = _columns.after(_accuracy, after)
+    found = _columns.several(runs, numbers, rows=rows, over=over, paper=paper, item=item)
+    for name in {"measured", "printed"} & set(found):
+        found[name].attrs = {"long_name": "accuracy", **found[name].attrs, "units": "fraction"}
+    return found if "printed" not in found else found.assign(printed=found.printed / 100)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A table; columns of the paper are grey."""
+    over = ", ".join(_keys.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    title = f"test accuracy in % after R rounds{f', by {over}' if over else ''}"
+    return _tables.draw(ds, title=title, write=_tables.percent)
+
+
+def _accuracy(run: Run, *, round: int) -> float:
+    return float(run.round(round).metrics.get("accuracy", np.nan)) if round in run.rounds() else float("nan")

@@ -1,0 +1,122 @@
+"""Smoothed accuracy over rounds for each value of a setting, a panel a method (IMA paper, Figs. 7a and 7b)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+from scipy.signal import savgol_filter
+
+from drift.run import Run
+from figures import curves, style
+from figures.gallery import _keys, _stack
+
+NEEDS = "runs of any methods, trained in one setting; lines differ in a setting, such as the start of IMA"
+
+COST = "seconds"
+
+
+def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth: int = 11) -> xr.Dataset:
+    """accuracy (fraction) over row (a method), line (values of the settings), seed and round, not smoothed.
+
+    Runs whose method has none of the settings, such as FedAvg beside IMA, have a line of their own.
+
+    Args:
+        over: Settings by key that tell lines apart, such as method.start and method.window.
+        smooth: Rounds in the window of the drawn lines (Savitzky-Golay of order 2); 1 draws what was recorded. The
+            paper has 10, and a window has a middle.
+
+    Raises:
+        LookupError: If there are no runs.
+        ValueError: If two runs have the same method, values and seed, or the window is no odd number.
+    """
+    if smooth < 1 or smooth % 2 == 0:
+        raise ValueError(f"smooth is {smooth}; give an odd number of rounds, 1 for none.")
+    table: dict[tuple[str, tuple[Any, ...], int], Run] = {}
+    for run in _stack.comparable(runs):
+        place = _keys.base(run.label), tuple(_keys.value(run, key) for key in over), run.experiment.seed
+        before = table.setdefault(place, run)
+        if before.folder != run.folder:
+            raise ValueError(
+                f"{before.name} and {run.name} agree in method, seed and {', '.join(over)}; name in over what tells "
+                "them apart, or give fewer runs."
+            )
+    rows, seeds = style.order(row for row, _, _ in table), sorted({seed for _, _, seed in table})
+    lines = sorted({values for _, values, _ in table}, key=lambda values: tuple((v is not None, v) for v in values))
+    names = [_name(values, over) for values in lines]
+    rounds = max(run.experiment.rounds for run in table.values())
+    held = np.full((len(rows), len(lines), len(seeds), rounds), np.nan)
+    for (row, values, seed), run in table.items():
+        recorded = run.metrics().accuracy
+        held[rows.index(row), lines.index(values), seeds.index(seed), recorded["round"].values] = recorded.values
+    about = {"long_name": "test accuracy", "units": "fraction"}
+    found = xr.Dataset(
+        {"accuracy": (("row", "line", "seed", "round"), held, about)},
+        coords={"row": rows, "line": names, "seed": seeds, "round": range(rounds)},
+        attrs={"over": ", ".join(over), "smooth": smooth},
+    )
+    return _stack.described(found, list(table.values()))
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """One panel a method on one scale, which leaves out the steep beginning; dashed without the setting."""
+    count = ds.sizes["row"]
+    columns = min(3, count)
+    wide = style.WIDE if columns > 1 else style.NARROW
+    figure, axs = style.panels(-(-count // columns), columns, width=wide, height=2.4 * -(-count // columns) + 0.6)
+    shades = dict(zip([name for name in ds.line.values if name != _WITHOUT], _colours(ds), strict=True))
+    smooth = int(ds.attrs["smooth"])
+    for ax, row in zip(axs.flat, map(str, ds.row.values), strict=False):
+        for name in map(str, ds.line.values):
+            values = _smoothed(ds.accuracy.sel(row=row, line=name), smooth)
+            plain = name == _WITHOUT
+            look: dict[str, Any] = {"color": "#555555" if plain else shades[name], "linestyle": (0, (3, 1)) if plain else "-"}
+            curves.banded(values, ax=ax, over="round", label=name, linewidth=1.1, **look)
+        ax.set_title(style.label(row), fontsize=7)
+        ax.set_xlabel("round")
+    for ax in axs.flat[count:]:
+        ax.set_axis_off()
+    for row in axs:
+        row[0].set_ylabel("test accuracy")
+    _cut(ds, list(axs.flat[:count]), smooth)
+    title = [f"smoothed over {smooth} rounds" if smooth > 1 else "", curves.band(ds) or ""]
+    style.key(figure, axs.flat[:count], title="; ".join(filter(None, title)) or None, columns=3 if columns > 1 else 2)
+    return figure
+
+
+_WITHOUT = "without"
+
+
+def _name(values: Sequence[Any], over: Sequence[str]) -> str:
+    if all(value is None for value in values):
+        return _WITHOUT
+    named = [_SHORT.get(key, _keys.words(key)) for key in over]
+    return ", ".join(f"{name} {_keys.text(value)}" for name, value in zip(named, values, strict=True))
+
+
+_SHORT = {"method.start": "start", "method.window": "window"}
+
+
+def _colours(ds: xr.Dataset) -> list[Any]:
+    return style.steps(sum(str(name) != _WITHOUT for name in ds.line.values))
+
+
+def _smoothed(values: xr.DataArray, smooth: int) -> xr.DataArray:
+    """The filtered line; as it is where there are fewer rounds than the window or gaps."""
+    known = values.dropna("round", how="any") if "seed" not in values.dims else values
+    if smooth <= 2 or known.sizes["round"] < smooth or bool(known.isnull().any()):
+        return values
+    return known.copy(data=savgol_filter(known.values, smooth, 2, axis=known.get_axis_num("round")))
+
+
+def _cut(ds: xr.Dataset, axs: Sequence[Any], smooth: int) -> None:
+    """A common vertical range of what is drawn in the later half, with a tenth of it to spare."""
+    later = _smoothed(ds.accuracy, smooth).isel(round=slice(ds.sizes["round"] // 2, None))
+    low, high = float(later.min()), float(later.max())
+    room = max(0.1 * (high - low), 0.005)
+    for ax in axs:
+        ax.set_ylim(max(0.0, low - room), min(1.0, high + room))

@@ -1,0 +1,105 @@
+"""Test accuracy over rounds, a panel a setting, one line a method (FedLAW paper, Figs. 15-17)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from drift.run import Run
+from figures import curves, style
+from figures.gallery import _keys, _stack, _words
+
+NEEDS = "runs of any methods in any settings"
+
+COST = "seconds"
+
+
+def data(runs: Sequence[Run], *, over: Sequence[str] = ()) -> xr.Dataset:
+    """accuracy (fraction) over panel, algorithm, seed and round; NaN after the end of a shorter run.
+
+    A panel is a dataset, model, partition and cohort.
+
+    Args:
+        over: Further settings by key that panels differ in, such as local.epochs.
+
+    Raises:
+        LookupError: If there are no runs.
+        ValueError: If two runs of a panel have the same method and seed.
+    """
+    if not runs:
+        raise LookupError(_stack.absent("no run was given", "fedscape train digits-shards2"))
+    table: dict[tuple[str, str, int], Run] = {}
+    for run in runs:
+        place = _panel(run, over), run.label, run.experiment.seed
+        if (before := table.setdefault(place, run)).folder != run.folder:
+            raise ValueError(
+                f"{before.name} and {run.name} are both {run.label} in {place[0]} with seed {place[2]}; name the "
+                "setting that tells them apart, as in --set over='[\"local.epochs\"]'."
+            )
+    panels = list(dict.fromkeys(panel for panel, _, _ in table))
+    names, seeds = style.order(name for _, name, _ in table), sorted({seed for _, _, seed in table})
+    rounds = max(len(run.rounds()) for run in table.values())
+    held = np.full((len(panels), len(names), len(seeds), rounds), np.nan)
+    for (panel, name, seed), run in table.items():
+        values = run.metrics().accuracy.values
+        held[panels.index(panel), names.index(name), seeds.index(seed), : len(values)] = values
+    about = {"long_name": "test accuracy", "units": "fraction"}
+    found = xr.Dataset(
+        {"accuracy": (("panel", "algorithm", "seed", "round"), held, about)},
+        coords={"panel": panels, "algorithm": names, "seed": seeds, "round": range(rounds)},
+    )
+    return _stack.described(found, list(table.values()))
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Up to three panels in a row, each on its own scale."""
+    count = ds.sizes["panel"]
+    columns = min(3, count) if count != 4 else 2
+    rows = -(-count // columns)
+    dashes = _dashes(list(map(str, ds.algorithm.values)))
+    wide = style.WIDE if columns > 1 else style.NARROW
+    figure, axs = style.panels(rows, columns, width=wide, height=2.1 * rows + 0.6)
+    for ax, panel in zip(axs.flat, ds.panel.values, strict=False):
+        part = ds.accuracy.sel(panel=panel).dropna("round", how="all")
+        for name, values in curves.algorithms(part):
+            look: dict[str, Any] = {"color": style.colour(str(name)), "linestyle": dashes[str(name)], "linewidth": 1.0}
+            curves.banded(values, ax=ax, over="round", label=style.label(str(name)), **look)
+        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        ax.set_title(str(panel), fontsize=7)
+        ax.set_xlabel("round")
+    for ax in axs[:, 0]:
+        ax.set_ylabel(style.text(ds.accuracy))
+    for ax in axs.flat[count:]:
+        ax.set_axis_off()
+    style.key(figure, axs.flat[:count], title=curves.band(ds), columns=5 if columns > 1 else 2)
+    return figure
+
+
+def _dashes(names: Sequence[str]) -> dict[str, Any]:
+    """A line style for each method; those that share a colour, and variants of one method, differ in it."""
+    kinds: Sequence[Any] = ("-", (0, (4, 1.4)), (0, (1, 1.1)), (0, (5, 1.2, 1, 1.2)))
+    found: dict[str, Any] = {}
+    for name in names:
+        marks = {style.colour(name), name.partition("-")[0]}
+        taken = [kind for other, kind in found.items() if marks & {style.colour(other), other.partition("-")[0]}]
+        found[name] = next((kind for kind in kinds if kind not in taken), kinds[-1])
+    return found
+
+
+def _panel(run: Run, over: Sequence[str]) -> str:
+    spec = run.experiment
+    few = spec.clients.per_round < spec.clients.number
+    parts = (
+        spec.task.dataset.replace("_", " "),
+        spec.task.model.replace("_", " "),
+        _words.partition_of(run),
+        f"{spec.clients.per_round} of {spec.clients.number} clients" if few else "",
+        *(f"{_keys.words(key)} {_keys.text(_keys.value(run, key))}" for key in over),
+    )
+    return ", ".join(filter(None, parts))

@@ -1,0 +1,179 @@
+"""Accuracy over a setting, with and without IMA, and the gain, one line a method (IMA paper, Figs. 6a-c)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from figures import curves, style
+from figures.gallery import _keys, _stack, _tables
+
+NEEDS = "runs of any methods with two values or more of a setting, such as the Dirichlet concentration"
+
+COST = "seconds"
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    over: str = "",
+    metric: str = "accuracy",
+    last: int = 10,
+    gain: bool = False,
+    reference: str = "base",
+) -> xr.Dataset:
+    """The metric over row (a method), value (of the setting) and seed; with gain, the difference to the reference.
+
+    Args:
+        over: The setting by key, such as clients.concentration or local.epochs; by default that with most values.
+        metric: A number recorded in every round.
+        last: Rounds at the end that it is averaged over.
+        gain: Also show by how much a method is above the reference.
+        reference: "base" compares each method with IMA to the same without, a label (fedavg) all others to that one.
+
+    Raises:
+        LookupError: If no setting has two values, or nothing to be compared with was run.
+        ValueError: If two runs have the same method, value and seed.
+    """
+    chosen, key = _chosen(runs, over)
+    table: dict[tuple[str, Any, int], Run] = {}
+    for run in chosen:
+        place = run.label, _keys.value(run, key), run.experiment.seed
+        before = table.setdefault(place, run)
+        if before.folder != run.folder:
+            raise ValueError(
+                f"{before.name} and {run.name} are both {place[0]} with {key} = {_keys.text(place[1])} and seed "
+                f"{place[2]}; give runs of one setting."
+            )
+    rows, seeds = _keys.in_order(row for row, _, _ in table), sorted({seed for _, _, seed in table})
+    values = sorted({value for _, value, _ in table})
+    held = np.full((len(rows), len(values), len(seeds)), np.nan)
+    for (row, value, seed), run in table.items():
+        held[rows.index(row), values.index(value), seeds.index(seed)] = _tables.late(run, metric, last)
+    about = {"long_name": f"{'test ' if metric == 'accuracy' else ''}{metric}", "units": _unit(metric)}
+    found = xr.Dataset(
+        {metric: (("row", "value", "seed"), held, about)},
+        coords={"row": rows, "value": ("value", values, {"long_name": _keys.words(key)}), "seed": seeds},
+        attrs={"metric": metric, "over": key, "reference": reference},
+    )
+    return _stack.described(_with_gain(found, metric, reference) if gain else found, chosen)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """One line a method in bands over seeds, dashed with IMA; the gain in a panel of its own."""
+    metric = str(ds.attrs["metric"])
+    shown = [metric, *(["gain"] if "gain" in ds else [])]
+    figure, axs = style.panels(1, len(shown), width=style.WIDE if len(shown) > 1 else style.NARROW, height=2.9)
+    for ax, name in zip(axs.flat, shown, strict=True):
+        _lines(ds, name, ax)
+    if "gain" in ds:
+        axs[0, 1].axhline(0, color="#777777", linewidth=0.6)
+        points = ds.gain.attrs["units"] == "points"
+        axs[0, 1].set_ylabel(f"gain over {_whose(ds)}{' [percentage points]' if points else ''}")
+    style.key(figure, axs.flat, title=curves.band(ds), columns=5 if len(shown) > 1 else 2)
+    return figure
+
+
+def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
+    for row in map(str, ds.row.values):
+        values = ds[name].sel(row=row)
+        if not bool(values.notnull().any()):
+            continue
+        averaged = row != _keys.base(row)
+        look: dict[str, Any] = {"marker": "s" if averaged else "o", "markersize": 3, "linewidth": 1.1}
+        if averaged and name != "gain":
+            look |= {"linestyle": (0, (3, 1.2)), "markerfacecolor": "white"}
+        colour = style.colour(_keys.base(row)) if averaged else style.colour(row)
+        curves.banded(values, ax=ax, over="value", color=colour, label=_keys.label(row), **look)
+    values = ds.value.values.astype(float)
+    if (values > 0).all() and values.max() >= 8 * values.min():
+        ax.set_xscale("log")
+    ax.set_xticks(values, [f"{value:g}" for value in values])
+    ax.minorticks_off()
+    ax.set_xlabel(style.text(ds.value))
+    ax.set_ylabel(style.text(ds[name]))
+
+
+def _with_gain(ds: xr.Dataset, metric: str, reference: str) -> xr.Dataset:
+    rows = list(map(str, ds.row.values))
+    against = {row: _keys.base(row) if reference == "base" else reference for row in rows}
+    pairs = {row: other for row, other in against.items() if other != row and other in rows}
+    if not pairs:
+        command = "fedscape sweep digits-shards2 --grid method=fedavg,ima local.epochs=1,3"
+        raise LookupError(_stack.absent(f"{', '.join(rows)} have nothing to be compared with", command))
+    points = 100 if _unit(metric) == "fraction" else 1
+    gains = [
+        points * (ds[metric].sel(row=row) - ds[metric].sel(row=pairs[row])).values
+        if row in pairs
+        else np.full(ds[metric].shape[1:], np.nan)
+        for row in rows
+    ]
+    units = "points" if points == 100 else "1"
+    return ds.assign(gain=(ds[metric].dims, np.stack(gains), {"long_name": "gain", "units": units}))
+
+
+def _whose(ds: xr.Dataset) -> str:
+    return "no averaging" if ds.attrs["reference"] == "base" else _keys.label(ds.attrs["reference"])
+
+
+def _unit(metric: str) -> str:
+    return "fraction" if metric in ("accuracy", "error") else "nats" if "loss" in metric else "1"
+
+
+def _chosen(runs: Sequence[Run], over: str) -> tuple[list[Run], str]:
+    """Runs that differ in method, seed and one setting, and that setting: of all, those with most values and methods.
+
+    Raises:
+        LookupError: If no setting has two values.
+    """
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        for key in [over] if over else _numbers(run):
+            if isinstance(_keys.value(run, key), int | float):
+                groups.setdefault((key, _rest(run, key)), []).append(run)
+
+    def size(place: tuple[str, str]) -> tuple[int, int]:
+        held = groups[place]
+        return len({_keys.value(run, place[0]) for run in held}), len({run.label for run in held})
+
+    best = max(groups, key=size, default=None)
+    if best is None or size(best)[0] < 2:
+        command = f"fedscape sweep digits-shards2 --grid method=fedavg,ima {over or 'local.epochs'}=1,3"
+        raise LookupError(_stack.absent(f"{len(runs)} runs have no two values of {over or 'a setting'}", command))
+    return groups[best], best[0]
+
+
+def _rest(run: Run, key: str) -> str:
+    """What runs beside each other share, as text: all but method, seed, what is kept, and the setting itself.
+
+    Local training is left out where it is not the setting, as methods may want their own.
+    """
+    content = {name: held for name, held in run.experiment.resolved().items() if name in ("rounds", "task", "clients")}
+    if key.startswith("local."):
+        content["local"] = run.experiment.resolved()["local"]
+    *parents, last = key.split(".")
+    place: Any = content
+    for name in parents:
+        place = place.get(name, {})
+    if isinstance(place, dict):
+        (place if last in place else place.get("partition", {})).pop(last, None)
+    return json.dumps(content, sort_keys=True)
+
+
+def _numbers(run: Run) -> Iterator[str]:
+    """Keys of the settings of data, clients, partition and local training that are numbers."""
+    content = run.experiment.resolved()
+    clients = {**content["clients"], **content["clients"]["partition"]}
+    for part, held in (("task", content["task"]), ("clients", clients), ("local", content["local"])):
+        for name, value in held.items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                yield f"{part}.{name}"
+    yield "rounds"

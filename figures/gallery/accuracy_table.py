@@ -1,0 +1,58 @@
+"""Accuracy of the last rounds, methods in rows, settings in columns, the paper's own beside (IMA paper, Table I)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from figures import style
+from figures.gallery import _keys, _tables
+
+NEEDS = "runs of any methods in any settings"
+
+COST = "seconds"
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    metric: str = "accuracy",
+    last: int = 10,
+    rows: str = "method",
+    over: Sequence[str] = (),
+    paper: str = "",
+    item: str = "",
+) -> xr.Dataset:
+    """measured (and printed, quick) over row, column and seed; accuracies are fractions.
+
+    Args:
+        metric: A number recorded in every round.
+        last: Rounds at the end that it is averaged over (methods.md 7: ten).
+        rows: What rows are: "method", "base" (with and without IMA in one row) or a setting, such as method.window.
+        over: Settings whose values are columns, such as ["method.late"].
+        paper, item: Whose printed numbers stand beside, such as ima and "Table I".
+    """
+    found = _tables.measured(
+        runs, lambda run: _tables.late(run, metric, last), rows=rows, over=over, paper=paper, item=item
+    )
+    units = "fraction" if metric in ("accuracy", "error") else "nats" if "loss" in metric else "1"
+    for name in {"measured", "printed"} & set(found):
+        found[name].attrs = {"long_name": metric, **found[name].attrs, "units": units}
+    return found.assign_attrs(metric=metric, last=last)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A table; columns of the paper are grey."""
+    fraction = ds.measured.attrs.get("units") == "fraction"
+    metric = str(ds.attrs["metric"]).replace("_", " ")
+    rounds = "last round" if ds.attrs["last"] == 1 else f"mean of the last {ds.attrs['last']} rounds"
+    metric = f"test {metric}" if metric in ("accuracy", "error", "loss") else metric
+    title = f"{metric}{' in %' if fraction else ''}, {rounds}"
+    over = ", ".join(_keys.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    return _tables.draw(
+        ds, title=f"{title}, by {over}" if over else title, write=_tables.percent if fraction else "{:.4g}".format
+    )

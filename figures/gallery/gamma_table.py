@@ -1,0 +1,51 @@
+"""Shrinking factor, methods in rows, settings in columns, the paper's own beside (FedLAW paper, Tables 2 and 10)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from drift.weights import balance_mean
+from figures import style
+from figures.gallery import _keys, _tables
+
+NEEDS = "runs of FedLAW (joint or GWS) or any other methods, in any settings"
+
+COST = "seconds"
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    rows: str = "method",
+    over: Sequence[str] = (),
+    window: tuple[float, float] = (0.45, 0.55),
+    paper: str = "",
+    item: str = "",
+) -> xr.Dataset:
+    """measured (and printed, quick) over row, column and seed: the sum of the aggregation weights, 1 for FedAvg.
+
+    Args:
+        rows, over: As in accuracy-table.
+        window: Rounds that it is the mean over, as in `drift.balance_mean`.
+        paper, item: Whose printed numbers stand beside, such as fedlaw and "Table 2 (gamma)".
+    """
+
+    def mean(run: Run) -> float:
+        return float(run.cached(balance_mean, window=window).gamma)
+
+    found = _tables.measured(runs, mean, rows=rows, over=over, paper=paper, item=item)
+    for name in {"measured", "printed"} & set(found):
+        found[name].attrs = {"long_name": "shrinking factor", **found[name].attrs, "units": "1"}
+    return found.assign_attrs(about=f"rounds {window[0]:.0%} to {window[1]:.0%} of a run")
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A table; columns of the paper are grey."""
+    over = ", ".join(_keys.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    title = f"shrinking factor, mean of {ds.attrs['about']}{', by ' + over if over else ''}"
+    return _tables.draw(ds, title=title, write="{:.4f}".format)

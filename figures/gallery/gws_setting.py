@@ -1,0 +1,121 @@
+"""Gain by adaptive shrinking, the factor learned and the length of the step, over a setting (FedLAW paper, Fig. 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from drift.weights import balance_mean
+from figures import curves, style
+from figures.gallery import _keys, _stack, _tables, _words
+
+NEEDS = "runs of FedAvg and FedLAW (GWS) with two values or more of a setting, such as local.epochs"
+
+COST = "seconds"
+
+_Place = tuple[str, Any, int]
+"""Line, value of the setting, seed."""
+
+_SHOWN = ("gain", "gamma", "optimisation")
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    over: str = "local.epochs",
+    method: str = "fedlaw-gws",
+    reference: str = "fedavg",
+    last: int = 10,
+    window: tuple[float, float] = (0.45, 0.55),
+) -> xr.Dataset:
+    """gain (points), gamma and optimisation over line, value (of the setting) and seed.
+
+    A line is a partition of the data, or all where the setting itself is one of the partition. Figure 9 of the paper
+    is that over clients.concentration.
+
+    Args:
+        over: The setting by key, such as local.epochs, clients.concentration or local.weight_decay.
+        method, reference: Labels of what is shown, and of what its accuracy is compared with.
+        last: Rounds at the end that accuracies are means over.
+        window: Rounds that gamma and the norm are means over, as in `drift.balance_mean`.
+
+    Raises:
+        LookupError: If there are no two values at which both methods were run.
+        ValueError: If two runs have the same method, value, line and seed.
+    """
+    pairs = _pairs(runs, over, method, reference)
+    lines, values = _ordered(pairs), sorted({value for _, value, _ in pairs})
+    if len(values) < 2:
+        command = f"fedscape sweep fedlaw-cifar10-gws-quick --grid method=fedavg,fedlaw {over}=1,2"
+        raise LookupError(_stack.absent(f"{method} and {reference} share {len(values)} values of {over}", command))
+    seeds = sorted({seed for _, _, seed in pairs})
+    held = {name: np.full((len(lines), len(values), len(seeds)), np.nan) for name in _SHOWN}
+    for (line, value, seed), (run, other) in pairs.items():
+        at = lines.index(line), values.index(value), seeds.index(seed)
+        middle = run.cached(balance_mean, window=window)
+        held["gain"][at] = 100 * (_tables.late(run, "accuracy", last) - _tables.late(other, "accuracy", last))
+        held["gamma"][at], held["optimisation"][at] = float(middle.gamma), float(middle.optimisation)
+    found = xr.Dataset(
+        {name: (("line", "value", "seed"), numbers) for name, numbers in held.items()},
+        coords={"line": lines, "value": ("value", values, {"long_name": _keys.words(over)}), "seed": seeds},
+        attrs={"over": over, "method": method, "reference": reference},
+    )
+    found.gain.attrs.update(long_name=f"gain over {style.label(reference)}", units="points")
+    found.gamma.attrs.update(long_name=r"learned factor $\gamma$", units="1")
+    found.optimisation.attrs.update(long_name=r"norm $\|\gamma \eta_g g\|$ of the update", units="1")
+    return _stack.described(found, [run for pair in pairs.values() for run in pair])
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Gain, factor, norm: a line a partition, values of the setting evenly spaced."""
+    figure, axs = style.panels(1, 3, height=2.5)
+    for ax, name in zip(axs.flat, _SHOWN, strict=True):
+        _lines(ds, name, ax)
+    axs[0, 0].axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    style.key(figure, axs.flat, title=curves.band(ds))
+    return figure
+
+
+def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
+    colour = style.colour(ds.attrs["method"])
+    dashes: Sequence[Any] = ("-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (4, 1.2, 1, 1.2)))
+    places = ds[name].assign_coords(value=np.arange(ds.sizes["value"]))
+    for index, line in enumerate(map(str, ds.line.values)):
+        look: dict[str, Any] = {"linestyle": dashes[index % len(dashes)], "marker": "osD^"[index % 4], "markersize": 3}
+        look |= {"label": line} if ds.sizes["line"] > 1 else {}
+        curves.banded(places.sel(line=line), ax=ax, over="value", color=colour, **look)
+    ax.set_xticks(range(ds.sizes["value"]), [_keys.text(value) for value in ds.value.values.tolist()])
+    ax.set_xlabel(style.text(ds.value))
+    ax.set_ylabel(style.text(ds[name]))
+
+
+def _pairs(runs: Sequence[Run], over: str, method: str, reference: str) -> dict[_Place, tuple[Run, Run]]:
+    """The run of the method and that of the reference, wherever both are there."""
+    table: dict[str, dict[_Place, Run]] = {method: {}, reference: {}}
+    for run in runs:
+        if run.label in table and (value := _keys.value(run, over)) is not None:
+            before = table[run.label].setdefault((_line(run, over), value, run.experiment.seed), run)
+            if before.folder != run.folder:
+                raise ValueError(f"{before.name} and {run.name} differ in more than {over}; give runs of one setting.")
+    return {place: (run, table[reference][place]) for place, run in table[method].items() if place in table[reference]}
+
+
+def _line(run: Run, over: str) -> str:
+    """The run's partition in words, without its concentration where that is what is varied."""
+    if over != "clients.concentration":
+        return _words.partition_of(run)
+    plain = run.experiment.clients.partition.model_copy(update={"concentration": 1.0})
+    return _words.in_words(plain).replace("Dir(1)", "Dirichlet")
+
+
+def _ordered(pairs: dict[_Place, tuple[Run, Run]]) -> list[str]:
+    """Lines from the least to the most skewed partition, by concentration where there is one."""
+    known = {line: _keys.value(run, "clients.concentration") for (line, _, _), (run, _) in pairs.items()}
+    return sorted(known, key=lambda line: (-(known[line] or 0), line))

@@ -1,0 +1,117 @@
+"""Planes through clients and globals, a row a setting or method, a column a round (IMA paper, Figs. 8 to 10)."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from drift import terrain
+from drift.run import Run
+from figures import papers, style, surfaces
+from figures.gallery import _stack, _words
+from figures.gallery.planes_clients import longest_first, three
+
+NEEDS = "runs of any methods and settings with three clients a round or more, that kept the clients of some rounds"
+
+COST = "a minute a run"
+
+
+def data(
+    runs: Sequence[Run], *, variable: str = "loss", points: int = 15, most: int = 6, paper: str = "", item: str = ""
+) -> xr.Dataset:
+    """loss (nats) and error (fraction) over panel, alpha and beta, with the coordinates of each panel.
+
+    Panels are row by row: clients of an early, a middle and the last round that kept them, then the last three globals.
+
+    Args:
+        variable: Which is drawn, "loss" or "error".
+        points: Grid points an axis.
+        most: Rows; the first ones, one seed of each method and setting.
+        paper, item: What settings are called, such as ima and "Fig. 10".
+
+    Raises:
+        LookupError: If no run kept three clients of a round.
+        ValueError: If the variable is neither.
+    """
+    if variable not in ("loss", "error"):
+        raise ValueError(f"variable is {variable!r}; give loss or error.")
+    rows = _rows(runs, paper, item)
+    if not rows:
+        command = "fedscape train digits-shards2 --set keep.clients=all"
+        raise LookupError(_stack.absent(f"none of {len(runs)} runs kept a round with three clients", command))
+    rows = dict(list(rows.items())[:most])
+    planes = [plane for run in rows.values() for plane in _planes(run, points)]
+    joined = _stack.beside(planes).assign_coords(row=("panel", [name for name in rows for _ in range(COLUMNS)]))
+    return _stack.described(joined, list(rows.values())).assign_attrs(variable=variable)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Small multiples; levels are common to a row, whose runs have losses of their own."""
+    variable, names = str(ds.attrs["variable"]), list(dict.fromkeys(map(str, ds.row.values)))
+    planes = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
+    figure, axs = style.panels(len(names), COLUMNS, height=1.6 * len(names) + 0.75)
+    for place, (row, name) in enumerate(zip(axs, names, strict=True)):
+        shown = planes[place * COLUMNS : (place + 1) * COLUMNS]
+        levels = surfaces.common_levels(*[one[variable] for one in shown], log=variable == "loss", top=0.9)
+        for ax, one in zip(row, shown, strict=True):
+            short = one.assign_coords(mark=[str(mark).rpartition(" ")[2] for mark in one.mark.values])
+            surfaces.contour(short, ax=ax, variable=variable, levels=levels, names=False)
+            ax.set(xlabel="", ylabel="")
+            ax.locator_params(nbins=4)
+            ax.tick_params(labelsize=5.5, pad=1.5, length=2)
+            ax.set_title(one.attrs["label"], fontsize=6.5, pad=2)
+        row[0].set_ylabel(textwrap.fill(name, 20), fontsize=7)
+        surfaces.colorbar(figure, row, levels, style.text(ds[variable]))
+    figure.supxlabel("parameter-space length", fontsize=7)
+    marks = [
+        Line2D([], [], marker=marker, color=face, markeredgecolor=edge, markersize=5, linewidth=0, label=text)
+        for marker, face, edge, text in (
+            ("^", "black", "white", "a client (right: a global model)"),
+            ("X", "white", "black", "their mean"),
+            ("o", "none", "#555555", "lowest point of the grid"),
+        )
+    ]
+    figure.legend(handles=marks, loc="outside upper center", ncols=3)
+    return figure
+
+
+COLUMNS = 4
+"""Clients of three rounds, and the last three global models."""
+
+
+def _rows(runs: Sequence[Run], paper: str, item: str) -> dict[str, Run]:
+    """One run for each method and setting, by name, that of the smallest seed."""
+    called = {}
+    if paper:
+        parts = papers.found(papers.load(paper).item(item), runs)
+        called = {run.folder: part.setting.label for part in parts for run in part.runs}
+    able = [run for run in runs if _able(run)]
+    labels = {run.label for run in able}
+    found: dict[str, Run] = {}
+    for run in sorted(able, key=lambda run: run.experiment.seed):
+        words = called.get(run.folder) or f"{run.experiment.task.dataset.replace('_', ' ')}, {_words.partition_of(run)}"
+        found.setdefault(f"{style.label(run.label)}, {words}" if len(labels) > 1 else words, run)
+    order = list(called) or [run.folder for run in runs]
+    return dict(sorted(found.items(), key=lambda pair: order.index(pair[1].folder)))
+
+
+def _able(run: Run) -> bool:
+    """Whether it kept three clients of three rounds or more, and three global models."""
+    kept = len(three(run.kept("clients"))) == COLUMNS - 1 and len(run.kept("globals")) >= 3
+    return kept and run.experiment.clients.per_round >= 3
+
+
+def _planes(run: Run, points: int) -> list[xr.Dataset]:
+    rounds = three(run.kept("clients"))
+    planes = [
+        run.cached(terrain.round_plane, round=index, points=points, clients=longest_first(run, index)).assign_attrs(
+            label=f"clients, round {index}"
+        )
+        for index in rounds
+    ]
+    return [*planes, run.cached(terrain.global_plane, points=points).assign_attrs(label="last three globals")]

@@ -1,0 +1,49 @@
+"""AUC, hit rates and NDCG of recommendations, methods in rows, the paper's own beside (FedEve paper, Table 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.recommended import ranking_rounds
+from drift.run import Run
+from figures import style
+from figures.gallery import _columns, _stack, _tables
+
+NEEDS = "runs of any methods on movielens1m that kept their last global model"
+
+COST = "seconds a run"
+
+
+def data(runs: Sequence[Run], *, ranks: Sequence[int] = (5, 10), paper: str = "", item: str = "") -> xr.Dataset:
+    """measured (and printed, quick) over row, column and seed: AUC, HR@k and NDCG@k, fractions.
+
+    Args:
+        ranks: Lengths k of the recommended lists.
+        paper, item: Whose printed numbers stand beside, such as fedeve and "Table 2".
+    """
+    suited = [run for run in runs if run.about["experiment"]["task"]["dataset"] == "movielens1m"]
+    if not suited:
+        what = f"none of {len(runs)} runs recommends anything"
+        raise LookupError(_stack.absent(what, "fedscape train fedeve-movielens"))
+    numbers: dict[str, Callable[[Run], float]] = {"AUC": partial(_number, variable="auc", ranks=ranks)}
+    for name, variable in (("HR", "hit_rate"), ("NDCG", "ndcg")):
+        numbers |= {f"{name}@{k}": partial(_number, variable=variable, ranks=ranks, rank=k) for k in ranks}
+    found = _columns.several(suited, numbers, paper=paper, item=item)
+    for name in {"measured", "printed"} & set(found):
+        found[name].attrs = {"long_name": "ranking", **found[name].attrs, "units": "fraction"}
+    return found
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A table; columns of the paper are grey."""
+    return _tables.draw(ds, title="one chosen film among up to 100, last round", write="{:.4f}".format)
+
+
+def _number(run: Run, *, variable: str, ranks: Sequence[int], rank: int | None = None) -> float:
+    found = run.cached(ranking_rounds, rounds=[-1], k=list(ranks))[variable].isel(round=0)
+    return float(found if rank is None else found.sel(rank=rank))

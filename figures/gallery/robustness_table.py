@@ -1,0 +1,60 @@
+"""Accuracy lost under noise on the inputs after few rounds, the paper's own numbers beside (LSS paper, Table 6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.quality import noise_robustness
+from drift.run import Run
+from figures import style
+from figures.gallery import _columns, _tables
+from landscape.robustness import LEVELS
+
+NEEDS = "runs of any methods in any settings, that kept the global models of the rounds looked at"
+
+COST = "seconds a run"
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    after: Sequence[int] = (1, 3),
+    levels: Sequence[float] = LEVELS,
+    draws: int = 3,
+    paper: str = "",
+    item: str = "",
+) -> xr.Dataset:
+    """measured (and printed, quick) over row, column and seed: accuracy lost, in points; NaN where rounds are fewer.
+
+    Args:
+        after: Rounds trained when the model is taken.
+        levels: Amplitudes of the uniform noise, as fractions of an input's range.
+        draws: Noises averaged.
+        paper, item: Whose printed numbers stand beside, such as lss and "Table 6".
+    """
+    numbers: dict[str, Callable[[Run], float]] = {}
+    for level in levels:
+        drop = partial(_drop, level=level, levels=list(levels), draws=draws)
+        numbers |= {f"{255 * level:.3g}/255, {name}": one for name, one in _columns.after(drop, after).items()}
+    found = _columns.several(runs, numbers, paper=paper, item=item)
+    for name in {"measured", "printed"} & set(found):
+        found[name].attrs = {"long_name": "accuracy drop", **found[name].attrs, "units": "points"}
+    return found.assign_attrs(draws=draws)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A table; columns of the paper are grey."""
+    title = f"points of test accuracy lost under uniform noise, after R rounds, mean of {ds.attrs['draws']} draws"
+    return _tables.draw(ds, title=title, write="{:.2f}".format)
+
+
+def _drop(run: Run, *, level: float, levels: list[float], draws: int, round: int) -> float:
+    if round not in run.rounds():
+        return float("nan")
+    found = run.cached(noise_robustness, round=round, levels=levels, draws=draws)
+    return 100 * float(found["drop"].sel(value=level))

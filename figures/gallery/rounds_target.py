@@ -1,0 +1,78 @@
+"""Rounds until a test accuracy is reached, methods in rows, the paper's own beside (IMA paper, Table II)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from figures import style
+from figures.gallery import _keys, _stack, _tables
+
+NEEDS = "runs of any methods, trained in one setting"
+
+COST = "seconds"
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    target: float | str | None = None,
+    rows: str = "method",
+    over: Sequence[str] = (),
+    last: int = 10,
+    paper: str = "",
+    item: str = "",
+) -> xr.Dataset:
+    """measured (and printed, quick) over row, column and seed, in rounds; NaN where the accuracy was not reached.
+
+    The first round whose accuracy, not smoothed, is the target or more, counted from 1 (methods.md 7).
+
+    Args:
+        target: An accuracy (fraction), or the method whose mean over its last rounds and seeds is the target, such
+            as fedadam in Table II; by default the lowest such mean of any method.
+        rows, over: As in accuracy-table: rows "base" and over ["method.start"] give Table II.
+        last: Rounds that such a mean is over.
+        paper, item: Whose printed numbers stand beside.
+
+    Raises:
+        LookupError: If no run is of the method that sets the target.
+    """
+    runs = runs if paper or over else _stack.comparable(runs)
+    goal = _goal(runs, target, last)
+    found = _tables.measured(runs, lambda run: _first(run, goal), rows=rows, over=over, paper=paper, item=item)
+    for name in {"measured", "printed"} & set(found):
+        found[name].attrs = {"long_name": "rounds to the target", **found[name].attrs, "units": "rounds"}
+    return found.assign_attrs(target=goal, by=target if isinstance(target, str) else "")
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A table; a dash where the target was not reached."""
+    whose = f" (that of {style.label(ds.attrs['by'])})" if ds.attrs["by"] else ""
+    over = ", ".join(_keys.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    title = f"rounds to {100 * ds.attrs['target']:.2f} % test accuracy{whose}{', by ' + over if over else ''}"
+    return _tables.draw(ds, title=title, write=lambda value: f"{value:.0f}")
+
+
+def _goal(runs: Sequence[Run], target: float | str | None, last: int) -> float:
+    if isinstance(target, int | float):
+        return float(target)
+    late: dict[str, list[float]] = {}
+    for run in runs:
+        late.setdefault(run.label, []).append(_tables.late(run, "accuracy", last))
+    if target is not None and target not in late:
+        raise LookupError(
+            f"no run is of method {target}, which sets the target; there are {', '.join(late)}. Give target=0.6."
+        )
+    return min((float(np.mean(late[name])) for name in (late if target is None else [target])), default=np.nan)
+
+
+def _first(run: Run, target: float) -> float:
+    """Rounds until the accuracy is the target or more, NaN if never."""
+    values = run.metrics().accuracy
+    reached = values["round"].values[values.values >= target]
+    return float(reached[0] + 1) if len(reached) else float("nan")

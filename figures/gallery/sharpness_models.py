@@ -1,0 +1,88 @@
+"""Largest Hessian eigenvalue of the global model against the models that a client averages (LSS paper, Table 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from drift.curvature import sharpness_rounds
+from drift.run import Run
+from figures import curves, papers, style
+from figures.gallery import _pools, _tables
+from figures.gallery.accuracies_models import level
+
+NEEDS = "runs of lss with two numbers of candidates or more, alike in all else, that kept the global model of a round"
+
+COST = "seconds a run"
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    round: int = -1,
+    batch: int = 64,
+    batches: int | None = 50,
+    split: str = "train",
+    paper: str = "",
+    item: str = "",
+) -> xr.Dataset:
+    """median over minibatches and full, of all samples, over models and seed; FedAvg's over seed where it is there.
+
+    Args:
+        round: Round of the global model; negative counts from the last one that kept it.
+        batch, batches: Samples in a batch, and how many are looked at; None for all.
+        split: Samples of the Hessian.
+        paper, item: Whose numbers stand beside, as printed (mark,) and fedavg_printed, such as lss, "Table 7".
+    """
+
+    def compute(run: Run) -> xr.Dataset:
+        found = run.cached(sharpness_rounds, rounds=[round], batch=batch, batches=batches, split=split)
+        return found[["median", "full"]].isel(round=0, drop=True)
+
+    found = _pools.over_models(runs, compute).assign_attrs(split=split, batch=batch)
+    return found.merge(_printed(paper, item)).assign_attrs(item=item) if paper else found
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Median of batches, and all samples: LSS over the number of models, FedAvg dashed; the paper's in grey."""
+    panels = {
+        "median": rf"median $\lambda_1$ of batches of {ds.attrs['batch']}",
+        "full": rf"$\lambda_1$ of the {ds.attrs['split']} loss",
+    }
+    figure, axs = style.panels(1, 2 + ("printed" in ds), height=2.5)
+    for ax, (name, text) in zip(axs.flat, panels.items(), strict=False):
+        look: dict[str, Any] = {"color": style.colour("lss"), "label": style.label("lss"), "marker": "o", "markersize": 3}
+        curves.banded(ds[name], ax=ax, over="models", **look)
+        if f"fedavg_{name}" in ds:
+            level(ds[f"fedavg_{name}"], ax)
+        ax.set_ylabel(text)
+    if "printed" in ds:
+        _paper(ds, axs[0, 2])
+    for ax in axs.flat:
+        ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+        ax.set_xlabel(style.text(ds.models))
+    style.key(figure, axs[0, :2], title=curves.band(ds))
+    return figure
+
+
+def _printed(paper: str, item: str) -> xr.Dataset:
+    values = {number.row: number.value for number in papers.load(paper).item(item).numbers}
+    sizes = {int(row.rpartition(" ")[2]): value for row, value in values.items() if row.startswith("lss, M = ")}
+    printed = {"printed": ("mark", list(sizes.values())), "fedavg_printed": ((), values.get("fedavg", np.nan))}
+    return xr.Dataset(printed, coords={"mark": list(sizes)})
+
+
+def _paper(ds: xr.Dataset, ax: Axes) -> None:
+    """What the paper prints, in grey on a scale of its own."""
+    ax.plot(ds.mark, ds.printed, color=_tables.PALE, marker="s", markersize=3, linewidth=1.0)
+    ax.axhline(float(ds.fedavg_printed), color=_tables.PALE, linestyle="--", linewidth=1.0)
+    ax.set_title(f"printed in the paper, {ds.attrs['item']}:\nLSS and, dashed, FedAvg", fontsize=7, color=_tables.PALE)
+    ax.set_ylabel(r"$\lambda_1$", color=_tables.PALE)
+    ax.tick_params(colors=_tables.PALE)

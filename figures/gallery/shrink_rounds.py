@@ -1,0 +1,87 @@
+"""Test accuracy with fixed shrinking factors, over rounds and over the factor (FedLAW paper, Fig. 1 and Table 1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from figures import curves, style
+from figures.gallery import _stack
+
+NEEDS = "runs of shrink with two factors gamma or more, trained in one setting"
+
+COST = "seconds"
+
+
+def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
+    """accuracy (fraction) over factor, seed and round; late, its mean over the last rounds, over factor and seed.
+
+    Of several settings among the runs, that with most factors is shown, the first among equals.
+
+    Args:
+        last: Rounds at the end that the mean is over.
+
+    Raises:
+        LookupError: If no setting has two factors.
+    """
+    groups: dict[str, dict[tuple[float, int], Run]] = {}
+    for run in runs:
+        if run.method.name() == "shrink":
+            groups.setdefault(_setting(run), {})[_factor(run), run.experiment.seed] = run
+    chosen = max(groups.values(), key=lambda group: (len({factor for factor, _ in group}), len(group)), default={})
+    factors, seeds = sorted({factor for factor, _ in chosen}), sorted({seed for _, seed in chosen})
+    if len(factors) < 2:
+        command = "fedscape sweep digits-shards2 --grid method=shrink method.gamma=1.0,0.97,0.9"
+        raise LookupError(_stack.absent(f"{len(runs)} runs have {len(factors)} shrinking factors", command))
+    rounds = max(len(run.rounds()) for run in chosen.values())
+    held = np.full((len(factors), len(seeds), rounds), np.nan)
+    for (factor, seed), run in chosen.items():
+        values = run.metrics().accuracy.values
+        held[factors.index(factor), seeds.index(seed), : len(values)] = values
+    about = {"long_name": "test accuracy", "units": "fraction"}
+    found = xr.Dataset(
+        {"accuracy": (("factor", "seed", "round"), held, about)},
+        coords={"factor": factors, "seed": seeds, "round": range(rounds)},
+    )
+    found["late"] = found.accuracy.isel(round=slice(-last, None)).mean("round", keep_attrs=True)
+    found.factor.attrs.update(long_name=r"shrinking factor $\gamma$", units="1")
+    return _stack.described(found, list(chosen.values())).assign_attrs(last=last)
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A line a factor, from the smallest (dark) to the largest; the mean of the last rounds, a dot a factor."""
+    figure, axs = style.panels(1, 2, height=2.8, width_ratios=(1.5, 1))
+    colours = style.steps(ds.sizes["factor"])
+    for colour, factor in zip(colours, ds.factor.values, strict=True):
+        look = {"color": colour, "label": rf"$\gamma$ = {factor:g}", "linewidth": 1.1}
+        curves.banded(ds.accuracy.sel(factor=factor), ax=axs[0, 0], over="round", **look)
+    axs[0, 0].set_xlabel("round")
+    axs[0, 0].set_ylabel(style.text(ds.accuracy))
+    _late(ds, colours, axs[0, 1])
+    style.key(figure, axs.flat, title=curves.band(ds))
+    return figure
+
+
+def _late(ds: xr.Dataset, colours: Sequence[Any], ax: Axes) -> None:
+    curves.banded(ds.late, ax=ax, over="factor", color="#777777", linewidth=0.8, zorder=1)
+    ax.scatter(ds.factor, curves.mean(ds.late, "seed"), c=colours, s=16, zorder=3)
+    ax.set_xlabel(style.text(ds.factor))
+    ax.set_ylabel(f"accuracy, last {ds.attrs['last']} rounds")
+
+
+def _factor(run: Run) -> float:
+    return float(getattr(run.method, "gamma", np.nan))
+
+
+def _setting(run: Run) -> str:
+    """What runs that differ in factor, seed and what is kept have in common, as text."""
+    content = {name: held for name, held in run.experiment.resolved().items() if name not in ("method", "seed", "keep")}
+    return json.dumps(content, sort_keys=True)

@@ -1,0 +1,83 @@
+"""Three clients in several settings: classes, the loss over their weights, the best weights (FedLAW paper, Fig. 12)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.label_shares import class_shares
+from drift.run import Run
+from figures import drifts, style, surfaces, triangles
+from figures.gallery import _stack, _words, simplex_optima
+
+NEEDS = "runs of one method with three clients in two partitions or more, that kept their clients in several rounds"
+
+COST = "a minute a run"
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    method: str = "fedavg",
+    round: int | None = 10,
+    rounds: int = 20,
+    step: float = 0.05,
+    extend: float = 0.2,
+) -> xr.Dataset:
+    """class_share over panel, client and class; beside it what simplex-optima has of one run, over panel.
+
+    Args:
+        method: Whose runs are shown, that of the smallest seed of each partition.
+        round: Whose landscape is shown, where all runs kept it (the paper's is 10); else the middle one.
+        rounds: Most rounds that the best weights are looked for in.
+        step: Of the weights.
+        extend: How far below 0 weights may go.
+
+    Raises:
+        LookupError: If there are no runs of three clients in two partitions.
+    """
+    chosen: dict[str, Run] = {}
+    for run in sorted(_stack.of(runs, method) if runs else [], key=lambda run: run.experiment.seed):
+        if run.experiment.clients.number == 3 and run.kept("clients"):
+            chosen.setdefault(_words.partition_of(run), run)
+    if len(chosen) < 2:
+        command = "fedscape sweep fedlaw-cifar10-toy3-quick --grid clients.even=10.0,0.5"
+        raise LookupError(_stack.absent(f"{len(chosen)} partitions have a run that kept three clients", command))
+    shown = round if round is not None and all(round in run.kept("clients") for run in chosen.values()) else None
+    look: dict[str, Any] = {"round": shown, "rounds": rounds, "step": step, "extend": extend}
+    parts = [_part(run, simplex_optima.data([run], method=run.label, **look)) for run in chosen.values()]
+    joined = xr.concat(parts, "panel", join="outer")
+    joined = joined.assign_coords({"panel": list(chosen), "class": list(next(iter(chosen.values())).dataset.classes)})
+    joined["class_share"].attrs.update(long_name="share of the class in the client's data", units="fraction")
+    return _stack.described(joined, list(chosen.values()))
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A column a partition: classes of the three clients; the landscape with the path of the best weights."""
+    count = ds.sizes["panel"]
+    figure, axs = style.panels(2, count, height=4.7, height_ratios=(1, 1.7))
+    levels = surfaces.common_levels(ds.loss)
+    for place in range(count):
+        part = ds.isel(panel=place)
+        drifts.mixture(part, ax=axs[0, place], variable="class_share", over="client")
+        axs[0, place].set_title(str(part.panel.item()), fontsize=7)
+        axs[0, place].set_ylabel("share of classes" if place == 0 else "")
+        axs[0, place].set_xticks(part.client)
+        triangles.triangle(part, ax=axs[1, place], levels=levels)
+        triangles.optima(part, ax=axs[1, place])
+        axs[1, place].set_title(f"landscape of round {int(part.shown)}", fontsize=7, pad=4)
+    surfaces.colorbar(figure, axs.flat, levels, style.text(ds.loss))
+    path = ds["round"].values
+    title = f"dots: best weights of rounds {path[0]} (dark) to {path[-1]} (pale)"
+    style.key(figure, axs[1], title=title)
+    return figure
+
+
+def _part(run: Run, found: xr.Dataset) -> xr.Dataset:
+    """What simplex-optima has of a run, with the class shares of its clients and the round of the landscape."""
+    held = class_shares(run)[found.client.values]
+    return found.drop_attrs(deep=False).assign(class_share=(("client", "class"), held), shown=found.attrs["shown"])

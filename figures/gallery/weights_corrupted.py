@@ -1,0 +1,80 @@
+"""Weight that FedLAW gives to clean and to corrupted clients, over rounds (FedLAW paper, Table 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from drift.weights import learned
+from figures import curves, style
+from figures.gallery import _stack
+
+NEEDS = "runs of FedLAW (any variant but GWS), or of other methods, with some corrupted clients (clients.corrupted)"
+
+COST = "seconds"
+
+_GROUPS = {"clean": "-", "corrupted": (0, (3, 1.2))}
+
+
+def data(runs: Sequence[Run], *, smooth: int = 3) -> xr.Dataset:
+    """weight_ratio over panel (share of corrupted clients), algorithm, group, seed and round.
+
+    It is the mean over the clients of a group of their weight over their share of the data, 1 under plain averaging.
+
+    Args:
+        smooth: Rounds of a moving average, this one and those before it.
+
+    Raises:
+        LookupError: If no run has corrupted clients.
+        ValueError: If two runs have the same method, share and seed.
+    """
+    table: dict[tuple[float, str, int], Run] = {}
+    for run in runs:
+        if run.experiment.clients.corrupted:
+            share = len(run.dataset.corrupted) / run.experiment.clients.number
+            place = share, run.label, run.experiment.seed
+            if (before := table.setdefault(place, run)).folder != run.folder:
+                raise ValueError(f"{before.name} and {run.name} differ in other settings; give runs of one setting.")
+    if not table:
+        command = "fedscape train fedlaw-cifar10-dir1-quick --set clients.corrupted=0.5"
+        raise LookupError(_stack.absent(f"none of {len(runs)} runs has corrupted clients", command))
+    panels = sorted({share for share, _, _ in table})
+    names, seeds = style.order(name for _, name, _ in table), sorted({seed for _, _, seed in table})
+    rounds = max(len(run.rounds()) for run in table.values())
+    held = np.full((len(panels), len(names), len(_GROUPS), len(seeds), rounds), np.nan)
+    for (panel, name, seed), run in table.items():
+        ratio = run.cached(learned).weight_ratio.rolling(round=smooth, min_periods=1).mean()
+        bad = ratio.client.isin(sorted(run.dataset.corrupted))
+        for group, part in enumerate((ratio.where(~bad), ratio.where(bad))):
+            at = panels.index(panel), names.index(name), group, seeds.index(seed)
+            held[at][: ratio.sizes["round"]] = part.mean("client").transpose("round").values
+    about = {"long_name": r"weight $\lambda$ over data share", "units": "1"}
+    found = xr.Dataset(
+        {"weight_ratio": (("panel", "algorithm", "group", "seed", "round"), held, about)},
+        coords={"panel": panels, "algorithm": names, "group": list(_GROUPS), "seed": seeds, "round": range(rounds)},
+    )
+    return _stack.described(found, list(table.values()))
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A panel a share of corrupted clients on one scale: clean solid, corrupted dashed."""
+    count = ds.sizes["panel"]
+    figure, axs = style.panels(1, count, width=style.WIDE if count > 1 else style.NARROW, height=2.6, sharey=True)
+    for ax, panel in zip(axs[0], ds.panel.values, strict=True):
+        for name, part in curves.algorithms(ds.weight_ratio.sel(panel=panel)):
+            for group, dashes in _GROUPS.items():
+                look: dict[str, Any] = {"color": style.colour(str(name)), "linestyle": dashes, "linewidth": 1.1}
+                label = f"{style.label(str(name))}, {group}"
+                curves.banded(part.sel(group=group), ax=ax, over="round", label=label, **look)
+        ax.axhline(1, color="#555555", linewidth=0.6, zorder=1)
+        ax.set_title(f"{panel:.0%} of the clients corrupted", fontsize=7)
+        ax.set_xlabel("round")
+    axs[0, 0].set_ylabel(style.text(ds.weight_ratio))
+    style.key(figure, axs.flat, title=curves.band(ds), columns=4 if count > 1 else 2)
+    return figure

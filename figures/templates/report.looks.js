@@ -1,0 +1,61 @@
+"use strict";
+// How figures look on this page: light, dark, on paper, on a phone.
+const dark = matchMedia("(prefers-color-scheme: dark)"), phone = matchMedia("(max-width: 40rem)");
+const PAPER_WIDTH = 690; // px between the margins of A4 and Letter
+let printing = false;
+
+function ground() {
+  const light = printing || !dark.matches;
+  return light ? { light, text: "#1d2329", grid: "#e3e7eb", paper: "#ffffff", muted: "#5b6670" }
+    : { light, text: "#e4e8ec", grid: "#333b43", paper: "#14181c", muted: "#9aa5af" };
+}
+
+// Colours of axes and text follow the page, so that one figure is read in light, dark and on paper.
+function template() {
+  const { text, grid, paper, muted } = ground();
+  const axis = { gridcolor: grid, linecolor: grid, zerolinecolor: grid, automargin: true, title: { standoff: 8 } };
+  const deep = { gridcolor: grid, linecolor: grid, zerolinecolor: grid, backgroundcolor: "rgba(0,0,0,0)", showbackground: false };
+  const layout = {
+    font: { color: text, size: 12 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    xaxis: axis, yaxis: axis, scene: { xaxis: deep, yaxis: deep, zaxis: deep },
+    hoverlabel: { bgcolor: paper, bordercolor: text, font: { color: text } },
+    modebar: { color: muted, activecolor: text, bgcolor: "rgba(0,0,0,0)" },
+  };
+  return { layout };
+}
+
+function luminance(channels) {
+  const [r, g, b] = channels.map((part) => (part <= 10.31 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4));
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+// A method's colour, made paler on a dark page until it stands out from it (3 : 1, as WCAG asks of graphics).
+function legible(colour) {
+  if (ground().light || typeof colour !== "string" || !/^#[0-9a-f]{6}$/i.test(colour)) return colour;
+  const channels = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+  const behind = luminance([20, 24, 28]) + 0.05;
+  for (let step = 0; step < 20 && (luminance(channels) + 0.05) / behind < 3; step++) {
+    channels.forEach((part, at) => { channels[at] = part + 0.1 * (255 - part); });
+  }
+  return `rgb(${channels.map(Math.round).join(",")})`;
+}
+
+// Curves and points are drawn on the page itself; what lies on a map keeps the map's colours.
+function recolour(figure) {
+  if (figure.data.some((trace) => ["contour", "contourcarpet", "surface", "heatmap"].includes(trace.type))) return;
+  for (const trace of figure.data) {
+    for (const part of [trace.line, trace.marker]) {
+      if (!part || !part.color) continue;
+      part.color = Array.isArray(part.color) ? part.color.map(legible) : legible(part.color);
+    }
+  }
+}
+
+// On a phone there is no room beside a map for its colour bar, and names of three models are written on it.
+function narrow(figure) {
+  figure.layout.margin = figure.layout.scene ? { l: 0, r: 0, t: 8, b: 8 } : { l: 48, r: 8, t: 16, b: 40 };
+  figure.layout.dragmode = figure.layout.scene ? "orbit" : false;
+  for (const trace of figure.data) {
+    if (trace.colorbar) Object.assign(trace.colorbar, { orientation: "h", y: -0.2, yanchor: "top", x: 0.5, xanchor: "center", len: 0.9, title: { ...trace.colorbar.title, side: "top" } });
+  }
+}

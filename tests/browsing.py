@@ -1,0 +1,50 @@
+"""Headless Chromium for tests of pages."""
+
+import importlib.util
+import shutil
+from contextlib import contextmanager
+
+import pytest
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--no-first-run",
+]
+MARKS = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="no chromium here; apt-get install chromium"),
+    pytest.mark.skipif(importlib.util.find_spec("playwright") is None, reason="no playwright here; pip install it"),
+]
+DESK = {"width": 1200, "height": 900}
+
+
+@contextmanager
+def chromium():
+    """A started browser."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def watched(address):
+    """A page that was opened on a desk and drew all its figures, and what it asked for and complained about."""
+    told = {"requests": [], "errors": []}
+    with chromium() as browser:
+        page = browser.new_page(viewport=DESK)
+        page.on("request", lambda request: told["requests"].append(request.url))
+        page.on("console", lambda line: told["errors"].append(line.text) if line.type == "error" else None)
+        page.on("pageerror", lambda problem: told["errors"].append(str(problem)))
+        page.goto(address)
+        page.evaluate("Promise.all(plots.map(draw)).then(() => 0)")
+        yield page, told

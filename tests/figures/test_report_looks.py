@@ -1,0 +1,121 @@
+"""The report is readable: in light and dark, on a phone, on paper, and to those who do not see it."""
+
+import pytest
+from browsing import DESK, MARKS, watched
+
+pytestmark = MARKS
+
+CONTRAST = """() => {
+  const parse = (text) => text.match(/[\\d.]+/g).map(Number);
+  const linear = (part) => (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+  const light = (rgb) => rgb.reduce((sum, part, at) => sum + [0.2126, 0.7152, 0.0722][at] * linear(part / 255), 0);
+  const ratio = (one, other) => {
+    const [low, high] = [light(one.slice(0, 3)), light(other.slice(0, 3))].sort((a, b) => a - b);
+    return (high + 0.05) / (low + 0.05);
+  };
+  const ground = (element) => {
+    for (let one = element; one; one = one.parentElement) {
+      const found = parse(getComputedStyle(one).backgroundColor);
+      if (found.length === 3) return found;
+    }
+    return [255, 255, 255];
+  };
+  const rgb = (text) => {
+    const probe = document.body.appendChild(document.createElement("i"));
+    probe.style.color = text;
+    const found = parse(getComputedStyle(probe).color);
+    probe.remove();
+    return found;
+  };
+  const written = (one) => [...one.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+  const elements = [...document.querySelectorAll("body *:not(script):not(style)")];
+  const own = elements.filter((one) => !one.closest(".plot, noscript") && written(one));
+  const texts = own.map((one) => [one.outerHTML.slice(0, 60), ratio(parse(getComputedStyle(one).color), ground(one))]);
+  const page = parse(getComputedStyle(document.body).backgroundColor);
+  const fonts = plots.map((plot) => [plot.id, ratio(rgb(plot._fullLayout.font.color), page)]);
+  const traces = plots.filter((plot) => !isPicture(plot)).flatMap((plot) => plot._fullData);
+  const curves = traces.map((one) => [one.name, ratio(rgb((one.line && one.line.color) || one.marker.color), page)]);
+  return { texts: [...texts, ...fonts], curves };
+}"""
+
+
+@pytest.fixture(scope="module")
+def opened(whole_report):
+    with watched(whole_report.as_uri()) as found:
+        yield found
+
+
+@pytest.fixture
+def page(opened):
+    """The one page of these tests, light and on a desk; it has complained of nothing when the test ends."""
+    page, told = opened
+    yield page
+    page.emulate_media(color_scheme="light", media="screen")
+    page.set_viewport_size(DESK)
+    assert told["errors"] == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_the_page(page, scheme):
+    page.evaluate("plots.forEach(plot => near.add(plot))")
+    page.emulate_media(color_scheme=scheme)
+    page.wait_for_timeout(200)
+    page.evaluate("Promise.all(plots.map(draw)).then(() => 0)")
+    found = page.evaluate(CONTRAST)
+    assert len(found["texts"]) > 100
+    assert min(ratio for _, ratio in found["texts"]) >= 4.5, sorted(found["texts"], key=lambda one: one[1])[:5]
+    if scheme == "dark":
+        assert min(ratio for _, ratio in found["curves"]) >= 3
+
+
+def test_dark_pages_have_pale_text_in_figures(page):
+    page.evaluate("plots.forEach(plot => near.add(plot))")
+    colour = "document.getElementById('plot-accuracy')._fullLayout.font.color"
+    light = page.evaluate(colour)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function(f"{colour} !== '{light}'")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 28)"
+
+
+def test_everything_that_can_be_worked_has_a_name(page):
+    nameless = page.evaluate("""
+        [...document.querySelectorAll("input, select, button, .plot, [role=region], fieldset, figure")]
+        .filter((one) => !(one.labels && one.labels[0] && one.labels[0].textContent.trim()) && !one.ariaLabel
+          && !one.textContent.trim()).map((one) => one.outerHTML.slice(0, 80))""")
+    assert nameless == []
+    assert page.evaluate("plots.every(plot => plot.getAttribute('role') === 'img' && plot.tabIndex === 0)")
+    assert page.evaluate("document.documentElement.lang") == "en"
+    assert page.locator("h1").count() == 1
+
+
+def test_a_phone_need_not_scroll_sideways(page):
+    page.evaluate("plots.forEach(plot => near.add(plot))")
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.wait_for_function("plots.every(plot => plot._fullLayout.width <= 390)")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    bars = "document.getElementById('plot-contour')._fullData.find(one => one.colorbar).colorbar.orientation"
+    page.wait_for_function(f"{bars} === 'h'")
+    heights = page.evaluate(
+        "[...document.querySelectorAll('select, button, .methods label')].map(one => one.clientHeight)"
+    )
+    assert min(heights) >= 24
+
+
+def test_paper_has_every_section_and_figure(page):
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_timeout(500)  # plotly follows a change of the window after a while
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate("[...document.querySelectorAll('details')].every(part => part.open)")
+    assert page.evaluate("plots.every(plot => plot._fullLayout.width === PAPER_WIDTH)")
+    page.emulate_media(color_scheme="dark", media="print")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("document.getElementById('plot-accuracy')._fullLayout.font.color") == "#1d2329"
+    stills = page.evaluate("[...document.querySelectorAll('#plot-surface .still')].map(image => image.src.length)")
+    assert len(stills) == 1 and stills[0] > 2000
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate(
+        "[document.querySelectorAll('details:not([open])').length > 0, document.querySelectorAll('.still').length]"
+    ) == [
+        True,
+        0,
+    ]
