@@ -32,6 +32,7 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
     text = _text(run, analysis, arguments)
     called = f"{analysis.__module__}.{analysis.__qualname__}"
     given = f" {run.given.fingerprint}" if run.given is not None else ""
+    given += "".join(f" {one.name} {one.digest}" for one in run.measures)
     identity = hashlib.sha256(f"{called} {text} {run.committed}{given}".encode()).hexdigest()[:10]
     path = run.folder / "results" / f"{analysis.__name__}-{identity}.zarr"
     store.require_inside(path, run.folder)

@@ -100,20 +100,33 @@ def load_task(text: str) -> Any:
         LookupError: If there is no such file or function.
         ValueError: If the text is something else.
     """
+    return load_function(text, "task", "make_task")()
+
+
+def load_function(text: str, what: str, example: str) -> Callable[..., Any]:
+    """A function of a Python file, by the text FILE.py:FUNCTION; the file is run.
+
+    Args:
+        what, example: What it is for, and what it might be called, for errors.
+
+    Raises:
+        LookupError: If there is no such file or function.
+        ValueError: If the text is something else.
+    """
     path, colon, name = text.rpartition(":")
     if not colon or not name.isidentifier():
-        raise ValueError(f"cannot read task {text!r}; write FILE.py:FUNCTION, as in my_code.py:make_task.")
+        raise ValueError(f"cannot read {what} {text!r}; write FILE.py:FUNCTION, as in my_code.py:{example}.")
     if not Path(path).is_file():
-        raise LookupError(f"no file {path}; a task is given as FILE.py:FUNCTION.")
+        raise LookupError(f"no file {path}; a {what} is given as FILE.py:FUNCTION.")
     beside = str(Path(path).resolve().parent)
     sys.path.insert(0, beside)  # what lies beside the file can be imported by it
     try:
-        make: Callable[[], Any] | None = runpy.run_path(path, run_name=Path(path).stem).get(name)
+        found: Callable[..., Any] | None = runpy.run_path(path, run_name=Path(path).stem).get(name)
     finally:
         sys.path.remove(beside)
-    if not callable(make):
-        raise LookupError(f"{path} has no function {name!r}; a task is given as FILE.py:FUNCTION.")
-    return make()
+    if not callable(found):
+        raise LookupError(f"{path} has no function {name!r}; a {what} is given as FILE.py:FUNCTION.")
+    return found
 
 
 def _numbered(parts: Parts, names: Sequence[str] | None, samples: int) -> list[np.ndarray]:

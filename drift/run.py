@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from drift.client import Client
 from drift.experiment import Experiment
 from drift.given import Given, Parts, require_fit
 from drift.keys import cohort
+from drift.measures import Measure
 from drift.method import Method, Setting, State
 from drift.recorded import GIVEN
 from drift.rounds import Round
@@ -51,6 +52,7 @@ class Run:
         progress: Hears how far an analysis of it is, in points of a surface or in rounds; no part of what a run is.
         announce: Hears what an expensive analysis will cost, one line before it starts.
         given: A task in place of the recorded one, as a run needs that was recorded without its data.
+        measures: Metrics of the user's own, which planes and lines have beside those of the task.
         crew: Other processes that share the points of its planes and lines, as `drift.sweepers.crew` makes them.
     """
 
@@ -59,6 +61,7 @@ class Run:
     progress: Progress | None = field(default=None, compare=False, repr=False)
     announce: Announce | None = field(default=None, compare=False, repr=False)
     given: Given | None = field(default=None, compare=False, repr=False)
+    measures: tuple[Measure, ...] = ()
     crew: Crew | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -156,9 +159,11 @@ class Run:
         """
         if self.given is not None:
             require_fit(self.given, self.about, self.name)
-            return self.given.task
-        require_trusted(self.experiment.task.model, self.name)
-        return build_task(self.experiment, self.dataset, self.folder)
+            found = self.given.task
+        else:
+            require_trusted(self.experiment.task.model, self.name)
+            found = build_task(self.experiment, self.dataset, self.folder)
+        return replace(found, metrics={**found.metrics, **{one.name: one.function for one in self.measures}})
 
     @property
     def parts(self) -> list[np.ndarray]:
@@ -273,6 +278,10 @@ class Run:
     def with_progress(self, progress: Progress | None, announce: Announce | None = None) -> Run:
         """The same run, whose analyses tell `progress` how far they are, and `announce` what they will cost."""
         return replace(self, progress=progress, announce=announce)
+
+    def with_measures(self, measures: Sequence[Measure]) -> Run:
+        """The same run, whose planes and lines have further metrics."""
+        return replace(self, measures=tuple(measures))
 
     def with_crew(self, crew: Crew | None) -> Run:
         """The same run, whose planes and lines are computed by other processes."""

@@ -37,6 +37,15 @@ File = Annotated[
     ),
 ]
 
+Metric = Annotated[
+    list[str] | None,
+    Parameter(
+        name="--metric",
+        negative="",
+        help="A metric of your own on planes and lines, FILE.py:FUNCTION: (outputs, targets) -> a value a sample.",
+    ),
+]
+
 SHORT = {"plane": "round_plane", "eigenvalues": "eigen_rounds"}
 
 SUFFIXES = (".csv", ".vtk", ".ply", ".zarr")
@@ -63,6 +72,7 @@ def analyse(
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
+    metric: Metric = None,
     workers: Workers = 1,
     cluster: Cluster = None,
     json: Json = False,
@@ -84,12 +94,14 @@ def analyse(
         raise ValueError(f"cannot write {str(out)!r}; the suffix says the format: {', '.join(SUFFIXES)}.")
     if out is not None:
         (require_folder if out.suffix == ".zarr" else require_file)(out)
+    from drift.measures import Measure
     from drift.sweepers import crew
 
     options = arguments(set)
     function = getattr(importlib.import_module(chosen.module), chosen.name)
     plugins.require_options(chosen.name, function, options)
-    found, staff = opened(run, runs, data, task), crew(workers, cluster)
+    measures = [Measure.loaded(text) for text in metric or ()]
+    found, staff = opened(run, runs, data, task).with_measures(measures), crew(workers, cluster)
     with console.parts(f"{chosen.name} of {found.name}") as part:
         result = found.with_progress(part, console.say).with_crew(staff).cached(function, **options)
     if json:

@@ -58,6 +58,21 @@ def test_a_variant_applies_to_its_method_only_and_overrides_win(tmp_path):
     assert (chosen.local.lr, chosen.local.batch, chosen.method.window) == (0.25, 7, 2)
 
 
+def test_a_variant_applies_to_its_method_as_the_base_of_another(tmp_path):
+    path = tmp_path / "e.toml"
+    path.write_text(
+        "rounds = 3\n[task]\ndataset = 'digits'\nmodel = 'linear'\n"
+        "[clients]\nnumber = 4\nper_round = 2\npartition = 'iid'\n"
+        "[variants.fedasam]\nlocal = {lr = 0.5}\nmethod = {rho = 0.2, eta = 0.05}\n"
+        "[variants.ima]\nlocal = {batch = 7}\nmethod = {window = 2}\n"
+    )
+    found = read(path, "method=ima", "method.base=fedasam", "method.base.eta=0.1")
+    assert (found.method.window, found.method.base.rho, found.method.base.eta) == (2, 0.2, 0.1)
+    assert (found.local.lr, found.local.batch) == (0.5, 7)
+    plain = read(path, "method=ima")
+    assert (plain.method.base.name(), plain.local.lr) == ("fedavg", 0.01)
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [
