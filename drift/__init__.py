@@ -22,7 +22,7 @@ _PUBLIC = {
     "Round": "drift.rounds",
     "read": "drift.read",
     "simulate": "drift.simulate",
-    "open": "drift.run",
+    "open": "drift.opening",
     "Recorder": "drift.recorder",
     "round_plane": "drift.terrain",
     "global_plane": "drift.terrain",

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 import xarray as xr
 
+from drift.opening import open as open_run
 from drift.rounds import Round
 from drift.run import Run
-from drift.run import open as open_run
 from drift.terrain import chosen
 from landscape import alignment
 from landscape.barrier import pairwise_barriers

@@ -13,17 +13,17 @@ import torch
 from torch import Tensor
 
 from drift import store
-from drift.carried import carried
 from drift.client import Client
 from drift.experiment import Experiment
-from drift.given import Given, Parts, require_fit
+from drift.given import Given, require_fit
 from drift.keys import cohort
 from drift.measures import Measure
 from drift.method import Method, Setting, State
 from drift.recorded import GIVEN
+from drift.recorded_client import recorded_client
 from drift.rounds import Round
 from drift.setting import Data, build_task, dealt, read_data
-from drift.trust import allow, require_trusted
+from drift.trust import require_trusted
 from landscape.progress import Progress
 from landscape.samples import Samples
 from landscape.task import Task
@@ -35,11 +35,6 @@ if TYPE_CHECKING:  # training starts without them
 
 Announce = Callable[[str], None]
 """(line of text) -> None."""
-
-_USUAL = ("accuracy", "error", "local_loss", "loss")
-"""Numbers that every trained run has, and a run of another program may lack."""
-
-_UNITS = {"seconds": "s", "accuracy": "fraction", "own_accuracy": "fraction", "error": "fraction"}
 
 
 @dataclass(frozen=True)
@@ -204,23 +199,7 @@ class Run:
         Raises:
             LookupError: If the round kept no start, or the method's clients keep state that was not recorded.
         """
-        record, experiment = self.round(index), self.experiment
-        start, train = record.kept("start"), self.task.samples["train"]
-        parts, held = dealt(experiment, self.dataset, record.index)
-        return Client(
-            id=client,
-            index=index,
-            seed=experiment.seed,
-            samples=train[torch.from_numpy(parts[client])],
-            start=start,
-            buffers=record.start_buffers,
-            local=self.method.schedule(experiment.local, index, experiment.rounds),
-            flat=self.task.flat(start),
-            held_out=train[torch.from_numpy(held[client])],
-            state=carried(self, index, client) if self.method.stateful or experiment.local.persist_optimizer else {},
-            server=record.sent,
-            replicate=replicate,
-        )
+        return recorded_client(self, index, client, replicate)
 
     def trained(self, index: int) -> np.ndarray:
         """Clients that trained in round `index`: the cohort, or everyone where the experiment says so, ascending."""
@@ -247,17 +226,9 @@ class Run:
 
     def metrics(self) -> xr.Dataset:
         """Every recorded number of every round, by name, over `round`; NaN where a round has none."""
-        import xarray as xr
+        from drift.recorded_metrics import recorded_metrics
 
-        indices = self.rounds()
-        records = [self.round(index).metrics for index in indices]
-        names = sorted({*_USUAL, *(name for record in records for name in record)})
-        values = {name: ("round", [record.get(name, np.nan) for record in records]) for name in names}
-        found = xr.Dataset(values, coords={"round": indices}, attrs={"analysis": "metrics", "run": self.name})
-        for name in names:
-            unit = "nats" if "loss" in name else _UNITS.get(name, "1")
-            found[name].attrs.update(long_name=name.replace("_", " "), units=unit)
-        return found
+        return recorded_metrics(self)
 
     def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
         """Result of `analysis(run, **arguments)`, computed once and kept in the run's folder.
@@ -286,32 +257,3 @@ class Run:
     def with_crew(self, crew: Crew | None) -> Run:
         """The same run, whose planes and lines are computed by other processes."""
         return replace(self, crew=crew)
-
-
-def open(
-    folder: str | Path,
-    *,
-    data: str | Path | None = None,
-    task: Task | str | None = None,
-    parts: Parts | None = None,
-    trust: str | None = None,
-) -> Run:
-    """The recorded run in a folder.
-
-    Args:
-        folder: Where it lies.
-        data: Folder of the datasets.
-        task: Your own in place of the recorded one, or the text `my_code.py:make_task` of a function that returns it.
-        parts: Sample numbers (into the task's train split) of each client, where that is known: a list by number, or
-            a mapping by number or name.
-        trust: The function, MODULE:FUNCTION, that may be imported to make the model of this and of other runs.
-
-    Raises:
-        LookupError: If the folder holds no run, or its description is damaged.
-        ValueError: If the task is none.
-    """
-    if trust is not None:
-        allow(trust)
-    run = Run(Path(folder), Path(data) if data is not None else None)
-    names = run.about.get("names")  # read and checked here, where the folder was given
-    return run if task is None else replace(run, given=Given.of(task, parts, names))

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from drift.atomic import write_bytes
+from drift.opening import open as open_run
 from drift.processes import processes
 from drift.run import Run
-from drift.run import open as open_run
 from figures import gallery
 from landscape import plugins, results
 from landscape.export import exported

@@ -15,7 +15,7 @@ from drift.terrain import spread
 from drift.weights import learned
 from figures import palette
 from figures.explore_curves import QUANTITIES, draw, written_name
-from figures.explore_look import axis, blank, laid, small
+from figures.explore_look import axis, blank, laid, round_axis, small
 from figures.explore_words import client_notes, plain
 from figures.summary import groups
 
@@ -35,7 +35,7 @@ def client_points(runs: Sequence[Run]) -> go.Figure:
         values = run.cached(locality).distance
         title = axis(values)
         figure.add_trace(_cloud(name, run, values, shift))
-    figure.update_xaxes(title="round")
+    figure.update_xaxes(round_axis(figure.data[-1].x))
     figure.update_yaxes(title=title)
     return figure
 

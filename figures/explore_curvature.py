@@ -9,7 +9,7 @@ from plotly.subplots import make_subplots
 
 from drift.run import Run
 from figures.explore_curves import draw
-from figures.explore_look import laid, log_axis
+from figures.explore_look import laid, log_axis, round_axis
 from figures.summary import eigenvalues
 
 
@@ -28,7 +28,7 @@ def curvature_rounds(runs: Sequence[Run]) -> go.Figure:
     figure.update_layout(laid(height=340))
     draw(figure, able, lambda run: eigenvalues(run).eigenvalue.isel(rank=0, drop=True), markers=True, row=1, col=1)
     draw(figure, able, lambda run: eigenvalues(run).ratio, markers=True, legend=False, row=1, col=2)
-    figure.update_xaxes(title="round")
+    figure.update_xaxes(round_axis(figure.data[-1].x))
     figure.update_yaxes(log_axis(*(one.y for one in figure.select_traces(col=1))), title="λ₁", row=1, col=1)
     figure.update_yaxes(title="λ₁ / λ₅", rangemode="tozero", row=1, col=2)
     return figure

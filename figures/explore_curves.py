@@ -15,7 +15,7 @@ from drift.terrain import average_line
 from drift.variance import drift_variances
 from drift.weights import learned, update_norms
 from figures import palette
-from figures.explore_look import axis, blank, laid, log_axis, small
+from figures.explore_look import axis, blank, laid, log_axis, round_axis, small
 from figures.explore_words import plain
 from figures.summary import groups
 
@@ -171,7 +171,7 @@ def _dash(place: int, name: str) -> str:
 
 def _lay(figure: go.Figure, quantity: str, title: str, *, row: int | None = None, col: int | None = None) -> None:
     chosen = QUANTITIES[quantity]
-    figure.update_xaxes(title="round", row=row, col=col)
+    figure.update_xaxes(round_axis(figure.data[-1].x), row=row, col=col)
     figure.update_yaxes(title=title, row=row, col=col)
     if chosen.log:
         drawn = figure.data if row is None else figure.select_traces(row=row, col=col)

@@ -7,7 +7,7 @@ import plotly.graph_objects as go
 
 from drift.labels import label_scatter
 from drift.run import Run
-from figures.explore_look import blank, small
+from figures.explore_look import blank, round_axis, small
 from figures.explore_words import plain
 
 LARGEST = 22
@@ -65,7 +65,7 @@ def label_points(run: Run, *, rounds: int = 20) -> go.Figure:
         )
     )
     ticks = list(range(0, len(classes), -(-len(classes) // 12)))
-    figure.update_xaxes(title="round (its clients side by side)", zeroline=False)
+    figure.update_xaxes({**round_axis(numbers), "title": "round (its clients side by side)"}, zeroline=False)
     figure.update_yaxes(title="class", tickvals=ticks, ticktext=[classes[tick] for tick in ticks], zeroline=False)
     return figure
 

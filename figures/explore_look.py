@@ -32,6 +32,12 @@ def axis(values: xr.DataArray) -> str:
     return str(name) if units in ("1", "fraction", "") else f"{name} [{units}]"
 
 
+def round_axis(rounds: Any) -> dict[str, Any]:
+    """A horizontal axis of rounds; of few rounds each one is labelled, and nothing between them."""
+    span = np.ptp(np.asarray(rounds, float)) if len(rounds) else 0.0
+    return {"title": "round", **({"dtick": 1} if span <= 8 else {})}
+
+
 def small(values: Any) -> np.ndarray:
     """Numbers in few bytes: whole ones in 16 bits where they fit, others in 32 unless they are too large for that."""
     array = np.asarray(values)

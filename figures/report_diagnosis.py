@@ -39,7 +39,8 @@ def _read(found: Diagnosis) -> str:
     """What a record says without a test, in one sentence."""
     said = {finding.name: finding.statement.partition(";")[0] for finding in found.findings}
     start = "Training broke down. " if found.broken else ""
-    return f"{start}Read from the record: {'; '.join(said[name] for name in _TELLING if name in said)}."
+    told = [said[name] for name in _TELLING if name in said and not said[name].startswith("not known")]
+    return f"{start}Read from the record: {'; '.join(told) or 'too little is known'}."
 
 
 _TELLING = ("training", "drift", "coherence", "clients")

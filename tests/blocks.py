@@ -41,6 +41,8 @@ NOT_RUN = {
     ("docs/index.md", "fedscape doctor"): "looks at the machine; tests/figures/test_doctor.py runs it",
     ("docs/index.md", "fedscape report"): "seconds; the README's is run",
     ("docs/gallery.md", "fedscape figures draw"): "seconds; the README's is run",
+    ("docs/index.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
+    ("docs/results.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
     ("docs/gallery.md", "fedscape figures gallery"): "minutes; tests/figures/test_gallery.py draws every figure",
     ("docs/howto-figure.md", "fedscape figures draw --paper"): "needs the paper's runs; tests/figures/test_papers.py",
     ("docs/howto-cluster.md", "fedscape sweep --workers"): "starts processes; tests/figures/test_sweep_command.py",

@@ -48,7 +48,7 @@ Folder = Annotated[Path | None, Parameter(name=["--out", "-o"], help="Folder for
 def opened(text: str, runs: Path, data: Path | None, task: str | None = None) -> Run:
     """The run that a path, a name or the beginning of a name means."""
     from drift.index import find
-    from drift.run import open as open_run
+    from drift.opening import open as open_run
 
     return open_run(find(runs, text), data=data, task=task)
 
@@ -59,7 +59,7 @@ def opened_all(texts: Sequence[str], runs: Path, data: Path | None, task: str | 
     Raises:
         LookupError: If there is none.
     """
-    from drift.run import open as open_run
+    from drift.opening import open as open_run
 
     found: dict[str, Run] = {}
     for text in texts:

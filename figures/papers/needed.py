@@ -28,7 +28,8 @@ class Found:
 
     Args:
         setting: Of the item.
-        runs: Runs that it needs and that are whole, in the order of the grid; further seeds follow each other.
+        runs: Runs that it needs and that are whole, in the order of the grid; of the seeds that every combination has,
+            where there are such.
         quick: Whether they are of the quick variant.
         missing: How many combinations of the grid have no whole run.
     """
@@ -96,7 +97,9 @@ def _free(item: Item) -> tuple[str, ...]:
 def _held(item: Item, setting: Setting, quick: bool, known: dict[str, list[Run]], free: tuple[str, ...]) -> Found:
     started = setting.started(quick=quick)
     wanted = {_identity(one, started, free): None for one in combinations(item, setting, quick=quick)}
-    chosen = tuple(run for key in wanted for run in known.get(key, ()))
+    held = [known.get(key, []) for key in wanted]
+    shared = set.intersection(*({run.experiment.seed for run in runs} for runs in held))
+    chosen = tuple(run for runs in held for run in runs if run.experiment.seed in shared or not shared)
     return Found(setting, chosen, quick, sum(key not in known for key in wanted))
 
 

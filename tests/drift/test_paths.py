@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from drift.opening import open as open_run
 from drift.paths import aligned_barrier, client_barriers, mode_curve
-from drift.run import open as open_run
 from drift.trajectory import trajectory_plane
 from landscape import results
 from landscape.barrier import barrier

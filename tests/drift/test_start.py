@@ -12,9 +12,9 @@ import torch
 from safetensors.torch import save_file
 
 from drift.experiment import Experiment
+from drift.opening import open as open_run
 from drift.pretrain import pretrain
 from drift.read import read
-from drift.run import open as open_run
 from drift.setting import build_task, read_data
 from drift.simulate import simulate
 from drift.verify import verify
