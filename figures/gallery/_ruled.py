@@ -100,10 +100,10 @@ def _blocks(groups: Sequence[_Group], names: Sequence[str]) -> list[list[_Group]
 
 
 def _extent(groups: Sequence[_Group]) -> tuple[list[int], int]:
-    """Places of the rows with a measured number in a block, and the lines of its heads."""
+    """Places of the rows with a measured number in a block (all where none has), and the lines of its heads."""
     count = len(groups[0]["texts"][0])
     shown = [row for row in range(count) if any(group["texts"][0][row] != _ABSENT for group in groups)]
-    return shown, max(len(group["head"]) for group in groups)
+    return shown or list(range(count)), max(len(group["head"]) for group in groups)
 
 
 def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group]) -> None:

@@ -77,7 +77,8 @@ def draw(ds: xr.Dataset) -> Figure:
     if "gain" in ds:
         axs[0, 1].axhline(0, color="#777777", linewidth=0.6)
         points = ds.gain.attrs["units"] == "points"
-        axs[0, 1].set_ylabel(f"gain over {_whose(ds)}{' [percentage points]' if points else ''}")
+        axs[0, 1].set_ylabel(f"gain{' [percentage points]' if points else ''}")
+        axs[0, 1].set_title(f"over {_whose(ds)}", fontsize=7)
     style.key(figure, axs.flat, title=curves.band(ds), columns=5 if len(shown) > 1 else 2)
     return figure
 
@@ -121,7 +122,7 @@ def _with_gain(ds: xr.Dataset, metric: str, reference: str) -> xr.Dataset:
 
 
 def _whose(ds: xr.Dataset) -> str:
-    return "no averaging" if ds.attrs["reference"] == "base" else _keys.label(ds.attrs["reference"])
+    return "the same without IMA" if ds.attrs["reference"] == "base" else _keys.label(ds.attrs["reference"])
 
 
 def _unit(metric: str) -> str:
