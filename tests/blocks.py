@@ -37,6 +37,9 @@ PAPERS = ("ima", "fedlaw", "lss", "fedeve")
 
 NOT_RUN = {
     ("README.md", "fedscape import"): "takes checkpoints that howto-checkpoints.md makes, and runs there",
+    ("README.md", "fedscape figures draw --paper"): "needs the paper's runs; tests/figures/test_papers.py",
+    ("README.md", "fedscape figures gallery"): "minutes; tests/figures/test_gallery.py draws every figure",
+    ("README.md", "fedscape sweep --workers"): "starts processes; tests/figures/test_sweep_command.py",
     ("README.md", "fedscape doctor"): "looks at the machine; tests/figures/test_doctor.py runs it",
     ("docs/index.md", "fedscape doctor"): "looks at the machine; tests/figures/test_doctor.py runs it",
     ("docs/index.md", "fedscape report"): "seconds; the README's is run",

@@ -8,6 +8,7 @@ import pytest
 import drift
 from drift.experiment import Experiment
 from drift.quality import noise_robustness
+from drift.read import read
 from figures import gallery, papers, style
 from figures.gallery import _pools
 
@@ -67,7 +68,11 @@ def test_one_number_of_models_is_refused(runs):
 def test_the_papers_eigenvalues_stand_apart(runs):
     figure = gallery.load("sharpness-models")
     ds = figure.data(runs, batch=20, batches=2, paper="lss", item="Table 7")
-    assert dict(zip(ds.mark.values.tolist(), ds.printed.values.tolist(), strict=True)) == {2: 147.2, 3: 136.67, 4: 119.14}
+    assert dict(zip(ds.mark.values.tolist(), ds.printed.values.tolist(), strict=True)) == {
+        2: 147.2,
+        3: 136.67,
+        4: 119.14,
+    }
     assert float(ds.fedavg_printed) == 193.18
     panels = figure.draw(ds).axes
     assert len(panels) == 3
@@ -124,6 +129,14 @@ def test_costs_have_a_row_for_each_size_of_the_pool_and_the_papers_below(runs, t
     assert np.isnan(ds.macs_training_printed.sel(row="lss, M = 3"))
     assert len(table.draw(ds).axes) == 2
     assert len(table.draw(table.data(runs)).axes) == 1
+
+
+def test_quick_variants_leave_the_options_of_the_papers_model_and_data_behind():
+    paper, quick = read("lss-digit5-domains"), read("lss-digit5-domains-quick")
+    assert paper.task.model_options == {"source": "microsoft/resnet-18"}
+    assert quick.task.model_options == {}
+    assert "size" not in quick.task.dataset_options
+    assert paper.method.pool_init == quick.method.pool_init == "trained"
 
 
 def test_the_papers_numbers_are_whole():

@@ -27,6 +27,19 @@ def test_known_methods_have_different_colours():
     assert style.CLIENT not in colours
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        "fedavg fedprox fedasam fedfa fednova fedadam fedyogi fedgma",
+        "fedavg fedprox feddyn feddf fedbe server_ft fedlaw shrink",
+        "fedavg fedprox moon fedbn fedfomo fedrep fedbabu swa swad soups diwa lss",
+        "fedavg fedavgm fedprox scaffold fedadam fedeve",
+    ],
+)
+def test_methods_that_stand_in_one_table_of_a_paper_differ_in_colour(names):
+    assert len({style.colour(name) for name in names.split()}) == len(names.split())
+
+
 def test_labels_are_written_as_in_the_papers():
     assert [style.label(name) for name in ("fedavg", "ima", "fedlaw", "fedlaw-gws", "fedeve", "lss")] == [
         "FedAvg",
