@@ -18,8 +18,8 @@ def cost(run: Run, *, round: int = -1, repeats: int = 1) -> xr.Dataset:
     The client is the one of the cohort with most samples; it is trained once to count and `repeats` times to measure,
     from the recorded start and with what the client had kept by then. Multiply-accumulates are counted,
     forward and backward, whatever the method does with its models. macs_training is the LSS paper's way of counting:
-    one forward pass times (N + 1) / 2, the mean size of the pool, for LSS with N candidates, which holds where a step runs
-    the pool's members; this project's LSS runs their mixture, one pass.
+    one forward pass times (N + 1) / 2, the mean size of the pool, for LSS with N candidates, which holds where a step
+    runs the pool's members; this project's LSS runs their mixture, one pass.
 
     Source: LSS paper, Table 5; methods.md 3.5.
 

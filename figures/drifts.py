@@ -140,7 +140,7 @@ def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         for box in boxes["boxes"]:
             box.set(facecolor=(*colours[number][:3], 0.45))
         if len(groups) > 1:
-            boxes["boxes"][0].set_label(f"{float(group.epochs):g} epochs")
+            boxes["boxes"][0].set_label(f"{float(group.epochs):g} epoch{'s' if group.epochs > 1 else ''}")
     levels = ["natural" if np.isinf(value) else f"Dir({value:g})" for value in ds.concentration.values]
     ax.set_xticks(range(len(levels)), levels)
     ax.set_xlim(-0.6, values.sizes["concentration"] - 0.4)

@@ -22,41 +22,43 @@ METHODS = {
 """Written name and colour of the methods, in the order of legends (colours of Okabe and Ito, and Tol's wine)."""
 
 _WRITTEN = {
-    "fedprox": "FedProx",
-    "fedsam": "FedSAM",
-    "fedasam": "FedASAM",
-    "fedfa": "FedFA",
-    "moon": "MOON",
-    "scaffold": "SCAFFOLD",
-    "feddyn": "FedDyn",
-    "fedavgm": "FedAvgM",
-    "fedadam": "FedAdam",
-    "fedyogi": "FedYogi",
-    "fedadagrad": "FedAdagrad",
-    "fednova": "FedNova",
-    "fedgma": "FedGMA",
-    "shrink": "shrinking",
-    "server_ft": "Server-FT",
-    "feddf": "FedDF",
-    "fedbe": "FedBE",
-    "fedbn": "FedBN",
-    "fedfomo": "FedFomo",
-    "fedrep": "FedRep",
-    "fedbabu": "FedBABU",
-    "swa": "SWA",
-    "swad": "SWAD",
-    "soups": "Soups",
-    "diwa": "DiWA",
+    "fedprox": ("FedProx", 0),
+    "fedsam": ("FedSAM", 8),
+    "fedasam": ("FedASAM", 1),
+    "fedfa": ("FedFA", 2),
+    "moon": ("MOON", 1),
+    "scaffold": ("SCAFFOLD", 2),
+    "feddyn": ("FedDyn", 1),
+    "fedavgm": ("FedAvgM", 1),
+    "fedadam": ("FedAdam", 5),
+    "fedyogi": ("FedYogi", 6),
+    "fedadagrad": ("FedAdagrad", 9),
+    "fednova": ("FedNova", 3),
+    "fedgma": ("FedGMA", 7),
+    "shrink": ("shrinking", 7),
+    "server_ft": ("Server-FT", 6),
+    "feddf": ("FedDF", 2),
+    "fedbe": ("FedBE", 3),
+    "fedbn": ("FedBN", 2),
+    "fedfomo": ("FedFomo", 3),
+    "fedrep": ("FedRep", 5),
+    "fedbabu": ("FedBABU", 6),
+    "swa": ("SWA", 7),
+    "swad": ("SWAD", 4),
+    "soups": ("Soups", 8),
+    "diwa": ("DiWA", 9),
 }
-"""Written names of the methods that share the cycle of colours."""
+"""Written names of the other methods, and the place of their colours; those of one paper's tables differ."""
 
-_OTHERS = ("#56B4E9", "#999933", "#332288", "#661100", "#6699CC", "#117733", "#AA4499", "#44AA99")
+_OTHERS = ("#56B4E9", "#999933", "#332288", "#661100", "#6699CC", "#117733", "#AA4499", "#44AA99", "#DDCC77", "#CC6677")
 
 
 def colour(name: str) -> str:
-    """Colour of a method, the same in every figure; methods without their own share a cycle, chosen by name."""
+    """Colour of a method, the same in every figure; unknown ones share a cycle, chosen by name."""
     if name in METHODS:
         return METHODS[name][1]
+    if name in _WRITTEN:
+        return _OTHERS[_WRITTEN[name][1]]
     return _OTHERS[zlib.crc32(name.encode()) % len(_OTHERS)]
 
 
@@ -67,7 +69,7 @@ def label(name: str) -> str:
     if "+" in name:
         return "+".join(map(label, name.split("+")))
     base, _, variant = name.partition("-")
-    written = METHODS[base][0] if base in METHODS else _WRITTEN.get(base, base)
+    written = METHODS[base][0] if base in METHODS else _WRITTEN[base][0] if base in _WRITTEN else base
     told = "SWA" if variant == "swa" else variant.replace("_", " ")
     return f"{written} ({told})" if variant else written
 

@@ -49,7 +49,12 @@ def draw(ds: xr.Dataset) -> Figure:
     """A panel an accuracy: LSS over the number of models, FedAvg as a dashed level."""
     figure, axs = style.panels(1, 3, height=2.5)
     for ax, (name, title) in zip(axs.flat, _PANELS.items(), strict=True):
-        look: dict[str, Any] = {"color": style.colour("lss"), "label": style.label("lss"), "marker": "o", "markersize": 3}
+        look: dict[str, Any] = {
+            "color": style.colour("lss"),
+            "label": style.label("lss"),
+            "marker": "o",
+            "markersize": 3,
+        }
         curves.banded(ds[name], ax=ax, over="models", **look)
         if f"fedavg_{name}" in ds:
             level(ds[f"fedavg_{name}"], ax)

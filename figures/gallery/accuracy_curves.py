@@ -74,7 +74,10 @@ def draw(ds: xr.Dataset) -> Figure:
         for name in map(str, ds.line.values):
             values = _smoothed(ds.accuracy.sel(row=row, line=name), smooth)
             plain = name == _WITHOUT
-            look: dict[str, Any] = {"color": "#555555" if plain else shades[name], "linestyle": (0, (3, 1)) if plain else "-"}
+            look: dict[str, Any] = {
+                "color": "#555555" if plain else shades[name],
+                "linestyle": (0, (3, 1)) if plain else "-",
+            }
             curves.banded(values, ax=ax, over="round", label=name, linewidth=1.1, **look)
         ax.set_title(style.label(row), fontsize=7)
         ax.set_xlabel("round")

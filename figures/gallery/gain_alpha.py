@@ -54,7 +54,8 @@ def draw(ds: xr.Dataset) -> Figure:
     if ds.sizes["epochs"] > 1:
         ax.legend(title=f"{method}, local training")
     else:
-        ax.set_title(f"{method}, {int(ds.epochs[0])} local epochs", fontsize=7)
+        epochs = int(ds.epochs[0])
+        ax.set_title(f"{method}, {epochs} local {'epoch' if epochs == 1 else 'epochs'}", fontsize=7)
     return figure
 
 

@@ -66,7 +66,7 @@ def draw(ds: xr.Dataset) -> Figure:
         for setting, (label, colour) in _SETTINGS.items():
             values = part.sel(setting=setting)
             curves.banded(values, ax=ax, over="round", color=colour, label=label, linewidth=1.1)
-        epochs = f", {int(part.epochs)} local epochs" if rows > 1 else ""
+        epochs = f", {int(part.epochs)} local epoch{'s' if part.epochs > 1 else ''}" if rows > 1 else ""
         ax.set_title(f"{style.label(ds.attrs['method'])}, Dir({float(part.concentration):g}){epochs}", fontsize=7)
         ax.set_xlabel("round" if place[0] == rows - 1 else "")
     for row in axs:

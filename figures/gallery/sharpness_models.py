@@ -58,7 +58,12 @@ def draw(ds: xr.Dataset) -> Figure:
     }
     figure, axs = style.panels(1, 2 + ("printed" in ds), height=2.5)
     for ax, (name, text) in zip(axs.flat, panels.items(), strict=False):
-        look: dict[str, Any] = {"color": style.colour("lss"), "label": style.label("lss"), "marker": "o", "markersize": 3}
+        look: dict[str, Any] = {
+            "color": style.colour("lss"),
+            "label": style.label("lss"),
+            "marker": "o",
+            "markersize": 3,
+        }
         curves.banded(ds[name], ax=ax, over="models", **look)
         if f"fedavg_{name}" in ds:
             level(ds[f"fedavg_{name}"], ax)
