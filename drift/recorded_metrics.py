@@ -19,7 +19,9 @@ def recorded_metrics(run: Run) -> xr.Dataset:
     records = [run.round(index).metrics for index in indices]
     names = sorted({*_USUAL, *(name for record in records for name in record)})
     values = {name: ("round", [record.get(name, np.nan) for record in records]) for name in names}
-    found = xr.Dataset(values, coords={"round": indices}, attrs={"analysis": "metrics", "run": run.name})
+    found = xr.Dataset(
+        values, coords={"round": indices}, attrs={"analysis": "metrics", "source": "recorded rounds", "run": run.name}
+    )
     for name in names:
         unit = "nats" if "loss" in name else _UNITS.get(name, "1")
         found[name].attrs.update(long_name=name.replace("_", " "), units=unit)

@@ -166,12 +166,12 @@ def _place(folder: Path, setting: Setting, data: Data, server: Server, *, alone:
                 "process, or train another run with --set device=cpu."
             )
         return place
-    if not alone:
-        if asked == "cuda":
-            raise ValueError("device is cuda, and --workers and --cluster train on CPUs; leave one of them out.")
-        return Place("cpu", "other processes share the clients")
-    if asked == "cpu" or not (asked == "cuda" or torch.cuda.is_available()):
+    if asked == "cuda" and not alone:
+        raise ValueError("device is cuda, and --workers and --cluster train on CPUs; leave one of them out.")
+    if asked == "cpu" or (asked == "auto" and not torch.cuda.is_available()):
         return device.chosen(asked, setting.task, setting.experiment.method, [])
+    if not alone:
+        return Place("cpu", "other processes share the clients")
     return device.chosen(asked, setting.task, setting.experiment.method, first_cohort(setting, data, server))
 
 

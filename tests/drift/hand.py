@@ -138,6 +138,7 @@ class HandRun:
     d: int = 3
     name: str = "by-hand"
     progress: None = None
+    crew: None = None
 
     @property
     def about(self) -> dict[str, Any]:

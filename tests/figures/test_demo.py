@@ -37,7 +37,7 @@ def test_a_figure_that_the_runs_do_not_allow_is_left_out_with_its_reason(tmp_pat
     steps = []
     jobs = {"accuracy-rounds": ([run], {}), "weights-learned": ([run], {})}
     found = draw_all(jobs, tmp_path / "out", workers=workers, progress=lambda done, note: steps.append(done))
-    assert [path.suffix for path in found["accuracy-rounds"]] == [".pdf", ".png", ".svg", ".zarr"]
+    assert [path.suffix for path in found["accuracy-rounds"]] == [".pdf", ".png", ".svg", ".zarr", ".csv"]
     assert "learned its weights" in found["weights-learned"]
     assert steps[-1] == 2
 

@@ -62,7 +62,7 @@ def test_gains_have_one_box_a_concentration_and_epochs():
     ax = drifts.gains(_gains([1, 5]), ax=_ax())
     assert len(ax.patches) == 6
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["Dir(0.1)", "Dir(1)", "Dir(10)"]
-    assert ax.get_legend_handles_labels()[1] == ["1 epochs", "5 epochs"]
+    assert ax.get_legend_handles_labels()[1] == ["1 epoch", "5 epochs"]
 
 
 def test_the_median_of_a_box_leaves_missing_rounds_out():

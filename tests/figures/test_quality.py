@@ -3,7 +3,7 @@ import pytest
 import xarray as xr
 
 from figures import quality, style
-from figures.gallery.cost_table import _written
+from figures.amounts import amount
 
 
 @pytest.fixture
@@ -58,4 +58,4 @@ def test_table_writes_every_cell():
     ],
 )
 def test_costs_are_written_in_three_digits(value, unit, text):
-    assert _written(value, unit) == text
+    assert amount(value, unit) == text

@@ -178,5 +178,5 @@ def test_listing_imports_no_extra():
     importlib.import_module("landscape.models.hf")
     assert "hf" in models.names()
     assert "LoRA" in models.describe("hf")
-    with pytest.raises(ValueError, match=r"missing a required (keyword-only )?argument: 'source'"):
+    with pytest.raises(ValueError, match="model 'hf' needs the option 'source'"):
         build_model("hf", (3, 16, 16), 3, seed=0)
