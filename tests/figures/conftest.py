@@ -3,6 +3,7 @@
 import pytest
 import tiny
 
+from figures import cli
 from figures.report import report
 
 
@@ -18,3 +19,18 @@ def runs(tmp_path_factory):
 def whole_report(runs, tmp_path_factory):
     """The report of these runs, as a file in a folder of its own."""
     return report(runs, tmp_path_factory.mktemp("report") / "deep" / "r.html", points=4)
+
+
+@pytest.fixture
+def fedscape(capsys, tmp_path, monkeypatch):
+    """Run the command line in an empty folder; exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("warnings.showwarning", None)
+
+    def call(*tokens):
+        with pytest.raises(SystemExit) as stop:
+            cli.main([str(token) for token in tokens])
+        told = capsys.readouterr()
+        return stop.value.code, told.out, told.err
+
+    return call

@@ -37,21 +37,6 @@ VERBS = [
 
 
 @pytest.fixture
-def fedscape(capsys, tmp_path, monkeypatch):
-    """Run the command line in an empty folder; exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("warnings.showwarning", None)
-
-    def call(*tokens):
-        with pytest.raises(SystemExit) as stop:
-            cli.main([str(token) for token in tokens])
-        told = capsys.readouterr()
-        return stop.value.code, told.out, told.err
-
-    return call
-
-
-@pytest.fixture
 def file(tmp_path):
     return tiny.written(tmp_path)
 

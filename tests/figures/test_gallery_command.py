@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tiny as small
 
-from figures import cli, gallery, tiny
+from figures import gallery, tiny
 from landscape import results
 
 FEW = ["accuracy-rounds", "labels-scatter", "planes-clients", "eigen-rounds"]
@@ -21,21 +21,6 @@ def make_task():
     y = x[:, :4].argmax(1)
     return (nn.Linear(8, 4), nn.CrossEntropyLoss(reduction="none"), (x, y)), [range(k, 30, 4) for k in range(4)]
 """
-
-
-@pytest.fixture
-def fedscape(capsys, tmp_path, monkeypatch):
-    """Run the command line in an empty folder; exit code, stdout, stderr."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("warnings.showwarning", None)
-
-    def call(*tokens):
-        with pytest.raises(SystemExit) as stop:
-            cli.main([str(token) for token in tokens])
-        told = capsys.readouterr()
-        return stop.value.code, told.out, told.err
-
-    return call
 
 
 @pytest.fixture(scope="module")
