@@ -100,9 +100,13 @@ def _compared(model: str, job: str, exact: list[float], solvers: dict[str, Calla
     for _ in range(rounds):
         for solver, run in solvers.items():
             begun = time.process_time()
-            last[solver] = run()
+            try:
+                last[solver] = run()
+            except ValueError as reason:
+                print(f"{model}, {job}: {reason}")
+                continue
             seconds[solver].append(time.process_time() - begun)
-    medians = {solver: statistics.median(times) for solver, times in seconds.items()}
+    medians = {solver: statistics.median(times) for solver, times in seconds.items() if times}
     row: dict = {"model": model, "job": job, "solvers": {}}
     print(f"\n{model}, {job}, CPU seconds (median of {rounds})")
     for solver, (values, products) in last.items():

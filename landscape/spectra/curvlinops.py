@@ -16,6 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from landscape.hessian import Problem, check_loss
 from landscape.lanczos import Eigenpairs, relative, signed
 from landscape.products import product
+from landscape.samples import mapped
 from landscape.task import cross_entropy
 
 
@@ -24,8 +25,8 @@ def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int,
 
     Raises:
         LookupError: If curvlinops is not installed.
-        ValueError: If the loss is not cross-entropy, the inputs are not one tensor, k is not below d, or ARPACK does
-            not converge within about `max_products` products.
+        ValueError: If the loss is not cross-entropy, the inputs are not one tensor, k is not below d, the model has a
+            layer without forward derivative (as group norm), or ARPACK does not converge within about `max_products`.
     """
     operators = _package()
     like = problem.theta
@@ -48,6 +49,11 @@ def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int,
         rounds = max(1, max_products // max(1, 2 * k))
         try:
             values, columns = eigsh(matrix, k, which="LM", tol=tolerance, v0=start, maxiter=rounds)
+        except NotImplementedError as lacking:
+            raise ValueError(
+                f"the back end 'curvlinops' cannot differentiate this model ({str(lacking).splitlines()[0][:120]}); "
+                "use 'native' or 'pyhessian'."
+            ) from lacking
         except ArpackNoConvergence as stopped:
             raise ValueError(f"{stopped}; raise max_products ({max_products}) or the tolerance.") from stopped
     return _measured(problem, values, columns, spent[0])
@@ -74,7 +80,7 @@ def _check(problem: Problem, k: int) -> None:
 def _blocks(problem: Problem) -> list[tuple[Tensor, Tensor]]:
     blocks: list[Any] = []
     for part in problem.samples.blocks(problem.block):
-        inputs = problem.flat.cast(part.inputs)
+        inputs = mapped(lambda leaf: leaf.contiguous(), problem.flat.cast(part.inputs))
         blocks.append((inputs, part.targets.to(problem.theta.device)))
     return blocks
 

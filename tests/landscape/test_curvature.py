@@ -11,6 +11,9 @@ from landscape.blocks import layer_eigenvalues
 from landscape.density import density
 from landscape.hessian import top_eigenvalues
 from landscape.minibatch import minibatch_sharpness
+from landscape.models import build_model
+from landscape.samples import Samples
+from landscape.task import Task
 from landscape.trace import signs, trace
 
 
@@ -158,3 +161,13 @@ def test_curvlinops_agrees(curvature):
     theirs = top_eigenvalues(task, task.theta, 3, backend="curvlinops", **options)
     np.testing.assert_allclose(theirs.eigenvalue, mine.eigenvalue, rtol=1e-8)
     assert set(mine.attrs) == set(theirs.attrs)
+
+
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+def test_curvlinops_says_which_models_it_cannot_take():
+    pytest.importorskip("curvlinops")
+    model = build_model("resnet8", (3, 32, 32), 3, seed=0, norm="group")
+    samples = Samples(torch.randn(4, 3, 32, 32), torch.tensor([0, 1, 2, 0]))
+    task = Task(model, {"train": samples})
+    with pytest.raises(ValueError, match="cannot differentiate this model"):
+        top_eigenvalues(task, task.theta, 1, backend="curvlinops")
