@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
+import time
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any
 
@@ -27,9 +28,19 @@ SHARE = 0.1
 
 @dataclass(frozen=True)
 class _Job:
+    number: int
     record: Round
     state: State | None
     following: int
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What became of a job: its record where it was committed, or the error that stopped the writer."""
+
+    number: int
+    record: Round | None = None
+    error: BaseException | None = None
 
 
 class Writer:
@@ -43,16 +54,21 @@ class Writer:
     A round is its file, then state.safetensors, the commit point; the next one is begun after that. A write that fails
     stops the writer: rounds after it are dropped, and its error is raised by the next call. Left by an exception, as
     by Ctrl-C, it writes what waits first.
+
+    The two threads share nothing but two `SimpleQueue`s, whose operations no Ctrl-C can interrupt halfway: one that
+    falls between taking a lock and entering its block would leave it taken, and the other thread waiting for ever.
     """
 
     def __init__(self, folder: Path, keep: Keep, rounds: int) -> None:
         self.folder, self.keep, self.rounds = folder, keep, rounds
-        self._change = threading.Condition()
-        self._jobs: deque[_Job] = deque()
-        self._written: deque[Round] = deque()
-        self._busy = self._closed = False
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._results: SimpleQueue[_Done] = SimpleQueue()
+        self._put = self._answered = 0
+        self._written: list[Round] = []
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, name="fedscape writer")
+        self._dropping = False
+        # should even closing be interrupted, the process ends all the same: files are whole or absent
+        self._thread = threading.Thread(target=self._work, name="fedscape writer", daemon=True)
 
     def put(self, record: Round, server: Server | None) -> None:
         """Have a round written, and the server after it; None writes the record alone, which commits nothing.
@@ -62,19 +78,12 @@ class Writer:
         Raises:
             OSError: If an earlier round could not be written.
         """
-        job = _Job(
-            _on_cpu(record),
-            None if server is None else {name: value.detach().cpu() for name, value in server.tensors().items()},
-            0 if server is None else server.next,
-        )
-        with self._change:
-            self._change.wait_for(lambda: self._error is not None or len(self._jobs) < WAITING)
-            self._raise()
-            self._jobs.append(job)
-            self._change.notify_all()
-            if _bytes(record) * (WAITING + 1) > SHARE * psutil.virtual_memory().available:
-                self._change.wait_for(self._idle)
-                self._raise()
+        state = None if server is None else {name: value.detach().cpu() for name, value in server.tensors().items()}
+        self._wait(WAITING)
+        self._jobs.put(_Job(self._put + 1, _on_cpu(record), state, 0 if server is None else server.next))
+        self._put += 1
+        if _bytes(record) * (WAITING + 1) > SHARE * psutil.virtual_memory().available:
+            self._wait(0)
 
     def committed(self, seconds: float = 0.0) -> list[Round]:
         """Rounds committed since the last call; waits for the last one put, at most so many seconds.
@@ -82,13 +91,9 @@ class Writer:
         Raises:
             OSError: If a round could not be written.
         """
-        with self._change:
-            if seconds > 0:
-                self._change.wait_for(self._idle, seconds)
-            self._raise()
-            found = list(self._written)
-            self._written.clear()
-            return found
+        self._wait(0, seconds)
+        found, self._written = self._written, []
+        return found
 
     def flush(self) -> None:
         """Wait until everything is on disk.
@@ -96,9 +101,7 @@ class Writer:
         Raises:
             OSError: If a round could not be written.
         """
-        with self._change:
-            self._change.wait_for(self._idle)
-            self._raise()
+        self._wait(0)
 
     def __enter__(self) -> Writer:
         self._thread.start()
@@ -107,50 +110,44 @@ class Writer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._change:
-            self._closed = True
-            self._change.notify_all()
+        self._jobs.put(None)
         try:
             self._thread.join()
         except KeyboardInterrupt:  # a second one: what waits is dropped, what is being written becomes whole
-            with self._change:
-                self._jobs.clear()
+            self._dropping = True
             self._thread.join()
             raise
-        if self._error is not None and error is None:
-            self._raise()
+        if error is None:
+            self._wait(0)
 
-    def _idle(self) -> bool:
-        return self._error is not None or not (self._jobs or self._busy)
-
-    def _raise(self) -> None:
+    def _wait(self, most: int, seconds: float | None = None) -> None:
+        """Take what the thread answered, until at most so many rounds are unanswered or the seconds are over."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while True:
+            unanswered = self._put - self._answered
+            left = None if end is None else max(0.0, end - time.monotonic())
+            wanted = unanswered > most and self._error is None
+            try:
+                done = self._results.get(block=wanted and left != 0, timeout=left or None)
+            except Empty:
+                break
+            self._answered = done.number
+            self._error = self._error or done.error
+            if done.record is not None:
+                self._written.append(done.record)
         if self._error is not None:
             raise self._error
 
     def _work(self) -> None:
-        while True:
-            with self._change:
-                self._change.wait_for(lambda: self._jobs or self._closed)
-                if not self._jobs:
-                    return
-                job = self._jobs.popleft()
-                self._busy = True
-                self._change.notify_all()
-            error: BaseException | None = None
+        while (job := self._jobs.get()) is not None:
+            if self._dropping:
+                continue
             try:
                 self._write(job)
             except BaseException as reason:  # noqa: BLE001 - handed over: the thread that trains raises it
-                error = reason
-            with self._change:
-                self._busy = False
-                if error is None and job.state is not None:
-                    self._written.append(job.record)
-                self._error = error
-                if error is not None:
-                    self._jobs.clear()
-                self._change.notify_all()
-            if error is not None:
+                self._results.put(_Done(job.number, error=reason))
                 return
+            self._results.put(_Done(job.number, job.record if job.state is not None else None))
 
     def _write(self, job: _Job) -> None:
         store.write_round(self.folder, job.record, self.keep, self.rounds)
