@@ -378,6 +378,7 @@ def run_apart(*tokens, cwd, **options):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored below a shell's background jobs
     )
 
 

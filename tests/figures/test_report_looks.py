@@ -73,7 +73,7 @@ def test_dark_pages_have_pale_text_in_figures(page):
     colour = "document.getElementById('plot-accuracy')._fullLayout.font.color"
     light = page.evaluate(colour)
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function(f"{colour} !== '{light}'")
+    page.wait_for_function(f"{colour} !== '{light}'", timeout=120_000)  # all are drawn anew, by software
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 28)"
 
 
