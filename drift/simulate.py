@@ -17,7 +17,6 @@ from drift import locks, store, trust
 from drift.cohorts import first_cohort
 from drift.engines import crew, device
 from drift.engines.choice import Choice, chosen
-from drift.engines.device import Place
 from drift.experiment import Experiment
 from drift.method import Setting
 from drift.play import play
@@ -93,7 +92,7 @@ def simulate(
             resumed = (folder / "state.safetensors").exists()
             server = Server.of(*store.read_state(folder)) if resumed else fresh
             place = _place(folder, setting, content, server, alone=workers == 1 and cluster is None)
-            setting = replace(setting, device=place.device)
+            setting = replace(setting, device=torch.device(place.name))
             engine = _engine(folder, setting, content, server)
             _describe(folder, experiment, content, task.layout.parameters, engine, place)
             setting = replace(setting, engine=engine.name)
@@ -150,7 +149,7 @@ def _engine(folder: Path, setting: Setting, data: Data, server: Server) -> Choic
     return chosen(asked, setting.experiment.method, clients)
 
 
-def _place(folder: Path, setting: Setting, data: Data, server: Server, *, alone: bool) -> Place:
+def _place(folder: Path, setting: Setting, data: Data, server: Server, *, alone: bool) -> Choice:
     """The device on which a run was begun, else the one that its experiment asks for.
 
     Raises:
@@ -159,7 +158,7 @@ def _place(folder: Path, setting: Setting, data: Data, server: Server, *, alone:
     path, asked = folder / "run.json", setting.experiment.device
     if path.exists():
         about = store.read_json(path)
-        place = Place(about.get("device", "cpu"), about.get("device_reason", ""))
+        place = Choice(about.get("device", "cpu"), about.get("device_reason", ""))
         if place.name != "cpu" and not (alone and torch.cuda.is_available()):
             raise ValueError(
                 f"{folder.name} was begun on a GPU and would not keep its bits here; go on where there is one, in one "
@@ -171,7 +170,7 @@ def _place(folder: Path, setting: Setting, data: Data, server: Server, *, alone:
     if asked == "cpu" or (asked == "auto" and not torch.cuda.is_available()):
         return device.chosen(asked, setting.task, setting.experiment.method, [])
     if not alone:
-        return Place("cpu", "other processes share the clients")
+        return Choice("cpu", "other processes share the clients")
     return device.chosen(asked, setting.task, setting.experiment.method, first_cohort(setting, data, server))
 
 
@@ -181,7 +180,7 @@ def _describe(
     data: Data,
     parameters: tuple[Entry, ...],
     engine: Choice,
-    place: Place,
+    place: Choice,
 ) -> None:
     """Write run.json, or check that the one there describes the same data.
 

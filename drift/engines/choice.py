@@ -21,10 +21,10 @@ STEPS = 2
 
 @dataclass(frozen=True)
 class Choice:
-    """The engine of a run.
+    """The engine of a run, or its device.
 
     Args:
-        name: "serial" or "batched".
+        name: "serial" or "batched"; "cpu" or "cuda".
         reason: Why, for the record.
     """
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 
 from drift.client import Client, Update
 from drift.engines import serial
+from drift.engines.choice import Choice
 from drift.method import Method, State
 from landscape.flat import Flat
 from landscape.task import Task
@@ -19,24 +20,6 @@ STEPS = 2
 
 TOLERANCE = 1e-3
 """Length of the difference between the updates that they come to, relative to the update's, at most."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """The device of a run.
-
-    Args:
-        name: "cpu" or "cuda".
-        reason: Why, for the record.
-    """
-
-    name: str
-    reason: str
-
-    @property
-    def device(self) -> torch.device:
-        """As torch has it."""
-        return torch.device(self.name)
 
 
 def placed(client: Client, device: torch.device, flat: Flat) -> Client:
@@ -69,7 +52,7 @@ def fetched(update: Update) -> Update:
     return replace(update, theta=update.theta.to(cpu), buffers=update.buffers.to(cpu), state=state, report=report)
 
 
-def chosen(asked: str, task: Task, method: Method, clients: Sequence[Client], *, found: str | None = None) -> Place:
+def chosen(asked: str, task: Task, method: Method, clients: Sequence[Client], *, found: str | None = None) -> Choice:
     """The device of a run that asked for "cpu", "cuda" or "auto", by one client of the first cohort.
 
     Args:
@@ -80,16 +63,16 @@ def chosen(asked: str, task: Task, method: Method, clients: Sequence[Client], *,
         ValueError: If a GPU was asked for and there is none, or it does not agree with the CPU.
     """
     if asked == "cpu":
-        return Place("cpu", "asked for")
+        return Choice("cpu", "asked for")
     found = found or ("cuda" if torch.cuda.is_available() else None)
     obstacle = (
         "this machine has no GPU that torch can use" if found is None else _obstacle(found, task, method, clients)
     )
     if found is not None and not obstacle:
-        return Place(found, "asked for" if asked == found else "auto: it agrees with the CPU")
+        return Choice(found, "asked for" if asked == found else "auto: it agrees with the CPU")
     if asked != "auto":
         raise ValueError(f"device is {asked!r}, but {obstacle}; leave it out, or set device=cpu.")
-    return Place("cpu", f"auto: {obstacle}")
+    return Choice("cpu", f"auto: {obstacle}")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Runs of LSS that differ in how many models a client trains, and the FedAvg runs beside them."""
+"""Runs of LSS that differ in how many models a client trains, the FedAvg runs beside them, and their curves."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 
 from drift.methods.lss import LSS
 from drift.run import Run
+from figures import curves, style
 from figures.gallery import _stack
 
 COMMAND = "fedscape sweep lss-cifar10-dir1-quick --grid method=lss method.candidates=2,3,4"
@@ -48,6 +50,22 @@ def over_models(runs: Sequence[Run], compute: _stack.Compute) -> xr.Dataset:
         plain = _stack.stacked(others, compute).isel(algorithm=0, drop=True).reindex(seed=joined.seed.values)
         joined = joined.assign({f"fedavg_{name}": values for name, values in plain.data_vars.items()})
     return _stack.described(joined, [run for group in [*pools.values(), others] for run in group])
+
+
+def against_models(ds: xr.Dataset, name: str, ax: Axes) -> None:
+    """A variable of what `over_models` gave: LSS over the models, FedAvg, where it is there, as a dashed level.
+
+    Bands are one standard deviation over seeds.
+    """
+    curves.banded(
+        ds[name], ax=ax, over="models", color=style.colour("lss"), label=style.label("lss"), marker="o", markersize=3
+    )
+    if f"fedavg_{name}" not in ds:
+        return
+    values, colour = ds[f"fedavg_{name}"], style.colour("fedavg")
+    middle, spread = float(values.mean()), spread_of(values)
+    ax.axhline(middle, linestyle="--", linewidth=1.0, label=style.label("fedavg"), color=colour)
+    ax.axhspan(middle - spread, middle + spread, alpha=0.13, linewidth=0, color=colour)
 
 
 def spread_of(values: xr.DataArray) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import xarray as xr
 from matplotlib.axes import Axes
@@ -49,15 +48,7 @@ def draw(ds: xr.Dataset) -> Figure:
     """A panel an accuracy: LSS over the number of models, FedAvg as a dashed level."""
     figure, axs = style.panels(1, 3, height=2.5)
     for ax, (name, title) in zip(axs.flat, _PANELS.items(), strict=True):
-        look: dict[str, Any] = {
-            "color": style.colour("lss"),
-            "label": style.label("lss"),
-            "marker": "o",
-            "markersize": 3,
-        }
-        curves.banded(ds[name], ax=ax, over="models", **look)
-        if f"fedavg_{name}" in ds:
-            level(ds[f"fedavg_{name}"], ax)
+        _pools.against_models(ds, name, ax)
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         ax.set_title(title, fontsize=7)
         ax.set_xlabel(style.text(ds.models))
@@ -73,11 +64,3 @@ def _same_span(axs: Sequence[Axes]) -> None:
     half = max(high - low for low, high in limits) / 2
     for ax, (low, high) in zip(axs, limits, strict=True):
         ax.set_ylim((low + high) / 2 - half, (low + high) / 2 + half)
-
-
-def level(values: xr.DataArray, ax: Axes) -> None:
-    """FedAvg's mean over seeds as a dashed line in a band of one standard deviation."""
-    middle, spread = float(values.mean()), _pools.spread_of(values)
-    look: dict[str, Any] = {"color": style.colour("fedavg")}
-    ax.axhline(middle, linestyle="--", linewidth=1.0, label=style.label("fedavg"), **look)
-    ax.axhspan(middle - spread, middle + spread, alpha=0.13, linewidth=0, **look)

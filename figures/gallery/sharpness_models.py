@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -15,7 +14,6 @@ from drift.curvature import sharpness_rounds
 from drift.run import Run
 from figures import curves, papers, style
 from figures.gallery import _pools, _tables
-from figures.gallery.accuracies_models import level
 
 NEEDS = "runs of lss with two numbers of candidates or more, alike in all else, that kept the global model of a round"
 
@@ -58,15 +56,7 @@ def draw(ds: xr.Dataset) -> Figure:
     }
     figure, axs = style.panels(1, 2 + ("printed" in ds), height=2.5)
     for ax, (name, text) in zip(axs.flat, panels.items(), strict=False):
-        look: dict[str, Any] = {
-            "color": style.colour("lss"),
-            "label": style.label("lss"),
-            "marker": "o",
-            "markersize": 3,
-        }
-        curves.banded(ds[name], ax=ax, over="models", **look)
-        if f"fedavg_{name}" in ds:
-            level(ds[f"fedavg_{name}"], ax)
+        _pools.against_models(ds, name, ax)
         ax.set_ylabel(text)
     if "printed" in ds:
         _paper(ds, axs[0, 2])
