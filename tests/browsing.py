@@ -38,7 +38,10 @@ def chromium():
 
 @contextmanager
 def watched(address):
-    """A page that was opened on a desk and drew all its figures, and what it asked for and complained about."""
+    """A page that was opened on a desk and drew all its figures, and what it asked for and complained about.
+
+    All figures count as near the screen, so that a change draws each of them anew.
+    """
     told = {"requests": [], "errors": []}
     with chromium() as browser:
         page = browser.new_page(viewport=DESK)
@@ -46,5 +49,6 @@ def watched(address):
         page.on("console", lambda line: told["errors"].append(line.text) if line.type == "error" else None)
         page.on("pageerror", lambda problem: told["errors"].append(str(problem)))
         page.goto(address)
+        page.evaluate("watcher.disconnect(); plots.forEach(plot => near.add(plot))")
         page.evaluate("Promise.all(plots.map(draw)).then(() => 0)")
         yield page, told

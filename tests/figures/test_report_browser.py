@@ -53,13 +53,9 @@ def test_nothing_offers_to_upload(page):
     assert page.locator(".modebar-btn--logo").count() == 0
 
 
-def shown(page, plot: str) -> list:
-    """Values of the map of a figure."""
-    code = """name => { const trace = document.getElementById(name)._fullData.find(one => one.z && one.z.length);
-              return [...trace.z].map(row => [...row]) }"""
-    return page.evaluate(code, plot)
-
-
+# Values of the map of a figure.
+SHOWN = """name => { const trace = document.getElementById(name)._fullData.find(one => one.z && one.z.length);
+           return [...trace.z].map(row => [...row]) }"""
 MAPS = ("plot-surface", "plot-contour", "plot-simplex", "plot-matrix")
 
 
@@ -69,15 +65,14 @@ def pick(page, place: int):
 
 def test_the_round_slider_changes_every_picture_from_the_keyboard(page):
     pick(page, 2)
-    before = [shown(page, name) for name in MAPS]
-    page.evaluate("plots.forEach(plot => near.add(plot))")
+    before = [page.evaluate(SHOWN, name) for name in MAPS]
     page.focus("#round")
     page.keyboard.press("ArrowLeft")
     page.wait_for_function("document.getElementById('round-shown').textContent === '1'")
-    page.wait_for_function("plots.every(plot => drawn.has(plot))")
-    page.wait_for_timeout(200)
-    after = [shown(page, name) for name in MAPS]
-    assert all(old != new for old, new in zip(before, after, strict=True))
+    for name, old in zip(MAPS, before, strict=True):
+        page.wait_for_function(
+            f"([name, old]) => JSON.stringify(({SHOWN})(name)) !== JSON.stringify(old)", arg=[name, old]
+        )
     assert page.get_attribute("#round", "aria-valuetext") == "round 1"
     said = page.locator("#plot-contour + figcaption .at").text_content()
     assert said == "FedAvg, seed 5, round 1."
@@ -109,12 +104,10 @@ def test_play_shows_the_rounds_one_after_the_other_when_it_is_asked_to(page):
 
 def test_the_picker_changes_the_run_and_keeps_the_round(page):
     pick(page, 1)
-    before = shown(page, "plot-surface")
-    page.evaluate("plots.forEach(plot => near.add(plot))")
+    before = page.evaluate(SHOWN, "plot-surface")
     page.select_option("#run", "fedlaw")
-    page.wait_for_function("plots.every(plot => drawn.has(plot))")
-    page.wait_for_timeout(200)
-    assert shown(page, "plot-surface") != before
+    changed = f"old => JSON.stringify(({SHOWN})('plot-surface')) !== JSON.stringify(old)"
+    page.wait_for_function(changed, arg=before)
     assert page.text_content("#round-shown") == "1"
     assert page.locator("#plot-labels + figcaption .at").text_content() == "FedLAW, seed 5."
     page.select_option("#run", "fedavg")
@@ -141,20 +134,17 @@ def test_arrow_keys_turn_the_surface(page):
     before = page.evaluate(eye)
     page.focus("#plot-surface")
     page.keyboard.press("ArrowRight")
-    page.wait_for_timeout(100)
-    assert page.evaluate(eye) != before
+    page.wait_for_function(f"{eye} !== {before}")
 
 
 def test_a_method_can_be_hidden_in_all_curves(page):
-    count = "name => document.getElementById(name)._fullData.filter(trace => trace.visible === true).length"
-    page.evaluate("plots.forEach(plot => near.add(plot))")
-    assert page.evaluate(count, "plot-drift-gain") == 6
+    curves = """count => ["plot-drift-gain", "plot-accuracy"].every((name) =>
+        document.getElementById(name)._fullData.filter((trace) => trace.visible === true).length === count)"""
+    assert page.evaluate(curves, 6)
     page.uncheck("[data-method=FedLAW]")
-    page.wait_for_timeout(300)
-    assert page.evaluate(count, "plot-drift-gain") == page.evaluate(count, "plot-accuracy") == 3
+    page.wait_for_function(curves, arg=3)
     page.check("[data-method=FedLAW]")
-    page.wait_for_timeout(300)
-    assert page.evaluate(count, "plot-accuracy") == 6
+    page.wait_for_function(curves, arg=6)
 
 
 def test_sections_fold_from_the_keyboard(page):

@@ -57,9 +57,8 @@ def page(opened):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_from_the_page(page, scheme):
-    page.evaluate("plots.forEach(plot => near.add(plot))")
     page.emulate_media(color_scheme=scheme)
-    page.wait_for_timeout(200)
+    page.wait_for_function(f"dark.matches === {str(scheme == 'dark').lower()}")
     page.evaluate("Promise.all(plots.map(draw)).then(() => 0)")
     found = page.evaluate(CONTRAST)
     assert len(found["texts"]) > 100
@@ -69,11 +68,10 @@ def test_text_stands_out_from_the_page(page, scheme):
 
 
 def test_dark_pages_have_pale_text_in_figures(page):
-    page.evaluate("plots.forEach(plot => near.add(plot))")
-    colour = "document.getElementById('plot-accuracy')._fullLayout.font.color"
-    light = page.evaluate(colour)
+    text = "document.getElementById('plot-accuracy')._fullLayout.font.color"
+    page.wait_for_function(f"{text} === '#1d2329'")  # the test before may have left a dark page
     page.emulate_media(color_scheme="dark")
-    page.wait_for_function(f"{colour} !== '{light}'", timeout=120_000)  # all are drawn anew, by software
+    page.wait_for_function(f"{text} === '#e4e8ec'")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 28)"
 
 
@@ -89,7 +87,6 @@ def test_everything_that_can_be_worked_has_a_name(page):
 
 
 def test_a_phone_need_not_scroll_sideways(page):
-    page.evaluate("plots.forEach(plot => near.add(plot))")
     page.set_viewport_size({"width": 390, "height": 800})
     page.wait_for_function("plots.every(plot => plot._fullLayout.width <= 390)")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
