@@ -24,6 +24,7 @@ from drift.client import Client
 from drift.engines.choice import Choice, chosen
 from drift.experiment import Local
 from landscape import models
+from landscape.flat import Flat
 from landscape.samples import Samples
 from landscape.task import Task
 
@@ -71,7 +72,7 @@ class Case:
     def clients(self) -> list[Client]:
         """The cohort as a round makes it: each client's samples taken by number out of all."""
         start = self.task.theta.to(self.device)
-        flat, buffers, every = self.task.flat(start), self.task.buffers, Samples(self.inputs, self.targets)
+        buffers, every = self.task.buffers, Samples(self.inputs, self.targets)
         return [
             Client(
                 id=client,
@@ -81,10 +82,15 @@ class Case:
                 start=start,
                 buffers=buffers,
                 local=self.local,
-                flat=flat,
+                flat=self.flat,
             )
             for client, part in enumerate(self.parts)
         ]
+
+    @cached_property
+    def flat(self) -> Flat:
+        """The workspace of all clients, which a run keeps from round to round too."""
+        return self.task.flat(self.task.theta.to(self.device))
 
     @cached_property
     def choice(self) -> Choice:

@@ -14,7 +14,6 @@ from drift.keys import cohort
 from drift.method import Method, Setting, State
 from drift.server import Server
 from drift.setting import Data, dealt
-from landscape.flat import Flat
 
 
 def clients(
@@ -24,18 +23,16 @@ def clients(
     server: Server,
     start: Tensor,
     ids: np.ndarray,
-    flat: Flat | None = None,
 ) -> Iterator[Client]:
     """Clients of the server's next round in the order of `ids`, each made when it is asked for.
 
     Args:
         parts, held: Sample numbers (into train) that each of the K clients trains on, and that it holds out.
         start: What the clients receive, shape (d,).
-        flat: Workspace of all of them; a fresh one where not given.
     """
     experiment, method = setting.experiment, setting.experiment.method
     local = method.schedule(experiment.local, server.next, experiment.rounds)
-    space, train = flat or setting.task.flat(start.to(setting.device)), setting.task.samples["train"]
+    train = setting.task.samples["train"]
     here = (
         Client(
             id=client,
@@ -45,14 +42,14 @@ def clients(
             start=start,
             buffers=server.buffers,
             local=local,
-            flat=space,
+            flat=setting.flat,
             held_out=train[torch.from_numpy(held[client])],
             state=server.clients.get(client, {}),
             server=sent(method, server),
         )
         for client in ids.tolist()
     )
-    return (placed(client, setting.device, space) for client in here)
+    return (placed(client, setting.device, setting.flat) for client in here)
 
 
 def first_cohort(setting: Setting, data: Data, server: Server) -> list[Client]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
@@ -12,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor
 
 from landscape import plugins
+from landscape.flat import Flat
 from landscape.samples import Samples
 from landscape.task import Task
 
@@ -52,6 +54,11 @@ class Setting:
     engine: str = "serial"
     crew: Crew | None = field(default=None, compare=False, repr=False)
     device: torch.device = CPU
+
+    @cached_property
+    def flat(self) -> Flat:
+        """The workspace in which clients are trained, on `device`."""
+        return self.task.flat(self.task.theta.to(self.device))
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ class Optimizer:
         fresh = not self.held
         if fresh and self.local.momentum:
             self.held = {"momentum_buffer": torch.empty_like(self.theta)}
-        sgd(self.theta, self.grad, self.held.get("momentum_buffer"), self.local, factor, fresh=fresh)
+        sgd([self.theta], [self.grad], list(self.held.values()), self.local, factor, fresh=fresh)
 
     def kept(self) -> State:
         """Moments to keep for the client's next round; nothing unless the optimiser persists."""
@@ -44,19 +44,25 @@ class Optimizer:
 
 
 def sgd(
-    theta: Tensor, grad: Tensor, momentum: Tensor | None, local: Local, factor: float, *, fresh: bool = False
+    thetas: list[Tensor],
+    grads: list[Tensor],
+    momenta: list[Tensor],
+    local: Local,
+    factor: float,
+    *,
+    fresh: bool = False,
 ) -> None:
-    """One SGD step in place, on one model (d,) or several (m, d).
+    """One SGD step in place, on tensors of any shape.
 
     Args:
-        momentum: Buffer of theta's shape; None: no momentum.
+        momenta: Buffers of their shapes; none without momentum.
         factor: Multiple of the local rate.
         fresh: The buffer holds nothing yet.
     """
     torch._fused_sgd_(
-        [theta],
-        [grad],
-        [] if momentum is None else [momentum],
+        thetas,
+        grads,
+        momenta,
         weight_decay=local.weight_decay,
         momentum=local.momentum,
         lr=local.lr * factor,

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from landscape.flat import Flat
 from landscape.models._parts import Classifier
+from landscape.rows import Blocks
 from landscape.samples import Inputs
 from landscape.scratch import scratch
 from landscape.task import cross_entropy
@@ -31,11 +32,12 @@ class Dense:
     With A_0 the inputs (m, B, q): Z_l = A_{l-1} W_l^T + b_l and A_l = max(Z_l, 0); backward dW_l = dZ_l^T A_{l-1},
     db_l = sum_B dZ_l and dA_{l-1} = dZ_l W_l, with dZ = dA where A > 0. The derivative of the loss with respect to
     the outputs is softmax minus one-hot for cross-entropy and autograd's for any other loss. Weights are views of
-    theta and gradients are written where they belong: nothing is copied.
+    theta, and gradients are written where they belong if each weight has a block of its own.
     """
 
     def __init__(self, flat: Flat, layers: list[Layer]) -> None:
         self.flat, self.layers = flat, layers
+        self.columns = list(flat.layout.slices().values())
 
     @classmethod
     def of(cls, flat: Flat) -> Dense | None:
@@ -56,30 +58,44 @@ class Dense:
         used = sum(1 + (layer.bias is not None) for layer in layers)
         return cls(flat, layers) if layers and used == len(places) else None
 
-    def gradient(self, thetas: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor, out: Tensor) -> Tensor:
+    def gradient(self, thetas: Blocks, inputs: Inputs, targets: Tensor, weights: Tensor, out: Blocks) -> Tensor:
         """Losses (m,) of m models; their gradients are left in `out`."""
         if not isinstance(inputs, Tensor):
             raise ValueError(f"a chain of dense layers takes one tensor, not a {type(inputs).__name__}.")
         m, batch = weights.shape
-        values = [inputs.to(thetas).reshape(m, batch, -1)]
+        values = [inputs.to(thetas[0]).reshape(m, batch, -1)]
         for layer in self.layers:
-            values.append(_forward(layer, thetas, values[-1]))
+            values.append(self._forward(layer, thetas, values[-1]))
         losses, slope = self._outputs(values[-1], targets, weights)
         for layer, received, made in zip(self.layers[::-1], values[-2::-1], values[:0:-1], strict=True):
             if layer.relu:
                 slope = torch.ops.aten.threshold_backward(slope, made, 0)
-            made = scratch("dense", (m, layer.outputs, layer.inputs), thetas)  # bmm allocates unless it is contiguous
-            torch.bmm(slope.transpose(1, 2), received, out=made)
-            out[:, layer.weight].copy_(made.view(m, -1))
+            into = self._part(out, layer.weight)
+            shape = (m, layer.outputs, layer.inputs)
+            if into.is_contiguous():
+                torch.bmm(slope.transpose(1, 2), received, out=into.view(shape))
+            else:  # where bmm would allocate
+                into.copy_(torch.bmm(slope.transpose(1, 2), received, out=scratch("dense", shape, into)).view_as(into))
             if layer.bias is not None:
-                torch.sum(slope, 1, out=out[:, layer.bias])
+                torch.sum(slope, 1, out=self._part(out, layer.bias))
             if received is not values[0]:
-                slope = torch.bmm(slope, thetas[:, layer.weight].view(m, layer.outputs, layer.inputs))
+                slope = torch.bmm(slope, self._part(thetas, layer.weight).view(shape))
         return losses
 
     def held(self, inputs: Inputs) -> int:
         """Values a sample that a step holds: the inputs of every layer, its outputs and their derivatives."""
         return sum(layer.inputs + 2 * layer.outputs for layer in self.layers)
+
+    def _part(self, blocks: Blocks, place: slice) -> Tensor:
+        return blocks[0][:, place] if len(blocks) == 1 else blocks[self.columns.index(place)]
+
+    def _forward(self, layer: Layer, thetas: Blocks, received: Tensor) -> Tensor:
+        weight = self._part(thetas, layer.weight).view(-1, layer.outputs, layer.inputs).transpose(1, 2)
+        if layer.bias is None:
+            made = torch.bmm(received, weight)
+        else:
+            made = torch.baddbmm(self._part(thetas, layer.bias)[:, None], received, weight)
+        return made.clamp_(min=0) if layer.relu else made
 
     def _outputs(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Losses (m,), and their derivative with respect to the outputs (m, B, C)."""
@@ -87,23 +103,14 @@ class Dense:
         flat, classes = outputs.flatten(0, 1), targets.flatten(0, 1)
         if self.flat.loss is cross_entropy and not classes.is_floating_point():
             logs = flat.t().contiguous().log_softmax(0)  # (C, m B): softmax over few classes is slow along rows
-            losses = -logs.gather(0, classes[None]).view(m, batch) * weights
-            slope = logs.exp_().scatter_add_(0, classes[None], logs.new_full((1, 1), -1.0).expand(1, len(classes)))
-            return losses.sum(1), slope.mul_(weights.reshape(-1)).t().contiguous().view_as(outputs)
+            aim = torch.zeros_like(logs).scatter_(0, classes[None], weights.reshape(1, -1).neg())  # of the loss by logs
+            slope = torch.ops.aten._log_softmax_backward_data(aim, logs, 0, logs.dtype)
+            return aim.mul_(logs).view(-1, m, batch).sum((0, 2)), slope.t().contiguous().view_as(outputs)
         with torch.enable_grad():
             leaf = flat.requires_grad_()
             losses = self.flat.loss(leaf, classes).view(m, batch) * weights
             (slope,) = torch.autograd.grad(losses.sum(), leaf)
         return losses.detach().sum(1), slope.view_as(outputs)
-
-
-def _forward(layer: Layer, thetas: Tensor, received: Tensor) -> Tensor:
-    weight = thetas[:, layer.weight].view(len(thetas), layer.outputs, layer.inputs).transpose(1, 2)
-    if layer.bias is None:
-        made = torch.bmm(received, weight)
-    else:
-        made = torch.baddbmm(thetas[:, layer.bias][:, None], received, weight)
-    return made.clamp_(min=0) if layer.relu else made
 
 
 def _chain(name: str, module: nn.Module) -> list[tuple[str, nn.Module]] | None:

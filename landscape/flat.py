@@ -41,6 +41,8 @@ class Flat:
             self.module.get_parameter(name).grad = gradient
         for name, view in layout.named_buffers(self.buffers).items():
             self.module.get_buffer(name).set_(view)  # type: ignore[call-overload]
+        counters = [buffer for buffer in self.module.buffers() if not buffer.is_floating_point()]
+        self._counters = [(counter, counter.clone()) for counter in counters]
 
     @cached_property
     def has_batch_statistics(self) -> bool:
@@ -59,12 +61,14 @@ class Flat:
         return Replayed(self).gradient
 
     def load(self, theta: Tensor, buffers: Tensor | None = None) -> None:
-        """Copy a model's parameters (d,) and, where given, buffers (b,) in."""
+        """Copy a model's parameters (d,) and, where given, buffers (b,) in; with these, counters begin anew."""
         self.layout.named(theta)  # checks the length
         self.theta.copy_(theta)
         if buffers is not None:
             self.layout.named_buffers(buffers)
             self.buffers.copy_(buffers)
+            for counter, first in self._counters:
+                counter.copy_(first)
 
     def training(self, on: bool) -> None:
         """Switch train mode (batch statistics, dropout) on or off."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 import torch
@@ -15,14 +16,24 @@ SHARED = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd)
 """Layers whose output in training depends on the whole minibatch or on global randomness."""
 
 
-class Rows(Protocol):
-    """Gradients by row: model i on its own minibatch."""
+Blocks = Sequence[Tensor]
+"""m vectors (m, d) cut between columns into contiguous blocks (m, k): one block, or those that `Rows.columns` names."""
 
-    def gradient(self, thetas: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor, out: Tensor) -> Tensor:
+
+class Rows(Protocol):
+    """Gradients by row: model i on its own minibatch.
+
+    Attributes:
+        columns: Of (m, d), those that a block of its own is best made of, in order.
+    """
+
+    columns: list[slice]
+
+    def gradient(self, thetas: Blocks, inputs: Inputs, targets: Tensor, weights: Tensor, out: Blocks) -> Tensor:
         """Losses (m,) of m models; their gradients are left in `out`.
 
         Args:
-            thetas, out: One model and one gradient a row, shape (m, d).
+            thetas, out: One model and one gradient a row, (m, d) in blocks, both cut alike.
             inputs, targets: Minibatches with axes of models and samples, (m, B, ...).
             weights: Of the samples in their model's mean, shape (m, B); 0 where a place is padding.
         """
@@ -43,15 +54,17 @@ class Mapped:
         if shared:
             raise ValueError(f"{', '.join(shared)} in training depend on the whole minibatch or on global randomness")
         self.flat = flat
+        self.columns = [slice(0, flat.layout.size)]
         self._each = vmap(grad_and_value(self._loss))
 
-    def gradient(self, thetas: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor, out: Tensor) -> Tensor:
+    def gradient(self, thetas: Blocks, inputs: Inputs, targets: Tensor, weights: Tensor, out: Blocks) -> Tensor:
         """Losses (m,) of m models; their gradients are left in `out`."""
-        cast = mapped(lambda leaf: leaf.to(thetas) if leaf.is_floating_point() else leaf, inputs)
+        (models,), (into,) = thetas, out
+        cast = mapped(lambda leaf: leaf.to(models) if leaf.is_floating_point() else leaf, inputs)
         self.flat.training(True)
-        gradients, losses = self._each(thetas, cast, targets, weights)
+        gradients, losses = self._each(models, cast, targets, weights)
         self.flat.training(False)
-        out.copy_(gradients)
+        into.copy_(gradients)
         return losses.detach()
 
     @torch.no_grad()

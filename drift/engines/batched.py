@@ -7,10 +7,11 @@ unequal size are padded with samples of weight 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+import operator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from itertools import accumulate
 
 import numpy as np
 import torch
@@ -19,13 +20,16 @@ from torch import Tensor
 from drift import optimizer
 from drift.client import Client, Update
 from drift.correction import stacked
-from drift.method import Method, State
+from drift.method import Method
 from landscape.rows import Rows, rows
-from landscape.samples import Samples, leaves, mapped
+from landscape.samples import Inputs, Samples, leaves, mapped
 from landscape.scratch import scratch
 
 BUDGET = {"cpu": 2**29, "cuda": 2**34}
 """Bytes of models, gradients and activations that are trained at once; the rest of a cohort follows."""
+
+GATHERED = 2**22
+"""Bytes of samples that are gathered at once, for as many steps as that."""
 
 STATES = 6
 """Vectors (d,) of a client in training: model, gradient, moments, what corrects them."""
@@ -43,8 +47,8 @@ def train(method: Method, clients: Iterable[Client]) -> tuple[list[Update], floa
         size = chunk(ready[0], made)
         for begin in range(0, len(order), size):
             places = order[begin : begin + size]
-            group = _Group([ready[place] for place in places], [plans[place] for place in places], method)
-            found |= zip(places, group.train(made), strict=True)
+            group = _Group([ready[place] for place in places], [plans[place] for place in places], method, made)
+            found |= zip(places, group.train(), strict=True)
             useful, computed = useful + group.useful, computed + group.computed
     updates = [method.finish(client, found[place]) for place, client in enumerate(ready)]
     return updates, useful / computed if computed else float("nan")
@@ -65,76 +69,93 @@ class Plan:
 
 
 def _plan(client: Client) -> Plan:
-    orders = [order.numpy() for order in client.orders()]
+    orders = list(client.orders())
     if not orders:
         return Plan(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-    sizes = [_sizes(len(order), client.local.batch) for order in orders]
-    return Plan(np.concatenate(orders), np.concatenate(sizes))
+    return Plan(torch.cat(orders).numpy(), _sizes(tuple(map(len, orders)), client.local.batch))
 
 
 @lru_cache(maxsize=4096)
-def _sizes(count: int, batch: int) -> np.ndarray:
-    return np.minimum(batch, count - np.arange(0, count, batch))
+def _sizes(counts: tuple[int, ...], batch: int) -> np.ndarray:
+    """Of the minibatches of epochs of `counts` samples."""
+    return np.concatenate([np.minimum(batch, count - np.arange(0, count, batch)) for count in counts])
 
 
 class _Group:
     """Clients that are trained at once, those with most steps first."""
 
-    def __init__(self, clients: list[Client], plans: list[Plan], method: Method) -> None:
-        self.clients, self.plans = clients, plans
+    def __init__(self, clients: list[Client], plans: list[Plan], method: Method, made: Rows) -> None:
+        self.clients, self.plans, self.made = clients, plans, made
         first = clients[0]
         self.local, self.device = first.local, first.start.device
-        same = all(client.start is first.start for client in clients)
-        shape = (len(clients), len(first.start))
-        self.thetas, self.grads = (scratch(f"batched {name}", shape, first.start) for name in ("thetas", "grads"))
-        self.thetas.copy_(first.start if same else torch.stack([client.start for client in clients]))
         self.correction = stacked([method.correction(client) for client in clients])
         self.held = [optimizer.restored(client.state, self.local) for client in clients]
-        self.momentum = self._momentum()
+        by_column = self.correction is None and self.local.optimizer == "sgd"  # else whole vectors are asked for
+        self.columns = made.columns if by_column else [slice(0, len(first.start))]
+        self.thetas, self.grads = self._blocks("thetas"), self._blocks("grads")
+        same = all(client.start is first.start for client in clients)
+        starts = first.start[None] if same else torch.stack([client.start for client in clients])
+        for block, columns in zip(self.thetas, self.columns, strict=True):
+            block.copy_(starts[:, columns])
+        self.momenta = self._momenta()
         self.steps = np.array([len(plan.sizes) for plan in plans])
         self.losses = torch.zeros(len(clients), dtype=torch.float64, device=self.device)
         self.useful = self.computed = 0
 
-    def train(self, made: Rows) -> list[Update]:
+    def train(self) -> list[Update]:
         """One update a client."""
         samples = joined([client.samples for client in self.clients])
         table, sizes = self._tables()
         counts = torch.from_numpy(sizes)[:, :, None].to(self.device)
-        weights = (torch.arange(table.shape[2], device=self.device) < counts) / counts.clamp(min=1).to(self.thetas)
+        weights = (torch.arange(table.shape[2], device=self.device) < counts) / counts.clamp(min=1).to(self.thetas[0])
         numbers = torch.from_numpy(table).to(self.device)
         actives, widths = (sizes > 0).sum(1).tolist(), sizes.max(1, initial=0).tolist()
         self.useful, self.computed = int(sizes.sum()), int(np.dot(actives, widths))
-        for step, (active, width) in enumerate(zip(actives, widths, strict=True)):
-            batch = samples[numbers[step, :active, :width].reshape(-1)]
-            placed = partial(_rows, active, width)
-            thetas, grads = self.thetas[:active], self.grads[:active]
-            share = weights[step, :active, :width]
-            losses = made.gradient(thetas, mapped(placed, batch.inputs), placed(batch.targets), share, grads)
-            self.losses[:active].add_(losses)
-            self._step(thetas, grads)
+        size = max(1, GATHERED // (table[0].size * sample_bytes(samples))) if len(table) else 1
+        for begin in range(0, len(table), size):
+            wanted = numbers[begin : begin + size]
+            batches = samples[wanted.reshape(-1)]
+            for step, (inputs, targets) in enumerate(_steps(batches, wanted.shape), begin):
+                self._step(inputs, targets, weights[step], actives[step], widths[step])
         means = (self.losses.cpu() / torch.from_numpy(self.steps)).tolist()  # 0 / 0 is NaN
-        return [self._update(place, means[place]) for place in range(len(self.clients))]
+        thetas = torch.cat(self.thetas, 1).unbind()
+        return [self._update(place, thetas[place], means[place]) for place in range(len(self.clients))]
 
-    def _step(self, thetas: Tensor, grads: Tensor) -> None:
-        active = len(thetas)
+    def _step(self, inputs: Inputs, targets: Tensor, weights: Tensor, active: int, width: int) -> None:
+        """A step of the first `active` clients; of their minibatches the first `width` places are used."""
+        losses, thetas, grads, momenta = self.losses, self.thetas, self.grads, self.momenta
+        if active < len(losses):
+            losses = losses[:active]
+            thetas, grads, momenta = ([block[:active] for block in blocks] for blocks in (thetas, grads, momenta))
+        if weights.shape != (active, width):
+            cut = operator.itemgetter((slice(active), slice(width)))
+            inputs, targets, weights = mapped(cut, inputs), cut(targets), cut(weights)
+        losses.add_(self.made.gradient(thetas, inputs, targets, weights, grads))
         if self.correction is not None:
-            self.correction.first(active)(grads, thetas)
+            self.correction.first(active)(grads[0], thetas[0])
         if self.local.optimizer == "adam":
             for place in range(active):
-                self.held[place] = self.held[place] or optimizer.moments(thetas[place])
-            optimizer.adam(list(thetas), list(grads), self.held[:active], self.local, 1.0)
+                self.held[place] = self.held[place] or optimizer.moments(thetas[0][place])
+            optimizer.adam(list(thetas[0]), list(grads[0]), self.held[:active], self.local, 1.0)
         else:
-            buffer = None if self.momentum is None else self.momentum[:active]
-            optimizer.sgd(thetas, grads, buffer, self.local, 1.0)
+            optimizer.sgd(thetas, grads, momenta, self.local, 1.0)
 
-    def _momentum(self) -> Tensor | None:
-        """Momentum buffers (m, d); from 0 the first step is that of a fresh optimiser."""
+    def _blocks(self, name: str) -> list[Tensor]:
+        """A matrix (m, d) of any content, each of the chosen columns in a block of its own."""
+        m, like = len(self.clients), self.clients[0].start
+        whole = scratch(f"batched {name}", (m * len(like),), like)
+        return [whole[m * columns.start : m * columns.stop].view(m, -1) for columns in self.columns]
+
+    def _momenta(self) -> list[Tensor]:
+        """Momentum buffers (m, d) in blocks; from 0 the first step is that of a fresh optimiser."""
         if self.local.optimizer == "adam" or self.local.momentum == 0:
-            return None
-        found = scratch("batched momentum", tuple(self.thetas.shape), self.thetas).zero_()
-        for row, held in zip(found, self.held, strict=True):
-            if held:
-                row.copy_(held["momentum_buffer"])
+            return []
+        found = self._blocks("momenta")
+        for block, columns in zip(found, self.columns, strict=True):
+            block.zero_()
+            for row, held in enumerate(self.held):
+                if held:
+                    block[row].copy_(held["momentum_buffer"][columns])
         return found
 
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
@@ -142,32 +163,46 @@ class _Group:
 
         Padding repeats the client's own first sample, so that one client's data never reach another's row.
         """
-        m, steps = len(self.plans), int(self.steps.max(initial=0))
         width = max((int(plan.sizes.max(initial=0)) for plan in self.plans), default=0)
-        offsets = accumulate((len(client.samples) for client in self.clients), initial=0)
-        table, sizes = np.zeros((steps, m, width), dtype=np.int64), np.zeros((steps, m), dtype=np.int64)
-        places = np.arange(width)
-        for row, (plan, offset) in enumerate(zip(self.plans, offsets, strict=False)):
-            own = np.full((len(plan.sizes), width), offset, dtype=np.int64)
-            own[places < plan.sizes[:, None]] = plan.numbers + offset
-            table[: len(own), row], sizes[: len(own), row] = own, plan.sizes
-        return table, sizes
+        steps = int(self.steps.max(initial=0))
+        sizes = np.zeros((len(self.plans), steps), dtype=np.int64)
+        sizes[np.arange(steps) < self.steps[:, None]] = np.concatenate([plan.sizes for plan in self.plans])
+        offsets = np.cumsum([0, *(len(client.samples) for client in self.clients[:-1])])
+        table = np.empty((len(self.plans), steps, width), dtype=np.int64)
+        table[:] = np.where(sizes > 0, offsets[:, None], 0)[:, :, None]
+        numbers = [plan.numbers + offset for plan, offset in zip(self.plans, offsets, strict=True)]
+        table[np.arange(width) < sizes[:, :, None]] = np.concatenate(numbers)
+        return np.ascontiguousarray(table.swapaxes(0, 1)), np.ascontiguousarray(sizes.T)
 
-    def _update(self, place: int, loss: float) -> Update:
-        client, steps = self.clients[place], int(self.steps[place])
-        held: State = self.held[place]
-        if self.momentum is not None and steps:
-            held = {"momentum_buffer": self.momentum[place]}
-        state = {**client.state, **optimizer.kept(held, self.local)}
-        return Update(self.thetas[place].clone(), client.buffers.clone(), steps, loss, state)
+    def _update(self, place: int, theta: Tensor, loss: float) -> Update:
+        client, steps, state = self.clients[place], int(self.steps[place]), self.clients[place].state
+        if self.local.persist_optimizer:
+            held = self.held[place]
+            if self.momenta and steps:
+                held = {"momentum_buffer": torch.cat([block[place] for block in self.momenta])}
+            state = {**state, **optimizer.kept(held, self.local)}
+        return Update(theta, client.buffers, steps, loss, state)
 
 
-def _rows(active: int, width: int, leaf: Tensor) -> Tensor:
-    return leaf.view(active, width, *leaf.shape[1:])
+def _steps(batches: Samples, shape: torch.Size) -> Iterator[tuple[Inputs, Tensor]]:
+    """Inputs and targets (m, B, ...) of one step after the other; `shape` is (S, m, B)."""
+    columns = [leaf.view(*shape, *leaf.shape[1:]).unbind() for leaf in (*leaves(batches.inputs), batches.targets)]
+    for *inputs, targets in zip(*columns, strict=True):
+        each = iter(inputs)
+        yield mapped(partial(_next, each), batches.inputs), targets
+
+
+def _next(each: Iterator[Tensor], leaf: Tensor) -> Tensor:
+    return next(each)
+
+
+def sample_bytes(samples: Samples) -> int:
+    """Of the inputs of one sample."""
+    return sum(math.prod(leaf.shape[1:]) * leaf.element_size() for leaf in leaves(samples.inputs))
 
 
 def joined(parts: Sequence[Samples]) -> Samples:
     """The samples of several clients one after the other."""
     columns = zip(*(leaves(part.inputs) for part in parts), strict=True)
     whole = iter([torch.cat(column) for column in columns])
-    return Samples(mapped(lambda leaf: next(whole), parts[0].inputs), torch.cat([part.targets for part in parts]))
+    return Samples(mapped(partial(_next, whole), parts[0].inputs), torch.cat([part.targets for part in parts]))

@@ -68,7 +68,7 @@ def unfit(method: Method, clients: Sequence[Client]) -> str:
     both = mapped(lambda leaf: torch.stack([leaf, leaf]), taken.inputs)
     out = torch.empty_like(thetas)
     try:
-        made.gradient(thetas, both, torch.stack([taken.targets] * 2), weights, out)
+        made.gradient([thetas], both, torch.stack([taken.targets] * 2), weights, [out])
     except RuntimeError as reason:  # what vmap raises for an operation that it does not know
         return f"its gradients cannot be batched ({str(reason).splitlines()[0].rstrip('.')})"
     _, gradient = alone(first.flat, first.start, taken.inputs, taken.targets, weights[0])

@@ -17,7 +17,6 @@ from drift.experiment import Experiment
 from drift.method import Setting, State
 from drift.server import Server
 from drift.setting import Data, build_task, dealt
-from landscape.flat import Flat
 
 
 @dataclass(frozen=True)
@@ -65,11 +64,6 @@ class Holding:
         return Setting(build_task(experiment, self.data, self.folder), experiment)
 
     @cached_property
-    def flat(self) -> Flat:
-        """The workspace in which one client after the other is trained."""
-        return self.setting.task.flat(self.setting.task.theta)
-
-    @cached_property
     def _dealt(self) -> dict[int, tuple[list[np.ndarray], list[np.ndarray]]]:
         return {}
 
@@ -85,7 +79,7 @@ class Holding:
         self.settle()
         start = received.start
         server = Server(start, received.buffers, start, received.sent, {client: state}, received.index)
-        ready = clients(self.setting, *self.dealt(received.index), server, start, np.array([client]), self.flat)
+        ready = clients(self.setting, *self.dealt(received.index), server, start, np.array([client]))
         return self.setting.experiment.method.local(next(ready))
 
     def settle(self) -> None:

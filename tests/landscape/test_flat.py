@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import torch
+from torch import nn
 
+from landscape.samples import Samples
+from landscape.task import Task
 from tests.oracles import cnn_task, mlp_task, quadratic, thetas
 
 
@@ -75,3 +78,18 @@ def test_dtype_and_layout_follow_the_tensor_handed_in():
     assert images.dtype == torch.float32
     assert images.is_contiguous(memory_format=torch.channels_last)
     assert flat.outputs(task.split("test").inputs).dtype == torch.float32
+
+
+def test_a_model_that_is_loaded_forgets_the_batches_of_the_one_before():
+    model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4, momentum=None), nn.Linear(4, 2))
+    samples = Samples(torch.randn(6, 3), torch.tensor([0, 1] * 3))
+    task = Task(model, {"train": samples})
+    flat = task.flat(task.theta)
+    found = []
+    for _ in range(2):  # its running mean weighs a batch by the number of those before
+        flat.load(task.theta, task.buffers)
+        flat.training(True)
+        flat.gradient(samples[:4])
+        flat.gradient(samples[2:])
+        found.append(flat.buffers.clone())
+    assert torch.equal(found[0], found[1])

@@ -40,12 +40,16 @@ def _compared(task: Task, targets: torch.Tensor) -> None:
     inputs = torch.randn(3, 5, 1, 2, 3, dtype=torch.float64)
     weights = torch.rand(3, 5, dtype=torch.float64)
     weights[1, 2:] = 0
-    flat, out = task.flat(thetas), torch.full_like(thetas, torch.nan)
-    losses = rows(flat).gradient(thetas, inputs, targets, weights, out)
-    for row in range(3):
-        loss, gradient = alone(flat, thetas[row], inputs[row], targets[row], weights[row])
-        torch.testing.assert_close(losses[row], loss)
-        torch.testing.assert_close(out[row], gradient)
+    flat = task.flat(thetas)
+    made = rows(flat)
+    for columns in ([slice(0, task.layout.size)], made.columns):
+        blocks = [thetas[:, part].contiguous() for part in columns]
+        out = [torch.full_like(block, torch.nan) for block in blocks]
+        losses = made.gradient(blocks, inputs, targets, weights, out)
+        for row in range(3):
+            loss, gradient = alone(flat, thetas[row], inputs[row], targets[row], weights[row])
+            torch.testing.assert_close(losses[row], loss)
+            torch.testing.assert_close(torch.cat(out, 1)[row], gradient)
 
 
 @pytest.mark.parametrize("name", MODELS)
