@@ -55,6 +55,11 @@ class Setting:
     crew: Crew | None = field(default=None, compare=False, repr=False)
     device: torch.device = CPU
 
+    @property
+    def evaluators(self) -> int:
+        """Threads that share an evaluation of the global model; a run of several torch threads has its own."""
+        return 1 if self.crew is None or self.experiment.threads > 1 else self.crew.idle
+
     @cached_property
     def flat(self) -> Flat:
         """The workspace in which clients are trained, on `device`."""

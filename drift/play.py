@@ -164,7 +164,8 @@ def _metrics(setting: Setting, end: Tensor, buffers: Tensor, group: Cohort, loss
         model = end[None].to(setting.device)
         held = buffers[None].to(setting.device) if len(buffers) else None
         with device.exact(setting.device):
-            test = evaluate(setting.task, model, torch.ones(1, 1).to(model), split="test", buffers=held)
+            one, threads = torch.ones(1, 1).to(model), setting.evaluators
+            test = evaluate(setting.task, model, one, split="test", buffers=held, workers=threads)
         found |= {name: float(value) for name, value in test.items()}
         found["accuracy"] = 1 - found["error"]
     return found

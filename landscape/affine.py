@@ -16,7 +16,7 @@ from landscape.flat import Flat
 from landscape.memory import said as memory_said
 from landscape.precision import Precision, chosen_precision
 from landscape.samples import Samples
-from landscape.sweeping import Crew, Work, Worker, chunks, finished
+from landscape.sweeping import Crew, Work, Worker, alone, chunks, finished
 from landscape.task import Split, Task
 
 MEMORY = 512 * 2**20
@@ -65,7 +65,8 @@ def evaluate(
             model of the basis, whose `buffers` were given; "averaged": `buffers` combined like the models; "own": the
             task's. By default averaged where `buffers` are given, else own; `surface` recomputes.
         calibration: Samples of the statistics, or how many of the split train (else of `split`).
-        workers: Threads that share the points; with more than one each uses one core. A GPU needs no more than one.
+        workers: Threads that share the points, or the samples where these are fewer; with more than one each uses one
+            core. A GPU needs no more than one.
             Or other processes that do (`landscape.sweeping.Crew`).
         precision: "fast" lets inner layers multiply in bfloat16 where the processor can (`landscape.precision`);
             `surface` measures and states the error that this makes.
@@ -137,7 +138,7 @@ def _found(
         worker = Worker(work)
     many = batched.batch(worker, memory) if basis.device.type in batched.DEVICES else None
     if many is not None:
-        return finished(many, points, chunks(len(points), many.most, many.most), 1)
+        return alone(many, points, chunks(len(points), many.most, many.most))
     most = _most(basis, memory // workers)
     small = min(most, 4 * len(basis)) if worker.shared else 1
     return finished(worker, points, chunks(len(points), small if soon or workers > 1 else most, most, workers), workers)

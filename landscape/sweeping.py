@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,7 @@ from landscape.batchnorm import recomputed
 from landscape.firstlayer import FirstLayer, combine, first_layer, shared_start
 from landscape.flat import Flat
 from landscape.kernels import quicken
-from landscape.memory import shrinking
+from landscape.memory import said, shrinking
 from landscape.metrics import Means
 from landscape.precision import Precision, coarsen
 from landscape.samples import Samples, leaves
@@ -34,6 +34,18 @@ OUTPUT_BYTES = 2**15
 
 CHUNK_SECONDS = 2.0
 """About how often finished points are handed out."""
+
+RUN_BLOCKS = 8
+"""Blocks of samples that a thread passes before it takes others, where threads share the samples."""
+
+Points = list[list[float]]
+"""Coefficients of points, a row each."""
+
+Values = dict[str, Tensor]
+"""Mean metrics at points, by name; the first axis is the point."""
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 
 @dataclass
@@ -66,51 +78,49 @@ class Worker:
         self.coarse = [name in coarse for name, _ in self.flat.layout.parameters]
         self.parameters = [self.flat.module.get_parameter(name) for name, _ in self.flat.layout.parameters]
         self.models: list[Tensor] = []
+        self.take([])
 
-    def chunk(self, points: list[list[float]]) -> dict[str, Tensor]:
-        """Mean metrics at a few points; each block of samples meets all of them while it is in the cache."""
-        work, flat = self.work, self.flat
-        self.models.extend(torch.empty_like(work.basis[0]) for _ in range(len(points) - len(self.models)))
-        models = [
-            self._views(combine(work.basis, row, out=held)) for row, held in zip(points, self.models, strict=False)
-        ]
-        statistics = [self.statistics(row, held) for row, held in zip(points, self.models, strict=False)]
-        groups = None if work.groups is None else int(work.groups.max()) + 1
-        means = {name: Means(measure, len(points), groups) for name, measure in work.measures.items()}
-        order = sorted(range(len(points)), key=lambda point: shared_start(points[point]))
-        outputs: list[list[Tensor]] = [[] for _ in points]
-        counted = 0
-        for start in range(0, len(work.samples), self.block):
-            inputs = flat.cast(work.samples[start : start + self.block].inputs)
+    def chunk(self, points: Points) -> Values:
+        """Mean metrics at a few points."""
+        self.take(points)
+        return counted(self.work, len(points), self.outputs(self.blocks))
+
+    def take(self, points: Points) -> None:
+        """Make the models of a few points, of which `outputs` then tells."""
+        self.models.extend(torch.empty_like(self.work.basis[0]) for _ in range(len(points) - len(self.models)))
+        thetas = [combine(self.work.basis, row, out=held) for row, held in zip(points, self.models, strict=False)]
+        self.views = [self._views(theta) for theta in thetas]
+        self.held = [self.statistics(row, theta) for row, theta in zip(points, thetas, strict=True)]
+        self.points = points
+
+    @property
+    def blocks(self) -> range:
+        """The first sample of every block."""
+        return range(0, len(self.work.samples), self.block)
+
+    @torch.no_grad()
+    def outputs(self, blocks: range) -> Iterator[list[Tensor]]:
+        """Of one block of samples after the other the output of every point, met while the block is in the cache."""
+        flat, order = self.flat, sorted(range(len(self.points)), key=lambda point: shared_start(self.points[point]))
+        for start in blocks:
+            inputs = flat.cast(self.work.samples[start : start + self.block].inputs)
+            found: dict[int, Tensor] = {}
             if self.shared is not None:
                 self.shared.prepare(inputs)
             for point in order:
-                _bind(self.parameters, models[point])
+                _bind(self.parameters, self.views[point])
                 if len(flat.buffers):
-                    flat.buffers.copy_(statistics[point])
+                    flat.buffers.copy_(self.held[point])
                 if self.shared is not None:
-                    self.shared.at(points[point])
-                outputs[point].append(flat.outputs(inputs).clone())  # may be memory of the shared layer
+                    self.shared.at(self.points[point])
+                found[point] = flat.outputs(inputs).clone()  # may be memory of the shared layer
             if self.shared is not None:
                 self.shared.release()
-            stop = min(start + self.block, len(work.samples))
-            if stop == len(work.samples) or _many(outputs[0]):
-                self._count(means, outputs, slice(counted, stop))
-                outputs, counted = [[] for _ in points], stop
-        return {name: mean.found() for name, mean in means.items()}
+            yield [found[point] for point in range(len(found))]
 
     def free(self) -> None:
         """Give up the memory of the last chunk's models."""
         self.models.clear()
-
-    def _count(self, means: dict[str, Means], outputs: list[list[Tensor]], part: slice) -> None:
-        """Add the outputs on a part of the samples: in few large steps, as each costs some ten small operations."""
-        targets = self.work.samples.targets[part].to(self.work.basis.device)
-        group = None if self.work.groups is None else self.work.groups[part]
-        for point, found in enumerate(outputs):
-            whole = torch.cat(found)
-            for mean in means.values():
-                mean.add(point, whole, targets, group)
 
     def _views(self, theta: Tensor) -> list[Tensor]:
         """Parameters of a point, those of coarse layers rounded once for all blocks."""
@@ -129,13 +139,6 @@ class Worker:
         return recomputed(self.flat, work.calibration)
 
 
-Points = list[list[float]]
-"""Coefficients of points, a row each."""
-
-Values = dict[str, Tensor]
-"""Mean metrics at points, by name; the first axis is the point."""
-
-
 class Crew(Protocol):
     """Other processes that share the points of a sweep."""
 
@@ -148,36 +151,58 @@ class Evaluator(Protocol):
 
     work: Work
 
-    def chunk(self, points: list[list[float]]) -> dict[str, Tensor]:
+    def chunk(self, points: Points) -> Values:
         """Mean metrics at a few points."""
 
     def free(self) -> None:
         """Give up memory that is only kept for speed."""
 
 
-def finished(
-    first: Evaluator, points: list[list[float]], parts: Iterator[slice], workers: int
-) -> Iterator[tuple[slice, dict[str, Tensor]]]:
-    """Chunks in order, each with its values."""
+def alone(evaluator: Evaluator, points: Points, parts: Iterator[slice]) -> Iterator[tuple[slice, Values]]:
+    """Chunks in order, each with its values, by this thread."""
+    return ((part, at_points(evaluator, points[part])) for part in parts)
+
+
+def finished(first: Worker, points: Points, parts: Iterator[slice], workers: int) -> Iterator[tuple[slice, Values]]:
+    """Chunks in order, each with its values, shared by threads: the points, or of few points the samples."""
     if workers == 1:
-        for part in parts:
-            yield part, at_points(first, points[part])
+        yield from alone(first, points, parts)
         return
+    if len(points) < workers:
+        runs = [first.blocks[start : start + RUN_BLOCKS] for start in range(0, len(first.blocks), RUN_BLOCKS)]
+        with said("a forward pass", "lower block, or workers"):
+            passed = _spread(first, lambda worker, run: list(worker.outputs(run)), runs, workers, points)
+            values = counted(first.work, len(points), (found for _, few in passed for found in few))
+        yield slice(0, len(points)), values
+        return
+    yield from _spread(first, lambda worker, part: at_points(worker, points[part]), parts, workers)
+
+
+def _spread(
+    first: Worker, do: Callable[[Worker, Item], Made], items: Iterable[Item], workers: int, points: Points | None = None
+) -> Iterator[tuple[Item, Made]]:
+    """Items in their order, each with what a thread's worker made of it; few are begun ahead of those asked for.
+
+    Args:
+        points: Taken by every worker before it begins, where given.
+    """
     threads, held, spare = torch.get_num_threads(), threading.local(), iter([first])
 
     def begin() -> None:
         torch.set_num_threads(1)
 
-    def run(part: slice) -> dict[str, Tensor]:
+    def run(item: Item) -> Made:
         if not hasattr(held, "worker"):
             held.worker = next(spare, None) or Worker(first.work)
-        return at_points(held.worker, points[part])
+            with torch.no_grad():
+                held.worker.take(points or [])
+        return do(held.worker, item)
 
-    ahead: deque[tuple[slice, Future[dict[str, Tensor]]]] = deque()
+    ahead: deque[tuple[Item, Future[Made]]] = deque()
     try:
         with ThreadPoolExecutor(workers, initializer=begin) as pool:
-            for part in parts:
-                ahead.append((part, pool.submit(run, part)))
+            for item in items:
+                ahead.append((item, pool.submit(run, item)))
                 if len(ahead) >= 2 * workers:
                     done, future = ahead.popleft()
                     yield done, future.result()
@@ -186,6 +211,31 @@ def finished(
                 yield done, future.result()
     finally:
         torch.set_num_threads(threads)
+
+
+@torch.no_grad()
+def counted(work: Work, points: int, blocks: Iterable[list[Tensor]]) -> Values:
+    """Mean metrics of points from their outputs on all blocks of samples in order.
+
+    Outputs are counted many at once, as each time costs some ten small operations.
+    """
+    groups = None if work.groups is None else int(work.groups.max()) + 1
+    means = {name: Means(measure, points, groups) for name, measure in work.measures.items()}
+    waiting: list[list[Tensor]] = []
+    begin = end = 0
+    for found in blocks:
+        waiting.append(found)
+        end += len(found[0])
+        if end < len(work.samples) and sum(few[0].nbytes for few in waiting) < OUTPUT_BYTES:
+            continue
+        targets = work.samples.targets[begin:end].to(work.basis.device)
+        group = None if work.groups is None else work.groups[begin:end]
+        for point in range(points):
+            whole = torch.cat([few[point] for few in waiting])
+            for mean in means.values():
+                mean.add(point, whole, targets, group)
+        waiting, begin = [], end
+    return {name: mean.found() for name, mean in means.items()}
 
 
 @torch.no_grad()
@@ -227,11 +277,6 @@ def plan(flat: Flat, basis: Tensor, samples: Samples, block: int | None = None) 
         limit = BLOCK_BYTES if basis.device.type == "cpu" else GPU_BLOCK_BYTES
         block = max(16, min(2048, limit // most))
     return block, shared
-
-
-def _many(outputs: list[Tensor]) -> bool:
-    """Whether the outputs of one point are enough to be counted; never a function of the points."""
-    return sum(output.nbytes for output in outputs) >= OUTPUT_BYTES
 
 
 def _bind(parameters: list[nn.Parameter], model: list[Tensor]) -> None:

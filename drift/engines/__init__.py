@@ -62,7 +62,13 @@ def train(engine: str, method: Method, clients: Iterable[Client]) -> Trained:
 
 
 class Crew(Protocol):
-    """Processes that hold a run's data and model, and train the clients of its rounds with the bits of `serial`."""
+    """Processes that hold a run's data and model, and train the clients of its rounds with the bits of `serial`.
+
+    Attributes:
+        idle: Cores of this machine on which they wait while the server works.
+    """
+
+    idle: int
 
     def train(self, server: Server, start: Tensor, ids: np.ndarray) -> list[Update]:
         """Updates of the clients `ids` of the server's next round, in their order; they receive `start` (d,)."""

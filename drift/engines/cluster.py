@@ -43,6 +43,8 @@ class Lost(RuntimeError):
 class Cluster:
     """A crew (`drift.engines.Crew`) of Dask workers; made by `cluster`."""
 
+    idle = 1  # they may be on other machines
+
     def __init__(self, setting: Setting, run: str, client: Any) -> None:
         self.setting, self.run, self.client = setting, run, client
 

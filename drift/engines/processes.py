@@ -28,8 +28,8 @@ from drift.workers import Workers
 class Processes:
     """A crew (`drift.engines.Crew`) of processes; made by `processes`."""
 
-    def __init__(self, setting: Setting, workers: Workers) -> None:
-        self.setting, self.workers = setting, workers
+    def __init__(self, setting: Setting, workers: Workers, idle: int) -> None:
+        self.setting, self.workers, self.idle = setting, workers, idle
 
     def train(self, server: Server, start: Tensor, ids: np.ndarray) -> list[Update]:
         """Updates of the clients `ids` of the server's next round, in their order."""
@@ -55,7 +55,7 @@ def processes(setting: Setting, data: Data, folder: Path, workers: int) -> Itera
     """A crew of so many processes for a run; they end with the context."""
     holding, region = share(Holding.of(setting, data, folder))
     with region, Workers(workers, _begin, holding) as staff:
-        yield Processes(setting, staff)
+        yield Processes(setting, staff, workers)
 
 
 @dataclass(frozen=True)

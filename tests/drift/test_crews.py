@@ -30,6 +30,8 @@ def same(one, two):
         for name in first.carried:
             assert torch.equal(first.carried[name], second.carried[name])
     assert one.about == two.about
+    told = [run.metrics().drop_vars("seconds") for run in (one, two)]
+    assert "accuracy" in told[0] and told[0].equals(told[1])
 
 
 def test_processes_give_the_bits_of_serial_and_one_killed_at_work_is_replaced(tmp_path, monkeypatch):

@@ -59,6 +59,20 @@ def test_values_have_the_same_bits_in_any_chunks_order_and_company():
     assert torch.equal(evaluate(task, basis, rows, workers=2)["loss"], whole)
 
 
+def test_threads_share_the_samples_of_few_points_bit_for_bit(monkeypatch):
+    monkeypatch.setattr(sweeping, "RUN_BLOCKS", 2)
+    passed, outputs = [], sweeping.Worker.outputs
+    monkeypatch.setattr(sweeping.Worker, "outputs", lambda worker, run: passed.append(run) or outputs(worker, run))
+    task = cnn_task()
+    basis, rows = thetas(task, 3), _rows(2, 3)
+    groups = torch.arange(len(task.split("test"))) % 3
+    alone = evaluate(task, basis, rows, block=2, groups=groups)
+    passed.clear()
+    shared = evaluate(task, basis, rows, block=2, groups=groups, workers=3)
+    assert len(passed) == -(-len(groups) // 4) > 2
+    assert all(torch.equal(shared[name], alone[name]) for name in alone)
+
+
 def test_values_do_not_depend_on_blocks():
     task = mlp_task()
     basis, rows = thetas(task, 2), _rows(3, 2)
