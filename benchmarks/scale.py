@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import subprocess
@@ -99,8 +100,8 @@ def measured(line: dict[str, Any]) -> dict[str, Any]:
 def shared(workers: int, rounds: int) -> dict[str, Any]:
     """Wall and CPU seconds of rounds of the FMNIST CNN, 10 clients of 600 samples, by one process and by several.
 
-    CPU seconds are those of all processes together. The ceiling is the work that as many independent processes do at
-    once against that of one.
+    CPU seconds are those of a whole run, all processes together, their start included. The ceiling is the work that as
+    many independent processes do at once against that of one.
     """
     from drift.simulate import simulate
 
@@ -110,12 +111,10 @@ def shared(workers: int, rounds: int) -> dict[str, Any]:
     for _ in range(2):
         for name, number in (("one", 1), ("workers", workers)):
             with tempfile.TemporaryDirectory() as place:
-                clock: list[float] = []
-                run = simulate(
-                    *settings, runs=place, workers=number, progress=lambda _, clock=clock: clock.append(_cpu())
-                )
+                begun = _cpu()
+                run = simulate(*settings, runs=place, workers=number)
+                used[name].append(_cpu() - begun)
                 spent[name] += run.metrics()["seconds"].values[1:].tolist()
-                used[name].append((clock[-1] - clock[0]) / (len(clock) - 1))
     code = (
         f"import sys, tempfile; sys.path.insert(0, {str(Path(__file__).resolve().parent.parent)!r}); import drift; "
         f"run = drift.simulate(*{settings!r}, runs=tempfile.mkdtemp()); "
@@ -129,7 +128,8 @@ def shared(workers: int, rounds: int) -> dict[str, Any]:
     print(
         f"one process {least['one']:.2f} s a round, {workers} workers {least['workers']:.2f} s: "
         f"{least['one'] / least['workers']:.2f} x; {workers} independent processes do "
-        f"{workers * least['one'] / slowest:.2f} x the work of one; CPU {cpu['one']:.2f} and {cpu['workers']:.2f} s"
+        f"{workers * least['one'] / slowest:.2f} x the work of one; CPU of the {rounds} rounds "
+        f"{cpu['one']:.2f} and {cpu['workers']:.2f} s"
     )
     return found
 
@@ -168,11 +168,8 @@ def main() -> None:
 
 
 def _cpu() -> float:
-    """CPU seconds of this process and of those that it started and that live."""
-    import psutil
-
-    this = psutil.Process()
-    return sum(sum(one.cpu_times()[:2]) for one in (this, *this.children(recursive=True)))
+    """CPU seconds of this process and of those that it started and that ended."""
+    return sum(os.times()[:4])
 
 
 def _peak() -> int:
