@@ -14,9 +14,8 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any
 
-import torch
-
 from drift.parcels import packed, unpacked
+from landscape.memory import keep_memory
 
 LIVES = 3
 """Workers that a job may cost before it is given up: by then it is the job that kills them."""
@@ -143,15 +142,6 @@ class Workers:
     def _replace(self, number: int) -> None:
         _stop(self._staff[number])
         self._staff[number] = self._hired()
-
-
-def keep_memory() -> None:
-    """Have this process keep freed memory for its next step, as one that has read a dataset does.
-
-    glibc hands each block back to the system that is larger than any freed before, up to 32 MiB. Without this, a step
-    of a fresh worker has its memory faulted in anew (1.4 times the CPU time of the FMNIST CNN).
-    """
-    torch.empty(31 * 2**20, dtype=torch.uint8)
 
 
 def _stop(worker: _Worker) -> None:

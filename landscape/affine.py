@@ -13,6 +13,7 @@ from landscape import batched
 from landscape.batchnorm import CALIBRATION, Statistics, calibration_samples, chosen_statistics
 from landscape.firstlayer import combine
 from landscape.flat import Flat
+from landscape.memory import keep_memory
 from landscape.memory import said as memory_said
 from landscape.precision import Precision, chosen_precision
 from landscape.samples import Samples
@@ -134,6 +135,7 @@ def _found(
     basis = work.basis
     if not isinstance(workers, int):
         return workers.finished(work, points, _most(basis, memory))
+    keep_memory()
     with memory_said(f"a sweep of models of {basis.shape[1]} parameters", "lower block, or stop other programs"):
         worker = Worker(work)
     many = batched.batch(worker, memory) if basis.device.type in batched.DEVICES else None
@@ -145,8 +147,8 @@ def _found(
 
 
 def _most(basis: Tensor, memory: int) -> int:
-    """Point models that are held at once within so many bytes."""
-    return max(1, min(CHUNK_POINTS, memory // (basis.shape[1] * basis.element_size() + 1)))
+    """Point models that are held at once within so many bytes, each twice: plain, and packed for its layers."""
+    return max(1, min(CHUNK_POINTS, memory // (2 * basis.shape[1] * basis.element_size() + 1)))
 
 
 def _check(

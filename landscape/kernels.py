@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Generic, TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +19,8 @@ from landscape.flat import Flat
 from landscape.samples import Samples
 
 Forward = Callable[[Tensor], Tensor]
+
+Layer = TypeVar("Layer", nn.Linear, nn.Conv2d)
 
 LEAST_WEIGHTS = 8192
 """A dense layer below this size gains nothing (measured: 128 x 10 loses, 384 x 128 gains)."""
@@ -54,32 +57,76 @@ def _replace(layer: nn.Module, make: Callable[..., Forward | None] | None = None
     return made is not None
 
 
+class Packed(Generic[Layer]):
+    """A forward by oneDNN that may keep weights in oneDNN's own order, which it otherwise makes anew in each call.
+
+    Attributes:
+        kept: Weights in that order by the address of the plain ones; None: nothing is kept. Whoever lets it keep them
+            clears it when values change.
+    """
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer: Layer = layer
+        self.kept: dict[int, Tensor] | None = None
+
+    def weight(self, inputs: Tensor) -> Tensor:
+        """The layer's weight, packed where it is kept."""
+        weight = self.layer.weight
+        if self.kept is None:
+            return weight
+        found = self.kept.get(weight.data_ptr())
+        if found is None:
+            found = self.kept[weight.data_ptr()] = self.pack(weight, inputs)
+        return found
+
+    def pack(self, weight: Tensor, inputs: Tensor) -> Tensor:
+        """A weight in the order that is best for such inputs."""
+        raise NotImplementedError
+
+
+class _Dense(Packed[nn.Linear]):
+    def __call__(self, inputs: Tensor) -> Tensor:
+        if inputs.ndim != 2:
+            return F.linear(inputs, self.layer.weight, self.layer.bias)
+        return torch.ops.mkldnn._linear_pointwise(inputs, self.weight(inputs), self.layer.bias, "none", [], "")
+
+    def pack(self, weight: Tensor, inputs: Tensor) -> Tensor:
+        return torch.ops.mkldnn._reorder_linear_weight(weight, len(inputs))
+
+
+class _Convolution(Packed[nn.Conv2d]):
+    def __init__(self, layer: nn.Conv2d) -> None:
+        super().__init__(layer)
+        self.where = list(layer.padding), list(layer.stride), list(layer.dilation), layer.groups
+
+    def __call__(self, inputs: Tensor) -> Tensor:
+        layer = self.layer
+        if inputs.ndim != 4:
+            return layer._conv_forward(inputs, layer.weight, layer.bias)
+        weight = self.weight(inputs)
+        return torch.ops.mkldnn._convolution_pointwise(inputs, weight, layer.bias, *self.where, "none", [], "")
+
+    def pack(self, weight: Tensor, inputs: Tensor) -> Tensor:
+        return torch.ops.mkldnn._reorder_convolution_weight(weight, *self.where, list(inputs.shape))
+
+
+def packing(flat: Flat) -> list[Packed]:
+    """The forwards of a quickened model that can keep packed weights."""
+    known = all(hasattr(torch.ops.mkldnn, f"_reorder_{kind}_weight") for kind in ("linear", "convolution"))
+    forwards = [vars(layer).get("forward") for layer in flat.module.modules()]
+    return [forward for forward in forwards if isinstance(forward, Packed)] if known else []
+
+
 def _linear(layer: nn.Linear) -> Forward | None:
     if layer.weight.numel() < LEAST_WEIGHTS or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return None
-
-    def forward(inputs: Tensor) -> Tensor:
-        if inputs.ndim != 2:
-            return F.linear(inputs, layer.weight, layer.bias)
-        return torch.ops.mkldnn._linear_pointwise(inputs, layer.weight, layer.bias, "none", [], "")
-
-    return forward
+    return _Dense(layer)
 
 
 def _convolution(layer: nn.Conv2d) -> Forward | None:
-    padding = layer.padding
-    if layer.padding_mode != "zeros" or isinstance(padding, str):
+    if layer.padding_mode != "zeros" or isinstance(layer.padding, str):
         return None
-    if not hasattr(torch.ops.mkldnn, "_convolution_pointwise"):
-        return None
-    where = list(padding), list(layer.stride), list(layer.dilation), layer.groups
-
-    def forward(inputs: Tensor) -> Tensor:
-        if inputs.ndim != 4:
-            return F.conv2d(inputs, layer.weight, layer.bias, layer.stride, padding, layer.dilation, layer.groups)
-        return torch.ops.mkldnn._convolution_pointwise(inputs, layer.weight, layer.bias, *where, "none", [], "")
-
-    return forward
+    return _Convolution(layer) if hasattr(torch.ops.mkldnn, "_convolution_pointwise") else None
 
 
 def _max_pool(layer: nn.MaxPool2d) -> Forward | None:

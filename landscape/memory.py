@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
+import torch
+
 Item = TypeVar("Item")
 Found = TypeVar("Found")
 
@@ -50,6 +52,15 @@ def shrinking(
     half = len(items) // 2
     yield from shrinking(work, items[:half], free)
     yield from shrinking(work, items[half:], free)
+
+
+def keep_memory() -> None:
+    """Have this process keep freed memory for its next step, as one that has read a dataset does.
+
+    glibc hands each block back to the system that is larger than any freed before, up to 32 MiB. Without this, steps
+    have their memory faulted in anew: 1.4 times the CPU time of a training step of the FMNIST CNN, 1.05 of a sweep.
+    """
+    torch.empty(31 * 2**20, dtype=torch.uint8)
 
 
 @contextmanager

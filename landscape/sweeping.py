@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from landscape.batchnorm import recomputed
 from landscape.firstlayer import FirstLayer, combine, first_layer, shared_start
 from landscape.flat import Flat
-from landscape.kernels import quicken
+from landscape.kernels import packing, quicken
 from landscape.memory import said, shrinking
 from landscape.metrics import Means
 from landscape.precision import Precision, coarsen
@@ -78,6 +78,7 @@ class Worker:
         self.coarse = [name in coarse for name, _ in self.flat.layout.parameters]
         self.parameters = [self.flat.module.get_parameter(name) for name, _ in self.flat.layout.parameters]
         self.models: list[Tensor] = []
+        self.packing = packing(self.flat)
         self.take([])
 
     def chunk(self, points: Points) -> Values:
@@ -89,6 +90,8 @@ class Worker:
         """Make the models of a few points, of which `outputs` then tells."""
         self.models.extend(torch.empty_like(self.work.basis[0]) for _ in range(len(points) - len(self.models)))
         thetas = [combine(self.work.basis, row, out=held) for row, held in zip(points, self.models, strict=False)]
+        for forward in self.packing:
+            forward.kept = {}
         self.views = [self._views(theta) for theta in thetas]
         self.held = [self.statistics(row, theta) for row, theta in zip(points, thetas, strict=True)]
         self.points = points
@@ -121,6 +124,7 @@ class Worker:
     def free(self) -> None:
         """Give up the memory of the last chunk's models."""
         self.models.clear()
+        self.take([])
 
     def _views(self, theta: Tensor) -> list[Tensor]:
         """Parameters of a point, those of coarse layers rounded once for all blocks."""

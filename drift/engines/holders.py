@@ -7,7 +7,7 @@ from typing import Any
 from distributed import WorkerPlugin
 
 from drift.engines.cluster import HELD, Parcel
-from drift.workers import keep_memory
+from landscape.memory import keep_memory
 
 
 class Holder(WorkerPlugin):

@@ -7,7 +7,9 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from landscape.kernels import _max_pool, quicken
+from landscape import kernels, sweeping
+from landscape.affine import evaluate
+from landscape.kernels import _max_pool, packing, quicken
 from landscape.samples import Samples
 from landscape.task import Task
 
@@ -54,3 +56,33 @@ def test_relu_works_in_place_only_where_nobody_reads_its_input(outer):
         received = samples.inputs.clone()
         torch.testing.assert_close(flat.outputs(samples.inputs), body(samples.inputs))
     assert torch.equal(received, samples.inputs)
+
+
+def test_packed_weights_are_made_once_a_point_and_change_nothing(monkeypatch):
+    task = Task(
+        nn.Sequential(
+            nn.Conv2d(1, 8, 3), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.Flatten(), nn.Linear(288, 40)
+        ),
+        {
+            "test": Samples(
+                torch.randn(50, 1, 18, 18, generator=torch.Generator().manual_seed(0)), torch.arange(50) % 40
+            )
+        },
+    )
+    basis = torch.stack([task.theta, -task.theta, 0.5 * task.theta + 0.1])
+    rows = torch.tensor([[0.2, 0.3, 0.5], [0.5, 0.3, 0.2], [1.0, 0.0, 0.0], [0.1, 0.1, 0.8]])
+    made = []
+    for kind in (kernels._Dense, kernels._Convolution):
+        monkeypatch.setattr(kind, "pack", lambda *given, pack=kind.pack: made.append(given[0]) or pack(*given))
+    packed = evaluate(task, basis, rows, block=16)
+    again = evaluate(task, basis, rows.flip(0), block=16, memory=1)
+    layers = len(packing(sweeping.Worker(_work(task, basis)).flat))
+    assert layers >= 2 and len(made) in {2 * 4 * layers, 2 * 4 * (layers - 1)}  # the first layer may be shared
+    monkeypatch.setattr(sweeping, "packing", lambda _: [])
+    plain = evaluate(task, basis, rows, block=16)
+    assert all(torch.equal(packed[name], plain[name]) for name in plain)
+    assert all(torch.equal(packed[name], again[name].flip(0)) for name in plain)
+
+
+def _work(task: Task, basis: torch.Tensor) -> sweeping.Work:
+    return sweeping.Work(task, basis, None, task.samples["test"], None, task.measures(None), None, None)
