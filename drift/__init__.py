@@ -78,6 +78,7 @@ _PUBLIC = {
     "gap_scaling": "drift.gap",
     "ntk_variance": "drift.ntk",
     "domain_accuracy": "drift.domains",
+    "personal_accuracy": "drift.personal",
     "ranking_rounds": "drift.recommended",
 }
 __all__ = list(_PUBLIC)

@@ -21,8 +21,9 @@ def recorded_client(run: Run, index: int, client: int, replicate: int = 0) -> Cl
         LookupError: If the round kept no start, or the method's clients keep state that was not recorded.
     """
     record, experiment = run.round(index), run.experiment
+    index = record.index  # -1 means the last
     start, train = record.kept("start"), run.task.samples["train"]
-    parts, held = dealt(experiment, run.dataset, record.index)
+    parts, held = dealt(experiment, run.dataset, index)
     return Client(
         id=client,
         index=index,

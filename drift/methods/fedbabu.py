@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 class FedBABU(Method):
     """Clients train the body alone; the head keeps its initial values, common to all, for good.
 
-    The aggregated model is evaluated with that head. Fine-tuning for personal models is not part of the run.
+    The aggregated model is evaluated with that head. The final fine-tuning for personal models is an analysis of the
+    run (`drift.personal_accuracy`).
 
     Source: Oh et al. 2022, algorithm 1; a baseline of the LSS paper.
     """

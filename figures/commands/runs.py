@@ -124,12 +124,19 @@ def _described(run: Run) -> dict[str, Any]:
         "global models kept in rounds": spans(run.kept("globals")),
         "size": f"{size / 1e6:.1f} MB",
         "results": sorted(path.stem for path in (run.folder / "results").glob("[!.]*.zarr")),
-        "engine": run.about["engine"],
+        "engine": _chosen(run, "engine"),
+        "device": _chosen(run, "device"),
         "not known": run.about.get("unknown"),
         "versions": run.about["versions"],
         "experiment": run.about["experiment"],
         "metrics": dict(sorted(run.round(-1).metrics.items())) if indices else {},
     }
+
+
+def _chosen(run: Run, what: str) -> str | None:
+    """An engine or a device, and why it was taken; nothing where the run does not say."""
+    reason = run.about.get(f"{what}_reason")
+    return f"{run.about[what]} ({reason})" if reason else run.about.get(what)
 
 
 def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:

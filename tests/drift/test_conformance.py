@@ -31,7 +31,13 @@ EXTRA = {
     "soups": ["clients.valid_ratio=0.2", "method.candidates=2"],
     "diwa": ["clients.valid_ratio=0.2", "method.candidates=2"],
 }
-SPECIAL = {"pool_barriers": ("lss",), "server_epochs": ("fedlaw",), "domain_accuracy": (), "ranking_rounds": ()}
+SPECIAL = {
+    "pool_barriers": ("lss",),
+    "server_epochs": ("fedlaw",),
+    "personal_accuracy": ("swad", "fedfomo", "soups", "diwa"),
+    "domain_accuracy": (),
+    "ranking_rounds": (),
+}
 """Analyses of what only some methods have, or only some datasets."""
 
 REFUSED = {("fedbn", "aligned_barrier"): "without normalisation"}

@@ -17,6 +17,8 @@ def test_replicate_zero_repeats_the_recorded_clients_bit_for_bit(run):
     theta, buffers = replay(run, jobs)
     assert torch.equal(theta, torch.cat([run.round(0).clients, run.round(2).clients]))
     assert buffers.shape == (6, 0)
+    last = run.round(-1)
+    assert torch.equal(run.method.local(run.client(-1, int(last.ids[0]))).theta, last.clients[0])
 
 
 def test_other_replicates_and_absent_clients_train_as_well(run):
