@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -60,7 +60,8 @@ def keep_memory() -> None:
     """
     import torch  # this module is read by commands that need no torch
 
-    torch.empty(31 * 2**20, dtype=torch.uint8)
+    with suppress(MemoryError, RuntimeError):  # little memory is left; there is nothing to keep then
+        torch.empty(31 * 2**20, dtype=torch.uint8)
 
 
 @contextmanager

@@ -200,7 +200,7 @@ def _memory(budget: Budget) -> list[Outcome]:
     """An address space with room for ever fewer models: chunks shrink with the same bits, or one line is told."""
     found, right = [], ""
     width = 20_000  # 1.5 million parameters, 6 MB a model
-    rooms = (200.0, 40.0, 12.0, 6.0, 3.0, 0.5) if budget.places > 4 else (200.0, 12.0)
+    rooms = (200.0, 40.0, 12.0, 6.0, 3.0, 0.5) if budget.places > 4 else (200.0, 3.0)
     for room in rooms:
         if budget.over:
             break
