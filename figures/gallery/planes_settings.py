@@ -34,7 +34,7 @@ def data(
         paper, item: What settings are called, such as ima and "Fig. 10".
 
     Raises:
-        LookupError: If no run kept three clients of a round.
+        LookupError: If no run kept three clients of three rounds, and three global models.
         ValueError: If the variable is neither.
     """
     if variable not in ("loss", "error"):
@@ -42,7 +42,8 @@ def data(
     rows = _rows(runs, paper, item)
     if not rows:
         command = "fedscape train digits-shards2 --set keep.clients=all"
-        raise LookupError(_stack.absent(f"none of {len(runs)} runs kept a round with three clients", command))
+        few = f"none of {len(runs)} runs kept three clients in each of three rounds, and three global models"
+        raise LookupError(_stack.absent(few, command))
     rows = dict(list(rows.items())[:most])
     planes = [plane for run in rows.values() for plane in _planes(run, points)]
     joined = _stack.beside(planes).assign_coords(row=("panel", [name for name in rows for _ in range(COLUMNS)]))

@@ -36,9 +36,10 @@ def data(
         clients: Whether the clients of rounds that kept them are drawn as well.
     """
     run = _stack.one(runs, method)
-    if len(run.kept("globals")) < 2:
+    if len(run.kept("globals")) < 3:
         command = "fedscape train digits-shards2 --set keep.globals=all"
-        raise LookupError(_stack.absent(f"run {run.name} kept {len(run.kept('globals'))} global models", command))
+        few = f"run {run.name} kept {len(run.kept('globals'))} global models, a plane takes three"
+        raise LookupError(_stack.absent(few, command))
     options = {} if rounds is None else {"rounds": list(rounds)}
     drawn = clients and bool(set(run.kept("clients")) & set(rounds or run.kept("globals")))
     return _stack.described(run.cached(trajectory_plane, points=points, clients=drawn, **options), [run])
