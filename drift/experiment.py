@@ -63,7 +63,7 @@ class TaskPart(Part):
 class Clients(Part):
     """Who takes part: K clients, how many in a round, how the data are split over them."""
 
-    number: int = Field(10, gt=0)
+    number: int = Field(10, gt=0, le=1_000_000)  # a bound for settings that a stranger wrote
     per_round: int = Field(10, gt=0)
     partition: SerializeAsAny[Partitioner]
     partition_seed: int | None = Field(None, description="seed of the partition; the experiment's seed when absent")

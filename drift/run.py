@@ -19,6 +19,7 @@ from drift.given import Given, require_fit
 from drift.keys import cohort
 from drift.measures import Measure
 from drift.method import Method, Setting, State
+from drift.read import validated
 from drift.recorded import GIVEN
 from drift.recorded_client import recorded_client
 from drift.rounds import Round
@@ -79,8 +80,12 @@ class Run:
 
     @cached_property
     def experiment(self) -> Experiment:
-        """The resolved experiment."""
-        return Experiment.model_validate(self.about["experiment"])
+        """The resolved experiment.
+
+        Raises:
+            ValueError: If a setting is not accepted, in one line.
+        """
+        return validated(self.about["experiment"], str(self.folder / "run.json"))
 
     @property
     def method(self) -> Method:

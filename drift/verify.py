@@ -10,6 +10,7 @@ import numpy as np
 
 from drift import store
 from drift.experiment import Experiment
+from drift.read import validated
 from drift.rounds import Round
 from drift.run import Run
 from landscape import results
@@ -59,7 +60,7 @@ def verify(folder: str | Path) -> list[Problem]:
         )
         return [Problem("run.json", reason.what, usable), *problems]
     try:
-        experiment = Experiment.model_validate(about.get("experiment"))
+        experiment = validated(about.get("experiment", {}))
     except ValueError as reason:
         usable = "read the run with the version of fedscape that wrote it; the rounds can be read as safetensors"
         return [Problem("run.json", f"its experiment is not accepted ({_said(reason)})", usable), *problems]

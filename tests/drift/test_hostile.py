@@ -222,3 +222,12 @@ def test_results_larger_than_memory_are_refused(tmp_path):
     group.create_array("loss", shape=(10**14,), chunks=(10**6,), dtype="f8", dimension_names=["t"])
     with pytest.raises(LookupError, match="states 800000000000000 bytes"):
         results.load(tmp_path / "a.zarr")
+
+
+def test_more_clients_than_anybody_has_are_refused_before_they_are_counted(tmp_path):
+    run = tiny.trained(tmp_path)
+    about = {name: value for name, value in run.about.items() if name not in ("digest", "format")}
+    about["experiment"]["clients"]["number"] = 10**15
+    store.write_json(run.folder / "run.json", about)
+    with pytest.raises((LookupError, ValueError), match=r"clients\.number is 1000000000000000: input should be less"):
+        _ = Run(run.folder).experiment
