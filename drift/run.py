@@ -32,7 +32,7 @@ from landscape.task import Task
 if TYPE_CHECKING:  # training starts without them
     import xarray as xr
 
-    from landscape.sweeping import Crew
+    from landscape.sharing import Crew
 
 Announce = Callable[[str], None]
 """(line of text) -> None."""

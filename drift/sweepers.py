@@ -19,7 +19,8 @@ from torch import Tensor
 from drift.engines.cluster import ONE, Parcel, connected, losing
 from drift.parcels import Shared, packed, share, unpacked
 from drift.workers import Workers
-from landscape.sweeping import Crew, Points, Values, Work, Worker, at_points, pieces
+from landscape.sharing import Crew, at_points, pieces
+from landscape.sweeping import Points, Values, Work, Worker
 
 _NUMBERS = count()
 
@@ -28,7 +29,7 @@ Sent = TypeVar("Sent")
 
 @dataclass(frozen=True)
 class Processes:
-    """A crew (`landscape.sweeping.Crew`) of so many processes on this machine, of one torch thread each."""
+    """A crew (`landscape.sharing.Crew`) of so many processes on this machine, of one torch thread each."""
 
     number: int
 
@@ -45,7 +46,7 @@ class Processes:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A crew (`landscape.sweeping.Crew`) of the workers of the Dask scheduler at an address."""
+    """A crew (`landscape.sharing.Crew`) of the workers of the Dask scheduler at an address."""
 
     address: str
 

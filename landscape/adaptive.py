@@ -13,9 +13,9 @@ from landscape.batchnorm import CALIBRATION, Statistics
 from landscape.cells import Cell, difference, interpolated, lattice, quarters
 from landscape.progress import Progress
 from landscape.samples import Samples
+from landscape.sharing import Crew
 from landscape.surface import surface
 from landscape.sweep import Sweep
-from landscape.sweeping import Crew
 from landscape.task import Split, Task
 
 BATCH = 32

@@ -17,7 +17,8 @@ from landscape.memory import keep_memory
 from landscape.memory import said as memory_said
 from landscape.precision import Precision, chosen_precision
 from landscape.samples import Samples
-from landscape.sweeping import Crew, Work, Worker, alone, chunks, finished
+from landscape.sharing import Crew, alone, chunks, finished
+from landscape.sweeping import Work, Worker
 from landscape.task import Split, Task
 
 MEMORY = 512 * 2**20
@@ -68,7 +69,7 @@ def evaluate(
         calibration: Samples of the statistics, or how many of the split train (else of `split`).
         workers: Threads that share the points, or the samples where these are fewer; with more than one each uses one
             core. A GPU needs no more than one.
-            Or other processes that do (`landscape.sweeping.Crew`).
+            Or other processes that do (`landscape.sharing.Crew`).
         precision: "fast" lets inner layers multiply in bfloat16 where the processor can (`landscape.precision`);
             `surface` measures and states the error that this makes.
 

@@ -7,6 +7,7 @@ miss oneDNN's fast path for few channels), the 2 x 2 max-pool as two maxima of w
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import pairwise
 from typing import Generic, TypeVar
@@ -57,7 +58,7 @@ def _replace(layer: nn.Module, make: Callable[..., Forward | None] | None = None
     return made is not None
 
 
-class Packed(Generic[Layer]):
+class Packed(ABC, Generic[Layer]):
     """A forward by oneDNN that may keep weights in oneDNN's own order, which it otherwise makes anew in each call.
 
     Attributes:
@@ -79,9 +80,9 @@ class Packed(Generic[Layer]):
             found = self.kept[weight.data_ptr()] = self.pack(weight, inputs)
         return found
 
+    @abstractmethod
     def pack(self, weight: Tensor, inputs: Tensor) -> Tensor:
         """A weight in the order that is best for such inputs."""
-        raise NotImplementedError
 
 
 class _Dense(Packed[nn.Linear]):

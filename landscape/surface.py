@@ -24,8 +24,8 @@ from landscape.batchnorm import (
 from landscape.precision import Precision, chosen_precision, relative_difference, spread
 from landscape.progress import Progress
 from landscape.samples import Samples
+from landscape.sharing import Crew
 from landscape.sweep import Sweep
-from landscape.sweeping import Crew
 from landscape.task import Split, Task, cross_entropy
 
 CHECKPOINT_SECONDS = 5.0

@@ -1,14 +1,9 @@
-"""The work of a sweep: point models share blocks of samples and the first layer, chunk by chunk, thread by thread."""
+"""The work of a sweep: point models share blocks of samples and the first layer."""
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +12,6 @@ from landscape.batchnorm import recomputed
 from landscape.firstlayer import FirstLayer, combine, first_layer, shared_start
 from landscape.flat import Flat
 from landscape.kernels import packing, quicken
-from landscape.memory import said, shrinking
 from landscape.metrics import Means
 from landscape.precision import Precision, coarsen
 from landscape.samples import Samples, leaves
@@ -32,20 +26,11 @@ GPU_BLOCK_BYTES = 2**28
 OUTPUT_BYTES = 2**15
 """Bytes of a point's outputs that are gathered before metrics are computed on them."""
 
-CHUNK_SECONDS = 2.0
-"""About how often finished points are handed out."""
-
-RUN_BLOCKS = 8
-"""Blocks of samples that a thread passes before it takes others, where threads share the samples."""
-
 Points = list[list[float]]
 """Coefficients of points, a row each."""
 
 Values = dict[str, Tensor]
 """Mean metrics at points, by name; the first axis is the point."""
-
-Item = TypeVar("Item")
-Made = TypeVar("Made")
 
 
 @dataclass
@@ -143,80 +128,6 @@ class Worker:
         return recomputed(self.flat, work.calibration)
 
 
-class Crew(Protocol):
-    """Other processes that share the points of a sweep."""
-
-    def finished(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
-        """Chunks of at most `most` points in any order, each with its values."""
-
-
-class Evaluator(Protocol):
-    """Anything that computes a chunk."""
-
-    work: Work
-
-    def chunk(self, points: Points) -> Values:
-        """Mean metrics at a few points."""
-
-    def free(self) -> None:
-        """Give up memory that is only kept for speed."""
-
-
-def alone(evaluator: Evaluator, points: Points, parts: Iterator[slice]) -> Iterator[tuple[slice, Values]]:
-    """Chunks in order, each with its values, by this thread."""
-    return ((part, at_points(evaluator, points[part])) for part in parts)
-
-
-def finished(first: Worker, points: Points, parts: Iterator[slice], workers: int) -> Iterator[tuple[slice, Values]]:
-    """Chunks in order, each with its values, shared by threads: the points, or of few points the samples."""
-    if workers == 1:
-        yield from alone(first, points, parts)
-        return
-    if len(points) < workers:
-        runs = [first.blocks[start : start + RUN_BLOCKS] for start in range(0, len(first.blocks), RUN_BLOCKS)]
-        with said("a forward pass", "lower block, or workers"):
-            passed = _spread(first, lambda worker, run: list(worker.outputs(run)), runs, workers, points)
-            values = counted(first.work, len(points), (found for _, few in passed for found in few))
-        yield slice(0, len(points)), values
-        return
-    yield from _spread(first, lambda worker, part: at_points(worker, points[part]), parts, workers)
-
-
-def _spread(
-    first: Worker, do: Callable[[Worker, Item], Made], items: Iterable[Item], workers: int, points: Points | None = None
-) -> Iterator[tuple[Item, Made]]:
-    """Items in their order, each with what a thread's worker made of it; few are begun ahead of those asked for.
-
-    Args:
-        points: Taken by every worker before it begins, where given.
-    """
-    threads, held, spare = torch.get_num_threads(), threading.local(), iter([first])
-
-    def begin() -> None:
-        torch.set_num_threads(1)
-
-    def run(item: Item) -> Made:
-        if not hasattr(held, "worker"):
-            held.worker = next(spare, None) or Worker(first.work)
-            with torch.no_grad():
-                held.worker.take(points or [])
-        return do(held.worker, item)
-
-    ahead: deque[tuple[Item, Future[Made]]] = deque()
-    try:
-        with ThreadPoolExecutor(workers, initializer=begin) as pool:
-            for item in items:
-                ahead.append((item, pool.submit(run, item)))
-                if len(ahead) >= 2 * workers:
-                    done, future = ahead.popleft()
-                    yield done, future.result()
-            while ahead:
-                done, future = ahead.popleft()
-                yield done, future.result()
-    finally:
-        torch.set_num_threads(threads)
-
-
 @torch.no_grad()
 def counted(work: Work, points: int, blocks: Iterable[list[Tensor]]) -> Values:
     """Mean metrics of points from their outputs on all blocks of samples in order.
@@ -240,34 +151,6 @@ def counted(work: Work, points: int, blocks: Iterable[list[Tensor]]) -> Values:
                 mean.add(point, whole, targets, group)
         waiting, begin = [], end
     return {name: mean.found() for name, mean in means.items()}
-
-
-@torch.no_grad()
-def at_points(evaluator: Evaluator, points: Points) -> Values:
-    """A chunk's values, computed in smaller chunks where memory does not suffice."""
-    parts = list(shrinking(lambda few: evaluator.chunk(list(few)), points, evaluator.free))
-    return parts[0] if len(parts) == 1 else {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
-
-
-def pieces(count: int, most: int, workers: int) -> list[slice]:
-    """Consecutive pieces of at most `most`, some eight for each worker, so that all end at about the same time."""
-    size = min(most, max(1, -(-count // (8 * workers))))
-    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
-
-
-def chunks(count: int, least: int, most: int, workers: int = 1) -> Iterator[slice]:
-    """Consecutive pieces, from `least` to `most` long, that grow until one takes CHUNK_SECONDS.
-
-    Of several workers each piece leaves enough for all, so that they end together: the last pieces are short.
-    """
-    start, size = 0, least
-    while start < count:
-        begun = time.perf_counter()
-        fair = size if workers == 1 else min(size, max(-(-least // 2), (count - start) // (2 * workers)))
-        yield slice(start, min(start + fair, count))
-        start += fair
-        if time.perf_counter() - begun < CHUNK_SECONDS:
-            size = min(2 * size, most)
 
 
 @torch.no_grad()

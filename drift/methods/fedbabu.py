@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class FedBABU(Method):
     """Clients train the body alone; the head keeps its initial values, common to all, for good.
 
-    The aggregated model is evaluated with that head. The final fine-tuning for personal models is an analysis of the
-    run (`drift.personal_accuracy`).
+    The aggregated model is evaluated with that head. The final fine-tuning for personal models is the analysis
+    `personal_accuracy` of the run.
 
     Source: Oh et al. 2022, algorithm 1; a baseline of the LSS paper.
     """

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from landscape import firstlayer, sweeping
+from landscape import firstlayer, sharing, sweeping
 from landscape.affine import evaluate, loss
 from landscape.metrics import class_error
 from landscape.samples import Samples
@@ -60,7 +60,7 @@ def test_values_have_the_same_bits_in_any_chunks_order_and_company():
 
 
 def test_threads_share_the_samples_of_few_points_bit_for_bit(monkeypatch):
-    monkeypatch.setattr(sweeping, "RUN_BLOCKS", 2)
+    monkeypatch.setattr(sharing, "RUN_BLOCKS", 2)
     passed, outputs = [], sweeping.Worker.outputs
     monkeypatch.setattr(sweeping.Worker, "outputs", lambda worker, run: passed.append(run) or outputs(worker, run))
     task = cnn_task()

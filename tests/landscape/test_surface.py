@@ -95,7 +95,7 @@ def test_known_of_something_else_is_refused():
 
 def test_checkpoints_grow_and_lead_to_the_same_surface(monkeypatch):
     monkeypatch.setattr(sys.modules["landscape.surface"], "CHECKPOINT_SECONDS", -1.0)
-    monkeypatch.setattr("landscape.sweeping.CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr("landscape.sharing.CHUNK_SECONDS", 0.0)
     task, kept = mlp_task(), []
     sweep = simplex(thetas(task, 3), step=0.5)
     whole = surface(task, sweep, checkpoint=kept.append)
@@ -106,7 +106,7 @@ def test_checkpoints_grow_and_lead_to_the_same_surface(monkeypatch):
 
 def test_an_interrupted_surface_resumes_from_its_last_checkpoint(monkeypatch):
     monkeypatch.setattr(sys.modules["landscape.surface"], "CHECKPOINT_SECONDS", -1.0)
-    monkeypatch.setattr("landscape.sweeping.CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr("landscape.sharing.CHUNK_SECONDS", 0.0)
     task, kept = mlp_task(), []
     sweep = plane(*thetas(task, 3), points=(3, 5))
 
@@ -121,7 +121,7 @@ def test_an_interrupted_surface_resumes_from_its_last_checkpoint(monkeypatch):
 
 
 def test_progress_counts_every_point_once_and_known_ones_at_the_start(monkeypatch):
-    monkeypatch.setattr("landscape.sweeping.CHUNK_SECONDS", 0.0)
+    monkeypatch.setattr("landscape.sharing.CHUNK_SECONDS", 0.0)
     task, heard = mlp_task(), []
     sweep = simplex(thetas(task, 3), step=0.5)
     whole = surface(task, sweep, progress=lambda *steps: heard.append(steps))

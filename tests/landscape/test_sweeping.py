@@ -11,7 +11,7 @@ from landscape import sweeping
 from landscape.affine import evaluate
 from landscape.planes import plane
 from landscape.samples import Samples
-from landscape.sweeping import chunks
+from landscape.sharing import chunks
 from landscape.task import Task
 from tests.oracles import thetas
 
