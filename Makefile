@@ -19,7 +19,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_IND
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
-demo: $(VENV)/.core ## train five methods on real images, draw every figure and the report into out/demo/
+demo: $(VENV)/.core ## train five methods on real images, draw their figures and the report into out/demo/
 	$(BIN)/fedscape demo $(ARGS)
 
 test: $(VENV)/.dev ## run the tests but the slow ones (all: make test ARGS='-m ""')

@@ -19,8 +19,8 @@ def demo(
     workers: Workers = 2,
     json: Json = False,
 ) -> int:
-    """Train five methods on real images, draw every figure and write the report."""
-    from figures.demo import COLUMNS
+    """Train five methods on real images, draw their figures and write the report."""
+    from figures.demo import BEYOND, COLUMNS
     from figures.demo import demo as run_demo
 
     require_folder(out)
@@ -30,6 +30,7 @@ def demo(
         console.say(f"figure {name} is left out: {reason}")
     console.say(
         f"figures: {made.figures} ({len(made.drawn)} as PDF, PNG and SVG, numbers beside)\n"
+        f"         {len(BEYOND)} others take runs of other kinds: {', '.join(sorted(BEYOND))}\n"
         f"runs:    {made.runs}\nreport:  {made.report} (open it in a browser)\n"
         f"took {made.seconds:.0f} s"
     )

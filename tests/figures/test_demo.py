@@ -27,6 +27,19 @@ def test_figures_and_groups_of_the_plan_exist():
     assert {group for groups in demo.GROUPS.values() for group in groups} <= {"methods", *demo.EXTRAS}
 
 
+def test_figures_beyond_the_demo_exist_and_get_no_runs():
+    assert set(gallery.names()) > demo.BEYOND
+    assert not demo.BEYOND & set(demo.GROUPS)
+
+
+@pytest.mark.slow
+def test_the_demo_draws_every_figure_that_it_promises(tmp_path):
+    made = demo.demo(tmp_path)
+    assert made.left_out == {}
+    assert len(made.drawn) == len(gallery.names()) - len(demo.BEYOND)
+    assert made.report.is_file() and len(made.table) == len(demo.METHODS)
+
+
 def test_overrides_reach_every_run():
     assert {one.rounds for group in demo.planned(("rounds=7",)).values() for one in group} == {7}
 
