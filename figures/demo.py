@@ -47,10 +47,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 """Groups of runs that a figure gets; "methods" (all methods and seeds) where it is not named."""
 
-BEYOND = frozenset(
-    ("accuracies-models", "gws-setting", "ranking-table", "sharpness-models")
-    + ("shrink-rounds", "simplex-settings", "weights-corrupted")
-)
+BEYOND = {
+    *("accuracies-models", "gws-setting", "ranking-table", "sharpness-models"),
+    *("shrink-rounds", "simplex-settings", "weights-corrupted"),
+}
 """Figures that need runs of other kinds than the demo's minutes allow."""
 
 OPTIONS: dict[str, dict[str, Any]] = {
