@@ -114,13 +114,15 @@ def pieces(count: int, most: int, workers: int) -> list[slice]:
 def chunks(count: int, least: int, most: int, workers: int = 1) -> Iterator[slice]:
     """Consecutive pieces, from `least` to `most` long, that grow until one takes CHUNK_SECONDS.
 
-    Of several workers each piece leaves enough for all, so that they end together: the last pieces are short.
+    Of several workers all get pieces of one size in turn, the last ones too, so that they end together.
     """
     start, size = 0, least
     while start < count:
         begun = time.perf_counter()
-        fair = size if workers == 1 else min(size, max(-(-least // 2), (count - start) // (2 * workers)))
-        yield slice(start, min(start + fair, count))
-        start += fair
+        fair = min(size, -(-(count - start) // workers))
+        for _ in range(workers):
+            if start < count:
+                yield slice(start, min(start + fair, count))
+                start += fair
         if time.perf_counter() - begun < CHUNK_SECONDS:
             size = min(2 * size, most)

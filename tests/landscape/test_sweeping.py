@@ -90,12 +90,12 @@ def test_metrics_are_computed_once_for_many_blocks(monkeypatch):
 
 @pytest.mark.parametrize("count", [1, 7, 225])
 @pytest.mark.parametrize("workers", [1, 2, 3])
-def test_chunks_cover_all_points_once_and_end_small_for_several_workers(count, workers):
+def test_chunks_cover_all_points_once_and_all_workers_get_alike(count, workers):
     parts = list(chunks(count, 12, 64, workers))
     covered = [index for part in parts for index in range(count)[part]]
     assert covered == list(range(count))
     sizes = [part.stop - part.start for part in parts]
     assert max(sizes) <= 64
-    if workers > 1 and count > 100:
-        assert sizes[-1] <= 6
-        assert max(sizes) <= count / (2 * workers)
+    turns = [sizes[start : start + workers] for start in range(0, len(sizes), workers)]
+    assert all(max(turn) - min(turn) < workers for turn in turns if count > 100)
+    assert count < 100 or len(turns[-1]) == workers
