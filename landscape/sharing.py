@@ -79,8 +79,9 @@ def _spread(
     def run(item: Item) -> Made:
         if not hasattr(held, "worker"):
             held.worker = next(spare, None) or Worker(first.work)
-            with torch.no_grad():
-                held.worker.take(points or [])
+            if points is not None:
+                with torch.no_grad():  # grad mode belongs to a thread
+                    held.worker.take(points)
         return do(held.worker, item)
 
     ahead: deque[tuple[Item, Future[Made]]] = deque()
