@@ -144,12 +144,12 @@ def _found(
         return alone(many, points, chunks(len(points), many.most, many.most))
     most = _most(basis, memory // workers)
     small = min(most, 4 * len(basis)) if worker.shared else 1
-    return finished(worker, points, chunks(len(points), small if soon or workers > 1 else most, most, workers), workers)
+    return finished(worker, points, chunks(len(points), small if soon else most, most, workers), workers)
 
 
 def _most(basis: Tensor, memory: int) -> int:
-    """Point models that are held at once within so many bytes, each twice: plain, and packed for its layers."""
-    return max(1, min(CHUNK_POINTS, memory // (2 * basis.shape[1] * basis.element_size() + 1)))
+    """Point models held at once within so many bytes, thrice each: plain, packed, and what its last layers receive."""
+    return max(1, min(CHUNK_POINTS, memory // (3 * basis.shape[1] * basis.element_size() + 1)))
 
 
 def _check(

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from landscape.calls import Call, passed, received, restore
 from landscape.flat import Flat
 from landscape.samples import Inputs, Samples
 
@@ -56,7 +57,7 @@ class FirstLayer:
 
     def prepare(self, inputs: Inputs) -> None:
         """Take a block of inputs; what the layer makes of it at the basis models is computed once it is needed."""
-        self._received = _received(self._flat, self.layer, inputs)
+        self._received = received(self._flat, self.layer, inputs)
         self._outputs, self._start = {}, None
 
     def at(self, coefficients: Sequence[float]) -> None:
@@ -67,11 +68,11 @@ class FirstLayer:
             value = self._stepwise(coefficients, self._count)
         else:
             value = self._anywhere(coefficients)
-        self.layer.forward = lambda _: value
+        vars(self.layer)["forward"] = lambda _: value
 
     def release(self) -> None:
         """Give the layer its own forward back."""
-        _restore(self.layer, self._forward)
+        restore(self.layer, self._forward)
         self._received, self._outputs, self._start = None, {}, None
 
     def _stepwise(self, coefficients: Sequence[float], index: int) -> Tensor:
@@ -92,7 +93,7 @@ class FirstLayer:
     def _output(self, index: int) -> Tensor:
         """The layer's output at model `index` of the basis, then at the differences from its first."""
         if index not in self._outputs:
-            _restore(self.layer, self._forward)
+            restore(self.layer, self._forward)
             self._outputs[index] = functional_call(self.layer, self._parameters[index], (self._received,))
         return self._outputs[index]
 
@@ -152,58 +153,19 @@ def first_layer(flat: Flat, basis: Tensor, probe: Samples) -> FirstLayer | None:
     return FirstLayer(flat, name, basis, held) if _exact(flat, name, probe) else None
 
 
-class _Reached(Exception):
-    """Carries a layer's input out of a forward pass that is not needed further."""
-
-    def __init__(self, received: Tensor) -> None:
-        self.received = received
-
-
-def _received(flat: Flat, layer: nn.Module, inputs: Inputs) -> Tensor:
-    def stop(received: Tensor) -> Tensor:
-        raise _Reached(received)
-
-    before = vars(layer).get("forward")
-    vars(layer)["forward"] = stop
-    try:
-        flat.outputs(inputs)
-    except _Reached as reached:
-        return reached.received
-    finally:
-        _restore(layer, before)
-    raise RuntimeError("the first layer was not reached")
-
-
-def _restore(layer: nn.Module, forward: object) -> None:
-    """Put back the forward that `layer` had of its own, or its class's."""
-    if forward is None:
-        vars(layer).pop("forward", None)
-    else:
-        vars(layer)["forward"] = forward
-
-
 def _first_called(flat: Flat, inputs: Inputs) -> tuple[str, int] | None:
     """Name and output entries a sample of the first plain linear or convolutional layer that the model calls."""
-    calls: list[tuple[nn.Module, int]] = []
-
-    def note(module: nn.Module, _: object, output: Tensor) -> None:
-        calls.append((module, output[0].numel()))
-
-    plain = {module: name for name, module in flat.module.named_modules() if _is_plain(module, flat, name)}
-    handles = [module.register_forward_hook(note) for module in plain]
-    flat.outputs(inputs)
-    for handle in handles:
-        handle.remove()
-    return (plain[calls[0][0]], calls[0][1]) if calls else None
+    calls = (call for call in passed(flat, inputs).calls if _is_plain(call, flat))
+    return next(((call.name, call.output[0].numel()) for call in calls), None)
 
 
-def _is_plain(module: nn.Module, flat: Flat, name: str) -> bool:
-    """Whether a module is exactly a linear or convolutional layer, without hooks, its parameters all in theta."""
-    if type(module) not in (nn.Linear, nn.Conv2d) or module._forward_hooks or module._forward_pre_hooks:
+def _is_plain(call: Call, flat: Flat) -> bool:
+    """Whether a layer is exactly a linear or convolutional one, without hooks, its parameters all in theta."""
+    if type(call.layer) not in (nn.Linear, nn.Conv2d) or call.hooked:
         return False
-    prefix = f"{name}." if name else ""
+    prefix = f"{call.name}." if call.name else ""
     inside = {entry for entry, _ in flat.layout.parameters}
-    return all(prefix + own in inside for own, _ in module.named_parameters())
+    return all(prefix + own in inside for own, _ in call.layer.named_parameters())
 
 
 def _exact(flat: Flat, name: str, probe: Samples) -> bool:
@@ -213,10 +175,10 @@ def _exact(flat: Flat, name: str, probe: Samples) -> bool:
     plain = flat.loss(flat.outputs(inputs), targets)
     if not bool(torch.isfinite(plain).all()):
         return False  # nothing can be compared
-    received = _received(flat, flat.module.get_submodule(name), inputs).clone()
+    entered = received(flat, flat.module.get_submodule(name), inputs).clone()
     shared = FirstLayer(flat, name, torch.stack([own + noise, own - noise]))
     flat.load(own + noise)
-    same = torch.equal(received, _received(flat, shared.layer, inputs))
+    same = torch.equal(entered, received(flat, shared.layer, inputs))
     shared.prepare(inputs)
     shared.at((0.5, 0.5))
     flat.load(own)

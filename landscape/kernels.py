@@ -141,9 +141,12 @@ def _max_pool(layer: nn.MaxPool2d) -> Forward | None:
         if inputs.ndim != 4 or not inputs.is_contiguous(memory_format=torch.channels_last):
             return F.max_pool2d(inputs, 2)
         n, channels, height, width = inputs.shape
-        rows = inputs.permute(0, 2, 3, 1)[:, : height // 2 * 2, : width // 2 * 2]
-        rows = torch.maximum(rows[:, ::2], rows[:, 1::2]).view(n, height // 2, width // 2, 2, channels)
-        return torch.maximum(rows[:, :, :, 0], rows[:, :, :, 1]).permute(0, 3, 1, 2)
+        rows = inputs.permute(0, 2, 3, 1)
+        if height % 2 or width % 2:
+            rows = rows[:, : height // 2 * 2, : width // 2 * 2]
+        rows = torch.maximum(*rows.view(n, height // 2, 2, -1, channels).unbind(2))
+        rows = torch.maximum(*rows.view(n, height // 2, width // 2, 2, channels).unbind(3))
+        return rows.permute(0, 3, 1, 2)
 
     return forward
 

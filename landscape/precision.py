@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from landscape.calls import passed
 from landscape.flat import Flat
 from landscape.kernels import LEAST_WEIGHTS
 from landscape.samples import Samples
@@ -48,7 +49,8 @@ def coarsen(flat: Flat, probe: Samples) -> list[str]:
     """
     if flat.theta.device.type != "cpu" or flat.theta.dtype != torch.float32 or not has_bfloat16():
         return []
-    names = _called(flat, probe)
+    calls = passed(flat, probe.inputs).calls
+    names = [call.name for call in calls if type(call.layer) in (nn.Linear, nn.Conv2d) and not call.hooked]
     inner = set(names[1:-1]) - {names[0], names[-1]} if names else set()
     coarse = []
     for name in sorted(inner):
@@ -68,25 +70,6 @@ def relative_difference(found: Tensor, exact: Tensor) -> float:
     """Largest |found - exact| / |exact| where both are finite; 0 where nothing is."""
     both = found.isfinite() & exact.isfinite() & (exact != 0)
     return float(((found - exact).abs() / exact.abs())[both].max()) if bool(both.any()) else 0.0
-
-
-def _called(flat: Flat, probe: Samples) -> list[str]:
-    """Names of plain dense and convolutional layers without hooks, in the order of their calls."""
-    called: list[str] = []
-
-    def noted(name: str) -> Callable[[nn.Module, object, object], None]:
-        return lambda *_: called.append(name)
-
-    plain = {
-        name: layer
-        for name, layer in flat.module.named_modules()
-        if type(layer) in (nn.Linear, nn.Conv2d) and not layer._forward_hooks and not layer._forward_pre_hooks
-    }
-    handles = [layer.register_forward_hook(noted(name)) for name, layer in plain.items()]
-    flat.outputs(probe.inputs)
-    for handle in handles:
-        handle.remove()
-    return called
 
 
 def _forward(layer: nn.Module) -> Callable[[Tensor], Tensor]:

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from landscape import rsteps
+from landscape.calls import passed
 from landscape.flat import Flat
 from landscape.raffine import Held, Named
 from landscape.samples import Samples
@@ -132,25 +133,14 @@ def chain(flat: Flat, theta: Tensor, probe: Samples) -> Chain | None:
     return Chain(flat, theta, tuple(steps))
 
 
-@torch.no_grad()
 def _calls(flat: Flat, probe: Samples) -> list[tuple[str, nn.Module, tuple[int, ...]]] | None:
     """Name, layer and shape of one input of every layer in the order of calls; None if they form no chain."""
-    seen: list[tuple[str, nn.Module, Any, Any]] = []
-
-    def noting(name: str) -> Callable[..., None]:
-        return lambda module, inputs, output: seen.append((name, module, inputs, output))
-
-    layers = [(name, module) for name, module in flat.module.named_modules() if not list(module.children())]
-    handles = [module.register_forward_hook(noting(name)) for name, module in layers]
-    value: Any = flat.cast(probe.inputs)
-    output = flat.module(value)
-    for handle in handles:
-        handle.remove()
-    found = []
-    for name, module, inputs, result in seen:
-        if len(inputs) != 1 or inputs[0] is not value or module.training:
+    seen, found = passed(flat, probe.inputs), []
+    value: Any = seen.inputs
+    for call in seen.calls:
+        if not call.follows(value) or call.layer.training:
             return None
-        found.append((name, module, tuple(value.shape[1:])))
-        value = result
-    chained = value is output and output.ndim == 2 and len({id(module) for _, module, _ in found}) == len(found)
+        found.append((call.name, call.layer, tuple(value.shape[1:])))
+        value = call.output
+    chained = value is seen.output and value.ndim == 2 and len({id(module) for _, module, _ in found}) == len(found)
     return found if found and chained else None

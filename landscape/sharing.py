@@ -18,7 +18,7 @@ CHUNK_SECONDS = 2.0
 """About how often finished points are handed out."""
 
 RUN_BLOCKS = 8
-"""Blocks of samples that a thread passes before it takes others, where threads share the samples."""
+"""About how many blocks of samples a thread passes before it takes others, where threads share the samples."""
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
@@ -54,7 +54,8 @@ def finished(first: Worker, points: Points, parts: Iterator[slice], workers: int
         yield from alone(first, points, parts)
         return
     if len(points) < workers:
-        runs = [first.blocks[start : start + RUN_BLOCKS] for start in range(0, len(first.blocks), RUN_BLOCKS)]
+        stretches, step = first.stretches, max(1, RUN_BLOCKS * first.block // first.stretch)
+        runs = [stretches[start : start + step] for start in range(0, len(stretches), step)]
         with said("a forward pass", "lower block, or workers"):
             passed = _spread(first, lambda worker, run: list(worker.outputs(run)), runs, workers, points)
             values = counted(first.work, len(points), (found for _, few in passed for found in few))

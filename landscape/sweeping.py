@@ -15,10 +15,11 @@ from landscape.kernels import packing, quicken
 from landscape.metrics import Means
 from landscape.precision import Precision, coarsen
 from landscape.samples import Samples, leaves
+from landscape.stages import ROWS, stages
 from landscape.task import PerSample, Task
 
-BLOCK_BYTES = 4 * 2**20
-"""Bytes that the largest output of a block of samples may take (measured: flat optimum from 3 to 6 MiB)."""
+BLOCK_BYTES = 5 * 2**19
+"""Bytes that the largest output of a block of samples may take (measured: flat optimum from 2 to 3 MiB)."""
 
 GPU_BLOCK_BYTES = 2**28
 """The same on other devices, where a block must be large enough to fill the device (not measured)."""
@@ -61,6 +62,8 @@ class Worker:
         self.block, self.shared = plan(self.flat, work.basis, work.samples, work.block)
         coarse = coarsen(self.flat, work.samples[:2]) if work.precision == "fast" else []
         self.coarse = [name in coarse for name, _ in self.flat.layout.parameters]
+        self.stages = stages(self.flat, work.samples[:2])
+        self.stretch = self.block * (max(1, round(ROWS / self.block)) if self.stages.cut else 1)
         self.parameters = [self.flat.module.get_parameter(name) for name, _ in self.flat.layout.parameters]
         self.models: list[Tensor] = []
         self.packing = packing(self.flat)
@@ -69,7 +72,7 @@ class Worker:
     def chunk(self, points: Points) -> Values:
         """Mean metrics at a few points."""
         self.take(points)
-        return counted(self.work, len(points), self.outputs(self.blocks))
+        return counted(self.work, len(points), self.outputs(self.stretches))
 
     def take(self, points: Points) -> None:
         """Make the models of a few points, of which `outputs` then tells."""
@@ -82,29 +85,43 @@ class Worker:
         self.points = points
 
     @property
-    def blocks(self) -> range:
-        """The first sample of every block."""
-        return range(0, len(self.work.samples), self.block)
+    def stretches(self) -> range:
+        """The first sample of every stretch: the blocks that pass the model's last layers together, else one block."""
+        return range(0, len(self.work.samples), self.stretch)
 
     @torch.no_grad()
-    def outputs(self, blocks: range) -> Iterator[list[Tensor]]:
-        """Of one block of samples after the other the output of every point, met while the block is in the cache."""
+    def outputs(self, stretches: range) -> Iterator[list[Tensor]]:
+        """Of one stretch of samples after the other the output of every point."""
+        for start in stretches:
+            end = min(start + self.stretch, len(self.work.samples))
+            made = [self._block(begin, min(begin + self.block, end)) for begin in range(start, end, self.block)]
+            yield [self._ended(point, [block[point] for block in made]) for point in range(len(self.points))]
+
+    def _block(self, begin: int, end: int) -> list[Tensor]:
+        """What every point's last layers receive of a block of samples, or its outputs; met while it is in the cache."""
         flat, order = self.flat, sorted(range(len(self.points)), key=lambda point: shared_start(self.points[point]))
-        for start in blocks:
-            inputs = flat.cast(self.work.samples[start : start + self.block].inputs)
-            found: dict[int, Tensor] = {}
+        inputs = flat.cast(self.work.samples[begin:end].inputs)
+        found: dict[int, Tensor] = {}
+        if self.shared is not None:
+            self.shared.prepare(inputs)
+        for point in order:
+            _bind(self.parameters, self.views[point])
+            if len(flat.buffers):
+                flat.buffers.copy_(self.held[point])
             if self.shared is not None:
-                self.shared.prepare(inputs)
-            for point in order:
-                _bind(self.parameters, self.views[point])
-                if len(flat.buffers):
-                    flat.buffers.copy_(self.held[point])
-                if self.shared is not None:
-                    self.shared.at(self.points[point])
-                found[point] = flat.outputs(inputs).clone()  # may be memory of the shared layer
-            if self.shared is not None:
-                self.shared.release()
-            yield [found[point] for point in range(len(found))]
+                self.shared.at(self.points[point])
+            found[point] = self.stages.first(inputs).clone()  # may be memory of the shared layer
+        if self.shared is not None:
+            self.shared.release()
+        return [found[point] for point in range(len(found))]
+
+    def _ended(self, point: int, blocks: list[Tensor]) -> Tensor:
+        """A point's outputs on a stretch of blocks."""
+        whole = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
+        if self.stages.cut:
+            _bind(self.parameters, self.views[point])
+            whole = self.stages.last(whole)
+        return whole
 
     def free(self) -> None:
         """Give up the memory of the last chunk's models."""

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from landscape import firstlayer, sharing, sweeping
+from landscape import firstlayer, sharing, stages, sweeping
 from landscape.affine import evaluate, loss
 from landscape.metrics import class_error
 from landscape.samples import Samples
@@ -184,8 +184,10 @@ def test_block_shrinks_with_the_activations(monkeypatch):
     task = cnn_task()
     basis = thetas(task, 2)
     flat = task.flat(basis)
+    output = 4 * 6 * 7 * 8  # bytes that the convolution makes of a sample
+    monkeypatch.setattr(sweeping, "BLOCK_BYTES", 2**30)
     assert plan(flat, basis, task.split("test"))[0] == 2048
-    monkeypatch.setattr(sweeping, "BLOCK_BYTES", 20 * 4 * 6 * 7 * 8)  # 20 samples of the convolution's output
+    monkeypatch.setattr(sweeping, "BLOCK_BYTES", 20 * output)
     assert plan(flat, basis, task.split("test"))[0] == 20
     assert plan(flat, basis, task.split("test"), 5)[0] == 5
 
@@ -253,12 +255,11 @@ def test_work_is_one_pass_a_point_and_block_and_the_first_layer_once_a_chunk(mon
     model = nn.Sequential(nn.Linear(80, 4), nn.ReLU(), nn.Linear(4, 3))
     task = Task(model, {"test": Samples(torch.randn(7, 80), torch.arange(7) % 3)})
     basis, passes, prepared = thetas(task, 3), [], []
-    task.flat(basis)  # the model is laid out outside of the count
-    outputs, prepare = sweeping.Flat.outputs, firstlayer.FirstLayer.prepare
+    first, prepare = stages.Stages.first, firstlayer.FirstLayer.prepare
     monkeypatch.setattr(sweeping, "quicken", lambda *_: [])
     monkeypatch.setattr(sweeping, "plan", lambda *_: (4, firstlayer.FirstLayer(_[0], "0", basis)))
-    monkeypatch.setattr(sweeping.Flat, "outputs", lambda *a: passes.append(1) or outputs(*a))
+    monkeypatch.setattr(stages.Stages, "first", lambda *a: passes.append(1) or first(*a))
     monkeypatch.setattr(firstlayer.FirstLayer, "prepare", lambda *a: prepared.append(1) or prepare(*a))
     evaluate(task, basis, _rows(5, 3))
     assert len(prepared) == 2  # two blocks, one chunk
-    assert len(passes) == 2 * 5 + len(prepared)  # the shared layer's input costs a pass that stops at it
+    assert len(passes) == 2 * 5 + 1  # one looks at the model
