@@ -98,7 +98,7 @@ class Worker:
             yield [self._ended(point, [block[point] for block in made]) for point in range(len(self.points))]
 
     def _block(self, begin: int, end: int) -> list[Tensor]:
-        """What every point's last layers receive of a block of samples, or its outputs; met while it is in the cache."""
+        """What every point's last layers receive of a block, or its outputs; met while it is in the cache."""
         flat, order = self.flat, sorted(range(len(self.points)), key=lambda point: shared_start(self.points[point]))
         inputs = flat.cast(self.work.samples[begin:end].inputs)
         found: dict[int, Tensor] = {}
