@@ -22,10 +22,6 @@ class Call:
     inputs: tuple[Any, ...]
     output: Any
 
-    def follows(self, value: Any) -> bool:
-        """Whether all that the layer was given is `value`, the very object."""
-        return len(self.inputs) == 1 and self.inputs[0] is value
-
     @property
     def hooked(self) -> bool:
         """Whether a call does more than the layer's forward."""
@@ -40,6 +36,21 @@ class Passed:
     calls: list[Call]
     output: Any
 
+    @property
+    def once(self) -> bool:
+        """Whether no layer is called twice."""
+        return len({id(call.layer) for call in self.calls}) == len(self.calls)
+
+    @property
+    def chained(self) -> bool:
+        """Whether each layer is given just what the one before it put out, from the inputs to the output."""
+        value: Any = self.inputs
+        for call in self.calls:
+            if len(call.inputs) != 1 or call.inputs[0] is not value:
+                return False
+            value = call.output
+        return value is self.output
+
 
 @torch.no_grad()
 def passed(flat: Flat, inputs: Inputs) -> Passed:
@@ -49,9 +60,9 @@ def passed(flat: Flat, inputs: Inputs) -> Passed:
     def noting(name: str) -> Callable[[nn.Module, tuple[Any, ...], Any], None]:
         return lambda layer, received, output: found.append(Call(name, layer, received, output))
 
+    given = flat.cast(inputs)
     layers = [(name, layer) for name, layer in flat.module.named_modules() if not list(layer.children())]
     handles = [layer.register_forward_hook(noting(name)) for name, layer in layers]
-    given = flat.cast(inputs)
     try:
         output = called(flat.module, given)
     finally:

@@ -135,12 +135,8 @@ def chain(flat: Flat, theta: Tensor, probe: Samples) -> Chain | None:
 
 def _calls(flat: Flat, probe: Samples) -> list[tuple[str, nn.Module, tuple[int, ...]]] | None:
     """Name, layer and shape of one input of every layer in the order of calls; None if they form no chain."""
-    seen, found = passed(flat, probe.inputs), []
-    value: Any = seen.inputs
-    for call in seen.calls:
-        if not call.follows(value) or call.layer.training:
-            return None
-        found.append((call.name, call.layer, tuple(value.shape[1:])))
-        value = call.output
-    chained = value is seen.output and value.ndim == 2 and len({id(module) for _, module, _ in found}) == len(found)
-    return found if found and chained else None
+    seen = passed(flat, probe.inputs)
+    usable = seen.chained and seen.once and not any(call.layer.training for call in seen.calls)
+    if not seen.calls or not usable or seen.output.ndim != 2:
+        return None
+    return [(call.name, call.layer, tuple(call.inputs[0].shape[1:])) for call in seen.calls]

@@ -65,12 +65,11 @@ def stages(flat: Flat, probe: Samples) -> Stages:
     whole = Stages(flat, None, [])
     seen = passed(flat, probe.inputs)
     layers = [call.layer for call in seen.calls]
-    if len({id(layer) for layer in layers}) < len(layers):
+    if not seen.once:
         return whole
-    ended = len(_dense_end(flat, seen.calls, seen.output))
-    cut = len(layers) - ended
-    chained = _is_chain(seen.calls, seen.inputs, seen.output)
-    found = Stages(flat, layers[:cut] if chained else None, layers[cut:])
+    cut = len(layers) - len(_dense_end(flat, seen.calls, seen.output))
+    plain = seen.chained and not any(call.hooked for call in seen.calls)
+    found = Stages(flat, layers[:cut] if plain else None, layers[cut:])
     outputs = found.last(found.first(seen.inputs))
     return found if torch.equal(outputs, flat.outputs(probe.inputs)) else whole
 
@@ -79,15 +78,6 @@ def _through(layers: Sequence[nn.Module], value: Tensor) -> Tensor:
     for layer in layers:
         value = layer.forward(value)
     return value
-
-
-def _is_chain(calls: Sequence[Call], value: object, output: object) -> bool:
-    """Whether nothing stands between the layers, and none has hooks."""
-    for call in calls:
-        if call.hooked or not call.follows(value):
-            return False
-        value = call.output
-    return value is output
 
 
 def _dense_end(flat: Flat, calls: Sequence[Call], output: object) -> Sequence[Call]:

@@ -83,6 +83,7 @@ class Worker:
         self.views = [self._views(theta) for theta in thetas]
         self.held = [self.statistics(row, theta) for row, theta in zip(points, thetas, strict=True)]
         self.points = points
+        self.order = sorted(range(len(points)), key=lambda point: shared_start(points[point]))
 
     @property
     def stretches(self) -> range:
@@ -99,12 +100,12 @@ class Worker:
 
     def _block(self, begin: int, end: int) -> list[Tensor]:
         """What every point's last layers receive of a block, or its outputs; met while it is in the cache."""
-        flat, order = self.flat, sorted(range(len(self.points)), key=lambda point: shared_start(self.points[point]))
+        flat = self.flat
         inputs = flat.cast(self.work.samples[begin:end].inputs)
         found: dict[int, Tensor] = {}
         if self.shared is not None:
             self.shared.prepare(inputs)
-        for point in order:
+        for point in self.order:
             _bind(self.parameters, self.views[point])
             if len(flat.buffers):
                 flat.buffers.copy_(self.held[point])
