@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_IND
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test torture lint bench docs notebooks clean
+.PHONY: help demo test torture lint bench docs pictures notebooks clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -41,6 +41,9 @@ bench: $(VENV)/.core ## run every benchmark, one after the other
 docs: $(VENV)/.docs ## build the documentation into build/docs; a warning is an error
 	OMP_NUM_THREADS=1 $(BIN)/python -m sphinx -q -W --keep-going -b html docs build/docs $(ARGS)
 	@echo build/docs/index.html
+
+pictures: $(VENV)/.core ## make every picture of README and docs again, from one set of runs in out/pictures/
+	$(BIN)/python docs/_ext/remake.py $(ARGS)
 
 notebooks: $(VENV)/.notebook ## open the notebooks in JupyterLab (they run in seconds; ARGS='--port 9000' and the like)
 	$(BIN)/python notebooks/build.py

@@ -41,6 +41,22 @@ training are among them. Kept: what a client keeps for the next round that it ta
 
 """
 
+BUNDLES = """
+## As published
+
+`--set method.like=paper` or `method.like=code` gives a method the options that its paper states or that released code
+has, where the section of the method lists such a bundle. What a preset says of these options gives way; what is set on
+the command line wins, and the label then says so: `lss-code_changed`. The base of IMA has bundles as well:
+`--set method.base.like=paper`. The run records the word beside all options. "Beside it" are settings outside the method
+that go with a bundle and are to be given too. [Agreement with published code](agreement.md) says what was compared.
+
+## Defaults unlike the papers'
+
+Sections of methods say so under "Unlike the paper", and so does `fedscape list methods`. Of partitions:
+
+{partitions}
+"""
+
 COLUMNS = ("method", "paper", "sent beside the model", "kept by clients", "cost", "accuracy, %")
 
 
@@ -60,7 +76,14 @@ def page(numbers: dict[str, Any]) -> str:
     )
     rows = [_row(name, measured.get(name)) for name in names]
     notes = [_note(name, measured[name]) for name in names if name in measured and _apart(measured[name])]
-    return "\n".join([head + _table(COLUMNS, rows), *notes, *(_section(name) for name in names)])
+    about = BUNDLES.format(partitions=_unlike("drift.partitions"))
+    return "\n".join([head + _table(COLUMNS, rows), *notes, about, *(_section(name) for name in names)])
+
+
+def _unlike(package: str) -> str:
+    """Plug-ins whose defaults are not what a reader of the paper expects, as a list."""
+    told = {name: plugins.paragraph(package, name, "Unlike the paper:") for name in plugins.names(package)}
+    return "\n".join(f"- `{name}`: {text}" for name, text in told.items() if text)
 
 
 def _setting(numbers: dict[str, Any]) -> str:
@@ -116,13 +139,29 @@ def _section(name: str) -> str:
     options = [
         (f"`{option}`", _shown(field.get_default(call_default_factory=True)), _meaning(field))
         for option, field in found.model_fields.items()
+        if option != "like" or found.bundles
     ]
     table = _table(("option", "default", "meaning"), options) if options else "No options.\n"
     changes = _changes(read(PRESET, method=name), read(PRESET, method="fedavg"))
     preset = f"In `{PRESET}`: {', '.join(changes)}.\n" if changes else ""
-    return "\n".join(
-        [f"## {name}\n", f"{plugins.describe('drift.methods', name)}\n", f"```text\n{about}\n```\n", table, preset]
-    )
+    first = plugins.describe("drift.methods", name)
+    parts = [f"## {name}\n", f"{first}\n", f"```text\n{about}\n```\n", table, _bundled(found), preset]
+    return "\n".join(part for part in parts if part)
+
+
+def _bundled(method: type[methods.Method]) -> str:
+    """A table of a method's bundles; empty where it has none."""
+    rows = [
+        (
+            f"`{name}`",
+            one.source,
+            ", ".join(f"`{option} = {_shown(value)}`" for option, value in one.options.items()),
+            f"`{one.beside}`" if one.beside else "-",
+            one.lacks or "-",
+        )
+        for name, one in method.bundles.items()
+    ]
+    return _table(("like", "source", "options", "beside it", "not to be had"), rows) if rows else ""
 
 
 def _changes(own: Experiment, plain: Experiment) -> list[str]:

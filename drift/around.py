@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import xarray as xr
 
+from drift.evaluated import evaluate_on
 from drift.run import Run
-from drift.terrain import chosen, on_sweep, present
+from drift.terrain import chosen, present
 from landscape.directions import random_plane as random_sweep
 from landscape.results import Partial
 
@@ -44,4 +45,4 @@ def random_plane(
         label=f"round {record.index}",
         buffers=present(record.end_buffers),
     )
-    return on_sweep(run, sweep, split, partial).assign_attrs(analysis="random_plane", round=record.index)
+    return evaluate_on(run, sweep, split, partial).assign_attrs(analysis="random_plane", round=record.index)

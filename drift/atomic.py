@@ -27,8 +27,19 @@ def write_bytes(path: Path, *data: bytes | memoryview) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
         _flush_names(path.parent)
+    except OSError as reason:
+        if reason.filename is None:  # as of a write to a full disk, which knows no name
+            reason.filename = str(path)
+        raise
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def clear(*folders: Path) -> None:
+    """Remove what stopped writes left in folders; for whoever holds the lock by which nobody else writes there."""
+    for folder in folders:
+        for path in folder.glob(".*.part"):
+            path.unlink(missing_ok=True)
 
 
 def _flush_names(folder: Path) -> None:

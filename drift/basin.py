@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from drift.minima import FOLDS, located
 from drift.run import Run
-from drift.terrain import chosen, global_plane, round_plane, spread
-from landscape.basin import area_below, basin, centre_offset, curvature, flatness_radius, loss_excess, minimum
+from drift.terrain import chosen, client_sweep, global_plane, global_sweep, round_plane, spread
+from landscape.basin import area_below, basin, curvature, flatness_radius, loss_excess, minimum
+from landscape.minimum import labelled
 
 MODELS = ("clients", "globals")
 """What the planes go through."""
@@ -26,6 +28,7 @@ def basin_rounds(
     margin: float = 0.3,
     reach: int = 2,
     split: str = "test",
+    folds: int = FOLDS,
 ) -> xr.Dataset:
     """Basin statistics of the planes through three models, over rounds: climb, area, radius, curvature, offset.
 
@@ -42,11 +45,13 @@ def basin_rounds(
         points, margin: Grid points an axis, and how far the box reaches beyond the models.
         reach: Cells on each side of the lowest one that the curvature is fitted to.
         split: Samples that the loss is averaged over.
+        folds: Parts of the samples that are left out in turn for offset_error.
 
     Returns:
         Dataset over round: minimum, level (lowest at which the models and their mean lie in one basin) and climb, level
         minus the largest loss in the cells of these models, in nats; excess, loss of the mean minus the minimum, in
-        nats; offset, distance from the mean to the minimum; width, largest distance between two models; area
+        nats; offset and offset_error, distance from the mean to the fitted minimum and its standard error, NaN where
+        this is not inside the box (located: 1 where it is); width, largest distance between two models; area
         within `rise` of the minimum; radius around the mean within it, 0 where the mean is higher; open, 1 where the
         basin at `level` reaches the edge of the box; curvature (round, rank) at the minimum.
 
@@ -64,7 +69,7 @@ def basin_rounds(
         raise LookupError(f"run {run.name} kept {models} of {len(kept)} rounds; train it with --set keep.{models}=all.")
     indices = spread(suited, 5) if rounds is None else [chosen(run, index, models) for index in rounds]
     options = {"points": points, "margin": margin, "split": split}
-    planes = [_plane(run, index, models, options) for index in indices]
+    planes = [_plane(run, index, models, options, folds) for index in indices]
     columns = [_statistics(plane, rise, reach) for plane in planes]
     found = xr.Dataset(coords={"round": indices, "rank": [1, 2]})
     for name, (text, unit) in _ABOUT.items():
@@ -80,6 +85,8 @@ _ABOUT = {
     "climb": ("climb between the models", "nats"),
     "excess": ("loss of the mean above the minimum", "nats"),
     "offset": ("distance from the mean to the minimum", "1"),
+    "offset_error": ("standard error of the offset", "1"),
+    "located": ("minimum is inside the box", "1"),
     "width": ("largest distance of two models", "1"),
     "area": ("area near the minimum", "1"),
     "radius": ("flatness radius around the mean", "1"),
@@ -88,15 +95,25 @@ _ABOUT = {
 }
 
 
-def _plane(run: Run, index: int, models: str, options: dict[str, Any]) -> xr.Dataset | None:
-    """The plane of a round; None where there are not three models."""
+def _plane(run: Run, index: int, models: str, options: dict[str, Any], folds: int) -> xr.Dataset | None:
+    """The plane of a round with its fitted minimum; None where there are not three models."""
+    grid = {name: options[name] for name in ("points", "margin")}
     if models == "globals":
         kept = run.kept("globals")
         place = kept.index(index)
-        return global_plane(run, rounds=kept[place - 2 : place + 1], **options) if place >= 2 else None
-    record = run.round(index)
-    some = [client for client, size in zip(record.ids.tolist(), record.sizes.tolist(), strict=True) if size > 0]
-    return round_plane(run, round=index, clients=some[:3], **options) if len(some) >= 3 else None
+        if place < 2:
+            return None
+        rounds = kept[place - 2 : place + 1]
+        _, sweep = global_sweep(run, rounds, **grid)
+        found = global_plane(run, rounds=rounds, **options)
+    else:
+        record = run.round(index)
+        some = [client for client, size in zip(record.ids.tolist(), record.sizes.tolist(), strict=True) if size > 0]
+        if len(some) < 3:
+            return None
+        _, _, sweep = client_sweep(run, index, some[:3], **grid)
+        found = round_plane(run, round=index, clients=some[:3], **options)
+    return found.assign(labelled(located(run, found, sweep, split=options["split"], folds=folds), found).data_vars)
 
 
 def _statistics(plane: xr.Dataset | None, rise: float, reach: int) -> dict[str, np.ndarray]:
@@ -104,14 +121,15 @@ def _statistics(plane: xr.Dataset | None, rise: float, reach: int) -> dict[str, 
     found = {name: np.full(2 if name == "curvature" else (), np.nan) for name in _ABOUT}
     if plane is None:
         return found
-    plane = plane.where(np.isfinite)  # a model far out may overflow
+    plane = plane.assign(loss=plane.loss.where(np.isfinite(plane.loss)))  # a model far out may overflow
     places = np.stack([plane.mark_alpha.values[:3], plane.mark_beta.values[:3]], axis=1)
     found["width"] = np.linalg.norm(places[:, None] - places[None], axis=2).max()
     try:
         lowest = float(minimum(plane))
         found["minimum"] = np.array(lowest)
         found["excess"] = np.array(loss_excess(plane))
-        found["offset"] = np.array(centre_offset(plane))
+        found["offset"], found["offset_error"] = plane.minimum_offset.values, plane.minimum_offset_error.values
+        found["located"] = np.array(float(plane.minimum_state == "inside"))
         found["area"] = np.array(area_below(plane, lowest + rise))
         found["radius"] = np.array(flatness_radius(plane, rise))
         joined = basin(plane)

@@ -10,12 +10,12 @@ import numpy as np
 import xarray as xr
 
 from drift.effort import Effort, effort
+from drift.evaluated import evaluate_on
 from drift.mixtures import mixtures
 from drift.run import Run
 from drift.series import described, parameters
 from drift.terrain import chosen
-from landscape.progress import counted
-from landscape.surface import metric_units, surface
+from landscape.surface import metric_units
 
 
 def best_weights(
@@ -56,12 +56,12 @@ def best_weights(
     shape = len(indices), 3
     columns = {name: np.full(shape, np.nan) for name in ("best_weight", "size_weight")}
     losses = {name: np.full(len(indices), np.nan) for name in ("best_loss", "size_loss")}
-    for row, index in enumerate(counted(indices, run.progress)):
+    for row, index in enumerate(indices):
         record = run.round(index)
         if not set(wanted) <= set(record.ids.tolist()):
             continue
         sweep = mixtures(run, record, wanted, step=step, extend=extend)
-        grid = surface(run.task, sweep, split=split, metrics=("loss",))
+        grid = evaluate_on(run, sweep, split, metrics=("loss",), part=row, parts=len(indices))
         columns["size_weight"][row] = sweep.mark_coefficients[-1]
         losses["size_loss"][row] = float(grid.mark_loss[-1])
         if bool(grid.loss.notnull().any()):

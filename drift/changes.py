@@ -3,66 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from drift import method as methods
-from drift import partitions
 from drift.experiment import Experiment
 from drift.keys import rng
+from drift.knobs import knobs, moved, present, with_settings
+from drift.labels import js_divergence
+from drift.partitions import histogram, load
 from drift.run import Run
 from drift.setting import Data
 
-EPOCHS, RATE = 8, 4
-"""What local epochs (or steps) and the local rate are divided by."""
+UNEVEN = 1.5
+"""Divergence of the clients' labels, over that of the same data dealt out at random, from which labels differ."""
 
 _WITHOUT = "without-"
+
+_STIRRING = ("local.lr-larger", "local.epochs-larger", "local.steps-larger", "local.momentum-larger")
+"""Changes that make the clients' way longer; not tried in a run that diverged or lost what it had."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """A change by name, what it is in words, and its local training as a multiple of that of the recorded rounds."""
+    """One change.
+
+    Args:
+        name: everyone, even, plain, without-K, or the key of a setting with "-smaller" or "-larger".
+        text: It in words.
+        cost: Its local training as a multiple of that of the recorded rounds.
+        settings: What is set, by key, as --set takes it; empty where no setting does it.
+    """
 
     name: str
     text: str
     cost: float
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def options(self) -> str:
+        """The settings as options of `fedscape train`."""
+        return " ".join(f"--set {key}={_written(value)}" for key, value in self.settings.items())
 
 
 UNCHANGED = Change("unchanged", "nothing changed", 1.0)
 
 
-def changes(run: Run, *, without: Sequence[int] = ()) -> list[Change]:
-    """The changes that make sense for a run:
+def changes(run: Run, *, without: Sequence[int] = (), broken: bool = False) -> list[Change]:
+    """The changes that make sense for a run, as its record and settings show:
 
-        everyone    all K clients in every round; where the cohort is smaller
-        epochs      an eighth of the local epochs or steps, at least 1; where there are more
-        rate        a quarter of the local rate
-        even        all clients' samples dealt out anew at random, as many to each as before: no label skew
-        plain       FedAvg on the server and the clients; where the recorded weights do not sum to 1 (shrinking)
-        without-K   client K has no samples
+        everyone      all K clients in every round; where the cohort is smaller
+        KEY-smaller   every numeric setting of local training (rate, its decay, epochs or steps, momentum, weight decay)
+        KEY-larger    and of the method, by `drift.knobs`; in a broken run none that lengthens the clients' way, and
+                      also local.lr-smallest, a sixteenth of the rate
+        even          all clients' samples dealt out anew at random, as many to each as before; where labels differ
+                      between clients by more than chance
+        plain         FedAvg on the server and the clients; where the recorded weights do not sum to 1 (shrinking)
+        without-K     client K has no samples
 
     Args:
         without: Clients K to leave out, one at a time.
+        broken: Whether the run diverged or lost what it had.
     """
+    return list(_changes(run, tuple(without), broken, run.committed))
+
+
+@lru_cache(maxsize=8)
+def _changes(run: Run, without: tuple[int, ...], broken: bool, committed: int) -> tuple[Change, ...]:
+    """The changes of a run that has so many rounds."""
     spec = run.experiment
-    clients, local = spec.clients, spec.local
-    found = []
-    if clients.per_round < clients.number:
-        cost = 1.0 if clients.train_all else clients.number / clients.per_round
-        found.append(Change("everyone", f"all {clients.number} clients in every round", cost))
-    count, unit = (local.epochs, "epoch") if local.steps is None else (local.steps, "step")
-    fewer = max(1, count // EPOCHS)
-    if fewer < count:
-        plural = unit if fewer == 1 else f"{unit}s"
-        found.append(Change("epochs", f"{fewer} local {plural} instead of {count}", fewer / count))
-    found.append(Change("rate", f"a local rate of {local.lr / RATE:g} instead of {local.lr:g}", 1.0))
-    if clients.number > 1:
-        found.append(Change("even", "all data dealt out evenly to the clients", 1.0))
+    number, cohort = spec.clients.number, spec.clients.per_round
+    tried = []
+    if cohort < number:
+        cost = 1.0 if spec.clients.train_all else number / cohort
+        tried.append(Change("everyone", f"all {number} clients per round", cost, {"clients.per_round": number}))
+    for key, values in knobs(spec).items():
+        before = present(spec, key)
+        for direction, value in values.items():
+            name = f"{key}-{direction}"
+            if (broken and name in _STIRRING) or (direction == "smallest" and not broken):
+                continue
+            cost = value / before if key in ("local.epochs", "local.steps") else 1.0
+            tried.append(Change(name, f"{key} {value:g} instead of {before:g}", cost, {key: value}))
+    if uneven(run):
+        tried.append(Change("even", "all data dealt out evenly to the clients", 1.0))
     if shrinks(run):
-        found.append(Change("plain", "plain averaging, weights that sum to 1", 1.0))
-    return [*found, *(Change(f"{_WITHOUT}{client}", f"without client {client}", 1.0) for client in without)]
+        tried.append(Change("plain", "plain averaging, weights that sum to 1", 1.0, {"method": "fedavg"}))
+    return (*tried, *(Change(f"{_WITHOUT}{client}", f"without client {client}", 1.0) for client in without))
+
+
+def uneven(run: Run) -> bool:
+    """Whether labels differ between the clients by more than the same data dealt out at random would."""
+    parts, labels, classes = run.parts, run.labels, len(run.dataset.classes)
+    if len(parts) < 2 or not sum(map(len, parts)):
+        return False
+    means = []
+    for split in (parts, _dealt(parts, run.experiment.seed)):
+        counts = histogram(labels, split, classes)
+        means.append(float(np.nanmean(js_divergence(counts, counts.sum(0)))))
+    return means[0] > UNEVEN * means[1]
 
 
 def shrinks(run: Run) -> bool:
@@ -78,34 +119,28 @@ def changed(run: Run, name: str) -> tuple[Experiment, Data]:
         ValueError: If no change has this name.
     """
     spec, data = run.experiment, run.dataset
-    local = spec.local
     if name == UNCHANGED.name:
         return spec, data
     if name == "everyone":
-        return _with(spec, clients={"per_round": spec.clients.number}), data
-    if name == "epochs":
-        steps = None if local.steps is None else max(1, local.steps // EPOCHS)
-        return _with(spec, local={"epochs": max(1, local.epochs // EPOCHS), "steps": steps}), data
-    if name == "rate":
-        return _with(spec, local={"lr": local.lr / RATE}), data
+        return with_settings(spec, {"clients.per_round": spec.clients.number}), data
     if name == "plain":
-        return spec.model_copy(update={"method": methods.load("fedavg")()}), data
+        return with_settings(spec, {"method": "fedavg"}), data
     if name == "even":
-        own = _with(spec, clients={"partition": partitions.load("iid")()})  # one that gives no data anew each round
-        return own, replace(data, parts=_dealt(data.parts, spec.seed))
+        clients = spec.clients.model_copy(update={"partition": load("iid")()})  # one that gives no data anew per round
+        return spec.model_copy(update={"clients": clients}), replace(data, parts=_dealt(data.parts, spec.seed))
     client = name.removeprefix(_WITHOUT)
-    if client == name or not client.isdigit() or int(client) >= spec.clients.number:
-        known = "everyone, epochs, rate, even, plain, without-K with the number K of a client"
-        raise ValueError(f"no change is called {name!r}; accepted: {known}.")
-    nothing = np.zeros(0, dtype=np.int64)
-    parts, held = list(data.parts), list(data.held_out)
-    parts[int(client)], held[int(client)] = nothing, nothing
-    return spec, replace(data, parts=parts, held_out=held)
-
-
-def _with(spec: Experiment, **parts: dict[str, Any]) -> Experiment:
-    """The experiment with settings of its parts replaced."""
-    return spec.model_copy(update={name: getattr(spec, name).model_copy(update=new) for name, new in parts.items()})
+    if client != name and client.isdigit() and int(client) < spec.clients.number:
+        nothing = np.zeros(0, dtype=np.int64)
+        parts, buffer = list(data.parts), list(data.held_out)
+        parts[int(client)], buffer[int(client)] = nothing, nothing
+        return spec, replace(data, parts=parts, held_out=buffer)
+    key, _, direction = name.rpartition("-")
+    try:
+        return with_settings(spec, {key: moved(spec, key, direction)}), data
+    except KeyError:
+        settings = ", ".join(f"{key}-{direction}" for key, values in knobs(spec).items() for direction in values)
+        known = f"everyone, even, plain, without-K with the number K of a client, {settings}"
+        raise ValueError(f"no change is called {name!r}; accepted: {known}.") from None
 
 
 def _dealt(parts: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
@@ -113,3 +148,7 @@ def _dealt(parts: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:
     order = rng(seed, "dealt evenly").permutation(np.concatenate(parts))
     cuts = np.cumsum([len(part) for part in parts])[:-1]
     return [np.sort(part) for part in np.split(order, cuts)]
+
+
+def _written(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

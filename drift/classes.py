@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import xarray as xr
 
+from drift.evaluated import evaluate_on
 from drift.run import Run
 from drift.terrain import client_sweep
 from landscape.metrics import class_error
 from landscape.results import Partial
-from landscape.surface import surface
 
 
 def class_plane(
@@ -47,8 +47,7 @@ def class_plane(
     """
     record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin)
     task = replace(run.task, metrics={**run.task.metrics, "class_error": class_error})
-    known, checkpoint = (None, None) if partial is None else (partial.known(), partial.checkpoint)
-    found = surface(task, sweep, split=split, known=known, checkpoint=checkpoint, progress=run.progress)
+    found = evaluate_on(run, sweep, split, partial, task=task)
     for name, at in {"class_error": "", "mark_class_error": " at the mark"}.items():
         found[name].attrs.update(long_name=f"error of the class{at}", units="fraction")
     names = [str(name) for name in run.dataset.classes]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from drift.correction import Correction
 from drift.experiment import Local
 from drift.keys import generator, key
 from drift.method import State
@@ -45,6 +46,7 @@ class Client:
         server: The server's state, as far as the method broadcasts it.
         flat: Workspace; its content is not preserved.
         replicate: 0 is the recorded training; others repeat it with fresh randomness.
+        stream: Number of a training of several, where each is to have dropout of its own.
     """
 
     id: int
@@ -59,6 +61,7 @@ class Client:
     state: State = field(default_factory=dict)
     server: State = field(default_factory=dict)
     replicate: int = 0
+    stream: int | None = None
 
     def purpose(self, what: str) -> tuple[int | str, ...]:
         """Key of a random draw of this client in this round."""
@@ -106,7 +109,7 @@ class Client:
 
         Args:
             correction: (gradient (d,), theta (d,)) -> None, adds to each minibatch gradient in place, as a proximal
-                term does.
+                term does; a `Correction` may hold entries as well.
             gradient: Takes the place of the loss's own gradient, as a sharpness-aware one does; on a GPU the loss's
                 own is replayed from a recording.
             batches: Minibatches; those of the client's local settings where not given.
@@ -117,6 +120,7 @@ class Client:
         optimizer = Optimizer(flat.theta, flat.grad, self.local)
         optimizer.restore(self.state)
         gradient = flat.step_gradient if gradient is None else gradient
+        pinned = correction.pinned(flat.theta) if isinstance(correction, Correction) else None
         losses, steps = torch.zeros((), dtype=torch.float64, device=flat.theta.device), 0
         with self.randomness():
             flat.training(True)
@@ -125,6 +129,8 @@ class Client:
                 if correction is not None:
                     correction(flat.grad, flat.theta)
                 optimizer.step(1.0 if rate is None else rate(steps))
+                if pinned is not None:
+                    pinned.restore(flat.theta)
                 steps += 1
             flat.training(False)
         loss = float(losses) / steps if steps else float("nan")
@@ -133,7 +139,8 @@ class Client:
 
     def randomness(self) -> ForkedSeed:
         """Context in which global randomness (dropout) is this client's own; the caller's is restored."""
-        return ForkedSeed(key(self.seed, *self.purpose("dropout")))
+        stream = () if self.stream is None else ("candidate", self.stream)
+        return ForkedSeed(key(self.seed, *self.purpose("dropout"), *stream))
 
 
 class ForkedSeed:

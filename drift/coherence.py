@@ -11,6 +11,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from drift.critical_point import critical_point
 from drift.gram import CLIENTS
 from drift.label_shares import balance_groups, class_shares, evenness
 from drift.rounds import Round
@@ -29,8 +30,9 @@ def coherence(
     smooth: int = 3,
     weighting: Weighting = "used",
     groups: Groups = None,
+    level: float = 0.95,
 ) -> xr.Dataset:
-    """Local gradient coherence of every round, and the critical point where it is lost.
+    """Local gradient coherence of every round, and the critical point where it turns from positive to negative.
 
         c = 1/m sum_{i != j} lambda_i lambda_j cos(D_i, D_j)
 
@@ -38,18 +40,21 @@ def coherence(
     mean cosine, in [-1, 1], is given beside it. Both are NaN where a cohort has no pair. A client that did not
     move has cosine 0 with every other.
 
-    Source: Li et al. 2023, definition 5.1; normalisation and critical point: methods.md 3.3.
+    Source: Li et al. 2023, definition 5.1; normalisation: methods.md 3.3; critical point: `drift.critical_point`.
 
     Args:
         run: A run of any method.
-        smooth: Rounds in the moving average, this round and those before it, that the critical point is read from.
+        smooth: Rounds in the moving average, this round and those before it, and in a block that the critical point's
+            interval is resampled by.
         weighting: lambda are the relative weights that the method "used", or the "shares" of samples.
         groups: Client ids by group name, for weighted mean cosines within and between groups; "balance" groups the
             clients by how evenly they hold the classes, as `drift.label_shares.balance_groups` does.
+        level: Of the critical point's interval, a fraction.
 
     Returns:
-        Dataset with coherence, mean_cosine and coherence_smooth (round,), critical_point (), the first round whose
-        moving average is not positive (NaN: none); for groups group_cosine and its moving average
+        Dataset with coherence, mean_cosine and coherence_smooth (round,); critical_point, critical_low and
+        critical_high (), the first round of the negative phase with its interval over resampled cohorts (NaN: none
+        clear); for groups group_cosine and its moving average
         group_cosine_smooth (round, pair), where pair is "a-b" with a and b in the order given; with "balance" also
         evenness (client,), the entropy of the client's class shares over ln C, and balanced (client,), 1 or 0.
 
@@ -75,10 +80,9 @@ def coherence(
     about = {name: _ABOUT[name] for name in ("coherence", "mean_cosine")}
     about |= dict.fromkeys(pairs, _ABOUT["group_cosine"])
     found = series(run, measure, about, analysis="coherence", source="Li et al. 2023, definition 5.1")
-    smoothed = moving_average(found["coherence"].values, smooth)
-    lost = np.flatnonzero(smoothed <= 0)
-    found["coherence_smooth"] = ("round", smoothed)
-    found["critical_point"] = ((), float(found["round"].values[lost[0]]) if len(lost) else np.nan)
+    found["coherence_smooth"] = ("round", moving_average(found["coherence"].values, smooth))
+    point = critical_point(found["round"].values, found["coherence"].values, window=smooth, level=level)
+    found = found.assign(critical_point=point.round, critical_low=point.low, critical_high=point.high)
     if pairs:
         values = np.stack([found[pair].values for pair in pairs], axis=1)
         averages = np.stack([moving_average(column, smooth) for column in values.T], axis=1)
@@ -90,7 +94,8 @@ def coherence(
         balanced = np.where(np.isfinite(even), np.isin(np.arange(len(even)), named["balanced"]), np.nan)
         found = found.assign(evenness=("client", even), balanced=("client", balanced))
         found = found.assign_coords(client=np.arange(len(even)))
-    return described(found, _ABOUT).assign_attrs(smooth=smooth, weighting=weighting)
+    found["critical_low"].attrs["level"] = found["critical_high"].attrs["level"] = level
+    return described(found, _ABOUT).assign_attrs(smooth=smooth, weighting=weighting, level=level)
 
 
 def pairwise(run: Run, *, round: int = -1) -> xr.Dataset:
@@ -173,7 +178,9 @@ _ABOUT = {
     "coherence": ("local gradient coherence", "1"),
     "coherence_smooth": ("local gradient coherence, moving average", "1"),
     "mean_cosine": ("weighted mean cosine between client updates", "1"),
-    "critical_point": ("first round without positive coherence", "rounds"),
+    "critical_point": ("first round of the negative phase of coherence", "rounds"),
+    "critical_low": ("critical point, lower end of its interval", "rounds"),
+    "critical_high": ("critical point, upper end of its interval", "rounds"),
     "group_cosine": ("weighted mean cosine within and between groups", "1"),
     "group_cosine_smooth": ("weighted mean cosine within and between groups, moving average", "1"),
     "pair": ("pair of groups", "1"),

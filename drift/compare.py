@@ -11,15 +11,18 @@ from typing import Any
 
 import numpy as np
 
+from drift.crossed import Hear, crossed, refused, warned
 from drift.experiment import Experiment
 from drift.processes import processes
-from drift.read import read
 from drift.run import Run
 from drift.simulate import Diverged, simulate
 from drift.trust import allow_own
 
 Report = Callable[[str, int, int], None]
 """Called with a run's name, its rounds on disk and its rounds in all."""
+
+Errors = dict[str, ValueError | LookupError]
+"""Why runs, by name, were refused when their training began."""
 
 
 def compare(
@@ -36,7 +39,7 @@ def compare(
     """One run for each method and seed, trained as far as it is not on disk already.
 
     All see the same initial model, partition, cohorts and batches for a seed. A run that diverges is reported by a
-    warning; the others go on.
+    warning; the others go on. A method that refuses the setting is left out, by a warning too.
 
     Args:
         source: Preset, file or experiment; its `[variants.METHOD]` apply.
@@ -47,9 +50,9 @@ def compare(
         progress: Called in this process whenever a round was written.
 
     Raises:
-        ValueError: If a setting is wrong; before anything is trained.
+        ValueError, LookupError: If a name is wrong or all are refused; before anything is trained.
     """
-    wanted = [read(source, *overrides, method=method, seed=seed) for method in methods for seed in seeds]
+    wanted = crossed(source, {"method": methods, "seed": seeds}, *overrides)
     return train_all(wanted, runs=runs, data=data, workers=workers, progress=progress)
 
 
@@ -60,8 +63,17 @@ def train_all(
     data: str | Path | None = None,
     workers: int = 1,
     progress: Report | None = None,
+    hear: Hear | None = None,
 ) -> list[Run]:
-    """One run for each experiment, in their order, with equal ones trained once; see `compare`."""
+    """One run for each experiment, in their order, with equal ones trained once; see `compare`.
+
+    Args:
+        hear: Called with every experiment that is refused when its training begins, as where a method does not suit
+            the model; a warning for each where it is left out. The run is not among those returned.
+
+    Raises:
+        ValueError, LookupError: If all are refused: the reason of the first one.
+    """
     wanted = {experiment.slug: experiment for experiment in experiments}
     if not wanted:
         raise ValueError(
@@ -70,18 +82,24 @@ def train_all(
     if workers < 1:
         raise ValueError(f"workers is {workers}; give 1 or more.")
     for experiment in wanted.values():
-        allow_own(experiment.task.model)
+        allow_own(experiment.resolved())
     report = progress or (lambda name, done, total: None)
     found = {name: Run(Path(runs) / name, None if data is None else Path(data)) for name in wanted}
     left = {name: one for name, one in wanted.items() if found[name].committed < one.rounds}
     for name in wanted.keys() - left.keys():
         report(name, wanted[name].rounds, wanted[name].rounds)
+    errors: Errors = {}
     if workers == 1 or len(left) < 2:
         for name, experiment in left.items():
-            _serial(name, experiment, found[name], report)
+            _serial(name, experiment, found[name], report, errors)
     else:
-        _parallel(left, found, min(workers, len(left)), report)
-    return list(found.values())
+        _parallel(left, found, min(workers, len(left)), report, errors)
+    if errors and len(errors) == len(wanted):
+        raise next(errors[name] for name in wanted)
+    for name, error in errors.items():
+        about = {"method": wanted[name].method.name(), "seed": wanted[name].seed}
+        (hear or warned)(refused(about, error))
+    return [run for name, run in found.items() if name not in errors]
 
 
 def summary(runs: Iterable[Run]) -> list[dict[str, Any]]:
@@ -127,7 +145,7 @@ def _summarised(group: list[Run]) -> dict[str, Any]:
     }
 
 
-def _serial(name: str, experiment: Experiment, run: Run, report: Report) -> None:
+def _serial(name: str, experiment: Experiment, run: Run, report: Report, errors: Errors) -> None:
     try:
         simulate(
             experiment,
@@ -137,19 +155,25 @@ def _serial(name: str, experiment: Experiment, run: Run, report: Report) -> None
         )
     except Diverged as reason:
         warnings.warn(f"{name} stopped early: {reason}", stacklevel=2)
+    except (ValueError, LookupError) as error:
+        errors[name] = error
 
 
-def _parallel(left: dict[str, Experiment], found: dict[str, Run], workers: int, report: Report) -> None:
+def _parallel(left: dict[str, Experiment], found: dict[str, Run], workers: int, report: Report, errors: Errors) -> None:
     with processes(workers) as pool:
         jobs = {
             pool.submit(_trained, experiment.resolved(), found[name].folder.parent, found[name].data): name
             for name, experiment in left.items()
         }
-        _watch(jobs, left, found, report)
+        _watch(jobs, left, found, report, errors)
 
 
 def _watch(
-    jobs: dict[Future[str | None], str], left: dict[str, Experiment], found: dict[str, Run], report: Report
+    jobs: dict[Future[str | None], str],
+    left: dict[str, Experiment],
+    found: dict[str, Run],
+    report: Report,
+    errors: Errors,
 ) -> None:
     """Report rounds as they appear on disk, until every job has ended."""
     seen, pending = dict.fromkeys(left, -1), set(jobs)
@@ -161,7 +185,12 @@ def _watch(
                 seen[name] = done
                 report(name, min(done, left[name].rounds), left[name].rounds)
         for job in ended:
-            if (stopped := job.result()) is not None:
+            try:
+                stopped = job.result()
+            except (ValueError, LookupError) as error:
+                errors[jobs[job]] = error
+                continue
+            if stopped is not None:
                 warnings.warn(f"{jobs[job]} stopped early: {stopped}", stacklevel=2)
 
 

@@ -1,4 +1,4 @@
-"""What a method adds to every gradient of a client, as one value that works on one client or on a cohort at once."""
+"""What a method adds to every gradient of a client, and which entries it holds, for one client or a cohort at once."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Correction:
-    """g <- clipped(g + pull (w - anchor) + shift), after which held entries stay as they are.
+    """g <- clipped(g + pull (w - anchor) + shift); entries in `hold` do not move by a bit.
 
-    Tensors are (d,) for one client; `stacked`, they are (m, d) and correct the rows of a cohort.
+    Tensors are (d,) for one client; `stacked`, they are (m, d) and correct the rows of a cohort. Whoever steps puts
+    back what is to stay, by `pinned`: rounding, decay and moments move entries whatever their gradient.
 
     Args:
         pull: Weight mu of mu/2 |w - anchor|^2; its gradient is added.
@@ -22,8 +23,8 @@ class Correction:
         unit: The penalty is mu/2 |w - anchor|, so that its gradient has length mu/2.
         shift: Added as it is.
         clip: Largest norm of the corrected gradient; None: any.
-        hold: Entries that stay as they are, bool (d,), the weight decay notwithstanding.
-        decay: That weight decay.
+        hold: Entries that stay as they are, bool (d,).
+        decay: Weight decay that their gradient takes back, so that moments of SGD forget them.
     """
 
     pull: float = 0.0
@@ -48,10 +49,30 @@ class Correction:
         if self.hold is not None:
             gradient.copy_(torch.where(self.hold, -self.decay * theta, gradient))
 
+    def pinned(self, theta: Tensor) -> Pinned | None:
+        """The entries of models (.., d) that stay as they are now; None where all move."""
+        return None if self.hold is None else Pinned(self.hold.nonzero().flatten(), theta)
+
     def first(self, count: int) -> Correction:
         """The correction of the first rows of a cohort."""
         anchor, shift = (None if rows is None else rows[:count] for rows in (self.anchor, self.shift))
         return replace(self, anchor=anchor, shift=shift)
+
+
+class Pinned:
+    """Values of some entries of models (.., d), to be put back after every step.
+
+    Args:
+        places: Numbers of the entries, shape (n,).
+        theta: The models.
+    """
+
+    def __init__(self, places: Tensor, theta: Tensor) -> None:
+        self.places, self.values = places, theta[..., places]
+
+    def restore(self, theta: Tensor) -> None:
+        """Put the values back in one model (d,), or in the first rows (.., d) of the models."""
+        theta[..., self.places] = self.values if theta.ndim == 1 else self.values[: len(theta)]
 
 
 def stacked(corrections: Sequence[Correction | None]) -> Correction | None:

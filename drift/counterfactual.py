@@ -155,7 +155,13 @@ def _costs(run: Run, parts: StepParts, everyone: Everyone, end: Tensor, split: s
     points = torch.eye(len(basis), dtype=torch.float64).neg_()
     points[:, 0] = 1  # the first row is the end itself, the others lack one vector each
     values = evaluate(
-        run.task, basis, points, split=split, metrics=("loss", "error"), statistics=usual_statistics(run.task)
+        run.task,
+        basis,
+        points,
+        split=split,
+        metrics=("loss", "error"),
+        statistics=usual_statistics(run.task),
+        workers=run.crew or 1,
     )
     found: dict[str, np.ndarray | float] = {}
     for name, row in values.items():

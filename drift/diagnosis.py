@@ -1,4 +1,4 @@
-"""What is wrong with a run, what speaks for it, and what would help."""
+"""Where a run stands, what would have made it better, and what its record says."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import xarray as xr
 
 from drift.apart import apart
-from drift.causes import Cause, breakdown, ranked, suspects
-from drift.findings import Finding, findings
-from drift.interventions import interventions
+from drift.bootstrap import Estimate
+from drift.causes import Cause, promising, ranked, suspects
+from drift.finding import Finding
+from drift.findings import findings
+from drift.followed import followed
+from drift.interventions import WINDOWS, interventions, window_length
 from drift.run import Run
+from drift.run_state import RunState, run_state
 
 
 @dataclass(frozen=True)
@@ -20,12 +25,15 @@ class Diagnosis:
 
     Args:
         run: Name of the run.
-        rounds, clients, per_round: Complete rounds, clients in all and in a round.
+        rounds, clients, per_round: Complete rounds, clients in all and per round.
         loss, error: Of the last round that was evaluated, nats and a fraction.
-        broken: Whether it lost what it had learned, learned nothing, or clients became non-finite.
+        state: Where the run stands, one of `drift.run_state.STATES`.
+        fall: Loss that the next round is expected to gain if training goes on, nats.
+        broken: Whether it diverged, lost what it had learned, or learned nothing.
         causes: Tested causes, clear ones first; none with `quick`.
         findings: Answers read from the record.
         untested: Why no cause was tested; empty where they were.
+        memory: What server and clients remember in the windows played again: none, restored or anew; empty untested.
     """
 
     run: str
@@ -34,10 +42,13 @@ class Diagnosis:
     per_round: int
     loss: float
     error: float
+    state: str
+    fall: Estimate
     broken: bool
     causes: tuple[Cause, ...]
     findings: tuple[Finding, ...]
     untested: str
+    memory: str
 
     @property
     def first(self) -> Cause | None:
@@ -49,14 +60,24 @@ class Diagnosis:
         return {**asdict(self), "first": None if self.first is None else self.first.name}
 
 
+@dataclass(frozen=True)
+class Tests:
+    """What was tried on a run: windows, changes that were followed, or why there is neither."""
+
+    causes: tuple[Cause, ...] = ()
+    long: xr.Dataset | None = None
+    memory: str = ""
+    untested: str = ""
+
+
 def diagnose(run: Run, *, quick: bool = False, workers: int = 1) -> Diagnosis:
     """What drifts in a run, by how much, and what would help.
 
-    Causes are found by trying: rounds of the record are played again with one thing changed (`interventions`), and
-    what that gains ranks them (`causes.ranked` has the rules, one set for all runs). Beside them stand answers to
-    seven questions (`findings`): is the model off the centre of its basin; what is the largest part of its error; how
-    large is period drift beside client drift; is coherence past its critical point; would shrinking help; do clients
-    stand apart; is training sound. Results are kept in the run's folder, so that asking again takes seconds.
+    The state comes first (`run_state`). Causes are found by trying: rounds of the record are played again with one
+    setting changed in either direction, in short windows (`interventions`); what gains there is followed through the
+    run (`followed`) and compared with a placebo, in which only the seed differs (`causes.ranked` has the rule). Then
+    come answers to eight questions (`findings`). Results are stored in the run's folder, so that asking again takes
+    seconds.
 
     Args:
         quick: Read the record only, train nothing: no causes, and no variance, covariance and exact drift.
@@ -68,8 +89,8 @@ def diagnose(run: Run, *, quick: bool = False, workers: int = 1) -> Diagnosis:
     indices, metrics = run.rounds(), run.metrics()
     if not indices:
         raise LookupError(f"run {run.name} has no complete round; train it first.")
-    starts = breakdown(run)
-    causes, why = ([], "nothing was trained (--quick)") if quick else causes_of(run, starts, workers)
+    state = run_state(run)
+    tests = Tests(untested="nothing was trained (--quick)") if quick else tested(run, state, workers)
     spec = run.experiment.clients
     last = {name: _last(metrics[name].values) if name in metrics else np.nan for name in ("loss", "error")}
     return Diagnosis(
@@ -79,23 +100,38 @@ def diagnose(run: Run, *, quick: bool = False, workers: int = 1) -> Diagnosis:
         per_round=spec.per_round,
         loss=last["loss"],
         error=last["error"],
-        broken=bool(starts),
-        causes=tuple(causes),
-        findings=tuple(findings(run, quick=quick, workers=workers)),
-        untested=why,
+        state=state.name,
+        fall=state.fall,
+        broken=state.broken or state.name == "not learned",
+        causes=tests.causes,
+        findings=tuple(findings(run, quick=quick, workers=workers, state=state, long=tests.long)),
+        untested=tests.untested,
+        memory=tests.memory,
     )
 
 
-def causes_of(run: Run, starts: list[int], workers: int) -> tuple[list[Cause], str]:
-    """Causes of a run in their order, or none and why; `starts` is what `causes.breakdown` gives."""
-    clients = run.cached(apart)
+def tested(run: Run, state: RunState, workers: int) -> Tests:
+    """Causes of a run in their order, or none and why."""
     try:
-        doubted = [] if starts else suspects(clients)  # the losses of a broken model say nothing about labels
-        how = {"starts": starts or None, "without": doubted}
-        tests = run.cached(interventions, **how, workers=workers)
+        clients = run.cached(apart)
+        doubted = [] if state.broken else suspects(clients)  # the losses of a broken model say nothing about labels
+        tests = run.cached(interventions, starts=_starts(run, state), without=doubted, workers=workers)
+        names = promising(tests, state)
+        long = run.cached(followed, names=names, workers=workers) if names else None
     except LookupError as missing:
-        return [], str(missing)
-    return ranked(run, tests, clients, broken=bool(starts)), ""
+        return Tests(untested=str(missing))
+    return Tests(tuple(ranked(run, tests, long, clients)), long, str(tests.attrs["memory"]))
+
+
+def _starts(run: Run, state: RunState) -> list[int] | None:
+    """First rounds of windows around the best round of a broken run; None, evenly spread, for others."""
+    if not state.broken:
+        return None
+    stored, first = set(run.kept("globals")), max(0, state.best + 1)
+    last = len(run.rounds()) - 1
+    wanted = [0, first, first + window_length(run)]
+    starts = sorted({index for index in wanted if index in stored and index <= last})[:WINDOWS]
+    return starts or None
 
 
 def _last(values: np.ndarray) -> float:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_serializer, field_validator, model_validator
 
 from drift import method as methods
 from drift import named, partitions
+from drift.identity import identifying
 from drift.keep import Keep
 from drift.method import Beta, Method
 from drift.partitions import Partitioner
 from drift.recorded import GIVEN
 from drift.reserved import require_free
-from landscape import plugins
+from landscape import outside, plugins
 
 
 class Part(BaseModel):
@@ -43,14 +45,14 @@ class TaskPart(Part):
     @classmethod
     def _dataset_is_known(cls, name: str) -> str:
         if name != GIVEN:
-            plugins.require("landscape.datasets", name, "dataset")
+            return plugins.known("landscape.datasets", name, "dataset")
         return name
 
     @field_validator("model")
     @classmethod
     def _model_is_known(cls, name: str) -> str:
-        if ":" not in name and name != GIVEN:  # module:function is looked for when the model is built
-            plugins.require("landscape.models", name, "model")
+        if name != GIVEN:  # code from outside is looked for when the model is built
+            return plugins.known("landscape.models", name, "model")
         return name
 
     @model_validator(mode="after")
@@ -94,7 +96,7 @@ class Clients(Part):
         numbers = isinstance(value, list | tuple) and all(type(client) is int for client in value)
         if not share and not numbers:
             raise ValueError(f"{value!r} is neither a share of the clients, 0 to 1, nor a list of client numbers.")
-        return value
+        return value or 0.0
 
     @field_validator("partition", mode="before")
     @classmethod
@@ -214,30 +216,21 @@ class Experiment(Part):
 
     @property
     def hash(self) -> str:
-        """Eight hexadecimal digits that identify the resolved settings."""
-        content = self.resolved()
-        if not content["clients"]["corrupted"]:  # came later: without it, runs keep the name that they had before
-            del content["clients"]["corrupted"]
-        if not content["keep"]["compress"]:
-            del content["keep"]["compress"]
-        for option, default in (("own_metrics", False), ("feedback", True)):
-            if content["method"].get(option) is default:
-                del content["method"][option]
-        if content["engine"] == "serial":
-            del content["engine"]
-        if content["device"] == "auto":
-            del content["device"]
-        if content["task"]["classes"] is None:
-            del content["task"]["classes"]
-        if content["init"] is None:
-            del content["init"]
-        else:
-            del content["init"]["path"]  # the same values are the same start, wherever it lies
-        text = json.dumps(content, sort_keys=True)
+        """Eight hexadecimal digits that identify the settings (`drift.identity`)."""
+        text = json.dumps(_without_folders(identifying(self)), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
     @property
     def slug(self) -> str:
         """Short readable name of a run of this experiment, with the hash."""
-        parts = [self.method.name(), self.task.dataset, named.name(self.clients.partition), f"s{self.seed}"]
-        return "-".join([*parts, self.hash]).replace("_", "-")
+        names = self.method.name(), self.task.dataset, named.name(self.clients.partition)
+        parts = [re.sub(r"[^\w.-]+", "-", outside.short(name)).strip("-") for name in names]
+        return "-".join([*parts, f"s{self.seed}", self.hash]).replace("_", "-")
+
+
+def _without_folders(content: Any) -> Any:
+    """Settings in which files with code of one's own are named without their folders: the same wherever they lie."""
+    if isinstance(content, dict):
+        return {key: _without_folders(value) for key, value in content.items()}
+    own = isinstance(content, str) and ".py:" in content
+    return outside.portable(content) if own else content

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from math import nan
 from typing import TypeVar
 
 import numpy as np
 import xarray as xr
 
 from drift.apart import APART, apart
-from drift.bootstrap import Estimate, mean_interval
-from drift.causes import CLEAR, nonfinite, suspects
+from drift.bootstrap import mean_interval
+from drift.causes import CLEAR, suspected, suspects
 from drift.coherence import coherence
 from drift.counterfactual import counterfactual
+from drift.critical_point import critical_point
 from drift.decomposition import decomposition
+from drift.finding import Finding, finding
+from drift.findings_state import labels, listed, training
 from drift.participation import balanced_cohort
 from drift.run import Run
+from drift.run_state import RunState
 from drift.terrain import spread
 from drift.variance import drift_variances
 from drift.whatif import what_if
@@ -28,48 +30,27 @@ ROUNDS = 10
 """Last rounds that the record's series are averaged over."""
 
 FEW = 5
-"""Last rounds that are looked at where models are evaluated, and 3 of them where clients are trained."""
+"""Last rounds that are looked at where models are evaluated or clients trained."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """An answer.
+def findings(run: Run, *, quick: bool, workers: int, state: RunState, long: xr.Dataset | None) -> list[Finding]:
+    """The answers to the questions that `drift.diagnosis` asks of a record.
 
     Args:
-        name: centre, error, drift, coherence, shrink, clients or training.
-        statement: The answer in plain words.
-        measure: What its number is; empty where there is none.
-        value, low, high: The number, and its interval over rounds; NaN where there is none.
-        unit: Of the number.
-        tested: Whether the answer was tried out on the record, not only read from it.
-        figure: Of the gallery, to look at.
-        suggestion: What to do; empty where there is nothing.
+        state: What `run_state` gives.
+        long: What `followed` gave, if changes were tested.
     """
-
-    name: str
-    statement: str
-    measure: str = ""
-    value: float = nan
-    low: float = nan
-    high: float = nan
-    unit: str = "1"
-    tested: bool = False
-    figure: str = ""
-    suggestion: str = ""
-
-
-def findings(run: Run, *, quick: bool, workers: int) -> list[Finding]:
-    """The answers to the questions that `drift.diagnosis` asks of a record."""
     late = run.kept("globals")[-FEW:]
     tried = _or_why(lambda: run.cached(what_if, rounds=late, windows=[3, 5], steps=0) if late else _absent(run))
     asked: dict[str, tuple[str, Callable[[], Finding]]] = {
+        "training": ("accuracy-rounds", lambda: training(run, state)),
+        "labels": ("labels-partition", lambda: labels(run, run.cached(apart), long, quick=quick)),
         "centre": ("lines-globals", lambda: _centre(_there(tried))),
-        "error": ("bias-rounds", lambda: _error(run, quick, workers)),
+        "error": ("bias-rounds", lambda: _error(run)),
         "drift": ("variance-rounds", lambda: _drift(run, quick, workers)),
         "coherence": ("coherence-rounds", lambda: _coherence(run)),
         "shrink": ("scale-invariance", lambda: _shrink(_there(tried))),
         "clients": ("labels-partition", lambda: _clients(run.cached(apart))),
-        "training": ("accuracy-rounds", lambda: _training(run)),
     }
     found = []
     for name, (figure, ask) in asked.items():
@@ -101,20 +82,6 @@ def _absent(run: Run) -> xr.Dataset:
     raise LookupError(f"run {run.name} kept no global models; train with --set keep.globals=all.")
 
 
-def _finding(
-    name: str,
-    statement: str,
-    measure: str,
-    of: Estimate,
-    unit: str,
-    figure: str,
-    *,
-    tested: bool = False,
-    suggestion: str = "",
-) -> Finding:
-    return Finding(name, statement, measure, of.value, of.low, of.high, unit, tested, figure, suggestion)
-
-
 def _centre(tried: xr.Dataset) -> Finding:
     """Loss that the mean of the last aggregates gains over the model as it is."""
     window = next((name for name in ("ima-5", "ima-3") if bool(tried.gain.sel(variant=name).notnull().any())), None)
@@ -125,67 +92,64 @@ def _centre(tried: xr.Dataset) -> Finding:
     measure = f"the mean of the last {window.removeprefix('ima-')} models gains"
     said = "the model is off the centre of its basin" if clear else "no clear sign that the model is off it"
     advice = "average the last models, as method ima does" if clear else ""
-    return _finding("centre", said, measure, gain, "nats", "lines-globals", tested=True, suggestion=advice)
+    return finding("centre", said, measure, gain, "nats", "lines-globals", tested=True, suggestion=advice)
 
 
-def _error(run: Run, quick: bool, workers: int) -> Finding:
-    """The largest of the five factors of the averaged model's squared error."""
-    kept = run.kept("clients")[-3:]
-    if not kept:
+def _error(run: Run) -> Finding:
+    """What the averaged model loses to the ensemble of the same clients (FMA against WENS), squared error."""
+    rounds = run.kept("clients")[-FEW:]
+    if not rounds:
         raise LookupError("no round kept its clients; train with --set keep.clients=all.")
-    how = {"estimator": "single"} if quick else {"estimator": "local", "replicates": 3, "workers": workers}
-    parts = run.cached(decomposition, rounds=kept, samples_per_client=50, **how)
-    names = {"B_H": "heterogeneous bias", "B_T": "training bias", "var": "variance", "cov": "covariance"}
-    names["residual"] = "locality"
-    sizes = {name: np.abs(parts[name].values) for name in names if bool(np.isfinite(parts[name]).all())}
-    if not sizes:
+    parts = run.cached(decomposition, rounds=rounds, samples_per_client=50)
+    share = mean_interval((parts.residual / parts.fma_loss).values)
+    if not np.isfinite(share.value):
         raise LookupError("the last rounds' models have no finite outputs.")
-    total = sum(sizes.values())
-    largest = max(sizes, key=lambda name: float(sizes[name].mean()))
-    share = mean_interval(sizes[largest] / total)
-    rest = "; variance and covariance not known without retraining" if quick else ""
-    said = f"{names[largest]}{rest}"
-    return _finding("error", said, "its share in the squared error", share, "fraction", "bias-rounds", tested=not quick)
+    said = "no clear difference between the averaged model and the ensemble of its clients"
+    said = "averaging the models costs, beside their ensemble" if share.low >= CLEAR else said
+    said = "the averaged model is better than the ensemble of its clients" if share.high <= -CLEAR else said
+    measure = "part of its squared error that averaging adds"
+    return finding("error", said, measure, share, "fraction", "bias-rounds", tested=True)
 
 
 def _drift(run: Run, quick: bool, workers: int) -> Finding:
-    """Period drift in the sum of both drifts, and the participation at which it equals what local steps add."""
-    clients = run.experiment.clients
+    """What period drift and local steps cost in the last rounds, and the participation at which they are equal.
+
+    Which of period and client drift is larger says nothing about a run: their ratio is given by the participation
+    (`drift.participation`).
+    """
     if quick:
-        shares = drift_variances(run).period_share.values[-ROUNDS:]
-        share = mean_interval(shares)
-        said = f"{_larger(share)} by FedEve's estimate; exact only by retraining"
-        return _finding("drift", said, "period drift in the sum of both", share, "fraction", "variance-rounds")
-    rounds = spread(run.kept("globals")[-ROUNDS:], 3)
+        share = mean_interval(drift_variances(run).period_share.values[-ROUNDS:])
+        measure = "period drift in the sum of both, by FedEve's estimate"
+        said = "what the drifts cost is not known without training"
+        return finding("drift", said, measure, share, "fraction", "variance-rounds")
+    rounds = spread(run.kept("globals")[-ROUNDS:], FEW)
     if not rounds:
         _absent(run)
     exact = run.cached(counterfactual, rounds=rounds, workers=workers)
-    share, balance = mean_interval(exact.period_share.values), balanced_cohort(exact, clients.number)
-    said = _larger(share)
+    least = CLEAR * float(exact.loss.mean())
+    costs = {part: mean_interval(exact.loss_cost.sel(part=part).values) for part in ("period", "local")}
+    words = {"period": "period drift costs loss", "local": "what local steps add costs loss"}
+    clear = [words[part] for part, cost in costs.items() if cost.low >= least]
+    said = " and ".join(clear) or "neither period drift nor what local steps add costs loss clearly"
+    balance = balanced_cohort(exact, run.experiment.clients.number)
     if np.isfinite(balance):
-        said += (
-            f"; local steps would add as much as period drift with {balance:.0f} of {clients.number} clients a round"
-        )
-    return _finding("drift", said, "period drift in the sum of both", share, "fraction", "variance-rounds", tested=True)
-
-
-def _larger(share: Estimate) -> str:
-    if share.low > 0.5:
-        return "period drift is larger"
-    return "client drift is larger" if share.high < 0.5 else "no clear sign which is larger"
+        said += f"; they are equally long with {balance:.0f} of {run.experiment.clients.number} clients per round"
+    measure = "removing period drift from a round gains"
+    return finding("drift", said, measure, costs["period"], "nats", "variance-rounds", tested=True)
 
 
 def _coherence(run: Run) -> Finding:
+    """Mean cosine of the last rounds, and the round of a clear change from positive to negative."""
     found = coherence(run)
     cosine = mean_interval(found.mean_cosine.values[-ROUNDS:])
     if cosine.number == 0:
         raise LookupError("no round has two clients to compare.")
-    point = float(found.critical_point)
-    if np.isfinite(point):
-        said = f"past its critical point since round {point:.0f}"
+    point = critical_point(found["round"].values, found.coherence.values)
+    if point.reason:
+        said = f"no clear critical point: {point.reason}"
     else:
-        said = "not past its critical point" if cosine.positive else "no clear sign of a critical point"
-    return _finding("coherence", said, "mean cosine between clients' updates", cosine, "1", "coherence-rounds")
+        said = f"past its critical point since round {point.round:.0f} [{point.low:.0f}, {point.high:.0f}]"
+    return finding("coherence", said, "mean cosine between clients' updates", cosine, "1", "coherence-rounds")
 
 
 def _shrink(tried: xr.Dataset) -> Finding:
@@ -197,7 +161,7 @@ def _shrink(tried: xr.Dataset) -> Finding:
     said = "shrinking would hurt" if gain.negative else said
     measure = f"the best factor on other data, {factor:.2f}, gains"
     advice = "method shrink, or fedlaw to learn the factor" if clear else ""
-    return _finding("shrink", said, measure, gain, "nats", "scale-invariance", tested=True, suggestion=advice)
+    return finding("shrink", said, measure, gain, "nats", "scale-invariance", tested=True, suggestion=advice)
 
 
 def _clients(found: xr.Dataset) -> Finding:
@@ -205,13 +169,14 @@ def _clients(found: xr.Dataset) -> Finding:
     odd = [int(one) for one in found.client.values if _odd(found.sel(client=one)) and int(one) not in doubted]
     if doubted:
         one = found.sel(client=doubted[0])
-        said = f"client {_listed(doubted)} may have wrong labels; {_described(one)}"
+        kind = suspected(one)
+        said = f"client {listed(doubted)} may have wrong {kind}; {_described(one)}"
         measure, ratio = "loss on its data over that on others' of the same classes", float(one.ratio)
-        advice = "check its labels, or leave it out"
+        advice = f"check its {kind}"
         return Finding("clients", said, measure, ratio, figure="labels-partition", suggestion=advice)
     if odd:
         one = found.sel(client=odd[0])
-        said = f"client {_listed(odd)} differs, without a sign of wrong labels; {_described(one)}"
+        said = f"client {listed(odd)} differs, without a sign of wrong data; {_described(one)}"
         measure = "cosine of its updates with the others' mean"
         return Finding("clients", said, measure, float(one.cosine), figure="labels-partition")
     return Finding("clients", "no clear sign that a client stands apart", figure="labels-partition")
@@ -225,23 +190,3 @@ def _described(one: xr.Dataset) -> str:
 
 def _odd(one: xr.Dataset) -> bool:
     return bool(one.cosine_z < -APART) or bool(abs(one.length_z) > 2 * APART)
-
-
-def _listed(clients: list[int]) -> str:
-    return ", ".join(map(str, clients[:3])) + (f" and {len(clients) - 3} more" if len(clients) > 3 else "")
-
-
-def _training(run: Run) -> Finding:
-    """Non-finite clients, or how far the loss fell over the last rounds."""
-    if gone := nonfinite(run):
-        said, advice = f"client {_listed(gone)} became non-finite", "lower local.lr"
-        return Finding("training", said, "number of such clients", len(gone), figure="norms-rounds", suggestion=advice)
-    metrics = run.metrics()
-    loss = metrics.loss.dropna("round").values[-ROUNDS:] if "loss" in metrics else np.zeros(0)
-    if len(loss) < 4:
-        raise LookupError("too few rounds were evaluated.")
-    half = len(loss) // 2
-    fall = mean_interval(loss[:half] - loss[-half:])
-    said = "the loss still falls" if fall.low > CLEAR * loss[-1] else "the loss has levelled off"
-    said = "the loss rises" if fall.negative else said
-    return _finding("training", said, f"it fell over the last {half} rounds by", fall, "nats", "accuracy-rounds")

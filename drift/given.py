@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
 
 from drift.setting import Data
+from drift.told import UnknownParts
 from landscape.made import task_from
 from landscape.samples import leaves
 from landscape.task import Task
@@ -79,7 +80,7 @@ class Given:
         whole = all(not found.is_floating_point() and found.ndim == 1 and len(found) for found in targets)
         classes = tuple(str(label) for label in range(max(int(found.max()) for found in targets) + 1)) if whole else ()
         first = leaves(next(iter(self.task.samples.values())).inputs)[0]
-        parts: Any = _Unknown() if self.parts is None else self.parts
+        parts: Any = UnknownParts() if self.parts is None else self.parts
         held: Any = parts if self.parts is None else [np.zeros(0, np.int64) for _ in self.parts]
         return Data(dict(self.task.samples), classes, tuple(first.shape[1:]), self.fingerprint, parts, held)
 
@@ -174,17 +175,3 @@ def require_fit(given: Given, about: Mapping[str, Any], name: str) -> None:
         f"the task's model is not that of run {name}: it has {mine} where the run has {theirs}. Give the module to "
         "the recorder when parameters are tied or frozen."
     )
-
-
-class _Unknown(Sequence[np.ndarray]):
-    """Parts of a run of which nobody said who holds which samples."""
-
-    def __len__(self) -> NoReturn:
-        raise LookupError(
-            "who holds which samples is not known; give it beside the task: drift.open(folder, task=task, parts=...), "
-            "the sample numbers of each client."
-        )
-
-    def __getitem__(self, index: Any) -> NoReturn:
-        len(self)
-        raise IndexError(index)

@@ -7,12 +7,12 @@ import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
+from drift.crossed import Hear
+from drift.crossed import crossed as accepted
 from drift.experiment import Experiment
-from drift.read import read
 from drift.run import Run
 from drift.simulate import simulate
 from drift.workers import Workers
@@ -44,20 +44,23 @@ Watch = Callable[[list[Planned]], None]
 """Called with all runs of a grid, in their order, when one begins, ends or has written a round."""
 
 
-def grid(source: str | Path | Experiment, crossed: Mapping[str, Sequence[Any]], *overrides: str) -> list[Experiment]:
+def grid(
+    source: str | Path | Experiment, crossed: Mapping[str, Sequence[Any]], *overrides: str, hear: Hear | None = None
+) -> list[Experiment]:
     """One experiment for each combination of the settings' values; the last setting changes fastest.
 
     Args:
         crossed: Values by setting, such as {"method": ["fedavg", "ima"], "seed": [0, 1, 2]}.
         overrides: Settings of all of them, like "rounds=10".
+        hear: Called with every combination that is refused, as where a method does not suit the setting; a warning for
+            each where it is left out.
 
     Raises:
-        ValueError: If there is no combination, or a setting or value is wrong.
+        ValueError, LookupError: If there is no combination, a name is wrong, or every combination is refused.
     """
     if not crossed or not all(crossed.values()):
         raise ValueError("nothing to cross; give settings with one value or more, as in method=fedavg,ima seed=0,1,2.")
-    names = [name.replace(".", "__") for name in crossed]
-    return [read(source, *overrides, **dict(zip(names, values, strict=True))) for values in product(*crossed.values())]
+    return accepted(source, crossed, *overrides, hear=hear)
 
 
 def values(texts: Iterable[str]) -> dict[str, list[Any]]:
@@ -198,12 +201,12 @@ def _listed(text: str) -> list[Any]:
     """Values separated by commas that lie in no bracket or quotes."""
     try:
         return list(tomllib.loads(f"values = [{text}]")["values"])
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return [_value(part) for part in text.split(",")]
 
 
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return text.strip()

@@ -1,102 +1,137 @@
-"""What runs exist: a table kept in runs/index.sqlite, made anew from the folders whenever it is lost."""
+"""What runs exist: a table in runs/index.sqlite, made anew from the folders whenever it is lost.
+
+The table remembers which folders were read in full. It may be a stranger's: a row counts only where settings and
+headers in the folder say the same. What reads the run itself checks all of its files anew.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError, safe_open
+
+from drift import chain, named, store
+from drift.atomic import write_bytes
+from drift.recorded import GIVEN
 from drift.run import Run
-from landscape import plugins
+from drift.run_names import find
+from drift.told import UNKNOWN
+from landscape.parsed import json_table
+
+__all__ = ["Row", "find", "index"]
 
 Row = dict[str, Any]
 
-_TABLE = (
-    "CREATE TABLE IF NOT EXISTS fedscape_2 "
-    "(name TEXT PRIMARY KEY, stamp TEXT NOT NULL, content TEXT NOT NULL, digest TEXT NOT NULL)"
-)
+_COLUMNS = "fedscape_2 (name TEXT PRIMARY KEY, stamp TEXT NOT NULL, content TEXT NOT NULL, digest TEXT NOT NULL)"
+_SCHEMA = {("table", "fedscape_2", f"CREATE TABLE {_COLUMNS}"), ("index", "sqlite_autoindex_fedscape_2_1", None)}
+
+LONGEST = 1 << 16
+"""Bytes of a row, and of the schema, that are read."""
+
+STEPS = 100_000
+"""Steps of the database's machine that a question may take; a row by its key takes some dozens."""
 
 
 def index(runs: str | Path = "runs") -> list[Row]:
-    """One row a run in the folder `runs`, by name.
+    """One row per run in the folder `runs`, by name.
 
-    Folders that have not changed since the last call are not read again. A damaged run has a row with
-    `problem` and no numbers. Where the folder cannot be written, nothing is kept and the rows are the same.
+    Folders that have not changed since the last call are read in part only: settings and last numbers. A damaged run
+    has a row with `problem` and no numbers. Where the folder cannot be written, no table is stored and the rows are
+    the same.
 
     Returns:
         Rows with name, folder, method, dataset, model, partition, seed, done and rounds (rounds on disk and in all),
         accuracy (last one, fraction), updated (UTC, ISO), problem.
     """
     folder = Path(runs)
-    known = _read(folder / "index.sqlite")
-    fresh = {}
-    for path in sorted(found.parent for found in folder.glob("*/run.json")):
-        stamp, before = _stamp(path), known.get(path.name)
-        row = before[1] if before is not None and before[0] == stamp else _row(path)
-        fresh[path.name] = (stamp, row)
-    if fresh != known and folder.is_dir() and not (folder / "index.sqlite").is_symlink():
+    names = sorted(path.parent.name for path in folder.glob("*/run.json"))
+    known = dict(_read(folder / "index.sqlite", names))
+    rows, fresh = list[Row](), dict[str, tuple[str, str]]()
+    for name in names:
+        stamp, row = _stamp(folder / name), _short(folder / name)
+        if known.get(name) != (stamp, json.dumps(row)):
+            row = _row(folder / name)
+        rows.append({"folder": str(folder / name), **row})
+        fresh[name] = stamp, json.dumps(row)
+    if fresh != known:
         _write(folder / "index.sqlite", fresh)
-    return [{"folder": str(folder / name), **row} for name, (_, row) in fresh.items()]
-
-
-def find(runs: str | Path, text: str) -> Path:
-    """Folder of the run that `text` means: a path, a name in the folder `runs`, or the beginning of one name.
-
-    Raises:
-        LookupError: If there is none, or several; candidates are named.
-    """
-    path = Path(text)
-    if (path / "run.json").exists():
-        return path
-    names = sorted(found.parent.name for found in Path(runs).glob("*/run.json"))
-    near = [text] if text in names else [name for name in names if name.startswith(text)]
-    if len(near) == 1:
-        return Path(runs) / near[0]
-    if near:
-        raise LookupError(f"{text!r} begins the names of {len(near)} runs: {', '.join(near)}. Give more of the name.")
-    if path.is_dir():
-        raise LookupError(f"{text} is no run: it has no run.json. Give the folder of a run, or --runs DIR and a name.")
-    if not names:
-        raise LookupError(f"no run named {text!r}: {runs} holds no runs. Train one, or name the folder by --runs DIR.")
-    raise LookupError(f"{plugins.unknown('run', text, names)} They are in {runs}; another folder: --runs DIR.")
+    return rows
 
 
 def _row(folder: Path) -> Row:
+    """What a run is, once its state and its last round were read in full."""
+    try:
+        run = Run(folder)
+        if run.rounds():
+            run.round(-1)
+        return _described(run)
+    except (LookupError, ValueError, OSError, TypeError, AttributeError) as reason:  # a damaged run is listed too
+        return {"name": folder.name, "problem": " ".join(str(reason).split())}
+
+
+def _short(folder: Path) -> Row:
+    """What a run is, by its settings and headers; nothing where these cannot be read."""
     try:
         return _described(Run(folder))
-    except (LookupError, ValueError, OSError) as reason:  # a damaged run is listed too
-        return {"name": folder.name, "problem": " ".join(str(reason).split())}
+    except (LookupError, ValueError, OSError, TypeError, AttributeError):
+        return {}
 
 
 def _described(run: Run) -> Row:
     experiment = run.experiment
-    indices = run.rounds()
+    indices = _complete(run.folder)
     return {
         "name": run.name,
         "method": run.label,
-        "dataset": experiment.task.dataset,
-        "model": experiment.task.model,
-        "partition": experiment.resolved()["clients"]["partition"]["name"],
-        "seed": experiment.seed,
+        "dataset": run.data_name,
+        "model": UNKNOWN if experiment.task.model == GIVEN else experiment.task.model,
+        "partition": named.name(experiment.clients.partition),
+        "seed": run.seed,
         "done": len(indices),
         "rounds": experiment.rounds,
-        "accuracy": _last_accuracy(run, indices),
+        "accuracy": _last_accuracy(run.folder, indices),
         "updated": _updated(run.folder),
         "problem": None,
     }
 
 
-def _last_accuracy(run: Run, indices: list[int]) -> float | None:
+def _complete(folder: Path) -> list[int]:
+    """Numbers of the rounds before the commit point that the state's header states, ascending."""
+    path = folder / store.STATE
+    if not path.exists():
+        return []
+    done = _header(folder, path)["about"].get("next")
+    if not isinstance(done, int):
+        raise ValueError(f"{path} states no next round")
+    return [index for index in chain.numbers(folder) if index < done]
+
+
+def _last_accuracy(folder: Path, indices: list[int]) -> float | None:
     for number in reversed(indices):
-        metrics = run.round(number).metrics
-        if "accuracy" in metrics:
-            return metrics["accuracy"]
+        accuracy: float | None = _header(folder, store.round_path(folder, number))["accuracy"]
+        if accuracy is not None:
+            return accuracy
     return None
+
+
+def _header(folder: Path, path: Path) -> dict[str, Any]:
+    """`about` of a file of the run, and its metric `accuracy`; its other tensors are not read."""
+    store.require_inside(path, folder)
+    try:
+        with safe_open(path, framework="numpy") as file:
+            about = json_table((file.metadata() or {}).get("about", "{}"))
+            name = "metric.accuracy"
+            accuracy = float(file.get_tensor(name)) if name in file.keys() else None  # noqa: SIM118 (no mapping)
+        return {"about": about, "accuracy": accuracy}
+    except (SafetensorError, TypeError) as reason:
+        raise ValueError(f"{path} cannot be read ({reason})") from reason
 
 
 def _updated(folder: Path) -> str:
@@ -111,41 +146,46 @@ def _stamp(folder: Path) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    return [path for name in ("run.json", "state.safetensors") if (path := folder / name).exists()]
+    return [path for name in ("run.json", store.STATE) if (path := folder / name).exists()]
 
 
-def _read(path: Path) -> dict[str, tuple[str, Row]]:
-    if not path.exists() or path.is_symlink():  # a link may lead to any database
-        return {}
+def _read(path: Path, names: list[str]) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Stamps and rows of these runs; none where the table is lost, damaged, or anything but what `_write` writes."""
+    if path.is_symlink() or not path.is_file():  # a link may lead to any database, and a pipe is waited for
+        return
     try:
-        with closing(sqlite3.connect(path, timeout=1)) as base:
-            rows = base.execute("SELECT name, stamp, content, digest FROM fedscape_2").fetchall()
-        whole = [(name, stamp, text) for name, stamp, text, digest in rows if digest == _digest(name, stamp, text)]
-        return {name: (stamp, json.loads(content)) for name, stamp, content in whole}
-    except (sqlite3.Error, ValueError):  # lost, locked, damaged or of another making: the folders are the truth
-        return {}
+        address = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+        with closing(sqlite3.connect(address, uri=True)) as base:
+            base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
+            base.execute("PRAGMA trusted_schema = OFF")
+            if set(_asked(base, "SELECT type, name, sql FROM sqlite_master LIMIT 3")) != _SCHEMA:
+                return
+            for name in names:
+                question = "SELECT stamp, content, digest FROM fedscape_2 WHERE name = ? LIMIT 1"
+                for stamp, content, digest in _asked(base, question, name):
+                    if digest == _digest(name, stamp, content):
+                        yield name, (stamp, content)
+    except (sqlite3.Error, TypeError, ValueError, OSError):
+        return
 
 
-def _write(path: Path, rows: Mapping[str, tuple[str, Row]]) -> None:
-    texts = [(name, stamp, json.dumps(row)) for name, (stamp, row) in rows.items()]
-    values = [(*text, _digest(*text)) for text in texts]
-    try:
-        _replace(path, values)
-    except sqlite3.OperationalError:
-        return  # read-only or busy: the next call tries again
-    except sqlite3.DatabaseError:  # no database
-        try:
-            path.unlink()
-            _replace(path, values)
-        except (OSError, sqlite3.Error):
-            return
+def _asked(base: sqlite3.Connection, question: str, *values: str) -> list[tuple[str, ...]]:
+    """Rows of a question, which is given up after `STEPS`."""
+    base.set_progress_handler(lambda: 1, STEPS)
+    return base.execute(question, values).fetchall()
 
 
-def _replace(path: Path, values: list[tuple[str, str, str, str]]) -> None:
-    with closing(sqlite3.connect(path, timeout=1)) as base, base:
-        base.execute(_TABLE)
-        base.execute("DELETE FROM fedscape_2")
-        base.executemany("INSERT INTO fedscape_2 VALUES (?, ?, ?, ?)", values)
+def _write(path: Path, rows: Mapping[str, tuple[str, str]]) -> None:
+    """Write a new table and put it in the old one's place; where that cannot be, the next call tries again."""
+    texts = [(name, *row) for name, row in rows.items()]
+    base = sqlite3.connect(":memory:")
+    with closing(base), base:
+        base.execute(f"CREATE TABLE {_COLUMNS}")
+        base.executemany("INSERT INTO fedscape_2 VALUES (?, ?, ?, ?)", [(*text, _digest(*text)) for text in texts])
+        base.commit()
+        content = base.serialize()
+    with suppress(OSError):
+        write_bytes(path, content)
 
 
 def _digest(*texts: str) -> str:

@@ -1,33 +1,27 @@
-"""Recorded rounds played again with one thing changed: what the loss would have been."""
+"""Short windows of recorded rounds played again with one thing changed: what the loss would have been."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
-import torch
 import xarray as xr
-from torch import Tensor
 
-from drift.changes import UNCHANGED, changed, changes
+from drift.changes import UNCHANGED, changes
 from drift.effort import Effort, effort
-from drift.method import Setting
-from drift.play import play
-from drift.processes import processes
+from drift.rounds_again import Job, Models, bounded_losses, play_again, played
 from drift.run import Run
+from drift.run_state import run_state
 from drift.series import parameters
-from drift.server import Server
-from landscape.affine import evaluate
-from landscape.batchnorm import usual_statistics
+from drift.server_memory import remembers, server_before
 
-Job = tuple[str, int, int]
-"""(name of a change, first round, number of rounds)."""
+__all__ = ["interventions", "interventions_effort", "play_again", "remembers", "require_replayable", "window_length"]
 
-LENGTH, WINDOWS = 5, 5
+LENGTH, WINDOWS = 5, 3
 """Rounds in a window, and windows."""
+
+DRAWS = 1
+"""Placebos per window: the same rounds with nothing changed but the seed of cohorts and batches."""
 
 
 def interventions(
@@ -42,19 +36,21 @@ def interventions(
 ) -> xr.Dataset:
     """Gain in loss if a few rounds had been trained with one thing changed, for every change of `drift.changes`.
 
-    From the recorded start of a window of rounds the same rounds are played again, with the same cohorts and batches
-    as far as the change leaves them, and compared with the record:
+    From the recorded start of a window of rounds the same rounds are played again, unchanged and with each change, by
+    the same seed:
 
-        gain = mean over the window's last half of L(recorded end) - L(end with the change)
+        gain = mean over the window's last half of L(end unchanged) - L(end with the change)
 
-    positive where the change helps. Windows do not overlap and end at the last round that kept its models; those that
-    begin in the first third of the run are left out, as everything helps or hurts there; for a run that broke down,
-    give the `starts` of windows around the break. A window is short: what pays off slowly shows less than it is worth,
-    and what slows training down shows its price at once.
+    positive where the change helps. A placebo changes nothing but the seed of cohorts and batches; what it "gains" is
+    how far chance alone moves a window. Windows do not overlap and are spread evenly from the first round to the last
+    one; for a run that broke down, give the `starts` of windows around the break. A window is short: what pays off
+    slowly shows less than it is worth, and what slows training down shows its price at once. It screens; whether a
+    change is advised is for `drift.followed` to say.
 
-    The server's memory is not recorded for each round. Where the method has one, or clients keep state, it begins
-    anew in every window and the unchanged rounds are played again, too (attribute replayed = 1). With batch
-    normalisation, statistics are recomputed on training samples for every model.
+    A change that leaves the last window's models as they are, bit for bit, has no effect in this run (an option of
+    another variant of the method, say) and is left out. What server and clients remember is as it was, where the
+    record allows it (attribute memory: none, restored or anew). Losses are cut at ten times that of the constant
+    answer. With batch normalisation, statistics are recomputed on training samples for every model.
 
     Args:
         length: Rounds in a window; by default 5, or a third of a run of fewer than 15 rounds.
@@ -65,43 +61,61 @@ def interventions(
         workers: Processes that share the work.
 
     Returns:
-        Dataset with loss (round,) in nats as recorded, changed_loss and gain (change, round), first (round,), where
-        round is the last of a window; change is the name, text (change,) the change in words.
+        Dataset with loss (round,) in nats of the unchanged rounds, changed_loss and gain (change, round), placebo
+        (round, draw), the placebos' gain, first (round,), where round is the last of a window; change is the name,
+        text (change,) the change in words.
 
     Raises:
-        LookupError: If no window has its first start and its last end on record, or training is not known (an import).
+        LookupError: If no window has its first start on record, or training is not known (an import).
         ValueError: If length or windows are below 1.
     """
     length = window_length(run) if length is None else length
     spans = _spans(run, length, windows, starts)
-    tried = changes(run, without=without)
-    again = [UNCHANGED, *tried] if remembers(run) else tried
-    jobs = [(change.name, first, length) for first, _ in spans for change in again]
-    played = dict(zip(jobs, _played(run, jobs, workers), strict=True))
-    loss, other = np.full(len(spans), np.nan), np.full((len(tried), len(spans)), np.nan)
-    for column, (first, last) in enumerate(spans):
-        late = [index for index in _late(first, last) if index in set(run.kept("globals"))]
-        rows = [played[change.name, first, length] for change in again]
-        if not remembers(run):
-            rows = [{index: run.round(index).kept("end") for index in late}, *rows]
-        values = [_loss(run, [row[index] for index in late if index in row], split) for row in rows]
-        loss[column], other[:, column] = values[0], values[1:]
-        for place, change in enumerate(tried):
-            client = change.name.removeprefix("without-")
-            if client.isdigit() and not any(int(client) in run.trained(index) for index in range(first, last + 1)):
-                other[place, column] = np.nan
-    found = {
-        "loss": ("round", loss),
+    tried = changes(run, without=without, broken=run_state(run).broken)
+    names = [change.name for change in tried]
+    late = spans[-1]
+    jobs = [(UNCHANGED.name, first, length, draw) for first in spans for draw in range(DRAWS + 1)]
+    jobs += [(name, late, length, 0) for name in names]
+    models: dict[Job, Models] = dict(zip(jobs, played(run, jobs, workers), strict=True))
+    base = models[UNCHANGED.name, late, length, 0]
+    tried = [
+        change
+        for change in tried
+        if change.name.startswith("without-") or not _same(base, models[change.name, late, length, 0])
+    ] or tried
+    more = [(change.name, first, length, 0) for first in spans[:-1] for change in tried]
+    models |= dict(zip(more, played(run, more, workers), strict=True))
+
+    values = bounded_losses(run, list(models.values()), [_late(job[1], length) for job in models], split)
+    losses = dict(zip(models, values, strict=True))
+    recorded = np.array([losses[UNCHANGED.name, first, length, 0] for first in spans])
+    other = np.array([[losses[change.name, first, length, 0] for first in spans] for change in tried])
+    other = other.reshape(len(tried), len(spans))
+    draws = range(1, DRAWS + 1)
+    again = np.array([[losses[UNCHANGED.name, first, length, draw] for draw in draws] for first in spans])
+    for row, change in enumerate(tried):
+        client = change.name.removeprefix("without-")
+        for column, first in enumerate(spans):
+            window = range(first, first + length)
+            if client.isdigit() and not any(int(client) in run.trained(index) for index in window):
+                other[row, column] = np.nan
+    variables = {
+        "loss": ("round", recorded),
         "changed_loss": (("change", "round"), other),
-        "gain": (("change", "round"), loss - other),
-        "first": ("round", [first for first, _ in spans]),
-        "text": ("change", [change.text for change in tried]),
+        "gain": (("change", "round"), recorded - other),
+        "placebo": (("round", "draw"), recorded[:, None] - again),
+        "first": ("round", spans),
+        "text": ("change", np.array([change.text for change in tried], dtype=str)),
     }
-    coords = {"change": [change.name for change in tried], "round": [last for _, last in spans]}
-    ds = xr.Dataset(found, coords, {"analysis": "interventions", "source": "this project", "length": length})
+    coords = {
+        "change": np.array([change.name for change in tried], dtype=str),
+        "round": [first + length - 1 for first in spans],
+        "draw": list(range(1, DRAWS + 1)),
+    }
+    ds = xr.Dataset(variables, coords, {"analysis": "interventions", "source": "this project", "length": length})
     for name, (text, unit) in _ABOUT.items():
         ds[name].attrs.update(long_name=text, units=unit)
-    return ds.assign_attrs(replayed=int(remembers(run)), split=split)
+    return ds.assign_attrs(memory=memory(run, spans), split=split)
 
 
 def interventions_effort(
@@ -114,131 +128,72 @@ def interventions_effort(
     split: str = "test",
     workers: int = 1,
 ) -> Effort:
-    """What `interventions` with the same options costs; a training is one as long as those of the record."""
+    """What `interventions` with the same options costs at most; a training is one as long as those of the record."""
     length = window_length(run) if length is None else length
-    spans, tried = _spans(run, length, windows, starts), changes(run, without=without)
-    again = [UNCHANGED, *tried] if remembers(run) else tried
+    spans = _spans(run, length, windows, starts)
+    tried = changes(run, without=without, broken=run_state(run).broken)
     clients = run.experiment.clients.number if run.experiment.clients.train_all else run.experiment.clients.per_round
-    trainings = len(spans) * length * clients * sum(change.cost for change in again)
-    forwards = len(spans) * (len(tried) + 1) * (length - length // 2) * len(run.task.split(split))
-    memory = 4 * parameters(run) * length * (len(spans) * len(again) + 1)
-    return effort(run, trainings=round(trainings), forwards=forwards, memory=memory, workers=workers)
+    trainings = len(spans) * length * clients * (DRAWS + 1 + sum(change.cost for change in tried))
+    forwards = len(spans) * (len(tried) + DRAWS + 1) * (length - length // 2) * len(run.task.split(split))
+    memory_used = 4 * parameters(run) * length * len(spans) * (len(tried) + DRAWS + 1)
+    return effort(run, trainings=round(trainings), forwards=forwards, memory=memory_used, workers=workers)
 
 
 def window_length(run: Run) -> int:
-    """Rounds in a window unless given: 5, or a third of a run of fewer than 15 rounds."""
+    """Rounds in a window unless stated: 5, or a third of a run of fewer than 15 rounds."""
     return min(LENGTH, max(1, len(run.rounds()) // 3))
 
 
-def remembers(run: Run) -> bool:
-    """Whether server or clients keep something between rounds beside the model."""
-    server = Server.of(*run.state())
-    return bool(server.state or server.clients)
+def require_replayable(run: Run) -> None:
+    """Refuse a run whose training is not known.
 
-
-def play_again(run: Run, name: str, first: int, length: int) -> dict[int, Tensor]:
-    """Global models (d,) after each of the rounds first, .., first + length - 1, played with a change.
-
-    Where nothing finite is left, the rounds from there on are missing.
+    Raises:
+        LookupError: If it was imported.
     """
-    spec, data = changed(run, name)
-    record = run.round(first)
-    silent = spec.model_copy(update={"evaluate_every": spec.rounds + 1})
-    setting = Setting(run.task, silent, run.task.samples.get("proxy"))
-    begun = Server.fresh(setting)
-    start = record.kept("start")
-    server = replace(begun, theta=start, buffers=record.start_buffers, next=first)
-    server = replace(server, state=silent.method.initial(setting, start))
-    found = {}
-    threads = torch.get_num_threads()
-    torch.set_num_threads(spec.threads)
-    try:
-        for index in range(first, first + length):
-            _, server = play(setting, data, server)
-            if not bool(torch.isfinite(server.theta).all()):
-                break
-            found[index] = server.theta
-    finally:
-        torch.set_num_threads(threads)
-    return found
-
-
-def _late(first: int, last: int) -> range:
-    """The last half of a window, the middle round included."""
-    return range(first + (last - first + 1) // 2, last + 1)
-
-
-def _spans(run: Run, length: int, windows: int, starts: Sequence[int] | None) -> list[tuple[int, int]]:
-    """First and last rounds of the windows, ascending."""
-    if length < 1 or windows < 1:
-        raise ValueError(f"length is {length} and windows is {windows}; give 1 or more of each.")
     if run.about.get("unknown"):
         raise LookupError(f"run {run.name} was imported: how it was trained is not known, it cannot be replayed.")
-    held, count = set(run.kept("globals")), len(run.rounds())
-    least = count // 3 if count >= 3 * length else 0
-    found: list[tuple[int, int]] = []
-    for first in sorted(starts) if starts is not None else range(count - length, least - 1, -1):
-        last = first + length - 1
-        apart = starts is not None or not found or last < found[-1][0]
-        if apart and {first, last} <= held and len(found) < windows:
-            found.append((first, last))
-    if not found:
-        raise LookupError(
-            f"run {run.name} kept no two global models {length - 1} rounds apart; train with --set keep.globals=all."
-        )
-    return sorted(found)
 
 
-def _loss(run: Run, models: Sequence[Tensor], split: str) -> float:
-    """Mean loss of several models; NaN without any or where one is not finite."""
-    if not models:
-        return float("nan")
-    values = evaluate(
-        run.task,
-        torch.stack(list(models)),
-        torch.eye(len(models)),
-        split=split,
-        metrics=("loss",),
-        statistics=usual_statistics(run.task),
-    )
-    return float(values["loss"].mean())
+def memory(run: Run, firsts: Sequence[int]) -> str:
+    """What server and clients remember in replays from these rounds: "none", "restored" as it was, or "anew"."""
+    if not remembers(run):
+        return "none"
+    return "restored" if all(server_before(run, first)[1] for first in firsts) else "anew"
 
 
-def _played(run: Run, jobs: Sequence[Job], workers: int) -> list[dict[int, Tensor]]:
-    """Models of every job, in its order."""
-    told = run.progress or (lambda done, total: None)
-    told(0, len(jobs))
-    found: list[dict[int, Tensor]] = []
-    for models in _done(run, jobs, workers):
-        found.append(models)
-        told(len(found), len(jobs))
-    return found
+def _same(one: Models, other: Models) -> bool:
+    """Whether two replays have the same models, bit for bit."""
+    return bool(one) and one.keys() == other.keys() and all(bool((one[index] == other[index]).all()) for index in one)
 
 
-def _done(run: Run, jobs: Sequence[Job], workers: int) -> Iterator[dict[int, Tensor]]:
-    if workers < 1:
-        raise ValueError(f"workers is {workers}; give one process or more.")
-    if workers == 1:
-        for job in jobs:
-            yield play_again(run, *job)
-        return
-    with processes(min(workers, len(jobs))) as pool:
-        yield from pool.map(_elsewhere, *zip(*((run.folder, run.data, job) for job in jobs), strict=True))
+def _late(first: int, length: int) -> range:
+    """The last half of a window, the middle round included."""
+    return range(first + length // 2, first + length)
 
 
-@lru_cache(maxsize=1)
-def _opened(folder: Path, data: Path | None) -> Run:
-    return Run(folder, data)
-
-
-def _elsewhere(folder: Path, data: Path | None, job: Job) -> dict[int, Tensor]:
-    return play_again(_opened(folder, data), *job)
+def _spans(run: Run, length: int, windows: int, starts: Sequence[int] | None) -> list[int]:
+    """First rounds of the windows, ascending."""
+    if length < 1 or windows < 1:
+        raise ValueError(f"length is {length} and windows is {windows}; give 1 or more of each.")
+    require_replayable(run)
+    stored, count = set(run.kept("globals")), len(run.rounds())
+    number = min(windows, count // length)
+    if starts is None:
+        evenly = np.linspace(0, count - length, number).round().astype(int).tolist() if number > 0 else []
+        spans = [max((index for index in stored if index <= first), default=-1) for first in evenly]
+    else:
+        spans = [first if first in stored else -1 for first in list(starts)[:windows]]
+    spans = sorted({first for first in spans if first >= 0})
+    if not spans:
+        raise LookupError(f"run {run.name} kept no global model to start from; train with --set keep.globals=all.")
+    return spans
 
 
 _ABOUT = {
-    "loss": ("loss of the recorded rounds", "nats"),
+    "loss": ("loss of the unchanged rounds", "nats"),
     "changed_loss": ("loss with the change", "nats"),
     "gain": ("loss gained by the change", "nats"),
+    "placebo": ("loss gained by another seed alone", "nats"),
     "first": ("first round of the window", "1"),
     "text": ("the change in words", "1"),
 }

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
-from landscape import plugins
+from drift import named, trust
+from drift.bundles import Bundle, filled, suffix
+from landscape import outside, plugins
 from landscape.flat import Flat
 from landscape.samples import Samples
 from landscape.task import Task
@@ -144,18 +146,43 @@ class Method(BaseModel):
     moments: ClassVar[tuple[str, ...]] = ()
     """Names in the server state that are an optimiser's memory; a wrapper such as IMA may reset them."""
 
+    corrections: ClassVar[tuple[str, ...]] = ()
+    """What was wrong in earlier versions of the method and changed the bits of training, one clause per correction."""
+
+    bundles: ClassVar[Mapping[str, Bundle]] = {}
+    """Options as in "paper" and "code", where these differ."""
+
+    like: str | None = Field(None, description="options as published: paper or code; others given beside it win")
+
     @classmethod
     def name(cls) -> str:
-        """Public name: the name of the method's file."""
-        return cls.__module__.rsplit(".", 1)[-1]
+        """Public name: the name of the method's file, or of the class where it is none of this package."""
+        return named.name(cls)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_published(cls, values: Any) -> Any:
+        return filled(cls.name(), cls.bundles, values)
 
     @property
     def label(self) -> str:
-        """What figures call it: its name, with what sets a variant apart, as in fedlaw-gws or fedprox+ima."""
-        return self.name()
+        """What figures call it: its name, with what sets a variant apart, as in fedlaw-gws, fedprox+ima or lss-code.
+
+        A class from elsewhere that has the name of a built-in method says where it is from.
+        """
+        own = outside.is_outside(text := named.recorded(self)) and self.name().lower() in names()
+        return (outside.portable(text) if own else self.name()) + suffix(self)
 
     def check(self, experiment: Experiment) -> None:
         """Raise ValueError where the method cannot run in this experiment."""
+
+    def rounds_shared(self, other: Method, rounds: int) -> int:
+        """How many of the first rounds of a run have the bits of a run of another method, all else equal."""
+        return rounds if other == self else 0
+
+    def state_from(self, state: State) -> State:
+        """Server state of that other method after the shared rounds, as this method holds it."""
+        return state
 
     def initial(self, setting: Setting, theta: Tensor) -> State:
         """Server state before round 0."""
@@ -194,6 +221,10 @@ class Method(BaseModel):
         """Whether local training is more than minibatches with a corrected gradient, for which there is `local`."""
         return type(self).local is not Method.local
 
+    def holds(self, setting: Setting) -> Tensor | None:
+        """Entries (d,), bool, that no client and no server moves, not by the rounding of a mean; None here."""
+        return None
+
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The cohort's plain aggregate; FMA here."""
         return Combined(cohort.fma, cohort.weights)
@@ -203,8 +234,13 @@ class Method(BaseModel):
         return Outcome(combined.theta, combined.weights, state, combined.extras)
 
     def aggregate(self, setting: Setting, state: State, cohort: Cohort) -> Outcome:
-        """One server round: combine, then step."""
-        return self.step(setting, state, cohort, self.combine(setting, state, cohort))
+        """One server round: combine, then step, with what the method holds put back after each."""
+        combined, held = self.combine(setting, state, cohort), self.holds(setting)
+        if held is None:
+            return self.step(setting, state, cohort, combined)
+        combined = replace(combined, theta=torch.where(held, cohort.theta, combined.theta))
+        outcome = self.step(setting, state, cohort, combined)
+        return replace(outcome, end=torch.where(held, cohort.theta, outcome.end))
 
     def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
         """Floating buffers (b,) of the new global model (d,); the cohort's weighted mean `averaged` here."""
@@ -232,11 +268,13 @@ def names() -> list[str]:
 
 
 def load(name: str) -> type[Method]:
-    """The method called `name`.
+    """The method called `name`: one of this package, an entry point, FILE.py:CLASS or module:CLASS.
 
     Raises:
-        ValueError: If there is none; lists what there is.
+        ValueError: If there is none; lists what there is. Or if it is code that is not trusted (`drift.trust`).
     """
+    if (own := trust.load("drift.methods", name, "method")) is not None:
+        return plugins.derived(own, Method, name)
     module = plugins.load("drift.methods", name, "method")
     return plugins.defined(module, Method)
 

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
+from drift.evaluated import evaluate_on
 from drift.rounds import Round
 from drift.run import Run
 from drift.series import shares
-from drift.terrain import chosen, on_sweep
+from drift.terrain import chosen
 from landscape.results import Partial
 from landscape.simplex import simplex
 from landscape.sweep import Sweep, spread
@@ -51,7 +52,7 @@ def weight_simplex(
     """
     record = run.round(chosen(run, round, "clients"))
     wanted = record.ids.tolist()[:3] if clients is None else list(clients)
-    found = on_sweep(run, mixtures(run, record, wanted, step=step, extend=extend), split, partial)
+    found = evaluate_on(run, mixtures(run, record, wanted, step=step, extend=extend), split, partial)
     for name, client in zip(("alpha", "beta"), wanted, strict=False):
         found[name].attrs.update(long_name=f"weight of client {client}", units="1")
     return found.assign_attrs(analysis="weight_simplex", round=record.index)

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel
 
+from landscape import outside, plugins
 
-def name(plugin: BaseModel) -> str:
-    """Public name of a plug-in: the name of its file."""
-    return type(plugin).__module__.rsplit(".", 1)[-1]
+
+def name(plugin: BaseModel | type[BaseModel]) -> str:
+    """What people call a plug-in: the name of its file, or of its class where it is none of this package."""
+    return getattr(plugin, "called", None) or outside.short(recorded(plugin))
+
+
+def recorded(plugin: BaseModel | type[BaseModel]) -> str:
+    """The name that `build` takes: that of a file here, else FILE.py:CLASS or module:CLASS."""
+    made = plugin if isinstance(plugin, type) else type(plugin)
+    if public := getattr(made, "public", ""):
+        return str(public)
+    package, _, file = made.__module__.rpartition(".")
+    return file if package in outside.GROUPS else outside.text_of(made)
 
 
 def build(value: Any, load: Callable[[str], type[BaseModel]]) -> Any:
@@ -32,4 +44,31 @@ def build(value: Any, load: Callable[[str], type[BaseModel]]) -> Any:
 
 def dump(plugin: BaseModel) -> dict[str, Any]:
     """Inverse of `build`, fit for JSON."""
-    return {"name": name(plugin), **plugin.model_dump(mode="json")}
+    return {"name": recorded(plugin), **plugin.model_dump(mode="json")}
+
+
+_PACKAGES = {
+    "method": ("drift.methods", "method"),
+    "method.base": ("drift.methods", "method"),
+    "clients.partition": ("drift.partitions", "partition"),
+    "task.dataset": ("landscape.datasets", "dataset"),
+    "task.model": ("landscape.models", "model"),
+}
+"""Package and kind of the plug-in that a setting names."""
+
+_ELSEWHERE = re.compile(r"given|.*[:\[{].*")
+"""Values that name no file of a package: module:function, a table, the task of a recorded run."""
+
+
+def require_named(text: str) -> None:
+    """Refuse KEY=VALUE or KEY=VALUE,VALUE whose key names a plug-in, and a value none that there is; imports none.
+
+    Raises:
+        ValueError: With the nearest names.
+    """
+    key, _, values = text.partition("=")
+    kind = _PACKAGES.get(key.strip().removesuffix(".name"))
+    if kind is None or _ELSEWHERE.fullmatch(values.strip()):
+        return
+    for value in values.split(","):
+        plugins.known(kind[0], value.strip().strip("'\""), kind[1])

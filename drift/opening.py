@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
+from drift.corrected import corrected_since, from_outside
 from drift.given import Given, Parts
 from drift.run import Run
 from drift.trust import allow
@@ -37,4 +39,10 @@ def open(
         allow(trust)
     run = Run(Path(folder), Path(data) if data is not None else None)
     names = run.about.get("names")  # read and checked here, where the folder was given
+    if not from_outside(run.about) and (since := corrected_since(run.about, run.method)):
+        warnings.warn(
+            f"{run.name} was trained before {run.method.name()} was corrected ({'; '.join(since)}); its numbers are "
+            "those of the earlier version.",
+            stacklevel=2,
+        )
     return run if task is None else replace(run, given=Given.of(task, parts, names))

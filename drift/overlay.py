@@ -8,10 +8,10 @@ import numpy as np
 import torch
 import xarray as xr
 
+from drift.evaluated import evaluate_on
 from drift.run import Run
-from drift.terrain import client_sweep, on_sweep
+from drift.terrain import client_sweep
 from landscape.results import Partial
-from landscape.surface import surface
 
 
 def overlay_plane(
@@ -52,14 +52,15 @@ def overlay_plane(
     sizes = np.array([len(part) for part in parts])
     if not sizes.all():
         raise ValueError(f"clients {wanted} hold {sizes.tolist()} samples; name three that hold some.")
-    found = on_sweep(run, sweep, split, partial)
-    own = surface(
-        run.task,
+    found = evaluate_on(run, sweep, split, partial, part=0, parts=2)
+    own = evaluate_on(
+        run,
         sweep,
-        split=run.task.split("train")[torch.from_numpy(np.concatenate(parts))],
+        run.task.split("train")[torch.from_numpy(np.concatenate(parts))],
         metrics=("loss",),
-        progress=run.progress,
         groups=torch.arange(len(parts)).repeat_interleave(torch.from_numpy(sizes)),
+        part=1,
+        parts=2,
     )
     for name, at in {"loss": "", "mark_loss": " at the mark"}.items():
         losses = own[name].rename(group="client").transpose("client", ...)

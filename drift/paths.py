@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 import xarray as xr
 
+from drift.evaluated import sharing
 from drift.opening import open as open_run
 from drift.rounds import Round
 from drift.run import Run
@@ -52,7 +53,14 @@ def client_barriers(
     buffers = torch.cat([record.client_buffers[rows], record.end_buffers[None]])
     labels = [*(f"client {client}" for client in wanted), "global"]
     found = pairwise_barriers(
-        run.task, models, labels=labels, points=points, split=split, buffers=buffers, statistics=statistics
+        run.task,
+        models,
+        labels=labels,
+        points=points,
+        split=split,
+        buffers=buffers,
+        statistics=statistics,
+        **sharing(run),
     )
     return found.assign_attrs(analysis="client_barriers", round=record.index, split=split)
 
@@ -101,7 +109,13 @@ def mode_curve(
         run.task, a, b, kind=kind, bends=bends, steps=steps, batch=batch, lr=lr, split="train", seed=seed
     )
     found = along(
-        run.task, curve, points=points, split=split, buffers=record.client_buffers[rows], statistics=statistics
+        run.task,
+        curve,
+        points=points,
+        split=split,
+        buffers=record.client_buffers[rows],
+        statistics=statistics,
+        **sharing(run),
     )
     return found.assign_attrs(analysis="mode_curve", round=record.index, first=wanted[0], second=wanted[1])
 
@@ -146,7 +160,7 @@ def aligned_barrier(
             raise ValueError(f"runs {run.name} and {second.name} trained different models; give runs of one model.")
         records = [one.round(chosen(one, round, "globals")) for one in (run, second)]
         names, models = [record.index for record in records], torch.stack([record.kept("end") for record in records])
-    found = alignment.aligned_barrier(run.task, *models, points=points, split=split, seed=seed)
+    found = alignment.aligned_barrier(run.task, *models, points=points, split=split, seed=seed, **sharing(run))
     return found.assign_attrs(first=names[0], second=names[1], other=other or "", split=split)
 
 

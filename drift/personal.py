@@ -47,19 +47,25 @@ def personal_accuracy(
 
     Raises:
         LookupError: If the round kept no global model, or no client holds samples out.
-        ValueError: If epochs is below 1, or the part is unknown or a model does not tell it apart.
+        ValueError: If epochs is below 1, the part is unknown or a model does not tell it apart, or a client of
+            `clients` is not there or holds no samples out.
     """
     if epochs < 1:
         raise ValueError(f"epochs is {epochs}; give 1 or more.")
     if part not in get_args(Part):
         raise ValueError(unknown("part of a model", part, get_args(Part)))
     index = chosen(run, round, "globals")
-    starts = _starts(run, index, range(run.experiment.clients.number) if clients is None else clients, epochs)
+    number = run.experiment.clients.number
+    if absent := [client for client in clients or () if not 0 <= client < number]:
+        raise ValueError(f"run {run.name} has no client {absent[0]}; it has 0 to {number - 1}.")
+    starts = _starts(run, index, range(number) if clients is None else clients, epochs)
     if not starts:
         raise LookupError(
             f"no client of run {run.name} holds samples out; train with --set clients.valid_ratio=0.2, or name clients "
             "that do."
         )
+    if clients is not None and (empty := sorted(set(clients) - {client.id for client, _ in starts})):
+        raise ValueError(f"client {empty[0]} of run {run.name} holds no samples out; name clients that do.")
     rows = []
     for client, held in counted(starts, run.progress):
         tuned = _tuned(client, part)

@@ -12,6 +12,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 
 from drift.atomic import write_bytes
+from landscape.parsed import from_json, json_table
 
 FORMAT = "fedscape-1"
 
@@ -43,9 +44,13 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError, ValueError, TypeError) as reason:
         raise Damaged(f"{path} cannot be read ({reason}). {_ELSEWHERE}") from reason
+    _require_known(path, header.get("format"))
     if header.get("format") != FORMAT or header.get("digest") != digest(tensors, header.get("about", "")):
         raise Damaged(f"{path} was altered, or not written by fedscape. {_ELSEWHERE}")
-    return tensors, json.loads(header["about"])
+    try:
+        return tensors, json_table(header.get("about", ""))
+    except ValueError as reason:
+        raise Damaged(f"{path} was altered: its description is {reason}. {_ELSEWHERE}") from reason
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -66,9 +71,11 @@ def read_json(path: Path) -> dict[str, Any]:
         Damaged: If the file is truncated, altered or foreign.
     """
     try:
-        body = json.loads(path.read_bytes())
+        body = from_json(path.read_bytes())
     except (ValueError, OSError) as reason:
         raise Damaged(f"{path} cannot be read ({reason}). {_ELSEWHERE}") from reason
+    if isinstance(body, dict):
+        _require_known(path, body.get("format"))
     if not isinstance(body, dict) or body.pop("digest", None) != _json_digest(body) or body.get("format") != FORMAT:
         raise Damaged(f"{path} was altered, or not written by fedscape. {_ELSEWHERE}")
     return body
@@ -82,6 +89,14 @@ def digest(tensors: Mapping[str, np.ndarray], text: str = "") -> str:
         total.update(f"{name} torch.{array.dtype.name} {array.shape};".encode())
         total.update(array.reshape(-1).view(np.uint8).data)
     return total.hexdigest()
+
+
+def _require_known(path: Path, stated: Any) -> None:
+    """Refuse a format that later versions, or the store with torch, write."""
+    if str(stated).startswith("fedscape-") and stated != FORMAT:
+        raise Damaged(
+            f"{path} is of format {stated!r}, which this recorder does not write; record into another folder."
+        )
 
 
 _ELSEWHERE = "Record into another folder, or see what fedscape verify says of this one."

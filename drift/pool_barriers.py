@@ -6,6 +6,7 @@ import torch
 import xarray as xr
 
 from drift.batch_statistics import recomputed
+from drift.evaluated import sharing
 from drift.methods.lss import LSS
 from drift.paths import rows_of
 from drift.run import Run
@@ -69,6 +70,7 @@ def pool_barriers(
         buffers=held,
         statistics=statistics,
         calibration=fixed,
+        **sharing(run, 0, 2),
     )
     mixed = simplex_losses(
         run.task,
@@ -79,5 +81,6 @@ def pool_barriers(
         buffers=held,
         statistics=statistics,
         calibration=fixed,
+        **sharing(run, 1, 2),
     )
     return found.merge(mixed).assign_attrs(analysis="pool_barriers", round=record.index, client=wanted, split=split)

@@ -9,8 +9,9 @@ import numpy as np
 import torch
 import xarray as xr
 
+from drift.evaluated import evaluate_on
 from drift.run import Run
-from drift.terrain import client_sweep, on_sweep
+from drift.terrain import client_sweep
 from landscape.planes import project
 from landscape.results import Partial
 from landscape.sweep import Sweep, axis, spread
@@ -56,7 +57,7 @@ def projected_plane(
     count = len(labels)
     inside = np.array([client in wanted for client in record.ids.tolist()] + [False, False])
     with_feet = _with_feet(sweep, models, buffers, places, inside, points, margin)
-    whole = on_sweep(run, with_feet, split, partial)
+    whole = evaluate_on(run, with_feet, split, partial)
     found = whole.isel(mark=slice(count))
     for name in ("loss", "error"):
         about = {**whole[name].attrs, "long_name": f"{name} at the foot of the projection"}

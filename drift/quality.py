@@ -9,6 +9,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from drift.evaluated import evaluate_on, sharing
 from drift.rounds import Round
 from drift.run import Run
 from drift.terrain import chosen, present
@@ -18,7 +19,6 @@ from landscape.norms import weight_histogram
 from landscape.results import Partial
 from landscape.samples import Samples
 from landscape.scaling import scaling
-from landscape.surface import surface
 
 
 def scale_curve(
@@ -43,8 +43,7 @@ def scale_curve(
     """
     record = _record(run, round)
     sweep = scaling(record.kept("end"), low=low, high=high, points=points, buffers=present(record.end_buffers))
-    known, checkpoint = (None, None) if partial is None else (partial.known(), partial.checkpoint)
-    found = surface(run.task, sweep, split=split, known=known, checkpoint=checkpoint)
+    found = evaluate_on(run, sweep, split, partial)
     return found.assign_attrs(analysis="scale_curve", round=record.index)
 
 
@@ -131,8 +130,9 @@ def ball_sharpness(
             adaptive=adaptive,
             split=split,
             buffers=buffers,
+            **sharing(run, part, len(radii)),
         )
-        for radius in radii
+        for part, radius in enumerate(radii)
     ]
     amplitude = ("value", np.asarray(radii, dtype=float), {"long_name": "radius of the ball", "units": "1"})
     joined = xr.concat(found, "value", join="exact", combine_attrs="drop_conflicts").assign_coords(value=amplitude)
@@ -215,7 +215,9 @@ def _on_training(run: Run, record: Round, models: Tensor, buffers: Tensor | None
 
 def _accuracies(run: Run, models: Tensor, samples: Samples, buffers: Tensor | None) -> np.ndarray:
     coefficients = torch.eye(len(models), dtype=torch.float64)
-    found = evaluate(run.task, models, coefficients, split=samples, metrics=("error",), buffers=buffers)
+    found = evaluate(
+        run.task, models, coefficients, split=samples, metrics=("error",), buffers=buffers, workers=run.crew or 1
+    )
     return 1 - found["error"].numpy()
 
 

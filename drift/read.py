@@ -10,17 +10,14 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from drift import method as methods
-from drift import partitions
+from drift import partitions, store, trust
 from drift.experiment import Clients, Experiment
+from drift.shipped import experiment_file, plans, presets
 from drift.start import pinned
-from landscape import plugins
+from landscape import outside, plugins
+from landscape.parsed import from_toml
 
-
-def presets() -> dict[str, Path]:
-    """Experiment files that come with fedscape, by name."""
-    here = Path(__file__).resolve().parent
-    folders = [here / "presets", here.parent / "experiments"]
-    return {path.stem: path for folder in folders for path in sorted(folder.glob("*.toml"))}
+__all__ = ["plans", "presets", "read", "validated"]
 
 
 def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Experiment:
@@ -28,12 +25,13 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
 
     A file may hold tables `[variants.NAME]`: settings that apply when method NAME is chosen, or is what the chosen one
     averages (`method.base`), so that one file describes a fair comparison of methods that want different local rates.
+    Where a change names a bundle (`method.like=code`), it takes the place of what the file says of its options.
     `extends = "NAME"` (a preset, or a file in the same folder) takes over all that another file says; what the file
     says itself wins, and where it names another partition, method, dataset or model, the options of the one before are
     dropped.
 
     Args:
-        source: Name of a preset, path of a TOML file, or an experiment to change.
+        source: Name of a preset, path of a TOML file, folder of a run, or an experiment to change.
         overrides: Texts like "method.mu=0.1"; the value is read as TOML, else as text.
         options: The same by name; "__" stands for the dot, as in `local__lr=0.1`.
 
@@ -45,6 +43,10 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
     where = "experiment" if isinstance(source, Experiment) else str(source)
     changes = [_assignment(text) for text in overrides]
     changes += [(name.replace("__", "."), value) for name, value in options.items()]
+    for name, value in changes:  # what the caller names is trusted, what a file names is not
+        trust.allow_setting(name, value)
+    if isinstance(source, Experiment):
+        trust.allow_own(content)
     variants = content.pop("variants", {})
     chosen = _chosen(content, changes)
     for name, value in changes:
@@ -58,10 +60,15 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
     if chosen in variants:
         content = _merged(content, variants[chosen])
     for name, value in changes:
+        _unbundle(content, name, value)
+    for name, value in changes:
         if name in ("method", "method.name", "method.base", "method.base.name") and isinstance(value, str):
             continue
         _assign(content, name, value)
-    return pinned(validated(content, where))
+    experiment = validated(content, where)
+    for part in (experiment.task.dataset, experiment.task.model):
+        trust.require_trusted(part, f"{where} names")
+    return pinned(experiment)
 
 
 def validated(content: Mapping[str, Any], where: str = "experiment") -> Experiment:
@@ -77,20 +84,25 @@ def validated(content: Mapping[str, Any], where: str = "experiment") -> Experime
 
 
 def _table(source: str | Path) -> dict[str, Any]:
-    path = Path(source)
-    known = presets()
-    if not path.is_file() and str(source) in known:
-        path = known[str(source)]
-    if not path.is_file():
-        raise LookupError(plugins.unknown("experiment", str(source), known) + " Or give the path of a TOML file.")
+    path = experiment_file(source)
+    if path.is_dir():
+        return _of_run(path)
     return _extended(_parsed(path), path)
+
+
+def _of_run(folder: Path) -> dict[str, Any]:
+    """The settings of a trained run, from its description."""
+    about = store.read_json(folder / "run.json")
+    if about.get("unknown") or not isinstance(about.get("experiment"), dict):
+        raise LookupError(f"{folder} tells no experiment that can be trained again; give a preset or a TOML file.")
+    return dict(about["experiment"])
 
 
 def _parsed(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as problem:
-        raise ValueError(f"{path} is no TOML: {problem}.") from None
+        return from_toml(path.read_bytes())
+    except ValueError as problem:
+        raise ValueError(f"{path} is {problem}.") from None
 
 
 def _extended(content: dict[str, Any], path: Path) -> dict[str, Any]:
@@ -125,7 +137,7 @@ def _assignment(text: str) -> tuple[str, Any]:
         raise ValueError(f"cannot read {text!r}; write KEY=VALUE, as in method.window=5.")
     try:
         return name.strip(), tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         return name.strip(), value.strip()
 
 
@@ -146,7 +158,7 @@ def _swap(content: dict[str, Any], name: str, value: Any) -> None:
     clients = content.get("clients")
     if name in ("clients.partition", "clients.partition.name") and isinstance(clients, dict):
         before = _name(clients.get("partition"))
-        if before in partitions.names() and named != before:
+        if (before in partitions.names() or outside.is_outside(str(before))) and named != before:
             options = set(partitions.load(before).model_fields) - set(Clients.model_fields)
             kept = {key: held for key, held in clients.items() if key not in options}
             content["clients"] = {**kept, "partition": {"name": named}}
@@ -160,6 +172,20 @@ def _rebase(content: dict[str, Any], name: str, value: Any) -> None:
     method = {"name": method} if isinstance(method, str) else method
     if _name(method.get("base")) != value:
         content["method"] = {**method, "base": {"name": value}}
+
+
+def _unbundle(content: dict[str, Any], name: str, value: Any) -> None:
+    """Where a change names a bundle, drop what stands for its options, and for those of the bundle before."""
+    if name not in ("method.like", "method.base.like"):
+        return
+    holder, key = (content, "method") if name == "method.like" else (content.get("method"), "base")
+    table = holder.get(key) if isinstance(holder, dict) else None
+    if not isinstance(holder, dict) or not isinstance(table, dict):
+        return
+    bundles = methods.load(str(table.get("name", "fedavg"))).bundles
+    known = [bundles[str(like)] for like in (value, table.get("like")) if like in bundles]
+    gone = {option for bundle in known for option in bundle.options}
+    holder[key] = {option: held for option, held in table.items() if option not in gone}
 
 
 def _base(content: Mapping[str, Any], changes: Iterable[tuple[str, Any]]) -> str | None:

@@ -108,7 +108,7 @@ def _memory(run: Run) -> str:
     if run.method.initial(run.setting, run.task.theta):
         return "a state of the server"
     try:
-        tensors, _ = store.read_state(run.folder)
+        tensors, _ = run.state()
     except store.Damaged:
         return ""
     held = [name for name in tensors if name.startswith(("server.", "client."))]
@@ -127,7 +127,7 @@ def _proof(run: Run, last: int, server: Server, whole: Sequence[int]) -> str:
             same = same and bool(torch.isclose(vector.double() @ vector.double(), square, rtol=_ROUNDING, atol=0.0))
         return _accepted(same, f"and leads to the start of round {last + 1}")
     try:
-        tensors, following_index = store.read_state(run.folder)
+        tensors, following_index = run.state()
     except store.Damaged:
         following_index, tensors = -1, {}
     if following_index == last + 1:

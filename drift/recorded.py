@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -94,6 +95,37 @@ def numbered(clients: Clients, names: Sequence[str] | None, *, fresh: bool) -> t
     return [known.index(str(client)) for client in clients], known
 
 
+SAYABLE = ("name", "method", "data", "partition", "seed", "settings")
+"""What somebody may say of a training."""
+
+
+def said(
+    name: str | None,
+    method: str | None,
+    data: str | None,
+    partition: str | None,
+    seed: int | None,
+    settings: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """What somebody says of a training, without what nobody says.
+
+    Raises:
+        ValueError: If the seed is no whole number, or a setting is nothing that JSON has.
+    """
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
+        raise ValueError(f"seed is {seed!r}; give a whole number, 0 or more.")
+    texts = {"name": name, "method": method, "data": data, "partition": partition}
+    for key, value in texts.items():
+        if value is not None and (not isinstance(value, str) or not value.strip()):
+            raise ValueError(f"{key} is {value!r}; give a text.")
+    try:
+        own = None if settings is None else json.loads(json.dumps(dict(settings)))
+    except (TypeError, ValueError) as reason:
+        raise ValueError(f"settings cannot be recorded ({reason}); give numbers, texts, lists and tables.") from reason
+    told = {**texts, "seed": seed, "settings": own}
+    return {key: value for key, value in told.items() if value is not None}
+
+
 def described(
     before: Mapping[str, Any] | None,
     flat: FlatArrays,
@@ -103,6 +135,7 @@ def described(
     rounds: int,
     keep: Mapping[str, str],
     weighted: bool,
+    told: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Content of run.json.
 
@@ -113,9 +146,13 @@ def described(
         rounds: Rounds recorded or announced.
         keep: Policies by what they keep.
         weighted: Whether the aggregation weights are known.
+        told: What is said of the training, as `said` gives it.
     """
     before = before or {"rounds": 1, "clients": {"number": 1, "per_round": 1}}
-    unknown = ["method and local settings (recorded as fedavg with defaults)", "partition (recorded as iid)"]
+    unknown = [] if "method" in told else ["method"]
+    unknown += [] if "settings" in told else ["local settings"]
+    unknown += [part for part in ("partition", "seed") if part not in told]
+    unknown += ["dataset and model" if "data" not in told else "model"]
     about = {
         "experiment": {
             "rounds": max(before["rounds"], rounds),
@@ -133,7 +170,8 @@ def described(
         "buffers": listed(flat.buffers),
         "engine": "recorded",
         "imported": True,
-        "unknown": [*unknown, "dataset and model", *([] if weighted else ["aggregation weights"])],
+        "unknown": [*unknown, *([] if weighted else ["aggregation weights"])],
+        **({"told": dict(told)} if told else {}),
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()},
     }
     return about if names is None else {**about, "names": list(names)}

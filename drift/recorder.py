@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from drift import plain_files, rules
+from drift import links, plain_files, rules
+from drift.atomic import clear
 from drift.flat_arrays import FlatArrays, State, gram
 from drift.locks import Busy, locked
-from drift.recorded import Clients, Cohort, described, listed, numbered
+from drift.recorded import Clients, Cohort, described, listed, numbered, said
 
 
 class Recorder:
@@ -33,6 +34,11 @@ class Recorder:
         rounds: Number of rounds to come in all, which "last 3" needs.
         continuous: Whether the first round that is added to a folder must begin where the folder ended; else a second
             training would follow the first one unnoticed.
+        name: What the run is called, in lists and figures; the name of its folder where not said.
+        method, data, partition: What they are called, as in "FedProx", "CIFAR-10", "Dirichlet(0.3)".
+        seed: Of the training.
+        settings: Anything else that is worth knowing of the training, by name: numbers, texts, lists and tables. What
+            is not said is listed as unknown.
 
     Raises:
         ValueError: If a policy cannot be read, or the folder holds another kind of run or keeps other rounds.
@@ -50,6 +56,12 @@ class Recorder:
         globals: str = "all",
         rounds: int | None = None,
         continuous: bool = True,
+        name: str | None = None,
+        method: str | None = None,
+        data: str | None = None,
+        partition: str | None = None,
+        seed: int | None = None,
+        settings: Mapping[str, Any] | None = None,
     ) -> None:
         for policy in (clients, globals):
             rules.require(policy)
@@ -61,7 +73,14 @@ class Recorder:
         self._named = (parameters, buffers)
         self._rounds = rounds
         self._keep = {"clients": clients, "globals": globals}
+        told = said(name, method, data, partition, seed, settings)
         self._about = self._known()
+        self._told = self._about.get("told", {}) | told
+        for key, value in self._about.get("told", {}).items():
+            if told.get(key, value) != value:
+                raise ValueError(
+                    f"{self.folder} was recorded with {key} {value!r}, not {told[key]!r}; record elsewhere."
+                )
         self._read_state()
         self._free = not continuous or not self._next
         self._flat: FlatArrays | None = None
@@ -131,6 +150,7 @@ class Recorder:
             OSError: If the disk is full; nothing is recorded then, and the call can be made again.
         """
         with locked(self.folder):
+            clear(self.folder, self.folder / "rounds")
             self._require_alone()
             number = self._next if index is None else index
             if number < self._next:
@@ -150,6 +170,7 @@ class Recorder:
                 rounds=max(number + 1, self._rounds or 1),
                 keep=self._keep,
                 weighted=weights is not None,
+                told=self._told,
             )
             previous = self._state.get("previous", np.zeros_like(before[0]))
             tensors = self._kept(number, about["experiment"]["rounds"], before, after, cohort)
@@ -176,7 +197,24 @@ class Recorder:
         path = self.folder / "state.safetensors"
         self._state, said = plain_files.read_tensors(path) if path.exists() else ({}, {"next": 0})
         self._next: int = said["next"]
+        if said.get("run", self._about.get("run")) != self._about.get("run"):
+            raise plain_files.Damaged(f"{path} is of another run than {self.folder / 'run.json'}; record elsewhere.")
+        self._before: str = said.get("before", "")
+        self._require_last_round(path)
         self._stamp = _stamp(path)
+
+    def _require_last_round(self, path: Path) -> None:
+        """Refuse a state that does not follow the last round.
+
+        Raises:
+            LookupError: If it does not, or that round is damaged or missing.
+        """
+        if not self._next:
+            return
+        tensors, _ = plain_files.read_tensors(self.folder / "rounds" / f"{self._next - 1:06d}.safetensors")
+        link, end = links.link(self._next - 1, tensors), tensors.get("end", self._state["theta"])
+        if self._before not in ("", link) or not np.array_equal(end, self._state["theta"]):
+            raise plain_files.Damaged(f"{path} does not follow round {self._next - 1}; record elsewhere.")
 
     def _require_alone(self) -> None:
         if _stamp(self.folder / "state.safetensors") != self._stamp:
@@ -225,13 +263,17 @@ class Recorder:
         state: dict[str, np.ndarray],
     ) -> None:
         """Write description, round and, as the point from which the round counts, the state."""
+        link = links.link(number, tensors)
+        run = self._about.get("run") or link  # the first round recorded with it names the run
+        about = {**about, "run": run}
         if about != {key: value for key, value in self._about.items() if key != "format"}:
             plain_files.write_json(self.folder / "run.json", about)
             self._about = about
         path = self.folder / "rounds" / f"{number:06d}.safetensors"
-        plain_files.write_tensors(path, tensors, {"round": number})
-        plain_files.write_tensors(self.folder / "state.safetensors", state, {"next": number + 1})
-        self._state, self._next = state, number + 1
+        plain_files.write_tensors(path, tensors, {"round": number, **links.origin(run, self._before)})
+        origin = links.origin(run, link)
+        plain_files.write_tensors(self.folder / "state.safetensors", state, {"next": number + 1, **origin})
+        self._state, self._next, self._before = state, number + 1, link
         self._stamp = _stamp(self.folder / "state.safetensors")
 
 

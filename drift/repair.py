@@ -7,11 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from drift import locks, store
+from drift import chain, links, locks, store
 from drift.experiment import Experiment
 from drift.recompute import Inexact, Recomputed, again, last_state
 from drift.run import Run
-from drift.verify import Problem, broken_rounds, verify
+from drift.server import Server
+from drift.verify import Fault, Problem, broken_rounds, results_of, verify
 from landscape import results
 
 
@@ -72,16 +73,25 @@ def _results(folder: Path) -> list[Repair]:
     names = {path.name for path in place.glob("[!.]*.zarr")}
     for kind in ("new", "old"):
         names |= {path.name.removeprefix(".").removesuffix(f".{kind}") for path in place.glob(f".*.zarr.{kind}")}
+    elsewhere = _of_other_runs(folder)
     for name in sorted(names):
         try:
             with locks.alone(place / name, wait=False):
-                found += _result(folder, place / name)
+                found += _result(folder, place / name, elsewhere.get(f"results/{name}", ""))
         except locks.Busy as reason:
             found.append(Repair(f"results/{name}", False, str(reason).rstrip(".")))
     return found
 
 
-def _result(folder: Path, path: Path) -> list[Repair]:
+def _of_other_runs(folder: Path) -> dict[str, str]:
+    """Why results are not those of the run, by file; nothing where the run's description is damaged."""
+    try:
+        return {problem.file: problem.what for problem in results_of(folder)}
+    except (store.Damaged, ValueError):
+        return {}
+
+
+def _result(folder: Path, path: Path, elsewhere: str) -> list[Repair]:
     found = []
     fresh, old = (path.with_name(f".{path.name}.{kind}") for kind in ("new", "old"))
     if fresh.exists():
@@ -90,6 +100,8 @@ def _result(folder: Path, path: Path) -> list[Repair]:
     if path.exists() and not _loads(path):
         _remove(path)
         found.append(_told(folder, path, "was damaged; removed, it is computed again when asked for"))
+    elif path.exists() and elsewhere:
+        found.append(_told(folder, path, f"{elsewhere}; set aside as {_aside(path)}"))
     if old.exists():
         if not path.exists() and _loads(old):
             old.rename(path)
@@ -109,16 +121,17 @@ def _training(folder: Path, data: Path | None) -> list[Repair]:
         return []  # without the settings nothing is recomputed; what to do is said with the problem
     imported = bool(about.get("imported"))
     moved = _put_back(folder, broken_rounds(folder, experiment, imported)[0])
-    problems, whole = broken_rounds(folder, experiment, imported)
-    state = folder / "state.safetensors"
-    lost = bool(problems or whole) and any(problem.file == state.name for problem in verify(folder))
-    if imported or not (problems or lost):
-        return moved
+    faults, whole = broken_rounds(folder, experiment, imported)
+    moved += [_set_aside(folder, index, fault) for index, fault in faults.items() if fault.kind == "extra"]
+    problems = {index: fault.what for index, fault in faults.items() if fault.kind == "lost"}
+    lost = bool(problems or whole) and _state_is_lost(folder)
+    if imported or "run.json" in chain.faults(folder) or not (problems or lost):
+        return moved  # of a run.json of another run nothing is recomputed
     run, found = Run(folder, data), moved
     for group in _neighbours(problems):
         try:
             for recomputed in again(run, group, whole):
-                found.append(_written(folder, experiment, recomputed, problems[recomputed.record.index]))
+                found.append(_written(run, recomputed, problems[recomputed.record.index]))
                 whole.append(recomputed.record.index)
         except (Inexact, LookupError, ValueError) as reason:
             found += [_lost(f"rounds/{index:06d}.safetensors", problems[index], reason) for index in group]
@@ -126,11 +139,36 @@ def _training(folder: Path, data: Path | None) -> list[Repair]:
         try:
             server = last_state(run, sorted(whole))
         except (Inexact, LookupError, ValueError) as reason:
-            found.append(_lost(state.name, "lost", reason))
+            found.append(_lost(store.STATE, "lost", reason))
         else:
-            store.write_tensors(state, server.tensors(), {"next": server.next})
-            found.append(Repair(state.name, True, f"was lost; made again from round {server.next - 1}"))
+            found.append(_written_state(run, server))
     return found
+
+
+def _state_is_lost(folder: Path) -> bool:
+    """Whether the state is damaged, missing or of another run; one of a later version is not."""
+    try:
+        store.read_state(folder)
+    except store.Newer:
+        return False
+    except store.Damaged:
+        pass
+    return any(problem.file == store.STATE for problem in verify(folder))
+
+
+def _set_aside(folder: Path, index: int, fault: Fault) -> Repair:
+    """Rename the file of a round that the run does not have."""
+    path = store.round_path(folder, index)
+    return _told(folder, path, f"{fault.what}; set aside as {_aside(path)}")
+
+
+def _aside(path: Path) -> str:
+    """Rename a file or a result so that nothing reads it; the new name."""
+    number, names = 1, {found.name for found in path.parent.iterdir()}
+    while (name := f"{path.name}.aside{number if number > 1 else ''}") in names:
+        number += 1
+    path.rename(path.with_name(name))
+    return name
 
 
 def _put_back(folder: Path, problems: Iterable[int]) -> list[Repair]:
@@ -159,20 +197,32 @@ def _neighbours(indices: Iterable[int]) -> list[list[int]]:
     return groups
 
 
-def _written(folder: Path, experiment: Experiment, recomputed: Recomputed, problem: str) -> Repair:
+def _written(run: Run, recomputed: Recomputed, problem: str) -> Repair:
     """Write a recomputed round; a whole file of another run or round in its place is set aside."""
-    index = recomputed.record.index
-    path, told = store.round_path(folder, index), ""
+    index, experiment = recomputed.record.index, run.experiment
+    path = store.round_path(run.folder, index)
+    told = _room(path)
+    origin = links.origin(run.identity, chain.last_link(run.folder, index))
+    store.write_round(run.folder, recomputed.record, experiment.keep, experiment.rounds, origin)
+    return _told(run.folder, path, f"{problem}; trained again from {recomputed.source}, {recomputed.proof}{told}")
+
+
+def _written_state(run: Run, server: Server) -> Repair:
+    """Write a state that was made again from the last round; a whole one in its place is set aside."""
+    path = run.folder / store.STATE
+    told = _room(path)
+    origin = links.origin(run.identity, chain.last_link(run.folder, server.next))
+    store.write_state(run.folder, server.tensors(), server.next, origin)
+    return _told(run.folder, path, f"was lost; made again from round {server.next - 1}{told}")
+
+
+def _room(path: Path) -> str:
+    """Set a whole file aside that lies where another one is to be written; what to say of it."""
     try:
         store.read_tensors(path)
     except store.Damaged:
-        pass
-    else:
-        aside = path.with_name(f"{path.name}.aside")
-        path.rename(aside)
-        told = f"; what lay there is whole and kept as {aside.name}"
-    store.write_round(folder, recomputed.record, experiment.keep, experiment.rounds)
-    return _told(folder, path, f"{problem}; trained again from {recomputed.source}, {recomputed.proof}{told}")
+        return ""
+    return f"; what lay there is whole and kept as {_aside(path)}"
 
 
 def _lost(file: str, problem: str, reason: Exception) -> Repair:

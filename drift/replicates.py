@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drift import store
+from drift import chain, store
 from drift.replay import replay
 from drift.rounds import Round
 from drift.run import Run
@@ -27,9 +27,13 @@ def recorded(run: Run, index: int) -> tuple[Round, Rows]:
     Models lie in the file and are read when they are asked for.
 
     Raises:
-        LookupError: If the round kept no clients, or its file is damaged.
+        LookupError: If the round kept no clients, or its file is damaged or of another run.
     """
-    tensors, _ = store.read_tensors(store.round_path(run.folder, index))
+    path = store.round_path(run.folder, index)
+    store.require_inside(path, run.folder)
+    chain.require_own(run.folder, f"rounds/{path.name}")
+    tensors, about = store.read_tensors(path)
+    store.require_number(path, about, index)
     names = ("ids", "sizes", "weights", "gram", "start", "end", "start_buffers", "end_buffers")
     known: dict[str, Any] = {name: tensors[name] for name in names if name in tensors}
     record = Round(index=index, **known)

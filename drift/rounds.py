@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from html import escape
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,7 +12,7 @@ from torch import Tensor
 _NONE = torch.zeros(0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Round:
     """One round of a run; letters as in the reference: m clients in the cohort, d parameters, b buffers.
 
@@ -44,6 +46,22 @@ class Round:
     sent: dict[str, Tensor] = field(default_factory=dict)
     carried: dict[str, Tensor] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """One line: number, cohort, size, what is stored, and loss and accuracy where they were measured."""
+        stored = [name for name in ("start", "end", "clients") if getattr(self, name) is not None]
+        size = next((value.shape[-1] for value in (self.end, self.start, self.clients) if value is not None), None)
+        numbers = [f"{name} {self.metrics[name]:.4g}" for name in ("loss", "accuracy") if name in self.metrics]
+        models = f"models of {size} parameters: {', '.join(stored)}" if size is not None else "no models stored"
+        return f"Round({', '.join([f'{self.index}: {len(self.ids)} clients', models, *numbers])})"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks."""
+        rows = {"clients": self.ids.tolist(), "samples": self.sizes.tolist(), **self.metrics}
+        cells = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(_shown(value))}</td></tr>" for name, value in rows.items()
+        )
+        return f"<p>{escape(repr(self))}</p><table>{cells}</table>"
+
     @property
     def shares(self) -> Tensor:
         """Data-size weights of the cohort, summing to 1, shape (m,), float64."""
@@ -75,3 +93,14 @@ class Round:
             policy = "clients" if name == "clients" else "globals"
             raise LookupError(f"round {self.index} kept no {name}; train with --set keep.{policy}=all to have it.")
         return value
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        first = ", ".join(map(_shown, value[:SHOWN]))
+        return first if len(value) <= SHOWN else f"{first}, ... ({len(value)} in all)"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+SHOWN = 20
+"""Entries of a cohort that a notebook shows."""

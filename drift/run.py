@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift import store
+from drift import chain, links, store
 from drift.client import Client
 from drift.experiment import Experiment
 from drift.given import Given, require_fit
@@ -24,7 +24,8 @@ from drift.recorded import GIVEN
 from drift.recorded_client import recorded_client
 from drift.rounds import Round
 from drift.setting import Data, build_task, dealt, read_data
-from drift.trust import require_trusted
+from drift.told import UNKNOWN, completed, seed_of
+from drift.trust import names_in, require_trusted, tell_changed
 from landscape.progress import Progress
 from landscape.samples import Samples
 from landscape.task import Task
@@ -83,9 +84,18 @@ class Run:
         """The resolved experiment.
 
         Raises:
-            ValueError: If a setting is not accepted, in one line.
+            ValueError: If a setting is not accepted, or a method or partition is code that is not trusted, in one line.
         """
-        return validated(self.about["experiment"], str(self.folder / "run.json"))
+        content = completed(self.about)
+        found = validated(content, str(self.folder / "run.json"))
+        parts = content.get("method"), content.get("clients", {}).get("partition")
+        self._tell_changed(*(part for part in parts if isinstance(part, dict)))
+        return found
+
+    def _tell_changed(self, *named: Any) -> None:
+        """Say which code from outside has changed since the run was begun with it."""
+        names = [name for part in named for name in names_in(part)]
+        tell_changed(self.about.get("sources", {}), names, self.name)
 
     @property
     def method(self) -> Method:
@@ -97,6 +107,17 @@ class Run:
         """What figures call this run: its method, with the variant or the base where it has one."""
         return self.method.label
 
+    @property
+    def seed(self) -> int | None:
+        """The seed; None where another program trained the run and nobody said."""
+        return seed_of(self.about, self.experiment.seed)
+
+    @property
+    def data_name(self) -> str:
+        """What the data is called; `drift.told.UNKNOWN` where the run was recorded without it and nobody said."""
+        named = self.experiment.task.dataset
+        return str(self.about.get("told", {}).get("data", UNKNOWN)) if named == GIVEN else named
+
     def rounds(self) -> list[int]:
         """Indices of the rounds on disk, ascending; only those before the commit point."""
         done = self.committed
@@ -105,21 +126,45 @@ class Run:
 
     @property
     def committed(self) -> int:
-        """Number of rounds that are complete."""
-        return store.read_state(self.folder)[1] if (self.folder / "state.safetensors").exists() else 0
+        """Number of rounds that are complete.
+
+        Raises:
+            LookupError: If the state is damaged, or that of another run.
+        """
+        return self.state()[1] if (self.folder / store.STATE).exists() else 0
+
+    @property
+    def identity(self) -> str:
+        """What the run's files name it by, whatever the folder is called; "" in older recorded runs."""
+        return links.identity(self.about)
+
+    @property
+    def head(self) -> str:
+        """Link of the last complete round, which stands for all rounds before it; "" where there is none."""
+        return chain.last_link(self.folder, self.committed)
 
     def round(self, index: int) -> Round:
         """The record of a round; negative indices count from the last complete one.
 
         Raises:
-            LookupError: If the run has no such round, or its file is damaged.
+            LookupError: If the run has no such round, or its file is damaged or of another run.
+        """
+        chosen = self.require_round(index)
+        chain.require_own(self.folder, f"rounds/{chosen:06d}.safetensors")
+        return store.read_round(self.folder, chosen)
+
+    def require_round(self, index: int) -> int:
+        """Number of a round of the run; negative indices count from the last complete one.
+
+        Raises:
+            LookupError: If the run has no such round.
         """
         known = self.rounds()
         chosen = known[index] if -len(known) <= index < 0 else index
         if chosen not in known:
             have = f"{known[0]} to {known[-1]}" if known else "none"
             raise LookupError(f"run {self.name} has no round {index}; it has {have}.")
-        return store.read_round(self.folder, chosen)
+        return chosen
 
     def kept(self, what: str = "clients") -> list[int]:
         """Rounds that kept their "clients" or "globals"."""
@@ -142,7 +187,9 @@ class Run:
                 f"run {self.name} was recorded without its data; give the task: drift.open(folder, task=task), or "
                 "--task FILE.py:FUNCTION."
             )
+        require_trusted(self.experiment.task.dataset, f"run {self.name} takes its data by")
         found = read_data(self.experiment, self.data)
+        self._tell_changed(self.experiment.task.dataset)
         if found.fingerprint != self.about["fingerprint"]:
             raise ValueError(
                 f"dataset {self.experiment.task.dataset} has fingerprint {found.fingerprint}, run {self.name} was "
@@ -161,8 +208,9 @@ class Run:
             require_fit(self.given, self.about, self.name)
             found = self.given.task
         else:
-            require_trusted(self.experiment.task.model, self.name)
+            require_trusted(self.experiment.task.model, f"run {self.name} makes its model by")
             found = build_task(self.experiment, self.dataset, self.folder)
+            self._tell_changed(self.experiment.task.model)
         return replace(found, metrics={**found.metrics, **{one.name: one.function for one in self.measures}})
 
     @property
@@ -220,9 +268,11 @@ class Run:
         """Everything needed to go on, and the next round.
 
         Raises:
-            LookupError: If the file is absent or damaged.
+            LookupError: If the file is absent or damaged, or that of another run.
         """
-        return store.read_state(self.folder)
+        found = store.read_state(self.folder)
+        chain.require_own(self.folder, store.STATE)
+        return found
 
     def models(self, indices: list[int] | None = None) -> Tensor:
         """Global models after the given rounds (default: all kept), shape (R, d)."""

@@ -48,8 +48,8 @@ def series(run: Run, measure: Callable[[Round], Measured], about: About, *, anal
     coords: dict[str, list[int]] = {"round": indices}
     if any("client" in dims for dims, _ in found.values()):
         coords["client"] = list(range(clients))
-    for name in set(about) - set(found):
-        found[name] = (("round",), np.full(len(indices), np.nan))
+    for name in about:
+        found.setdefault(name, (("round",), np.full(len(indices), np.nan)))
     dataset = xr.Dataset(
         {name: found[name] for name in about}, coords=coords, attrs={"analysis": analysis, "source": source}
     )

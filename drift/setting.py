@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
+from drift import trust
 from drift.corruption import corrupted_targets, swaps
 from drift.experiment import Experiment, Proxy
 from drift.keys import cohort, key, rng
 from drift.partitions._grouped import divided
 from drift.partitions.lss_split import Partition as LssSplit
 from drift.start import started
+from drift.told import ToldPartition, UnknownParts
 from landscape.binary import binary_cross_entropy, binary_error
 from landscape.datasets import open_dataset
 from landscape.datasets._classes import of_classes
@@ -25,7 +28,7 @@ from landscape.samples import Samples
 from landscape.task import Task
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Data:
     """Samples by split, classes, shape of an input, and who holds what.
 
@@ -51,6 +54,11 @@ class Data:
     groups: Mapping[str, Groups] = field(default_factory=dict)
     loss: str = "cross_entropy"
 
+    def __repr__(self) -> str:
+        """One line: samples by split, number of classes, clients."""
+        splits = ", ".join(f"{name} {len(samples)}" for name, samples in self.samples.items())
+        return f"Data({splits}; {len(self.classes)} classes, inputs {self.shape}, {len(self.parts)} clients)"
+
     @property
     def labels(self) -> np.ndarray:
         """Class of every training sample, shape (n,)."""
@@ -64,7 +72,7 @@ class Data:
 def read_data(experiment: Experiment, data: Path | None) -> Data:
     """Data of an experiment, split as its partition and proxy set say."""
     spec, seed = experiment.task, experiment.seed
-    dataset = open_dataset(spec.dataset, data=data, scale=spec.scale, **spec.dataset_options)
+    dataset = open_dataset(trust.located(spec.dataset), data=data, scale=spec.scale, **spec.dataset_options)
     if spec.classes is not None:
         dataset = of_classes(dataset, spec.classes)
     dataset = taken(
@@ -82,6 +90,11 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
         splits["proxy"] = splits["test"][torch.from_numpy(chosen)]
         dataset = taken(dataset, None, torch.from_numpy(rest), stated=dataset.fingerprint)
         splits["test"] = dataset.test
+    if isinstance(spread.partition, ToldPartition):
+        about = tuple(dataset.classes), tuple(dataset.shape), dataset.fingerprint
+        nobody: Any = UnknownParts()
+        scales = normalisation(dataset)
+        return Data(splits, *about, nobody, nobody, {}, scales, dataset.groups, dataset.loss)
     labels = splits["train"].targets.numpy()
     held = [_held_out(part, spread.valid_ratio, seed, client) for client, part in enumerate(parts)]
     kept = [np.setdiff1d(part, out) for part, out in zip(parts, held, strict=True)]
@@ -123,7 +136,7 @@ def build_task(experiment: Experiment, data: Data, folder: Path | None = None) -
     """
     spec = experiment.task
     seed = key(experiment.seed, "init")
-    model = build_model(spec.model, data.shape, len(data.classes), seed=seed, **spec.model_options)
+    model = build_model(trust.located(spec.model), data.shape, len(data.classes), seed=seed, **spec.model_options)
     if experiment.init is not None:
         model = started(model, experiment.init, data.classes, folder)
     if spec.freeze_backbone:
@@ -168,6 +181,8 @@ def _partition_seed(experiment: Experiment) -> int:
 def _parts(experiment: Experiment, dataset: Dataset) -> tuple[Dataset, list[np.ndarray]]:
     """The dataset and each client's sample numbers into its training set; `lss_split` makes another test set."""
     spread, seed = experiment.clients, _partition_seed(experiment)
+    if isinstance(spread.partition, ToldPartition):
+        return dataset, []
     merges = isinstance(spread.partition, LssSplit)
     whole = merged(dataset) if merges else dataset
     labels = whole.train.targets.numpy()

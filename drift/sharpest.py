@@ -8,8 +8,9 @@ from dataclasses import replace
 import torch
 import xarray as xr
 
+from drift.evaluated import evaluate_on
 from drift.run import Run
-from drift.terrain import chosen, on_sweep, present, spread
+from drift.terrain import chosen, present, spread
 from landscape.directions import slice_along
 from landscape.hessian import top_eigenvalues
 from landscape.progress import counted
@@ -80,7 +81,7 @@ def eigen_slice(
         held = torch.zeros(len(sweep.basis), len(record.end_buffers))
         held[0] = record.end_buffers
         sweep = replace(sweep, buffers=held)
-    found = on_sweep(run, sweep, split, None)
+    found = evaluate_on(run, sweep, split, None)
     return found.assign(eigenvalue=top.eigenvalue.isel(rank=0, drop=True)).assign_attrs(
         analysis="eigen_slice", source="FedLAW paper, Fig. 4 right", round=record.index
     )

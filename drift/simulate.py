@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from drift import locks, store, trust
+from drift import atomic, chain, links, locks, store, trust
 from drift.cohorts import first_cohort
+from drift.corrected import require_corrected
 from drift.engines import crew, device
 from drift.engines.choice import Choice, chosen
 from drift.experiment import Experiment
@@ -30,6 +31,7 @@ from drift.start import keep_start
 from drift.writer import Writer
 from landscape import memory
 from landscape.layout import Entry
+from landscape.outside import require_lasting
 
 Progress = Callable[[Round], None]
 """Called with the record of every round that was written."""
@@ -47,6 +49,7 @@ def simulate(
     progress: Progress | None = None,
     workers: int = 1,
     cluster: str | None = None,
+    until: int | None = None,
     **options: Any,
 ) -> Run:
     """A trained run; what is on disk already is not trained again.
@@ -62,21 +65,26 @@ def simulate(
         progress: Called after every round.
         workers: Processes that share the clients of a round; the bits are those of one.
         cluster: Address of a Dask scheduler, such as tcp://host:8786, whose workers share them in place of these.
+        until: Stop after this many rounds; the same call without it goes on. None: train all rounds.
 
     Raises:
         Diverged: If nothing finite is left to go on with.
         OSError: If the run would not fit the disk, or the disk is full.
-        LookupError: If a file of the run is damaged, or a round before the commit point is missing.
+        LookupError: If a file of the run is damaged or of another run, or a round before the commit point is missing.
         RuntimeError: If another process trains the same run.
     """
     experiment = read(source, *overrides, **options)
-    trust.allow_own(experiment.task.model)
+    for name in trust.names_in(experiment.resolved()):
+        require_lasting(name)
     folder = Path(runs) / experiment.slug
     run = Run(folder, Path(data) if data is not None else None)
     done = run.committed
-    described = (folder / "run.json").exists() and bool(store.read_json(folder / "run.json"))
+    described = _described(folder, experiment)
     store.require_rounds(folder, done)
-    if done >= experiment.rounds and described:
+    if done:
+        chain.require(folder)
+    last = experiment.rounds if until is None else min(until, experiment.rounds)
+    if done >= last and described:
         return run
     threads = torch.get_num_threads()
     torch.set_num_threads(experiment.threads)
@@ -88,9 +96,10 @@ def simulate(
         setting = Setting(task, experiment, content.samples.get("proxy"))
         fresh = Server.fresh(setting)  # a method that the model does not suit says so before anything is written
         with locks.locked(folder):
+            atomic.clear(folder, folder / "rounds")
             keep_start(folder, experiment.init)
             resumed = (folder / "state.safetensors").exists()
-            server = Server.of(*store.read_state(folder)) if resumed else fresh
+            server = Server.of(*run.state()) if resumed else fresh
             place = _place(folder, setting, content, server, alone=workers == 1 and cluster is None)
             setting = replace(setting, device=torch.device(place.name))
             engine = _engine(folder, setting, content, server)
@@ -98,7 +107,7 @@ def simulate(
             setting = replace(setting, engine=engine.name)
             with crew(setting, content, folder, workers=workers, cluster=cluster) as staff:
                 setting = replace(setting, crew=staff)
-                with closing(rounds(setting, content, server, folder)) as records:
+                with closing(rounds(setting, content, server, folder, last)) as records:
                     for record in records:
                         if progress is not None:
                             progress(record)
@@ -107,14 +116,15 @@ def simulate(
     return run
 
 
-def rounds(setting: Setting, data: Data, server: Server, folder: Path) -> Generator[Round]:
-    """The remaining rounds of a run, each written to `folder` before it is yielded.
+def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int) -> Generator[Round]:
+    """The remaining rounds of a run before round `last`, each written to `folder` before it is yielded.
 
     A round is written while the next one trains, so it may be yielded after that one was trained.
     """
-    experiment = setting.experiment
-    with Writer(folder, experiment.keep, experiment.rounds) as writer:
-        while server.next < experiment.rounds:
+    experiment, path = setting.experiment, folder / "run.json"
+    run = links.identity(store.read_json(path)) if path.exists() else ""
+    with Writer(folder, experiment.keep, experiment.rounds, run, chain.last_link(folder, server.next)) as writer:
+        while server.next < last:
             begun = time.perf_counter()
             with memory.said(f"round {server.next}", "lower local.batch or clients.per_round, or stop other programs"):
                 record, server = play(setting, data, server)
@@ -136,6 +146,23 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path) -> Genera
 
 _PATIENCE = 0.002
 """Part of a round's time that is waited for its file, so that a long round is told when it is done."""
+
+
+def _described(folder: Path, experiment: Experiment) -> bool:
+    """Whether the folder has a run.json.
+
+    Raises:
+        LookupError: If it is damaged, or describes another experiment than the one to be trained there.
+    """
+    path = folder / "run.json"
+    if not path.exists():
+        return False
+    about = store.read_json(path)
+    require_corrected(about, experiment.method, folder)
+    stated = about.get("hash")
+    if stated != experiment.hash:
+        raise store.Damaged(path, f"describes run {stated}, and run {experiment.hash} is to be trained", chain.REMEDY)
+    return True
 
 
 def _engine(folder: Path, setting: Setting, data: Data, server: Server) -> Choice:
@@ -185,7 +212,7 @@ def _describe(
     """Write run.json, or check that the one there describes the same data.
 
     Raises:
-        ValueError: If the data have changed since the run was begun.
+        ValueError: If the data, or code from outside, have changed since the run was begun.
     """
     path = folder / "run.json"
     if path.exists():
@@ -195,19 +222,28 @@ def _describe(
                 f"dataset {experiment.task.dataset} has fingerprint {data.fingerprint}, {folder.name} was trained on "
                 f"{before['fingerprint']}; restore the data or train into another folder (--runs DIR)."
             )
+        if altered := trust.changed(before.get("sources", {}), trust.names_in(experiment.resolved())):
+            raise ValueError(
+                f"{altered[0]} has changed since {folder.name} was begun with it; restore it, or train into another "
+                "folder (--runs DIR)."
+            )
         return
+    sources = trust.sources(experiment.resolved())
     store.write_json(
         path,
         {
             "experiment": experiment.resolved(),
+            **({"sources": sources} if sources else {}),
             "hash": experiment.hash,
             "fingerprint": data.fingerprint,
             "classes": list(data.classes),
+            "samples": {split: len(samples) for split, samples in data.samples.items()},
             "layout": [[name, list(shape)] for name, shape in parameters],
             "engine": engine.name,
             "engine_reason": engine.reason,
             "device": place.name,
             "device_reason": place.reason,
+            "corrections": len(experiment.method.corrections),
             "versions": versions(),
         },
     )

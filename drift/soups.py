@@ -38,6 +38,9 @@ class Soup(Method):
     Each has a rate, batch size, dropout of the features and weight decay drawn from the lists, and is kept as it was
     after the epoch of its least validation error.
 
+    With dropout_stream = "shared" all candidates of a client in a round drop by one and the same stream of random
+    numbers; "own" gives each its own.
+
     uniform: the mean of all. greedy: in order of their error, a candidate joins if the mean's error does not rise.
     Batch statistics are those of the mean on the client's data. The server is FedAvg's.
     """
@@ -48,6 +51,7 @@ class Soup(Method):
     dropouts: tuple[float, ...] = Field((0.0, 0.1, 0.3), min_length=1, description="of the features, to draw from")
     weight_decays: tuple[float, ...] = Field((5e-4, 5e-5, 5e-6), min_length=1, description="weight decays to draw from")
     selection: Literal["uniform", "greedy"] = Field("uniform", description="which candidates the mean is of")
+    dropout_stream: Literal["shared", "own"] = Field("shared", description="random numbers that candidates drop by")
 
     @field_validator("lrs", "batches", "dropouts", "weight_decays")
     @classmethod
@@ -92,7 +96,8 @@ class Soup(Method):
                 "weight_decay": float(draw.choice(self.weight_decays)),
             }
         )
-        dropout, job = float(draw.choice(self.dropouts)), replace(client, local=local)
+        dropout = float(draw.choice(self.dropouts))
+        job = replace(client, local=local, stream=number if self.dropout_stream == "own" else None)
         order, best = client.generator(f"candidate-{number}"), Candidate(client.start, client.buffers, float("inf"))
 
         def batches() -> Iterator[Samples]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from drift.experiment import Experiment
@@ -36,13 +37,23 @@ def expected_bytes(experiment: Experiment, size: int, done: int = 0) -> int:
     """Bytes that the rounds from `done` on will take, for models of `size` numbers."""
     keep, rounds, cohort = experiment.keep, experiment.rounds, experiment.clients.per_round
     width = (2.0 if keep.dtype == "bfloat16 deltas" else 4.0) * (_PACKED if keep.compress else 1.0)
-    total = 4 * size * 8
-    for index in range(done, rounds):
-        total += 8 * (cohort + 3) ** 2 + 4096
-        models = 2 + (experiment.method.name() == "ima")  # start, end and, under IMA, the aggregate
-        total += 4 * models * size * keep.keeps_globals(index, rounds)
-        total += int(width * cohort * size) * keep.keeps_clients(index, rounds)
-    return total
+    models = 2 + (experiment.method.name() == "ima")  # start, end and, under IMA, the aggregate
+    total = 4 * size * 8 + (8 * (cohort + 3) ** 2 + 4096) * max(0, rounds - done)
+    whole, clients = (_counted(counts, done, rounds) for counts in (keep.keeps_globals, keep.keeps_clients))
+    return total + 4 * models * size * whole + int(width * cohort * size) * clients
+
+
+def _counted(keeps: Callable[[int, int], bool], done: int, rounds: int) -> int:
+    """Rounds that a policy keeps, from the first `_LOOKED_AT` of them where there are more."""
+    remaining = max(0, rounds - done)
+    if remaining <= _LOOKED_AT:
+        return sum(keeps(index, rounds) for index in range(done, rounds))
+    begin = sum(keeps(index, rounds) for index in range(done, done + _LOOKED_AT))
+    return begin * remaining // _LOOKED_AT
+
+
+_LOOKED_AT = 100_000
+"""Rounds of a policy that are looked at; the share among them stands for the rest of a longer run."""
 
 
 _PACKED = 0.85

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from drift import store
 from drift.importers.tensors import SUFFIXES, one_line, read_tensors
 from landscape.layout import Entry, Layout
+from landscape.parsed import json_table
 
 if TYPE_CHECKING:
     from drift.experiment import Experiment, Init
@@ -131,19 +131,18 @@ def read_start(path: Path) -> Start:
         ValueError: If the file is no state dict, or damaged.
     """
     if (path / "run.json").is_file() and (path / "state.safetensors").is_file():
+        from drift.chain import require_own  # which reads experiments, as this module is part of doing
+
+        require_own(path, store.STATE)
         about, (state, _) = store.read_json(path / "run.json"), store.read_state(path)
         values = {name: state[name] for name in ("theta", "buffers")}
-        return Start(path, values, tuple(about["classes"]), _entries(about["layout"]))
+        return Start(path, values, *_described(path, about))
     if not path.is_file():
         what = "is a folder and no run" if path.is_dir() else "does not exist"
         raise LookupError(f"init: {path} {what}. {ANEW}")
     if path.suffix not in SUFFIXES:
         raise ValueError(f"init: {path} is no checkpoint by its name. {ANEW}")
-    about = _about(path)
-    layout = about.get("layout")  # in the copy that a run keeps of another run's model
-    return Start(
-        path, read_tensors(path), tuple(about.get("classes", ())), None if layout is None else _entries(layout)
-    )
+    return Start(path, read_tensors(path), *_described(path, _about(path)))
 
 
 def _found(init: Init, folder: Path | None) -> Start:
@@ -158,8 +157,14 @@ def _found(init: Init, folder: Path | None) -> Start:
     return start
 
 
-def _entries(listed: Sequence[tuple[str, Sequence[int]]]) -> tuple[Entry, ...]:
-    return tuple((name, tuple(shape)) for name, shape in listed)
+def _described(path: Path, about: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[Entry, ...] | None]:
+    """Classes, and the layout of a run or of the copy that a run stores of another run's model."""
+    try:
+        layout = about.get("layout")
+        entries = None if layout is None else tuple((str(name), tuple(map(int, shape))) for name, shape in layout)
+        return tuple(map(str, about.get("classes", ()))), entries
+    except (TypeError, ValueError, OverflowError) as reason:
+        raise ValueError(f"init: {path} describes no classes or no layout ({one_line(reason)}). {ANEW}") from reason
 
 
 def _about(path: Path) -> dict[str, Any]:
@@ -169,9 +174,9 @@ def _about(path: Path) -> dict[str, Any]:
     try:
         with safe_open(path, framework="pt") as file:
             header = file.metadata() or {}
-    except (SafetensorError, OSError) as reason:
+        return json_table(header.get("about", "{}")) if header.get("format") == store.FORMAT else {}
+    except (SafetensorError, OSError, ValueError) as reason:
         raise ValueError(f"{path} cannot be read ({one_line(reason)}); it is truncated or no checkpoint.") from reason
-    return json.loads(header["about"]) if header.get("format") == store.FORMAT and "about" in header else {}
 
 
 def _head_names(model: nn.Module) -> set[str]:

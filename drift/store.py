@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
+from drift import links
 from drift.atomic import write_bytes
 from drift.keep import Keep
 from drift.packing import packed, unpacked
 from drift.rounds import Round
 from drift.tensor_files import pieces
+from landscape.parsed import from_json, json_table
 
 FORMAT = "fedscape-1"
 PACKED = "fedscape-2"
 """Format of files with packed tensors, which earlier versions cannot read."""
+
+
+STATE = "state.safetensors"
+"""Name of the commit point in a run's folder."""
+
+NEWEST = 2
+"""Number of the newest format that is read."""
 
 
 class Damaged(LookupError):
@@ -34,7 +45,13 @@ class Damaged(LookupError):
 
     def __init__(self, path: Path, what: str, remedy: str) -> None:
         super().__init__(f"{path} {what}. {remedy}")
-        self.what = what
+        self.path, self.what = path, what
+
+
+class Newer(Damaged):
+    """A file in a format of a later version: refused, and never repaired, as nothing shows that it is damaged."""
+
+    remedy = "Read it with the version of fedscape that wrote it; keep the file as it is."
 
 
 def write_tensors(
@@ -68,16 +85,20 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError, ValueError) as reason:
         raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", ANEW) from reason
+    require_known(path, header.get("format"))
     if header.get("format") not in (FORMAT, PACKED):
         raise Damaged(path, f"was not written by fedscape (format {header.get('format')!r})", ANEW)
     if header["format"] == PACKED:
         try:
-            tensors = unpacked(tensors, json.loads(header.get("packed", "")))
+            tensors = unpacked(tensors, json_table(header.get("packed", "")))
         except ValueError as reason:
             raise Damaged(path, f"was altered: it cannot be unpacked ({reason})", ANEW) from reason
     if header.get("digest") != digest(tensors, header.get("about", "")):
         raise Damaged(path, "was altered: its content does not match its digest", ANEW)
-    return tensors, json.loads(header["about"])
+    try:
+        return tensors, json_table(header.get("about", ""))
+    except ValueError as reason:
+        raise Damaged(path, f"was altered: its description is {reason}", ANEW) from reason
 
 
 ANEW = (
@@ -112,16 +133,29 @@ def read_json(path: Path) -> dict[str, Any]:
     """
     require_inside(path, path.parent)
     try:
-        body = json.loads(path.read_bytes())
+        body = from_json(path.read_bytes())
     except FileNotFoundError as reason:
         raise Damaged(path, "is missing", f"Is {path.parent} the folder of a run?") from reason
-    except (ValueError, OSError, RecursionError) as reason:
+    except (ValueError, OSError) as reason:
         raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", _DESCRIBE) from reason
+    if isinstance(body, dict):
+        require_known(path, body.get("format"), above=1)
     if not isinstance(body, dict) or body.get("format") != FORMAT:
         raise Damaged(path, "was not written by fedscape", _DESCRIBE)
     if body.pop("digest", None) != _json_digest(body):
         raise Damaged(path, "was altered: its content does not match its digest", _DESCRIBE)
     return body
+
+
+def require_known(path: Path, stated: Any, above: int = NEWEST) -> None:
+    """Refuse a format of a later version.
+
+    Raises:
+        Newer: If it is one.
+    """
+    match = re.fullmatch(r"fedscape-(\d{1,9})", str(stated))
+    if match and int(match[1]) > above:
+        raise Newer(path, f"was written by a newer version of fedscape (format {stated!r})", Newer.remedy)
 
 
 _DESCRIBE = "Restore it from a copy, or delete it and train again with the same settings: it is written anew."
@@ -146,11 +180,26 @@ def round_path(folder: Path, index: int) -> Path:
     return folder / "rounds" / f"{index:06d}.safetensors"
 
 
-def write_round(folder: Path, record: Round, keep: Keep, rounds: int) -> None:
-    """Write a round as far as the policy keeps it."""
+def link(record: Round) -> str:
+    """What the round after this one, or the state, names it by (`drift.links.link`)."""
+    return links.link(record.index, {name: getattr(record, name).numpy() for name in links.LINKED})
+
+
+def write_round(
+    folder: Path, record: Round, keep: Keep, rounds: int, origin: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Write a round as far as the policy keeps it.
+
+    Args:
+        folder: Of the run.
+        record: The round.
+        keep: The policy.
+        rounds: Rounds of the run, from which "last 3" counts.
+        origin: Its run and the link of the round before it, as `drift.links.origin` returns them.
+    """
     tensors = {"ids": record.ids, "sizes": record.sizes, "weights": record.weights, "gram": record.gram}
     tensors |= {f"metric.{name}": torch.tensor(value, dtype=torch.float64) for name, value in record.metrics.items()}
-    about: dict[str, Any] = {"round": record.index}
+    about: dict[str, Any] = {"round": record.index, **origin}
     whole = keep.keeps_globals(record.index, rounds)
     size = len(record.kept("end"))
     tensors |= {f"extras.{name}": value for name, value in record.extras.items() if whole or value.numel() < size}
@@ -177,14 +226,14 @@ def read_round(folder: Path, index: int) -> Round:
     path = round_path(folder, index)
     require_inside(path, folder)
     tensors, about = read_tensors(path)
-    if about.get("round") != index:
-        raise Damaged(path, f"holds round {about.get('round')}, not {index}; it was renamed or copied", ANEW)
+    require_number(path, about, index)
     if "client_deltas" in tensors:
         tensors["clients"] = tensors["start"] + tensors.pop("client_deltas").to(tensors["start"])
     grouped: dict[str, dict[str, Any]] = {"metric": {}, "extras": {}, "sent": {}, "carried": {}, "": {}}
     for name, tensor in tensors.items():
         group, _, rest = name.partition(".")
-        grouped[group if rest else ""][rest or name] = tensor
+        received = group in ("sent", "carried")  # what a client trains with again
+        grouped[group if rest else ""][rest or name] = aligned(tensor) if received else tensor
     metrics = {name: float(value) for name, value in grouped["metric"].items()}
     parts: dict[str, Any] = {name: grouped[name] for name in ("extras", "sent", "carried")} | grouped[""]
     try:
@@ -193,18 +242,44 @@ def read_round(folder: Path, index: int) -> Round:
         raise Damaged(path, f"holds no round ({reason})", ANEW) from reason
 
 
+def require_number(path: Path, about: Mapping[str, Any], index: int) -> None:
+    """Refuse the file of another round.
+
+    Raises:
+        Damaged: If its header states another number.
+    """
+    if about.get("round") != index:
+        raise Damaged(path, f"holds round {about.get('round')}, not {index}; it was renamed or copied", ANEW)
+
+
+def write_state(
+    folder: Path, tensors: Mapping[str, Tensor], following: int, origin: Mapping[str, str] = MappingProxyType({})
+) -> None:
+    """Write what going on needs, the commit point: tensors of the server, the next round, and the origin."""
+    write_tensors(folder / STATE, tensors, {"next": following, **origin})
+
+
 def read_state(folder: Path) -> tuple[dict[str, Tensor], int]:
     """Tensors of the server, and the next round.
 
     Raises:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
-    path = folder / "state.safetensors"
+    path = folder / STATE
     require_inside(path, folder)
     tensors, about = read_tensors(path)
     if not isinstance(about.get("next"), int) or "theta" not in tensors:
         raise Damaged(path, "holds no state of a run; it was renamed or copied", ANEW)
-    return tensors, about["next"]
+    return {name: aligned(tensor) for name, tensor in tensors.items()}, about["next"]
+
+
+ALIGNMENT = 64
+"""Bytes; torch's own allocations begin at multiples of it, tensors in a mapped file anywhere."""
+
+
+def aligned(tensor: Tensor) -> Tensor:
+    """The tensor in memory that begins as torch's own does: products and sums of it then have the bits of training."""
+    return tensor if tensor.data_ptr() % ALIGNMENT == 0 else tensor.clone()
 
 
 def require_rounds(folder: Path, done: int) -> None:

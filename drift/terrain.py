@@ -9,15 +9,14 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from drift.evaluated import evaluate_on
 from drift.rounds import Round
 from drift.run import Run
-from landscape.adaptive import adaptive_surface
 from landscape.batchnorm import Statistics, calibrated, calibration_of, usual_statistics
 from landscape.lines import line
 from landscape.planes import plane
 from landscape.precision import Precision
 from landscape.results import Partial
-from landscape.surface import surface
 from landscape.sweep import Sweep
 
 
@@ -57,7 +56,7 @@ def round_plane(
         ValueError: If the cohort does not hold three such clients.
     """
     record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin, box=box)
-    found = on_sweep(run, sweep, split, partial, tolerance=tolerance, statistics=statistics, precision=precision)
+    found = evaluate_on(run, sweep, split, partial, tolerance=tolerance, statistics=statistics, precision=precision)
     return found.assign_attrs(analysis="round_plane", round=record.index)
 
 
@@ -75,6 +74,17 @@ def global_plane(
 
     Source: IMA paper, section 3.2, Fig. 1.
     """
+    indices, sweep = global_sweep(run, rounds, points=points, margin=margin)
+    found = evaluate_on(run, sweep, split, partial, statistics=statistics)
+    return found.assign_attrs(analysis="global_plane", round=indices[-1])
+
+
+def global_sweep(run: Run, rounds: Sequence[int] | None, *, points: int, margin: float) -> tuple[list[int], Sweep]:
+    """Three rounds (the last that kept their global model where None), and the plane through their global models.
+
+    Raises:
+        ValueError: If there are not three.
+    """
     indices = run.kept("globals")[-3:] if rounds is None else list(rounds)
     if len(indices) != 3:
         raise ValueError(f"a plane needs three rounds, {indices} were given; run {run.name} has {len(run.rounds())}.")
@@ -83,8 +93,7 @@ def global_plane(
     buffers = torch.stack([record.end_buffers for record in records])
     labels = [f"round {record.index}" for record in records]
     sweep = plane(*models, points=points, margin=margin, buffers=buffers, labels=labels)
-    found = on_sweep(run, sweep, split, partial, statistics=statistics)
-    return found.assign_attrs(analysis="global_plane", round=records[-1].index)
+    return [record.index for record in records], sweep
 
 
 def global_line(
@@ -103,7 +112,7 @@ def global_line(
     first, second = (run.round(chosen(run, index, "globals")) for index in rounds)
     buffers = torch.stack([first.end_buffers, second.end_buffers])
     sweep = line(first.kept("end"), second.kept("end"), points=points, buffers=buffers)
-    found = on_sweep(run, sweep, split, partial, statistics=statistics)
+    found = evaluate_on(run, sweep, split, partial, statistics=statistics)
     return found.assign_attrs(analysis="global_line", first=first.index, second=second.index)
 
 
@@ -138,7 +147,7 @@ def average_line(
     if (statistics or usual_statistics(run.task)) == "recomputed":
         mean_buffers = calibrated(run.task, mean, mean_buffers, calibration_of(run.task, split))
     sweep = line(aggregates[-1], mean, points=points, buffers=torch.stack([buffers[-1], mean_buffers]))
-    found = on_sweep(run, sweep, split, partial, statistics=statistics)
+    found = evaluate_on(run, sweep, split, partial, statistics=statistics)
     return found.assign_attrs(analysis="average_line", window=len(indices))
 
 
@@ -171,12 +180,13 @@ def chosen(run: Run, index: int, what: str) -> int:
     """The round meant by `index` among those that kept "clients" or "globals".
 
     Raises:
-        LookupError: If it kept none; lists those that did.
+        LookupError: If the run has no such round, or it kept none; lists those that did.
     """
     kept = run.kept(what)
     if -len(kept) <= index < 0:
         return kept[index]
     if index not in kept:
+        run.require_round(index)
         text = ", ".join(map(str, kept[:20])) or "none"
         raise LookupError(
             f"run {run.name} kept no {what} in round {index}; kept: {text}. Train with --set keep.{what}=all."
@@ -190,45 +200,6 @@ def spread(indices: Sequence[int], count: int) -> list[int]:
         return []
     places = np.linspace(0, len(indices) - 1, min(count, len(indices)))
     return [indices[place] for place in sorted({round(float(place)) for place in places})]
-
-
-def on_sweep(
-    run: Run,
-    sweep: Sweep,
-    split: str,
-    partial: Partial | None,
-    *,
-    tolerance: float | None = None,
-    statistics: Statistics | None = None,
-    precision: Precision = "exact",
-) -> xr.Dataset:
-    """Loss and error on a sweep, as far as `partial` knows them already; interpolated to a tolerance where given."""
-    known, checkpoint = (None, None) if partial is None else (partial.known(), partial.checkpoint)
-    if tolerance is not None and precision != "exact":
-        raise ValueError(f"precision is {precision!r} and tolerance {tolerance}; give one of them, not both.")
-    if tolerance is not None:
-        return adaptive_surface(
-            run.task,
-            sweep,
-            tolerance=tolerance,
-            split=split,
-            known=known,
-            checkpoint=checkpoint,
-            progress=run.progress,
-            statistics=statistics,
-            workers=run.crew or 1,
-        )
-    return surface(
-        run.task,
-        sweep,
-        split=split,
-        known=known,
-        checkpoint=checkpoint,
-        progress=run.progress,
-        statistics=statistics,
-        precision=precision,
-        workers=run.crew or 1,
-    )
 
 
 def present(buffers: Tensor) -> Tensor | None:

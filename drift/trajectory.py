@@ -8,8 +8,9 @@ import numpy as np
 import torch
 import xarray as xr
 
+from drift.evaluated import evaluate_on
 from drift.run import Run
-from drift.terrain import chosen, on_sweep, spread
+from drift.terrain import chosen, spread
 from landscape.batchnorm import Statistics
 from landscape.planes import project
 from landscape.results import Partial
@@ -61,7 +62,7 @@ def trajectory_plane(
         corners = np.stack([around[name].values.ravel() for name in ("client_alpha", "client_beta")], axis=1)
         inside = corners[np.isfinite(corners).all(1)]
         sweep = principal_plane(models, points=points, margin=margin, labels=labels, buffers=buffers, within=inside)
-    found = on_sweep(run, sweep, split, partial, statistics=statistics)
+    found = evaluate_on(run, sweep, split, partial, statistics=statistics)
     found["mark_round"] = ("mark", kept, {"long_name": "round of the mark", "units": "rounds"})
     found["distance"] = project(models, sweep, labels=labels).distance
     return found.merge(around).assign_attrs(found.attrs, analysis="trajectory_plane")

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+import torch
 
-from drift import store
+from drift import chain, store
+from drift.caching import complaint
 from drift.experiment import Experiment
 from drift.read import validated
 from drift.rounds import Round
 from drift.run import Run
 from landscape import results
-
-_ROUND = re.compile(r"\d{6}\.safetensors")
 
 
 @dataclass(frozen=True)
@@ -39,8 +42,9 @@ class Problem:
 def verify(folder: str | Path) -> list[Problem]:
     """Problems of a run's folder, none where all is whole.
 
-    Every file is read and its digest is compared. What a stopped process leaves behind (temporary files, a round
-    after the commit point) is no problem: resuming replaces it.
+    Every file is read and its digest is compared, and the chain of the rounds is followed (`drift.chain`). What a
+    stopped process leaves behind (temporary files, a round after the commit point) is no problem, as resuming replaces
+    it; nor is what repair has set aside.
 
     Raises:
         LookupError: If there is no such folder.
@@ -48,11 +52,13 @@ def verify(folder: str | Path) -> list[Problem]:
     folder = Path(folder)
     if not folder.is_dir():
         raise LookupError(f"no folder {folder}; give the folder of a run.")
-    if not any((folder / name).exists() for name in ("run.json", "rounds", "state.safetensors")):
+    if not any((folder / name).exists() for name in ("run.json", "rounds", store.STATE)):
         raise LookupError(f"{folder} is no run: it has neither run.json nor rounds. Give the folder of a run.")
     problems = _foreign(folder)
     try:
         about = store.read_json(folder / "run.json")
+    except store.Newer as reason:
+        return [Problem("run.json", reason.what, _lower(reason.remedy)), *problems]
     except store.Damaged as reason:
         usable = (
             "the rounds are not touched by this; restore it from a copy, or delete it and train again with the same "
@@ -67,37 +73,56 @@ def verify(folder: str | Path) -> list[Problem]:
     if experiment.hash != about.get("hash", experiment.hash):  # a recorded run has none
         usable = "all rounds can be read; this version has other settings, so training starts another run"
         problems.append(Problem("run.json", f"its hash {about['hash']} is not that of its settings", usable))
+    if what := chain.faults(folder).get("run.json"):
+        usable = "the rounds are not touched by this; put the run's own run.json in its place, or rename the folder"
+        problems.append(Problem("run.json", what, usable))
+    if not (folder / store.STATE).exists() and not chain.numbers(folder):
+        usable = "train or record again with the same settings"
+        problems.append(Problem("rounds", "no round is recorded, and there is no state", usable))
     imported = bool(about.get("imported"))
-    found = [*_state(folder, experiment), *_start(folder), *_rounds(folder, experiment, imported), *_results(folder)]
+    found = [*_state(folder, experiment), *_start(folder), *_rounds(folder, experiment, imported), *results_of(folder)]
     return [*problems, *found]
 
 
 def _foreign(folder: Path) -> list[Problem]:
-    """Files that no run has; temporary ones of a stopped write excepted."""
-    expected = {"run.json", "state.safetensors", "init.safetensors", "rounds", "results", ".lock"}
-    found = [path for path in sorted(folder.iterdir()) if path.name not in expected and not _temporary(path)]
-    rounds = [path for path in sorted((folder / "rounds").glob("*")) if not _temporary(path)]
-    found += [path for path in rounds if not _ROUND.fullmatch(path.name)]
-    stray = [path for path in sorted((folder / "results").glob("*")) if path.suffix != ".zarr" and path.name[0] != "."]
+    """Files that no run has; temporary ones of a stopped write and what repair has set aside excepted."""
+    expected = {"run.json", store.STATE, "init.safetensors", "rounds", "results", ".lock"}
+    found = [path for path in _visible(folder) if path.name not in expected]
+    found += [path for path in _visible(folder / "rounds") if not chain.NUMBERED.fullmatch(path.name)]
+    found += [path for path in _visible(folder / "results") if path.suffix != ".zarr" and path.name[0] != "."]
     usable = "nothing of the run reads it; move it elsewhere"
-    return [Problem(str(path.relative_to(folder)), "no file of a run", usable) for path in [*found, *stray]]
+    return [Problem(str(path.relative_to(folder)), "no file of a run", usable) for path in found]
 
 
-def _temporary(path: Path) -> bool:
-    return path.name.startswith(".") and path.name.endswith(".part")
+def _visible(folder: Path) -> list[Path]:
+    """Files and folders in a folder, those excepted that fedscape leaves there."""
+    temporary = re.compile(r"\..*\.part")
+    return [
+        path
+        for path in sorted(folder.glob("*"))
+        if not temporary.fullmatch(path.name) and not ASIDE.search(path.name.removeprefix("."))
+    ]
+
+
+ASIDE = re.compile(r"\.(safetensors|zarr)\.aside\d*$")
+"""Ends of the names that repair gives to whole files that belong elsewhere."""
 
 
 def _state(folder: Path, experiment: Experiment) -> list[Problem]:
-    path = folder / "state.safetensors"
+    path = folder / store.STATE
     if not path.exists() and not _later(folder):
         return []  # begun, no round committed yet
     try:
         _, following = store.read_state(folder)
+    except store.Newer as reason:
+        return [Problem(path.name, reason.what, _lower(reason.remedy))]
     except store.Damaged as reason:
         usable = f"every round file can be read by itself. {store.ANEW.rstrip('.')}"
         return [Problem(path.name, reason.what, usable)]
+    usable = store.ANEW.rstrip(".")
+    if what := chain.faults(folder).get(path.name):
+        return [Problem(path.name, what, usable)]
     if following > experiment.rounds:
-        usable = store.ANEW.rstrip(".")
         return [Problem(path.name, f"it names round {following} as the next of {experiment.rounds}", usable)]
     return []
 
@@ -116,33 +141,93 @@ def _start(folder: Path) -> list[Problem]:
 
 def _later(folder: Path) -> bool:
     """Whether there is a round after round 0, which a stopped process leaves behind before its commit."""
-    names = [path.name for path in (folder / "rounds").glob("*")]
-    return any(_ROUND.fullmatch(name) and int(name[:6]) > 0 for name in names)
+    return any(index > 0 for index in chain.numbers(folder))
 
 
 def _rounds(folder: Path, experiment: Experiment, imported: bool) -> list[Problem]:
-    problems, whole = broken_rounds(folder, experiment, imported)
-    usable = f"whole rounds: {spans(whole)}. {store.ANEW.rstrip('.')}"
-    return [Problem(f"rounds/{index:06d}.safetensors", what, usable) for index, what in problems.items()]
+    faults, whole = broken_rounds(folder, experiment, imported)
+    usable = {
+        "lost": f"whole rounds: {spans(whole)}. {store.ANEW.rstrip('.')}",
+        "newer": _lower(store.Newer.remedy),
+        "extra": "nothing of the run reads it; move it elsewhere",
+    }
+    return [
+        Problem(f"rounds/{index:06d}.safetensors", fault.what, usable[fault.kind]) for index, fault in faults.items()
+    ]
 
 
-def broken_rounds(folder: Path, experiment: Experiment, imported: bool) -> tuple[dict[int, str], list[int]]:
-    """What is wrong with the damaged and missing rounds of a run, by index, and the whole ones, both ascending."""
-    present = sorted(int(path.stem) for path in (folder / "rounds").glob("*") if _ROUND.fullmatch(path.name))
-    problems: dict[int, str] = {}
-    whole, size = [], _size(folder)
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong with a round.
+
+    Args:
+        what: In words.
+        kind: lost: damaged, missing or of another run; newer: in a format of a later version; extra: the run has no
+            such round.
+    """
+
+    what: str
+    kind: Literal["lost", "newer", "extra"] = "lost"
+
+
+def broken_rounds(folder: Path, experiment: Experiment, imported: bool) -> tuple[dict[int, Fault], list[int]]:
+    """What is wrong with the rounds of a run, by index, and the whole ones, both ascending."""
+    present = chain.numbers(folder)
+    done, faults, size = _committed(folder, present), chain.faults(folder), _size(folder)
+    problems: dict[int, Fault] = {}
+    whole, previous = [], None
     for index in present:
-        try:
-            record = store.read_round(folder, index)
-        except store.Damaged as reason:
-            problems[index] = reason.what
-            continue
-        if complaint := _complaint(record, experiment, size):
-            problems[index] = complaint
-        else:
+        fault, record = _fault(folder, index, experiment, size, faults)
+        if index >= experiment.rounds:
+            fault = Fault(f"the run has {experiment.rounds} rounds, no round {index}", "extra")
+        elif index >= done and fault is None:
+            fault = _uncommitted(folder, index, done, imported)
+        elif index >= done and fault is not None and fault.kind == "lost":
+            fault = Fault(fault.what, "extra")
+        if fault is None and previous is not None and record is not None:
+            fault = _broken(previous, record, experiment, imported)
+        previous = record if fault is None else None
+        if fault is None:
             whole.append(index)
-    missing = [] if imported else sorted(set(range(_committed(folder, present))) - set(present))
-    return dict(sorted((problems | dict.fromkeys(missing, "is missing")).items())), whole
+        else:
+            problems[index] = fault
+    missing = [] if imported else sorted(set(range(done)) - set(present))
+    return dict(sorted((problems | dict.fromkeys(missing, Fault("is missing"))).items())), whole
+
+
+def _fault(
+    folder: Path, index: int, experiment: Experiment, size: int, faults: Mapping[str, str]
+) -> tuple[Fault | None, Round | None]:
+    """What is wrong with one round by itself, and its record where it can be read."""
+    try:
+        record = store.read_round(folder, index)
+    except store.Newer as reason:
+        return Fault(reason.what, "newer"), None
+    except store.Damaged as reason:
+        return Fault(reason.what), None
+    what = _complaint(record, experiment, size) or faults.get(f"rounds/{index:06d}.safetensors")
+    return (Fault(what) if what else None), record
+
+
+def _uncommitted(folder: Path, index: int, done: int, imported: bool) -> Fault | None:
+    """What is wrong with a whole round after the commit point, as a stopped process leaves one."""
+    if index > done and not imported:
+        return Fault(f"{done} rounds are complete, and the next one is round {done}", "extra")
+    piece, run = chain.read_round(folder, index), Run(folder).identity
+    if piece is not None and run and piece.run not in (None, run):
+        return Fault(f"is of run {piece.run}, and this is run {run}", "extra")
+    if piece is not None and piece.before and piece.before != chain.last_link(folder, done):
+        return Fault(f"does not follow round {done - 1}; it is of another run", "extra")
+    return None
+
+
+def _broken(before: Round, after: Round, experiment: Experiment, imported: bool) -> Fault | None:
+    """Whether a round starts where the one before it ended, entry by entry, where the method has it so."""
+    if imported or after.index != before.index + 1 or before.end is None or after.start is None:
+        return None
+    if chain.lead(experiment.method) != 0.0 or torch.equal(before.end, after.start):
+        return None
+    return Fault(f"does not start where round {before.index} ended; one of the two is of another run")
 
 
 def _complaint(record: Round, experiment: Experiment, size: int | None) -> str:
@@ -170,20 +255,30 @@ def _size(folder: Path) -> int:
 
 
 def _committed(folder: Path, present: list[int]) -> int:
-    try:
-        return Run(folder).committed
-    except store.Damaged:
-        return max(present, default=-1) + 1
+    """Rounds before the commit point; all that are there where the state is lost or of another run."""
+    if (folder / store.STATE).exists() or not _later(folder):
+        with suppress(store.Damaged):
+            return Run(folder).committed
+    return max(present, default=-1) + 1
 
 
-def _results(folder: Path) -> list[Problem]:
-    problems = []
+def results_of(folder: Path) -> list[Problem]:
+    """Results that cannot be read, or are of another run."""
+    problems, run = [], Run(folder)
+    if "run.json" in chain.faults(folder):
+        return []  # nothing tells whose they are
+    heads = chain.heads(folder)
     for path in sorted((folder / "results").glob("[!.]*.zarr")):
         try:
-            results.load(path)
+            stored = results.load(path)
         except LookupError as reason:
+            what = _said(reason)
             usable = "everything else can be used; delete the folder and it is computed again when asked for"
-            problems.append(Problem(str(path.relative_to(folder)), _said(reason), usable))
+        else:
+            what = complaint(stored, run, heads)
+            usable = "everything else can be used; nothing of the run reads it, move it elsewhere"
+        if what:
+            problems.append(Problem(str(path.relative_to(folder)), what, usable))
     return problems
 
 
@@ -196,6 +291,11 @@ def spans(numbers: list[int]) -> str:
         else:
             groups.append([number, number])
     return ", ".join(f"{low}-{high}" if low < high else str(low) for low, high in groups) or "none"
+
+
+def _lower(text: str) -> str:
+    """A sentence that goes on after another one."""
+    return text[0].lower() + text[1:].rstrip(".")
 
 
 def _said(reason: Exception) -> str:

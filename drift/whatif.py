@@ -180,7 +180,15 @@ def _stack(run: Run, record: Round, most: int) -> _Stack:
 
 def _evaluated(run: Run, stack: _Stack, points: list[Tensor], samples: Samples) -> dict[str, Tensor]:
     rows, how = torch.stack(points), usual_statistics(run.task)
-    return evaluate(run.task, stack.basis, rows, split=samples, metrics=("loss", "error"), statistics=how)
+    return evaluate(
+        run.task,
+        stack.basis,
+        rows,
+        split=samples,
+        metrics=("loss", "error"),
+        statistics=how,
+        workers=run.crew or 1,
+    )
 
 
 def _best_shrink(run: Run, stack: _Stack, samples: Samples, grid: np.ndarray) -> float:

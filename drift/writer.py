@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 from torch import Tensor
 
-from drift import store
+from drift import links, store
 from drift.keep import Keep
 from drift.method import State
 from drift.rounds import Round
@@ -55,12 +55,15 @@ class Writer:
     stops the writer: rounds after it are dropped, and its error is raised by the next call. Left by an exception, as
     by Ctrl-C, it writes what waits first.
 
+    Each file names `run` and the link of the round before it (`drift.links`); `before` is that of the first one put.
+
     The two threads share nothing but two `SimpleQueue`s, whose operations no Ctrl-C can interrupt halfway: one that
     falls between taking a lock and entering its block would leave it taken, and the other thread waiting for ever.
     """
 
-    def __init__(self, folder: Path, keep: Keep, rounds: int) -> None:
+    def __init__(self, folder: Path, keep: Keep, rounds: int, run: str = "", before: str = "") -> None:
         self.folder, self.keep, self.rounds = folder, keep, rounds
+        self._run, self._before = run, before  # `before` belongs to the thread: the link of the last round written
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._results: SimpleQueue[_Done] = SimpleQueue()
         self._put = self._answered = 0
@@ -150,9 +153,11 @@ class Writer:
             self._results.put(_Done(job.number, job.record if job.state is not None else None))
 
     def _write(self, job: _Job) -> None:
-        store.write_round(self.folder, job.record, self.keep, self.rounds)
+        origin = links.origin(self._run, self._before)
+        store.write_round(self.folder, job.record, self.keep, self.rounds, origin)
+        self._before = store.link(job.record)
         if job.state is not None:
-            store.write_tensors(self.folder / "state.safetensors", job.state, {"next": job.following})
+            store.write_state(self.folder, job.state, job.following, links.origin(self._run, self._before))
 
 
 def _on_cpu(record: Round) -> Round:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import xarray as xr
+
 
 def amount(value: float, unit: str) -> str:
     """Three digits with a decimal prefix; seconds below one in ms."""
+    if unit == "1":
+        return "-" if value != value else f"{value:.2f}"
     if value != value:
         return "-"
     if unit == "s":
@@ -13,3 +17,19 @@ def amount(value: float, unit: str) -> str:
         if value >= 10**power:
             return f"{value / 10**power:.3g} {prefix}{unit}"
     return f"{value:.3g} {unit}"
+
+
+def ranged(ds: xr.Dataset, name: str, unit: str) -> str:
+    """A number of `drift.cost` with its range below it, where it has one.
+
+    A ratio to plain training of equal work whose range contains 1 is called "as plain".
+    """
+    value, low, high = (float(ds[key]) if key in ds else float("nan") for key in (name, f"{name}_low", f"{name}_high"))
+    if low != low:
+        return amount(value, unit)
+    ends = [amount(end, unit) for end in (low, high)]
+    units = {text.partition(" ")[2] for text in (amount(value, unit), *ends)}
+    between = "[" + ", ".join(text.partition(" ")[0] if len(units) == 1 else text for text in ends) + "]"
+    if name == "plain_ratio" and float(ds["macs_round"]) == float(ds["macs_plain"]) and low <= 1 <= high:
+        return "as plain" if low == high else f"as plain\n{between}"
+    return f"{amount(value, unit)}\n{between}"

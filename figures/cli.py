@@ -26,6 +26,7 @@ from figures.commands import (
     partition,
     pictures,
     pretrain,
+    reproduce,
     runs,
     sweep,
     train,
@@ -73,6 +74,7 @@ _VERBS: tuple[App | Callable[..., Any], ...] = (
     analyse.analyse,
     diagnose.diagnose,
     claims.claims,
+    reproduce.reproduce,
     pictures.figures,
     pictures.report,
     about.list_,
@@ -160,7 +162,7 @@ def _is_known(error: Exception) -> bool:
 def _line(error: Exception) -> str:
     """An error's message in one line."""
     if isinstance(error, UnusedCliTokensError):
-        return f"no place for {' '.join(error.unused_tokens or [])!r}; {_help(error)}"
+        return f"unexpected argument {' '.join(error.unused_tokens or [])!r}; {_help(error)}"
     text = " ".join(str(error).split())
     if isinstance(error, CycloptsError):
         return f"{text} {_help(error).capitalize()}"

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.table import Table
 
+UNWRAPPED = 1_000_000
+"""Columns of a pipe: more than any table has, so that each row stays one line."""
+
 Step = Callable[[float, str], None]
 """(steps done, what to say beside the bar) -> None."""
 
@@ -25,7 +28,7 @@ Parts = Callable[[int, int], None]
 def say(text: str) -> None:
     """A message on stderr; where its reader has left, the work goes on without."""
     try:
-        sys.stderr.write(f"{_printable(text)}\n")
+        sys.stderr.write(f"{printable(text)}\n")
         sys.stderr.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
@@ -33,7 +36,7 @@ def say(text: str) -> None:
 
 def put(text: str) -> None:
     """A line of data on stdout."""
-    sys.stdout.write(f"{_printable(text)}\n")
+    sys.stdout.write(f"{printable(text)}\n")
 
 
 def put_json(content: Any) -> None:
@@ -70,7 +73,7 @@ def drawn(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Tabl
     found = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for key, heading in columns.items():
         numeric = all(isinstance(row.get(key), int | float | None) for row in rows)
-        found.add_column(heading, justify="right" if numeric else "left", overflow="fold")
+        found.add_column(shown(heading), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         found.add_row(*(shown(row.get(key)) for key in columns))
     return found
@@ -87,7 +90,7 @@ def pairs(content: Mapping[str, Any]) -> None:
 
     drawn = Table.grid(padding=(0, 2))
     for name, value in content.items():
-        drawn.add_row(name, shown(value))
+        drawn.add_row(shown(name), shown(value))
     _console(sys.stdout).print(drawn)
 
 
@@ -99,14 +102,24 @@ def shown(value: Any) -> str:
         return f"{value:.4g}"
     if isinstance(value, list | tuple):
         return ", ".join(map(shown, value))
-    return _printable(str(value))
+    return printable(str(value)).replace("\n", "\N{REPLACEMENT CHARACTER}")
 
 
-_CONTROLS = dict.fromkeys([*range(9), *range(11, 32), *range(127, 160)], "\N{REPLACEMENT CHARACTER}")
+_STEERING = (
+    *range(9),
+    *range(11, 32),
+    *range(127, 160),
+    *range(0x200E, 0x2010),  # these and the next two turn the direction of what is read
+    *range(0x202A, 0x202F),
+    *range(0x2066, 0x206A),
+    *(0x061C, 0x2028, 0x2029),
+    *range(0xD800, 0xE000),  # bytes of a name that are no UTF-8, which cannot be written either
+)
+_CONTROLS = dict.fromkeys(_STEERING, "\N{REPLACEMENT CHARACTER}")
 
 
-def _printable(text: str) -> str:
-    """A text in which names of files, runs and clients cannot steer the terminal: no control characters."""
+def printable(text: str) -> str:
+    """A text in which names of files, runs and clients cannot steer the terminal; line breaks and tabs stay."""
     return text.translate(_CONTROLS)
 
 
@@ -119,10 +132,10 @@ def progress(label: str, total: float | None = None) -> Iterator[Step]:
         total: Steps in all; None when it cannot be known: the bar only shows that something happens.
     """
     with bars() as shown_bars:
-        task = shown_bars.add_task(label, total=total, note="")
+        task = shown_bars.add_task(shown(label), total=total, note="")
 
         def step(done: float, note: str = "") -> None:
-            shown_bars.update(task, completed=done, note=note[:16])
+            shown_bars.update(task, completed=done, note=shown(note[:16]))
 
         yield step
 
@@ -137,7 +150,7 @@ def parts(label: str) -> Iterator[Parts]:
         label: What is being done.
     """
     with bars() as shown_bars:
-        task = shown_bars.add_task(label, total=None, note="")
+        task = shown_bars.add_task(shown(label), total=None, note="")
         number, whole = 0, True
 
         def part(done: int, total: int) -> None:
@@ -165,13 +178,13 @@ def bars() -> Iterator[Progress]:
 
     console = _console(sys.stderr)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=12),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(compact=True),
-        TextColumn("{task.fields[note]}"),
+        TextColumn("{task.fields[note]}", markup=False),
     )
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as drawn:
         yield drawn
@@ -182,7 +195,7 @@ def _console(stream: Any) -> Console:
     from rich.console import Console
 
     terminal = stream.isatty()
-    return Console(file=stream, highlight=False, markup=False, width=None if terminal else 240, soft_wrap=False)
+    return Console(file=stream, highlight=False, markup=False, width=None if terminal else UNWRAPPED, soft_wrap=False)
 
 
 def _plain(value: Any) -> Any:

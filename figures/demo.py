@@ -20,12 +20,19 @@ from figures.drawing import Outcome, attempt
 METHODS = ("fedavg", "ima", "fedlaw", "fedeve", "lss")
 SEEDS = (8, 9)
 
+
+def _dirichlet(concentration: float) -> str:
+    return f'clients.partition={{name="dirichlet", concentration={concentration}}}'
+
+
+_HYBRID = ('clients.partition={name="hybrid_dirichlet"}', "clients.per_round=10")
+
 EXTRAS: dict[str, tuple[tuple[str, ...], ...]] = {
     "gws": tuple(("method=fedlaw", "method.variant=gws", f"seed={seed}") for seed in SEEDS),
-    "concentrations": tuple(
-        ("method=fedeve", f'clients.partition={{name="dirichlet", concentration={value}}}')
-        for value in (0.1, 1.0, 10.0)
-    ),
+    "hybrid": (("method=fedavg", *_HYBRID), ("method=fedlaw", "method.variant=gws", *_HYBRID)),
+    "decay": tuple(("method=fedavg", f"local.lr_decay={value}") for value in (1.0, 0.95)),
+    "concentrations": tuple(("method=fedeve", _dirichlet(value)) for value in (0.1, 1.0, 10.0)),
+    "epochs": tuple(("method=fedeve", _dirichlet(value), "local.epochs=1") for value in (0.1, 1.0, 10.0)),
     "settings": tuple(
         ("method=fedavg", f'clients.partition={{name="drift", setting="{setting}", concentration=0.05}}')
         for setting in ("iid", "period", "client", "both")
@@ -36,14 +43,18 @@ EXTRAS: dict[str, tuple[tuple[str, ...], ...]] = {
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "accuracy-setting": ("concentrations",),
-    "balance-histogram": ("methods", "gws"),
     "balance-rounds": ("methods", "gws"),
-    "coherence-groups": ("methods", "gws"),
-    "coherence-rounds": ("methods", "gws"),
-    "weights-learned": ("methods", "gws"),
-    "gain-alpha": ("concentrations",),
+    "bias-rounds": ("decay",),
+    "coherence-groups": ("hybrid",),
+    "coherence-rounds": ("hybrid",),
+    "error-averaged": ("decay",),
+    "gain-alpha": ("concentrations", "epochs"),
+    "labels-scatter": ("concentrations",),
+    "locality-rounds": ("decay",),
     "planes-statistics": ("normalised",),
     "settings-rounds": ("settings",),
+    "simplex-optima": ("hybrid",),
+    "weights-learned": ("methods", "gws"),
 }
 """Groups of runs that a figure gets; "methods" (all methods and seeds) where it is not named."""
 
@@ -53,20 +64,35 @@ BEYOND = {
 }
 """Figures that need runs of other kinds than the demo's minutes allow."""
 
+MUTE = {
+    "balance-histogram": "four runs make no histogram",
+    "barriers-clients": "no two clients have a barrier between them",
+    "barriers-pool": "no two members of a pool have a barrier between them",
+    "noise-robustness": "what noise costs is less than one of 260 test images",
+    "robustness-table": "what noise costs is less than one of 260 test images",
+}
+"""Figures that show nothing of runs on such small images, and why."""
+
 OPTIONS: dict[str, dict[str, Any]] = {
     "basin-rounds": {"points": 13, "rounds": 4},
+    "bias-rounds": {"by": "local.lr_decay"},
     "decomposition-rounds": {"rounds": 3},
     "eigen-rounds": {"rounds": 5, "split": "train"},
+    "error-averaged": {"by": "local.lr_decay"},
     "gap-scaling": {"rounds": 3},
+    "locality-rounds": {"by": "local.lr_decay"},
     "trace-rounds": {"products": 30, "rounds": 3},
 }
-"""What keeps the dearest figures within the demo's minutes: fewer points or rounds, or the report's own numbers."""
+"""What keeps the dearest figures within the demo's minutes: fewer points or rounds, or the report's own numbers; and
+the settings that figures compare."""
 
 COLUMNS = {
     "method": "method",
     "accuracy_mean": "last-10 accuracy",
     "accuracy_std": "std over seeds",
     "centre_offset": "centre offset",
+    "centre_offset_error": "its error",
+    "centre_offset_seeds": "of seeds",
     "eigenvalue": "lambda_1",
     "coherence": "coherence",
     "drift_ratio": "period/client drift",
@@ -121,10 +147,15 @@ def planned(overrides: tuple[str, ...] = ()) -> dict[str, list[Experiment]]:
     return groups
 
 
+def shown() -> list[str]:
+    """Names of the figures that the demo draws."""
+    return [name for name in gallery.names() if name not in BEYOND and name not in MUTE]
+
+
 def _pictures(folders: dict[str, list[Path]], out: Path, workers: int) -> dict[str, Outcome]:
     """Every figure of such runs and, beside them because it takes longest, the report; figures by name."""
     found: dict[str, Outcome] = {}
-    names = [name for name in gallery.names() if name not in BEYOND]
+    names = shown()
     with processes(workers) as pool, console.progress("analysing and drawing", len(names) + 1) as step:
         jobs: dict[Future[Any], str] = {pool.submit(_page, folders["methods"], out / "report.html"): "report"}
         for name in names:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,11 @@ def coherence(
 ) -> Axes:
     """Local gradient coherence over rounds: every round pale, the moving average bold, the critical point dotted.
 
+    Its interval is a band; a note names the methods without a clear one.
+
     Args:
-        ds: coherence, coherence_smooth (round,), critical_point (), and perhaps `algorithm` and `seed`.
+        ds: coherence, coherence_smooth (round,), critical_point, critical_low and critical_high (), and perhaps
+            `algorithm` and `seed`.
         variable: "coherence", or "mean_cosine", which has no moving average of its own.
         raw: Also the single rounds.
     """
@@ -34,14 +38,7 @@ def coherence(
         colour = style.colour(name) if name is not None else style.CLIENT
         ax.plot(part["round"], mean(part, "seed"), color=colour, linewidth=0.5, alpha=0.5)
     ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
-    marked = False
-    for name, part in algorithms(ds["critical_point"]):
-        colour = style.colour(name) if name is not None else style.CLIENT
-        places = sorted(np.ravel(part.values)[np.isfinite(np.ravel(part.values))])
-        for place in places:
-            label = None if marked else "critical point of a seed" if len(places) > 1 else "critical point"
-            marked = True
-            ax.axvline(place, color=colour, linewidth=0.9, linestyle=":", zorder=1, label=label)
+    _critical_points(ds, ax)
     return ax
 
 
@@ -207,6 +204,34 @@ def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_s
     ax.set_xlabel(over)
     ax.set_ylabel(style.text(shares))
     return ax
+
+
+def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
+    """Dotted lines at the critical points, bands over their intervals, and a note on methods that have none."""
+    level = ds["critical_low"].attrs.get("level", 0.95)
+    several = ds["critical_point"].size > 1 and "seed" in ds["critical_point"].dims
+    label: str | None = f"critical point{' of a seed' if several else ''}, {100 * level:g} % interval"
+    without = []
+    for name, part in algorithms(ds["coherence"]):
+        colour = style.colour(name) if name is not None else style.CLIENT
+        own = ds.sel(algorithm=name) if "algorithm" in ds.dims else ds
+        present = np.ravel(part.notnull().any("round"))
+        points, lows, highs = (np.ravel(own[end])[present] for end in _POINT)
+        clear = np.isfinite(points)
+        for point, low, high in zip(points[clear], lows[clear], highs[clear], strict=True):
+            ax.axvspan(low, high, color=colour, alpha=0.12, linewidth=0, zorder=0)
+            ax.axvline(point, color=colour, linewidth=0.9, linestyle=":", zorder=1, label=label)
+            label = None
+        if not clear.all():
+            seeds = f" ({(~clear).sum()} of {len(clear)} seeds)" if len(clear) > 1 else ""
+            without.append(f"{style.label(name)}{seeds}" if name is not None else seeds.strip(" ()"))
+    if without:
+        named = ": " + ", ".join(filter(None, without)) if any(without) else ""
+        note = textwrap.fill(f"no clear critical point{named}", 44)
+        ax.text(0.02, 0.02, note, transform=ax.transAxes, fontsize=5.5, va="bottom", path_effects=style.outline())
+
+
+_POINT = ("critical_point", "critical_low", "critical_high")
 
 
 def _apart(pair: str) -> str:

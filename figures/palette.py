@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 import zlib
 from collections.abc import Iterable
 
@@ -54,12 +55,14 @@ _OTHERS = ("#56B4E9", "#999933", "#332288", "#661100", "#6699CC", "#117733", "#A
 
 
 def colour(name: str) -> str:
-    """Colour of a method, the same in every figure; unknown ones share a cycle, chosen by name."""
+    """Colour of a method, the same in every figure; that of an unknown one follows from its name."""
     if name in METHODS:
         return METHODS[name][1]
     if name in _WRITTEN:
         return _OTHERS[_WRITTEN[name][1]]
-    return _OTHERS[zlib.crc32(name.encode()) % len(_OTHERS)]
+    place = zlib.crc32(name.encode())
+    red, green, blue = colorsys.hls_to_rgb(place % 360 / 360, (0.35, 0.45, 0.55)[place // 360 % 3], 0.6)
+    return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
 
 
 def label(name: str) -> str:
@@ -69,7 +72,9 @@ def label(name: str) -> str:
     if "+" in name:
         return "+".join(map(label, name.split("+")))
     base, _, variant = name.partition("-")
-    written = METHODS[base][0] if base in METHODS else _WRITTEN[base][0] if base in _WRITTEN else base
+    if base not in METHODS and base not in _WRITTEN:
+        return name  # somebody's own, as they call it
+    written = METHODS[base][0] if base in METHODS else _WRITTEN[base][0]
     told = "SWA" if variant == "swa" else variant.replace("_", " ")
     return f"{written} ({told})" if variant else written
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +13,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
 from drift.run import Run
+from figures import console
 from figures.report_content import content
-from figures.report_runs import Told
+from figures.report_runs import Failed, Told
 from figures.report_tables import shown
 from figures.summary import groups
 
@@ -21,7 +23,12 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 
 
 def report(
-    runs: Sequence[Run], path: str | Path = "report.html", *, points: int = 15, progress: Told | None = None
+    runs: Sequence[Run],
+    path: str | Path = "report.html",
+    *,
+    points: int = 15,
+    progress: Told | None = None,
+    failed: Failed | None = None,
 ) -> Path:
     """Write a page with the landscapes, the drift, the numbers and the settings of runs; its path.
 
@@ -34,6 +41,8 @@ def report(
         points: Grid points an axis of a landscape.
         progress: Called with the number of runs analysed, out of len(runs), and what is done. A run that is
             analysed counts by its finished parts: landscapes, numbers, curves.
+        failed: Collects the pictures that could not be drawn; the page has the reason in their place. Without it, each
+            is a warning.
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
@@ -45,11 +54,15 @@ def report(
     groups(runs)
     fresh = _reserved(path)
     try:
-        fresh.write_text(page(content(runs, points, told)), encoding="utf-8")
+        missing = Failed() if failed is None else failed
+        fresh.write_text(page(content(runs, points, told, missing)), encoding="utf-8")
         os.replace(fresh, path)
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
+    if failed is None:
+        for name, reason in missing.reasons.items():
+            warnings.warn(f"{path}: {name} {reason}", stacklevel=2)
     return path
 
 
@@ -58,6 +71,7 @@ def page(found: dict[str, Any]) -> str:
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
+        finalize=lambda value: console.printable(value) if type(value) is str else value,  # names from elsewhere
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

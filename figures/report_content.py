@@ -19,8 +19,8 @@ from figures.explore_curvature import curvature_rounds
 from figures.explore_curves import DRIFTS, QUANTITIES, average, curves, line_fma_ima, written_name
 from figures.explore_gains import gain_boxes
 from figures.report_diagnosis import diagnosis
-from figures.report_pictures import KINDS, jobs, pictures
-from figures.report_runs import Ear, Job, Remembered, Told
+from figures.report_pictures import KINDS, jobs, or_why, pictures
+from figures.report_runs import Ear, Failed, Job, Remembered, Told
 from figures.report_tables import configuration, cost_table, fingerprints, summary_table
 from figures.summary import groups, summary
 
@@ -31,12 +31,13 @@ NUMBERS, CURVES, DIAGNOSIS, COST = 6.0, 1.0, 3.0, 1.0
 """How long the parts of a run take, beside a landscape of one round (measured on the demo)."""
 
 
-def content(runs: Sequence[Run], points: int, told: Told) -> dict[str, Any]:
+def content(runs: Sequence[Run], points: int, told: Told, failed: Failed) -> dict[str, Any]:
     """Everything that the template names, of runs whose analyses are computed where they are not there yet.
 
     Args:
         points: Grid points an axis of a landscape.
         told: Hears how many runs are done, and what is done.
+        failed: Collects what could not be drawn.
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
@@ -49,7 +50,7 @@ def content(runs: Sequence[Run], points: int, told: Told) -> dict[str, Any]:
             ear.work(run, done, _jobs(run, run is group[0], points))
             done += 1
     told(done, "writing")
-    return _shown(grouped, points)
+    return _shown(grouped, points, failed)
 
 
 def compact(figure: go.Figure) -> dict[str, Any]:
@@ -94,10 +95,11 @@ def _series(run: Run) -> None:
         average(run)
 
 
-def _shown(grouped: Grouped, points: int) -> dict[str, Any]:
+def _shown(grouped: Grouped, points: int, failed: Failed) -> dict[str, Any]:
     runs = [run for group in grouped.values() for run in group]
-    single = {name: pictures(group[0], points) for name, group in grouped.items()}
-    figures = {name: compact(figure) for name, figure in _curves(grouped).items()}
+    single = {name: pictures(group[0], points, failed) for name, group in grouped.items()}
+    drawn = _curves(grouped, failed)
+    figures = {name: {"absent": one} if isinstance(one, str) else compact(one) for name, one in drawn.items()}
     for name, one in single.items():
         found = {f"{kind}:{name}": figure for kind, figure in one.items()}
         figures |= {key: {"absent": one} if isinstance(one, str) else compact(one) for key, one in found.items()}
@@ -112,8 +114,9 @@ def _shown(grouped: Grouped, points: int) -> dict[str, Any]:
         "runs": [(name, written_name(name), group[0].experiment.seed) for name, group in grouped.items()],
         "kinds": kinds,
         "lacking": lacking,
+        "failed": failed.reasons,
         "summary": summary_table(grouped),
-        "diagnoses": [(written_name(name), group[0], _diagnosed(group[0])) for name, group in grouped.items()],
+        "diagnoses": [(written_name(name), group[0], _diagnosed(group[0], failed)) for name, group in grouped.items()],
         "drifts": [(f"drift-{name}", _CAPTIONS[name]) for name in DRIFTS],
         "has": {name: name in figures for name in ("weights", "line", "curvature")},
         "cost": cost_table(grouped),
@@ -123,16 +126,18 @@ def _shown(grouped: Grouped, points: int) -> dict[str, Any]:
     }
 
 
-def _diagnosed(run: Run) -> dict[str, Any] | str:
+def _diagnosed(run: Run, failed: Failed) -> dict[str, Any] | str:
     """The diagnosis of a run, or why there is none."""
     try:
         return diagnosis(run)
     except LookupError as missing:
         return str(missing)
+    except Exception as reason:  # noqa: BLE001 - told in its place and at the end; the page is written
+        return failed.add(f"diagnosis of {run.name}", reason)
 
 
-def _curves(grouped: Grouped) -> dict[str, go.Figure]:
-    """All figures over rounds, by name; those that no run has enough for are left out."""
+def _curves(grouped: Grouped, failed: Failed) -> dict[str, go.Figure | str]:
+    """All figures over rounds, by name; those that no run has enough for are left out, those that fail say why."""
     runs = [run for group in grouped.values() for run in group]
     make: dict[str, Callable[[], go.Figure]] = {
         **{name: partial(curves, runs, name) for name in ("accuracy", "loss", "norm")},
@@ -146,7 +151,7 @@ def _curves(grouped: Grouped) -> dict[str, go.Figure]:
         make["line"] = lambda: line_fma_ima(runs)
     if any(run.kept("globals") for run in runs):
         make["curvature"] = lambda: curvature_rounds(runs)
-    return {name: one() for name, one in make.items()}
+    return {name: or_why(one, name, failed) for name, one in make.items()}
 
 
 _CAPTIONS = {

@@ -7,9 +7,9 @@ from typing import Any
 
 from drift.causes import Cause
 from drift.diagnosis import Diagnosis, diagnose
-from drift.findings import Finding
+from drift.finding import Finding
 from drift.run import Run
-from figures.diagnosis_words import QUESTIONS, interval, percent, verdict
+from figures.diagnosis_words import QUESTIONS, interval, percent, standing, verdict
 
 
 def diagnosis(run: Run) -> dict[str, Any]:
@@ -24,26 +24,29 @@ def diagnosis(run: Run) -> dict[str, Any]:
     found = _found(run)
     return {
         "verdict": verdict(found) if found.causes else _read(found),
-        "causes": {"head": ["Cause", "Gain [95 %]", "Of the loss", "Clear", "Test"], "rows": _rows(found.causes)},
+        "causes": {
+            "head": ["Cause", "Gain [95 %]", "Of the loss", "Clear", "Test", "To do"],
+            "rows": _rows(found.causes),
+        },
         "state": {"head": ["Question", "Answer", "Number [95 %]", "Gallery figure"], "rows": _answers(found.findings)},
         "untested": not found.causes and not run.about.get("unknown"),
     }
 
 
 def _found(run: Run) -> Diagnosis:
-    tested = any((run.folder / "results").glob("interventions-*.zarr"))
+    tested = any((run.folder / "results").glob("followed-*.zarr"))
     return diagnose(run, quick=not tested)
 
 
 def _read(found: Diagnosis) -> str:
     """What a record says without a test, in one sentence."""
     said = {finding.name: finding.statement.partition(";")[0] for finding in found.findings}
-    start = "Training broke down. " if found.broken else ""
+    start = f"{standing(found)} " if standing(found) else ""
     told = [said[name] for name in _TELLING if name in said and not said[name].startswith("not known")]
     return f"{start}Read from the record: {'; '.join(told) or 'too little is known'}."
 
 
-_TELLING = ("training", "drift", "coherence", "clients")
+_TELLING = ("labels", "coherence", "clients")
 """Answers that stand in the headline of a diagnosis without tests."""
 
 
@@ -51,8 +54,9 @@ def _rows(causes: tuple[Cause, ...]) -> list[tuple[str, list[str]]]:
     rows = []
     for cause in causes:
         gain = interval(cause.gain.value, cause.gain.low, cause.gain.high, "nats")
-        test = "; ".join(filter(None, (cause.test, cause.note)))
-        rows.append((cause.title, [gain, percent(cause.share), "yes" if cause.clear else "no", test]))
+        test = "; ".join(filter(None, (cause.test, cause.followed, cause.note)))
+        command = cause.command if cause.clear else ""
+        rows.append((cause.title, [gain, percent(cause.share), "yes" if cause.clear else "no", test, command]))
     return rows
 
 

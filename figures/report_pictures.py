@@ -18,7 +18,7 @@ from figures.explore_paths import trajectory_play
 from figures.explore_simplex import simplex_rounds
 from figures.explore_surfaces import surface_rounds
 from figures.explore_words import client_notes, mark_notes
-from figures.report_runs import Job
+from figures.report_runs import Failed, Job
 
 ROUNDS = 5
 """Rounds of a landscape's slider."""
@@ -30,11 +30,12 @@ KINDS = ("surface", "contour", "trajectory", "matrix", "labels", "simplex")
 """Pictures of a run, by name."""
 
 
-def pictures(run: Run, points: int) -> dict[str, go.Figure | str]:
+def pictures(run: Run, points: int, failed: Failed) -> dict[str, go.Figure | str]:
     """The pictures of a run by kind; for those that it kept too little for, why there is none.
 
     Args:
         points: Grid points an axis of a landscape.
+        failed: Collects the pictures that could not be drawn.
     """
     indices = planar(run)
     notes = [mark_notes(run, index) for index in indices]
@@ -46,7 +47,7 @@ def pictures(run: Run, points: int) -> dict[str, go.Figure | str]:
         "labels": lambda: label_points(run),
         "simplex": lambda: simplex_rounds(_simplexes(run, indices), notes=notes),
     }
-    return {kind: _or_why(make[kind]) for kind in KINDS}
+    return {kind: or_why(make[kind], f"{kind} of {run.name}", failed) for kind in KINDS}
 
 
 def jobs(run: Run, points: int) -> list[Job]:
@@ -91,9 +92,11 @@ def _required(indices: Sequence[int]) -> Sequence[int]:
     return indices
 
 
-def _or_why(make: Callable[[], go.Figure]) -> go.Figure | str:
-    """A figure, or why there is none."""
+def or_why(make: Callable[[], go.Figure], name: str, failed: Failed) -> go.Figure | str:
+    """A figure, or why there is none; one that fails is added to `failed` with its reason."""
     try:
         return make()
     except LookupError as missing:
         return str(missing)
+    except Exception as reason:  # noqa: BLE001 - told in the picture's place and at the end; the page is written
+        return failed.add(name, reason)

@@ -58,6 +58,18 @@ class Remembered(Run):
         return self.memory[key]
 
 
+class Failed:
+    """Pictures and tables that could not be made, with the reason: the rest of the page is written without them."""
+
+    def __init__(self) -> None:
+        self.reasons: dict[str, str] = {}
+
+    def add(self, name: str, reason: BaseException) -> str:
+        """The sentence for one of them, remembered by its name."""
+        self.reasons[name] = f"could not be drawn: {' '.join(str(reason).split()) or type(reason).__name__}"
+        return self.reasons[name]
+
+
 class Ear:
     """Hears the analyses of a run one after the other, and tells how far the run is."""
 
@@ -73,7 +85,7 @@ class Ear:
             self._reached = done + begun / whole
             begun += weight
             self._end = done + begun / whole
-            with suppress(LookupError):
+            with suppress(Exception):  # what is lacking or fails is told where it is drawn
                 job(run)
             self._reached = self._end
             self._told(self._end, run.name)

@@ -6,10 +6,12 @@ import json
 import math
 from typing import Any
 
+import xarray as xr
+
 from drift.cost import cost
 from drift.run import Run
 from drift.store import digest
-from figures.amounts import amount
+from figures.amounts import amount, ranged
 from figures.explore_curves import written_name
 from figures.summary import differing, settings, summary
 
@@ -39,6 +41,7 @@ def summary_table(grouped: dict[str, list[Run]]) -> Table:
         one = ds.sel(algorithm=name)
         cells = [", ".join(str(run.experiment.seed) for run in group)]
         cells += [shown(float(one[column])) for column in COLUMNS]
+        cells[1 + list(COLUMNS).index("centre_offset")] = _offset(one)
         cells[1] = f"{float(one.accuracy_mean):.3f}"
         if len(group) > 1:
             cells[1] += f" ± {float(one.accuracy_std):.3f}"
@@ -46,8 +49,22 @@ def summary_table(grouped: dict[str, list[Run]]) -> Table:
     return {"head": ["Method", "Seeds", *COLUMNS.values()], "rows": rows}
 
 
+def _offset(one: xr.Dataset) -> str:
+    """The centre offset of a method with its standard error, and of how many seeds it is where not of all."""
+    inside, seeds = float(one.centre_offset_seeds), int(one.seeds)
+    if math.isnan(inside):
+        return ABSENT
+    if inside == 0:
+        return "minimum not inside the plane"
+    part = f" ({inside:.0f} of {seeds} seeds)" if inside < seeds else ""
+    return f"{float(one.centre_offset):.2g} ± {float(one.centre_offset_error):.1g}{part}"
+
+
 def cost_table(grouped: dict[str, list[Run]]) -> Table:
-    """What one run of each method costs: counted and measured on one client of its last round, and as recorded."""
+    """What one run of each method costs: counted and measured on one client of its last round, and as recorded.
+
+    Measured seconds are a median with the range of the repeats; methods compare by their ratio to plain training.
+    """
     rows = []
     for name, group in grouped.items():
         run, seconds = group[0], group[0].metrics().get("seconds")
@@ -55,7 +72,10 @@ def cost_table(grouped: dict[str, list[Run]]) -> Table:
             measured = run.cached(cost)
         except LookupError:  # imported, or it kept no start to train from
             measured = None
-        cells = [ABSENT if measured is None else amount(float(measured[key]), unit) for key, unit in _COSTS.values()]
+        cells = [
+            ABSENT if measured is None else ranged(measured, key, unit).replace("\n", " ")
+            for key, unit in _COSTS.values()
+        ]
         if seconds is None or not bool(seconds.notnull().any()):
             cells += [ABSENT, ABSENT]
         else:
@@ -69,6 +89,7 @@ _COSTS = {
     "Local training": ("macs_round", "MAC"),
     "Time of an epoch": ("seconds_epoch", "s"),
     "Time of local training": ("seconds_round", "s"),
+    "Its time over plain training, in turn": ("plain_ratio", "1"),
     "Memory of a client": ("memory_round", "B"),
     "Upload of a round": ("bytes_up", "B"),
     "Download of a round": ("bytes_down", "B"),

@@ -72,6 +72,8 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = 1e-5, **lo
         shown = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
         ax.plot(places.values, part.values, **{"linewidth": 1.0, **shown, **look})
         highest = max(highest, float(part.max()))
+    if highest <= 0:
+        raise LookupError("the spectral density is 0 everywhere; there is no spectrum to draw.")
     ax.set_yscale("log")
     ax.set_ylim(floor * highest, 2 * highest)
     ax.set_xlabel("eigenvalue")

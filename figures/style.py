@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import os
+import re
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
@@ -17,12 +19,13 @@ from matplotlib import patheffects
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine, TightLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from figures.palette import CLIENT, GLOBAL, METHODS, colour, label, order
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
-__all__ += ["key", "label", "order", "outline", "panels", "save", "steps", "text"]
+__all__ += ["footnote", "key", "label", "order", "outline", "panels", "save", "steps", "text"]
 
 Inputs = ParamSpec("Inputs")
 Drawn = TypeVar("Drawn")
@@ -123,7 +126,12 @@ def styled(draw: Callable[Inputs, Drawn]) -> Callable[Inputs, Drawn]:
 
 
 def logarithmic(ax: Axes) -> None:
-    """Logarithmic vertical axis with a handful of plain numbers; call it when everything is drawn."""
+    """Logarithmic vertical axis with a handful of plain numbers; call it when everything is drawn.
+
+    An axis without a positive number stays as it is.
+    """
+    if ax.dataLim.y1 <= 0:
+        return
     ax.set_yscale("log")
     low, high = ax.get_ylim()
     decades = float(np.log10(high / low))
@@ -166,6 +174,66 @@ def key(figure: Figure, axs: Iterable[Axes], *, title: str | None = None, column
             figure.legend(list(found.values()), list(found), title=title, **place)
 
 
+def footnote(figure: Figure, text: str) -> None:
+    """Small text below a figure, which grows by its height; a second one stands above the first.
+
+    Args:
+        figure: In any layout.
+        text: Lines are broken where they are longer than the figure is wide.
+    """
+    width = figure.get_figwidth()
+    lines = [line for part in text.splitlines() for line in textwrap.wrap(part, int(22 * width))]
+    if not lines:
+        return
+    below = sum(_tall(note.get_text()) for note in figure.texts if note.get_label() == _NOTE)
+    note = "\n".join(lines)
+    spilled = 0.0 if below or figure.get_layout_engine() else max(0.0, -float(figure.get_tightbbox().y0))
+    _grow(figure, _tall(note) + spilled)
+    look: dict[str, Any] = {"fontsize": 6, "color": "#444444", "va": "bottom", "linespacing": 1.25}
+    with context():
+        figure.text(0.04, below + 0.03, note, transform=figure.dpi_scale_trans, label=_NOTE, **look)
+
+
+_NOTE = "footnote"
+
+
+def _tall(note: str) -> float:
+    """Inches that a footnote takes."""
+    return 0.115 * len(note.splitlines()) + 0.04
+
+
+def _grow(figure: Figure, more: float) -> None:
+    """Make a figure taller by so many inches, below; what it shows keeps its size and its distance from the top."""
+    width, height = (float(size) for size in figure.get_size_inches())
+    taller = height + more
+    if figure.subfigs and figure.get_layout_engine() is None:
+        figure.set_layout_engine("constrained")  # nothing else moves subfigures
+
+    def up(y: float) -> float:
+        return (y * height + more) / taller
+
+    engine = figure.get_layout_engine()
+    texts = [text for text in figure.texts if text.get_transform() == figure.transFigure]
+    boxes = [legend.get_bbox_to_anchor().transformed(figure.transFigure.inverted()) for legend in figure.legends]
+    figure.set_size_inches(width, taller)
+    if isinstance(engine, ConstrainedLayoutEngine):  # which places legends and titles of the figure too
+        left, low, wide, high = engine.get()["rect"]
+        engine.set(rect=(left, up(low), wide, high * height / taller))
+        return
+    if isinstance(engine, TightLayoutEngine):
+        left, low, right, high = engine.get()["rect"]
+        engine.set(rect=(left, up(low), right, up(high)))
+    else:
+        for ax in figure.axes:
+            place = ax.get_position(original=True)
+            ax.set_position((place.x0, up(place.y0), place.width, place.height * height / taller))
+    for text in texts:
+        text.set_y(up(text.get_position()[1]))
+    for legend, box in zip(figure.legends, boxes, strict=True):
+        anchor = (box.x0, up(box.y0), box.width, box.height * height / taller)
+        legend.set_bbox_to_anchor(anchor, transform=figure.transFigure)
+
+
 def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png", "svg")) -> list[Path]:
     """Write a figure as `stem`.pdf, .png, ..: fonts embedded, no date inside, the same bytes every time.
 
@@ -186,6 +254,16 @@ def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png
         aside = path.with_name(f".{path.name}.new")
         with context():
             figure.savefig(aside, format=name, metadata=empty[name])
+        if name == "svg":
+            aside.write_text(_numbered(aside.read_text(encoding="utf-8")), encoding="utf-8")
         os.replace(aside, path)
         paths.append(path)
     return paths
+
+
+def _numbered(svg: str) -> str:
+    """An SVG whose clip paths are numbered: matplotlib names them after the last bits of places, which vary."""
+    numbers: dict[str, int] = {}
+    return re.sub(
+        r'(id="|url\(#)(p[0-9a-f]{10})\b', lambda at: f"{at[1]}p{numbers.setdefault(at[2], len(numbers))}", svg
+    )

@@ -11,21 +11,22 @@ import xarray as xr
 
 from drift.coherence import coherence
 from drift.compare import last_ten
+from drift.minima import round_minimum
 from drift.run import Run
 from drift.sharpest import eigen_rounds
-from drift.terrain import round_plane, spread
+from drift.terrain import spread
 from drift.variance import drift_variances
 from figures import palette
-from landscape.basin import centre_offset
 
 
 def summary(runs: Sequence[Run], *, round: int = -1) -> xr.Dataset:
     """Accuracy, landscape and drift of every method, as means over its seeds.
 
     Accuracy and loss are means of the last ten rounds of a run (methods.md 7). The centre offset is the distance
-    from the mean of three clients to the smallest loss on the grid of their plane, in the last round that kept its
-    clients (3.1.2); the eigenvalue is the largest one of the Hessian of the training loss at the last global model
-    kept; coherence and both drift variances are means over rounds.
+    from the mean of three clients to the minimum of the loss on their plane, fitted below the grid, in the last round
+    that kept its clients (3.1.2): a mean over the seeds whose minimum is inside their plane. The eigenvalue is the
+    largest one of the Hessian of the training loss at the last global model kept; coherence and both drift variances
+    are means over rounds.
 
     Args:
         runs: Any runs; those that differ in their seed only are one row, named as in `groups`.
@@ -33,8 +34,10 @@ def summary(runs: Sequence[Run], *, round: int = -1) -> xr.Dataset:
 
     Returns:
         Dataset over algorithm with accuracy_mean and accuracy_std (fractions; sample standard deviation over
-        seeds, NaN for one), loss, centre_offset, eigenvalue, coherence, period_variance, client_variance, and
-        seeds, the number of runs. NaN where a run kept too little.
+        seeds, NaN for one), loss, centre_offset, centre_offset_error (its standard error, of the fits and the test
+        samples), centre_offset_seeds (seeds whose minimum is inside their plane, NaN where no run kept a plane),
+        eigenvalue, coherence, period_variance, client_variance, and seeds, the number of runs. NaN where a run kept
+        too little.
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
@@ -51,20 +54,21 @@ def summary(runs: Sequence[Run], *, round: int = -1) -> xr.Dataset:
 def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
     """Runs that differ in their seed only, by name.
 
-    The name is the method's label, and where two settings share it, how they differ.
-    Methods stand in the order of legends, runs in the order of seeds.
+    The name is the method's label, and where two settings share it, how they differ; runs of the same settings and
+    seed, such as two that were imported, are told apart by their own names. No run is dropped; one given twice counts
+    once. Methods stand in the order of legends, runs in the order of seeds.
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
     """
     found: dict[str, list[Run]] = {}
-    for run in runs:
+    for run in {run.folder.resolve(): run for run in runs}.values():
         if not run.rounds():
             raise LookupError(f"run {run.name} has no complete round; train it first, or leave it out.")
         found.setdefault(json.dumps(settings(run, seed=False), sort_keys=True), []).append(run)
     if not found:
         raise LookupError("no run was given; train one: fedscape train digits-shards2.")
-    whole = [sorted(_once(group), key=lambda run: run.experiment.seed) for group in found.values()]
+    whole = [sorted(part, key=lambda run: run.experiment.seed) for group in found.values() for part in _unlike(group)]
     ordered = palette.order(group[0].label for group in whole)
     whole.sort(key=lambda group: ordered.index(group[0].label))
     return dict(zip(_names(whole), whole, strict=True))
@@ -94,6 +98,8 @@ _ABOUT = {
     "accuracy_std": ("standard deviation of the accuracy over seeds", "fraction"),
     "loss": ("mean loss of the last ten rounds", "nats"),
     "centre_offset": ("distance from the clients' mean to the minimum of their plane", "1"),
+    "centre_offset_error": ("standard error of the centre offset", "1"),
+    "centre_offset_seeds": ("seeds whose minimum is inside the plane", "1"),
     "eigenvalue": ("largest Hessian eigenvalue", "1"),
     "coherence": ("mean local gradient coherence", "1"),
     "period_variance": ("mean period-drift variance", "1"),
@@ -104,7 +110,6 @@ _ABOUT = {
 def _row(runs: list[Run], round: int) -> dict[str, float]:
     measures: dict[str, Callable[[Run], float]] = {
         "loss": lambda run: last_ten(run, "loss"),
-        "centre_offset": lambda run: _centre_offset(run, round),
         "eigenvalue": _eigenvalue,
         "coherence": lambda run: float(run.cached(coherence).coherence.mean("round")),
         "period_variance": lambda run: float(run.cached(drift_variances).period_variance.mean("round")),
@@ -113,13 +118,22 @@ def _row(runs: list[Run], round: int) -> dict[str, float]:
     accuracy = np.array([last_ten(run) for run in runs])
     deviation = float(accuracy.std(ddof=1)) if len(runs) > 1 else float("nan")
     found = {"seeds": len(runs), "accuracy_mean": float(accuracy.mean()), "accuracy_std": deviation}
+    found |= _centre_offset(runs, round)
     return found | {name: float(np.mean([measure(run) for run in runs])) for name, measure in measures.items()}
 
 
-def _centre_offset(run: Run, round: int) -> float:
-    if not has_planes(run):
-        return float("nan")
-    return centre_offset(run.cached(round_plane, round=round))
+def _centre_offset(runs: list[Run], round: int) -> dict[str, float]:
+    """Mean offset of the runs whose minimum is inside their plane, its standard error, and how many these are."""
+    fits = [run.cached(round_minimum, round=round) for run in runs if has_planes(run)]
+    inside = [fit for fit in fits if str(fit.minimum_state.values) == "inside"]
+    offsets, errors = (
+        np.array([float(fit[name]) for fit in inside]) for name in ("minimum_offset", "minimum_offset_error")
+    )
+    return {
+        "centre_offset": float(offsets.mean()) if inside else float("nan"),
+        "centre_offset_error": float(np.sqrt((errors**2).sum())) / len(inside) if inside else float("nan"),
+        "centre_offset_seeds": len(inside) if fits else float("nan"),
+    }
 
 
 def _eigenvalue(run: Run) -> float:
@@ -134,9 +148,10 @@ def has_planes(run: Run) -> bool:
     return bool(kept) and len(run.round(kept[-1]).ids) >= 3
 
 
-def _once(runs: list[Run]) -> list[Run]:
-    """The runs without those of a seed that stands there already."""
-    return list({run.experiment.seed: run for run in reversed(runs)}.values())
+def _unlike(runs: list[Run]) -> list[list[Run]]:
+    """The runs of one setting in one group; where two have one seed, each in a group of its own."""
+    seeds = {run.experiment.seed for run in runs}
+    return [runs] if len(seeds) == len(runs) else [[run] for run in runs]
 
 
 def _names(whole: list[list[Run]]) -> list[str]:
@@ -147,6 +162,8 @@ def _names(whole: list[list[Run]]) -> list[str]:
         apart = differing([settings(run, seed=False) for run in rivals])
         own = settings(group[0])
         names.append(", ".join([label, *(f"{name.rpartition('.')[2]} {own.get(name, '-')}" for name in apart)]))
+    for more in (lambda run: f", {run.name}", lambda run: f" in {run.folder.resolve().parent}"):
+        names = [name + more(group[0]) * (names.count(name) > 1) for name, group in zip(names, whole, strict=True)]
     return names
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
@@ -15,6 +15,7 @@ from matplotlib.ticker import MaxNLocator
 
 from figures import style
 from figures.curves import algorithms, banded, require
+from landscape.minimum import fitted_minimum, labelled
 
 
 def contour(
@@ -25,14 +26,20 @@ def contour(
     levels: np.ndarray | None = None,
     marks: bool = True,
     names: bool = True,
+    bar: bool | None = None,
     **look: Any,
 ) -> Axes:
-    """Contour map of a plane, with its models (triangles), their mean (white cross) and the grid minimum (circle).
+    """Contour map of a plane, with its models (triangles), their mean (white cross) and its minimum (circle).
+
+    The minimum is that of the loss, fitted below the grid (`landscape.minimum`), with bars of one standard error; a
+    note says where it is at the edge of the map, or cannot be located.
 
     Args:
-        ds: The variable over two dimensions; marks as `landscape.surface` gives them.
+        ds: The variable over two dimensions; marks as `landscape.surface` gives them, and perhaps the minimum as
+            `landscape.minimum.labelled` does: `drift.minima` adds the error of the samples to that of the fit.
         levels: Shared by maps that are compared; `figures.common_levels` makes them.
         marks, names: Models are marked, and named.
+        bar: Whether a colour bar stands beside the map; by default where no levels are given, which several maps share.
         look: As `Axes.contourf` takes it.
 
     Raises:
@@ -57,9 +64,31 @@ def contour(
     if ds.attrs.get("isometric", 0) == 1:
         ax.set_aspect("equal")
     if marks:
-        _lowest(ds, values, ax)
+        _minimum(ds, variable, first, second, ax)
         _models(ds, first, second, ax, names)
+    if bar if bar is not None else levels is None:
+        colorbar(cast(Figure, ax.figure), [ax], chosen, style.text(values), cmap=look["cmap"])
     return ax
+
+
+def row(figure: Figure, axs: Sequence[Axes], planes: Sequence[xr.Dataset], variable: str, **look: Any) -> None:
+    """Maps of planes side by side: those of one kind on common levels with one bar, each kind with its own.
+
+    Global models of successive rounds lie so close that the levels of client planes would leave one colour there.
+
+    Args:
+        planes: As `drift.terrain` gives them, through clients or through globals, those of one kind in succession.
+        look: As `contour` takes it; `top` as `common_levels` does.
+    """
+    top = look.pop("top", 0.9)
+    kinds = [str(plane.attrs.get("analysis", "")) for plane in planes]
+    for kind in dict.fromkeys(kinds):
+        places = [place for place, other in enumerate(kinds) if other == kind]
+        values = [planes[place][variable] for place in places]
+        levels = common_levels(*values, log=variable == "loss", top=top)
+        for place in places:
+            contour(planes[place], ax=axs[place], variable=variable, levels=levels, **look)
+        colorbar(figure, [axs[place] for place in places], levels, style.text(values[0]))
 
 
 def common_levels(*values: xr.DataArray, count: int = 14, log: bool = True, top: float = 0.9) -> np.ndarray:
@@ -91,7 +120,9 @@ def norm(levels: np.ndarray) -> Normalize:
 def profile(
     ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "loss", log: bool | None = None, **look: Any
 ) -> Axes:
-    """A line or slice through parameter space: the variable over t, one line a method, dots at the minima.
+    """A line or slice through parameter space: the variable over t, one line per method, dots at the minima.
+
+    A minimum is fitted below the grid; one that is not inside has no dot.
 
     Args:
         ds: The variable over t, and perhaps `algorithm` and `seed`.
@@ -109,9 +140,10 @@ def profile(
         drawn = {**known, **look}
         banded(part, ax=ax, over="t", **drawn)
         middle = part.mean("seed") if "seed" in part.dims else part
-        lowest = middle.isel(t=int(middle.argmin("t")))
-        colour = ax.lines[-1].get_color()
-        ax.plot(float(lowest.t), float(lowest), "o", color=colour, markersize=3.5, markeredgecolor="white", zorder=4)
+        lowest = fitted_minimum(xr.Dataset({variable: middle}), variable)
+        if lowest.state == "inside":
+            colour = ax.lines[-1].get_color()
+            ax.plot(lowest.at["t"], lowest.value, "o", color=colour, markersize=3.5, markeredgecolor="white", zorder=4)
     if log if log is not None else variable == "loss" and bool((values.fillna(1) > 0).all()):
         style.logarithmic(ax)
     ax.xaxis.set_major_locator(MaxNLocator(5))
@@ -143,16 +175,36 @@ def colorbar(
         drawn = ScalarMappable(norm(levels), cmap)
         bar = figure.colorbar(drawn, ax=list(axs), label=label, pad=0.01, aspect=25, extend="max")
         ticks = levels[:: max(1, len(levels) // 5)].tolist()
-        bar.set_ticks(ticks, labels=[f"{value:.2g}" for value in ticks])
+        bar.set_ticks(ticks, labels=_told_apart(ticks))
         bar.minorticks_off()
 
 
-def _lowest(ds: xr.Dataset, values: xr.DataArray, ax: Axes) -> None:
-    place = values.isel({dim: int(index) for dim, index in values.argmin(...).items()})
-    x, y = (float(place[dim]) for dim in values.dims)
-    ax.plot(
-        x, y, "o", color="none", markeredgecolor="white", markersize=4.5, markeredgewidth=0.9, zorder=4, clip_on=False
-    )
+def _told_apart(numbers: Sequence[float]) -> list[str]:
+    """Numbers in as few digits, two or more, as tell them apart."""
+    written = ([f"{value:.{digits}g}" for value in numbers] for digits in range(2, 17))
+    return next((texts for texts in written if len(set(texts)) == len(texts)), [str(value) for value in numbers])
+
+
+def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -> None:
+    """A ring with bars of one standard error at the minimum, or a note that there is none inside.
+
+    Of the loss, also on maps of other metrics; fitted here where the dataset does not tell it.
+    """
+    if "minimum_state" not in ds:
+        metric = "loss" if "loss" in ds and ds["loss"].ndim == 2 else variable
+        ds = ds.assign(labelled(fitted_minimum(ds, metric), ds, metric).data_vars)
+    state = str(ds["minimum_state"].values)
+    if state != "inside":
+        look: dict[str, Any] = {"xycoords": ax.xaxis.label, "textcoords": "offset points"}  # clear of flat maps
+        ax.annotate(_NOTES[state], (0.5, 0), (0, -1), **look, fontsize=5, ha="center", va="top")
+        return
+    x, y, wide, high = (float(ds[f"minimum_{name}"]) for name in (first, second, f"{first}_error", f"{second}_error"))
+    bars: dict[str, Any] = {"ecolor": "white", "elinewidth": 0.7, "markersize": 4.5, "zorder": 4, "clip_on": True}
+    ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": "white", "markeredgewidth": 0.9}
+    ax.errorbar(x, y, xerr=wide, yerr=high, fmt="o", **bars, **ring)
+
+
+_NOTES = {"edge": "minimum at or\nbeyond the edge", "none": "no minimum\nlocated"}
 
 
 def _models(ds: xr.Dataset, first: str, second: str, ax: Axes, names: bool) -> None:

@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from figures import style, surfaces
 from figures.curves import require
+from landscape.minimum import fitted_minimum
 
 
 def triangle(
@@ -18,8 +19,9 @@ def triangle(
 ) -> Axes:
     """Contour map over the weights of three clients, one at each corner of an equilateral triangle.
 
-    A diamond marks the weights by size, a cross equal weights, a ring the lowest grid point; corners are named with
-    their values. Where weights below 0 are shown, the edges of the triangle are drawn.
+    A diamond marks the weights by size, a cross equal weights, a ring the fitted minimum, or a square the lowest grid
+    point where this lies at the edge; corners are named with their values. Where weights below 0 are shown, the edges
+    of the triangle are drawn.
 
     Args:
         ds: The variable over alpha and beta, the first two weights; marks as `drift.weight_simplex` gives them.
@@ -41,9 +43,12 @@ def triangle(
     if float(ds.alpha.min()) < 0:
         ax.plot(*place(np.array([1, 0, 0, 1]), np.array([0, 1, 0, 0])), color="white", linewidth=0.9, zorder=3)
     white: dict[str, Any] = {"color": "white", "markeredgecolor": "black", "markeredgewidth": 0.6, "linestyle": ""}
+    lowest = fitted_minimum(ds.transpose("alpha", "beta", ...), variable)
+    inside = lowest.state == "inside"
     low = np.unravel_index(int(values.argmin()), values.shape)
+    best = place(lowest.at["alpha"], lowest.at["beta"]) if inside else (x[low], y[low])
     ring: dict[str, Any] = {"color": "none", "markeredgecolor": "white", "linestyle": "", "zorder": 5}
-    ax.plot(x[low], y[low], **ring, marker="o", markersize=5, markeredgewidth=1.0, clip_on=False)
+    ax.plot(*best, **ring, marker="o" if inside else "s", markersize=5, markeredgewidth=1.0, clip_on=False)
     names = [str(mark) for mark in ds.mark.values]
     for name, marker, label in (("by size", "D", "weights by size"), ("mean", "X", "equal weights")):
         at = ds.isel(mark=names.index(name))

@@ -1,6 +1,6 @@
 """Loss landscapes: the loss as a function of a parameter vector, for any PyTorch model.
 
-task, samples, layout, flat, made   what the loss is; theta and the module bound to it
+task, samples, layout, flat, made, vectors   what the loss is; theta, the module bound to it, state dicts in its place
 affine, sweeping              the one evaluator: losses at affine combinations of models; its chunks and threads
 firstlayer, kernels, precision, batched   what makes it fast: shared work, quicker layers, bfloat16, batches of points
 lines, planes, simplex, directions, sweep, surface, barrier   what to evaluate, and the labelled result
@@ -19,41 +19,4 @@ datasets/, models/            plug-ins, one file each
 
 from landscape import plugins
 
-_PUBLIC = {
-    "Samples": "landscape.samples",
-    "Layout": "landscape.layout",
-    "Task": "landscape.task",
-    "evaluate": "landscape.affine",
-    "line": "landscape.lines",
-    "plane": "landscape.planes",
-    "project": "landscape.planes",
-    "simplex": "landscape.simplex",
-    "random_plane": "landscape.directions",
-    "slice_along": "landscape.directions",
-    "surface": "landscape.surface",
-    "adaptive_surface": "landscape.adaptive",
-    "barrier": "landscape.barrier",
-    "pairwise_barriers": "landscape.barrier",
-    "simplex_losses": "landscape.barrier",
-    "principal_plane": "landscape.trajectory",
-    "Curve": "landscape.curves",
-    "connecting_curve": "landscape.curves",
-    "along": "landscape.curves",
-    "align": "landscape.alignment",
-    "aligned_barrier": "landscape.alignment",
-    "basin": "landscape.basin",
-    "top_eigenvalues": "landscape.hessian",
-    "trace": "landscape.trace",
-    "density": "landscape.density",
-    "ntk": "landscape.ntk",
-    "minibatch_sharpness": "landscape.minibatch",
-    "layer_eigenvalues": "landscape.blocks",
-    "ball_sharpness": "landscape.sharpness",
-    "noise_robustness": "landscape.robustness",
-    "scaling": "landscape.scaling",
-    "step_cost": "landscape.cost",
-    "open_dataset": "landscape.datasets",
-    "build_model": "landscape.models",
-}
-__all__ = list(_PUBLIC)
-plugins.lazy(__name__, _PUBLIC)
+__all__ = plugins.lazy(__name__)

@@ -16,10 +16,13 @@ from landscape.flat import Flat
 from landscape.memory import keep_memory
 from landscape.memory import said as memory_said
 from landscape.precision import Precision, chosen_precision
+from landscape.progress import Progress
 from landscape.samples import Samples
 from landscape.sharing import Crew, alone, chunks, finished
+from landscape.sweep import stacked
 from landscape.sweeping import Work, Worker
 from landscape.task import Split, Task
+from landscape.vectors import takes_models
 
 MEMORY = 512 * 2**20
 """Bytes of point models held at once."""
@@ -30,6 +33,7 @@ CHUNK_POINTS = 64
 OnPoints = Callable[[slice, dict[str, Tensor]], None]
 
 
+@takes_models("basis")
 @torch.no_grad()
 def evaluate(
     task: Task,
@@ -47,6 +51,7 @@ def evaluate(
     calibration: Samples | int = CALIBRATION,
     workers: int | Crew = 1,
     precision: Precision = "exact",
+    progress: Progress | None = None,
 ) -> dict[str, Tensor]:
     """Mean metrics over a split at the models coefficients @ basis, in eval mode and without gradients.
 
@@ -72,6 +77,7 @@ def evaluate(
             Or other processes that do (`landscape.sharing.Crew`).
         precision: "fast" lets inner layers multiply in bfloat16 where the processor can (`landscape.precision`);
             `surface` measures and states the error that this makes.
+        progress: Called with the points that are done and all points.
 
     Returns:
         For each metric values (P,), (P, v), with groups (P, groups) or (P, groups, v), in float64 on the CPU; the
@@ -82,7 +88,7 @@ def evaluate(
     """
     samples, measures = task.split(split), task.measures(metrics)
     rows = torch.as_tensor(coefficients, dtype=torch.float64)
-    basis = basis.detach()
+    basis = basis.detach() if isinstance(basis, Tensor) else stacked(basis)
     _check(task, basis, rows, buffers, samples)
     points = rows.tolist()
     if groups is not None:
@@ -95,7 +101,11 @@ def evaluate(
     kept = None if buffers is None or how == "own" else buffers
     work = Work(task, basis, kept, samples, groups, measures, block, fixed, chosen_precision(precision))
     values: dict[str, Tensor] = {}
-    for part, found in _found(work, points, _memory(basis, memory), workers, on_points is not None):
+    done, report, soon = 0, progress or (lambda done, total: None), not (on_points is None and progress is None)
+    report(0, len(points))
+    for part, found in _found(work, points, _memory(basis, memory), workers, soon):
+        done += part.stop - part.start
+        report(done, len(points))
         for name in measures:
             if name not in values:
                 values[name] = torch.empty(len(points), *found[name].shape[1:], dtype=torch.float64)

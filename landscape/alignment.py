@@ -13,8 +13,11 @@ from torch import Tensor, nn
 
 from landscape.barrier import barrier
 from landscape.flat import Flat
+from landscape.progress import Progress, share
+from landscape.sharing import Crew
 from landscape.sweep import stacked
 from landscape.task import Split, Task
+from landscape.vectors import takes_models
 
 PROBE = 8
 """Samples on which the aligned model must give the same outputs."""
@@ -33,6 +36,7 @@ class Layer:
     bias: slice | None
 
 
+@takes_models("a", "b")
 def align(task: Task, a: Tensor, b: Tensor, *, seed: int = 0, passes: int = 100) -> Tensor:
     """Model b (d,) with its hidden units in the order that brings it nearest to a; it computes the same function.
 
@@ -64,8 +68,17 @@ def align(task: Task, a: Tensor, b: Tensor, *, seed: int = 0, passes: int = 100)
     return aligned
 
 
+@takes_models("a", "b")
 def aligned_barrier(
-    task: Task, a: Tensor, b: Tensor, *, points: int = 21, split: Split = "test", seed: int = 0
+    task: Task,
+    a: Tensor,
+    b: Tensor,
+    *,
+    points: int = 21,
+    split: Split = "test",
+    seed: int = 0,
+    workers: int | Crew = 1,
+    progress: Progress | None = None,
 ) -> xr.Dataset:
     """Loss on the line from a to b, and on that from a to b with its units aligned to those of a.
 
@@ -76,6 +89,7 @@ def aligned_barrier(
         points: Evaluations on a line, both ends included.
         split: Samples that the loss is averaged over.
         seed: Of the alignment.
+        workers, progress: Of both lines, as `landscape.affine.evaluate` takes them.
 
     Returns:
         Dataset with loss and aligned_loss (t,), barrier and aligned_barrier () in nats, distance and
@@ -86,8 +100,9 @@ def aligned_barrier(
     """
     found = {"": b, "aligned_": align(task, a, b, seed=seed)}
     ds = xr.Dataset(attrs={"analysis": "aligned_barrier", "source": "Ainsworth et al. 2023"})
-    for prefix, other in found.items():
-        line = barrier(task, a, other, points=points, split=split)
+    for part, (prefix, other) in enumerate(found.items()):
+        told = share(progress, part, len(found))
+        line = barrier(task, a, other, points=points, split=split, workers=workers, progress=told)
         for name in ("loss", "barrier"):
             ds[prefix + name] = line[name]
         apart = float((a.double() - other.double()).norm())

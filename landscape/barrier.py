@@ -13,13 +13,17 @@ from landscape.affine import evaluate
 from landscape.basin import line_summary
 from landscape.batchnorm import CALIBRATION, Statistics, normalisation, usual_statistics
 from landscape.lines import line
+from landscape.progress import Progress
 from landscape.samples import Samples
+from landscape.sharing import Crew
 from landscape.simplex import points as simplex_points
 from landscape.surface import metric_units, surface
 from landscape.sweep import axis, stacked
 from landscape.task import Split, Task
+from landscape.vectors import takes_models
 
 
+@takes_models("a", "b")
 def barrier(
     task: Task,
     a: Tensor,
@@ -30,6 +34,8 @@ def barrier(
     buffers: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
+    workers: int | Crew = 1,
+    progress: Progress | None = None,
 ) -> xr.Dataset:
     """Height of the loss barrier on the straight line between two models.
 
@@ -47,6 +53,7 @@ def barrier(
         buffers: Floating buffers of a and b, shape (2, b); the task's own where not given.
         statistics, calibration: Of batch normalisation, as in `landscape.affine.evaluate`; recomputed between the
             models where not given, and stated in the attributes.
+        workers, progress: As `landscape.affine.evaluate` takes them.
 
     Returns:
         Dataset with loss (t,), its marks, and barrier (), in nats for cross-entropy.
@@ -55,10 +62,20 @@ def barrier(
         ValueError: If a and b differ in length.
     """
     sweep = line(a, b, points=points, low=0.0, high=1.0, buffers=buffers)
-    ds = surface(task, sweep, split=split, metrics=("loss",), statistics=statistics, calibration=calibration)
+    ds = surface(
+        task,
+        sweep,
+        split=split,
+        metrics=("loss",),
+        statistics=statistics,
+        calibration=calibration,
+        workers=workers,
+        progress=progress,
+    )
     return ds.assign(barrier=line_summary(ds).barrier).assign_attrs(analysis="barrier")
 
 
+@takes_models("models")
 def pairwise_barriers(
     task: Task,
     models: Sequence[Tensor] | Tensor,
@@ -69,6 +86,8 @@ def pairwise_barriers(
     buffers: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
+    workers: int | Crew = 1,
+    progress: Progress | None = None,
 ) -> xr.Dataset:
     """Loss barriers, as in `barrier`, between all pairs of models.
 
@@ -81,6 +100,7 @@ def pairwise_barriers(
         split: Samples that the loss is averaged over.
         buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
         statistics, calibration: Of batch normalisation, as in `barrier`.
+        workers, progress: As `landscape.affine.evaluate` takes them.
 
     Returns:
         Dataset with barrier, midpoint, the loss of the mean of two models minus the mean of their losses (negative
@@ -108,6 +128,8 @@ def pairwise_barriers(
         buffers=buffers,
         statistics=how,
         calibration=calibration,
+        workers=workers,
+        progress=progress,
     )["loss"].numpy()
     heights, halfway, distances = (np.zeros((m, m)) for _ in range(3))
     for (i, j), between in zip(pairs, loss[m:].reshape(len(pairs), len(t)), strict=True):
@@ -130,6 +152,7 @@ def pairwise_barriers(
     )
 
 
+@takes_models("models")
 def simplex_losses(
     task: Task,
     models: Sequence[Tensor] | Tensor,
@@ -141,6 +164,8 @@ def simplex_losses(
     buffers: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
+    workers: int | Crew = 1,
+    progress: Progress | None = None,
 ) -> xr.Dataset:
     """Metrics at random averages of models, uniform on their simplex.
 
@@ -153,6 +178,7 @@ def simplex_losses(
         metrics: "loss" and names of the task's metrics; all where not given.
         buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
         statistics, calibration: Of batch normalisation, as in `barrier`.
+        workers, progress: As `landscape.affine.evaluate` takes them.
 
     Returns:
         Dataset with each metric (value,) and, of the loss for example, loss_mean and loss_max ().
@@ -166,7 +192,16 @@ def simplex_losses(
     rows = simplex_points(held, count, seed)
     how = statistics or usual_statistics(task)
     found = evaluate(
-        task, held, rows, split=split, metrics=metrics, buffers=buffers, statistics=how, calibration=calibration
+        task,
+        held,
+        rows,
+        split=split,
+        metrics=metrics,
+        buffers=buffers,
+        statistics=how,
+        calibration=calibration,
+        workers=workers,
+        progress=progress,
     )
     ds = xr.Dataset(attrs={"analysis": "simplex_losses", "source": "Chen et al. 2024, section 4.3", "seed": seed})
     ds.attrs.update(normalisation(task, split, how, buffers, calibration))

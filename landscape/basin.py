@@ -8,6 +8,9 @@ import numpy as np
 import xarray as xr
 from scipy import ndimage
 
+from landscape.minimum import fitted_minimum
+from landscape.quadratic import quadratic
+
 
 def minimum(ds: xr.Dataset, metric: str = "loss") -> xr.DataArray:
     """Smallest value () on the grid; its coordinates say where.
@@ -24,12 +27,22 @@ def minimum(ds: xr.Dataset, metric: str = "loss") -> xr.DataArray:
 
 
 def centre_offset(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> float:
-    """Distance from a mark to the grid minimum, in the unit of the coordinates.
+    """Distance from a mark to the fitted minimum, in the unit of the coordinates; NaN where there is none inside.
 
     On a plane through models this is a distance between parameters; on a line the difference in t.
+    `landscape.minimum` gives its uncertainty, and the reason where there is none.
     """
-    lowest, place = minimum(ds, metric), _mark(ds, mark)
-    return float(np.hypot.reduce([float(lowest[name]) - float(place[f"mark_{name}"]) for name in ds[metric].dims]))
+    return fitted_minimum(ds, metric).offset(mark_place(ds, mark, metric))[0]
+
+
+def mark_place(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> dict[str, float]:
+    """Coordinates of a mark, by dimension.
+
+    Raises:
+        LookupError: If there is no such mark.
+    """
+    place = _mark(ds, mark)
+    return {str(name): float(place[f"mark_{name}"]) for name in ds[metric].dims}
 
 
 def loss_excess(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> float:
@@ -104,34 +117,10 @@ def curvature(ds: xr.Dataset, *, reach: int = 1, metric: str = "loss") -> xr.Dat
         LookupError: If the window has too few values to fit a quadratic.
         ValueError: If the grid is smaller than the window.
     """
-    values, lowest = ds[metric], minimum(ds, metric)
-    window = {}
-    for name in values.dims:
-        count, place = values.sizes[name], int(np.abs(ds[name].values - float(lowest[name])).argmin())
-        if reach < 1 or count < 2 * reach + 1:
-            raise ValueError(
-                f"reach is {reach} and the grid has {count} points in {name}; the fit takes reach >= 1 and "
-                "2 reach + 1 points: compute a finer grid."
-            )
-        start = min(max(place - reach, 0), count - 2 * reach - 1)
-        window[name] = slice(start, start + 2 * reach + 1)
-    part = values.isel(window)
-    grid = np.meshgrid(*(ds[name].values[window[name]] - float(lowest[name]) for name in part.dims), indexing="ij")
-    scales = np.array([np.ptp(axis) / 2 for axis in grid])
-    x = np.stack([axis.ravel() for axis in grid], axis=1) / scales
-    known = np.isfinite(part.values.ravel())
-    pairs = [(i, j) for i in range(x.shape[1]) for j in range(i, x.shape[1])]
-    terms = np.column_stack([np.ones(len(x)), x, *(x[:, i] * x[:, j] for i, j in pairs)])[known]
-    fitted, _, rank, _ = np.linalg.lstsq(terms, part.values.ravel()[known], rcond=None)
-    if rank < terms.shape[1]:
-        raise LookupError(
-            f"{known.sum()} values around the minimum do not fix a quadratic; compute more of the surface."
-        )
-    hessian = np.zeros((len(scales), len(scales)))
-    for (i, j), value in zip(pairs, fitted[1 + len(scales) :], strict=True):
-        hessian[i, j] += value
-        hessian[j, i] += value
-    found = np.linalg.eigvalsh(hessian / np.outer(scales, scales))[::-1]
+    lowest = minimum(ds, metric)
+    place = [int(np.abs(ds[name].values - float(lowest[name])).argmin()) for name in ds[metric].dims]
+    fit = quadratic(ds, place, reach=reach, metric=metric)
+    found = np.linalg.eigvalsh(fit.hessian(fit.values))[::-1]
     about = {"long_name": f"curvature of the {metric} at the minimum", "units": "1"}
     return xr.DataArray(found, {"rank": np.arange(1, len(found) + 1)}, ("rank",), name="curvature", attrs=about)
 
@@ -166,15 +155,17 @@ def line_summary(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> xr
         mark: The offset is measured from this mark, for example the end that is the moving average.
 
     Returns:
-        Dataset of scalars: minimum, minimum_t, start, end, barrier, centre_offset.
+        Dataset of scalars: minimum, the smallest value on the grid; minimum_t and minimum_t_error, the fitted place of
+        the minimum, and centre_offset, NaN where it is not inside the grid; start, end, barrier.
     """
     start, end = (float(value) for value in ds[f"mark_{metric}"].values[:2])
     between = ds[metric].where((ds.t >= 0) & (ds.t <= 1), drop=True)
     above = between - ((1 - between.t) * start + between.t * end)
-    lowest, units = minimum(ds, metric), ds[metric].attrs.get("units", "1")
+    units, offset = ds[metric].attrs.get("units", "1"), fitted_minimum(ds, metric)
     named = {
-        "minimum": (float(lowest), f"smallest {metric}", units),
-        "minimum_t": (float(lowest.t), f"place of the smallest {metric}", "1"),
+        "minimum": (float(minimum(ds, metric)), f"smallest {metric}", units),
+        "minimum_t": (offset.at["t"], f"place of the fitted minimum of the {metric}", "1"),
+        "minimum_t_error": (offset.errors["t"], "standard error of that place", "1"),
         "start": (start, f"{metric} at t = 0", units),
         "end": (end, f"{metric} at t = 1", units),
         "barrier": (max(0.0, float(above.max())), f"{metric} barrier", units),

@@ -13,8 +13,10 @@ from landscape.hessian import pose
 from landscape.krylov import top
 from landscape.products import product
 from landscape.task import Split, Task
+from landscape.vectors import takes_models
 
 
+@takes_models("theta")
 def layer_eigenvalues(
     task: Task,
     theta: Tensor,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 
+import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
@@ -18,42 +19,66 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import FlopCounterMode
 
 from landscape.task import Split, Task
+from landscape.vectors import takes_models
+
+REPEATS = 5
+"""Measured runs: the range of five contains the median of all with probability 94 %, whatever their distribution."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """Cost of an action: multiply-accumulates, largest bytes of tensors that it held at once, and seconds."""
+    """Cost of an action: multiply-accumulates, largest bytes of its tensors at one time, and seconds.
+
+    seconds is the median of the measured runs, low and high are the fastest and the slowest; NaN with a single one.
+    """
 
     macs: int
     memory: int
     seconds: float
+    low: float
+    high: float
 
 
-def work(action: Callable[[], object], *, repeats: int = 1) -> Work:
+def work(action: Callable[[], object], *, repeats: int = REPEATS) -> Work:
     """Cost of what `action` computes with torch; it is run once to count and `repeats` times to measure.
 
     Multiply-accumulates are those of matrix products, convolutions and attention, forward and backward, counted from
     shapes; other operations are left out. Memory is of tensors that the action makes, whatever the allocator does with
-    it; seconds are the median.
+    it.
     """
     memory = _Memory()
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, memory:
         action()
-    return Work(counter.get_total_flops() // 2, memory.largest, seconds(action, repeats=repeats))
+    median, low, high = spread(times(action, repeats=repeats)[:, 0])
+    return Work(counter.get_total_flops() // 2, memory.largest, median, low, high)
 
 
-def seconds(action: Callable[[], object], *, repeats: int = 3) -> float:
-    """Median time of an action, the work that it left to a GPU included."""
-    return statistics.median(_timed(action) for _ in range(repeats))
+def times(*actions: Callable[[], object], repeats: int = REPEATS) -> np.ndarray:
+    """Seconds of every action, shape (repeats, actions), the work that they left to a GPU included.
+
+    Actions run in turn, in the reverse order every second time, so that what else the machine does meets all alike.
+    """
+    found = np.zeros((repeats, len(actions)))
+    for row in range(repeats):
+        for column in range(len(actions))[:: -1 if row % 2 else 1]:
+            found[row, column] = _timed(actions[column])
+    return found
 
 
+def spread(values: np.ndarray) -> tuple[float, float, float]:
+    """Median, least and largest of some values; NaN for the latter where there is a single value."""
+    several = len(values) > 1
+    return float(np.median(values)), *((float(values.min()), float(values.max())) if several else (nan, nan))
+
+
+@takes_models("theta")
 def step_cost(
     task: Task,
     theta: Tensor,
     *,
     batch: int = 50,
     split: Split = "train",
-    repeats: int = 5,
+    repeats: int = REPEATS,
     buffers: Tensor | None = None,
 ) -> xr.Dataset:
     """What one model costs: a forward pass of a sample, a training step of a batch, a transfer.
@@ -67,9 +92,9 @@ def step_cost(
         buffers: Floating buffers (b,); the task's own where not given.
 
     Returns:
-        Dataset with macs (), of one forward pass of one sample; forward (), step () in seconds a batch, step being
-        forward and backward; memory (), bytes that a step holds with theta and its gradient; transfer (), bytes of
-        parameters and buffers.
+        Dataset with macs (), of one forward pass of one sample; forward (), step () in seconds per batch, step being
+        forward and backward, with the fastest and the slowest run as NAME_low and NAME_high; memory (), bytes that a
+        step holds with theta and its gradient; transfer (), bytes of parameters and buffers.
 
     Raises:
         ValueError: If the split is empty.
@@ -89,7 +114,11 @@ def step_cost(
     found = {
         "macs": (passed.macs / len(samples), "multiply-accumulates of a forward pass", "MAC"),
         "forward": (passed.seconds, "time of a forward pass", "s"),
+        "forward_low": (passed.low, "time of the fastest forward pass", "s"),
+        "forward_high": (passed.high, "time of the slowest forward pass", "s"),
         "step": (stepped.seconds, "time of forward and backward", "s"),
+        "step_low": (stepped.low, "time of the fastest forward and backward", "s"),
+        "step_high": (stepped.high, "time of the slowest forward and backward", "s"),
         "memory": (stepped.memory + held, "memory of a step", "bytes"),
         "transfer": (transfer_bytes(task, theta), "bytes of a model", "bytes"),
     }

@@ -22,15 +22,18 @@ from landscape.batchnorm import (
     usual_statistics,
 )
 from landscape.plugins import unknown
+from landscape.progress import Progress
 from landscape.samples import Samples
+from landscape.sharing import Crew
 from landscape.surface import metric_units
 from landscape.sweep import axis, stacked
 from landscape.task import Split, Task
+from landscape.vectors import takes_models
 
 Kind = Literal["bezier", "polygon"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Curve:
     """A path from points[0] (t = 0) to points[-1] (t = 1), both met exactly.
 
@@ -56,6 +59,10 @@ class Curve:
         if self.points.ndim != 2 or len(self.points) < 2:
             raise ValueError(f"points have shape {tuple(self.points.shape)}; a curve takes (n, d) with n >= 2.")
 
+    def __repr__(self) -> str:
+        """One line without the points."""
+        return f"Curve({self.kind}, {len(self.points)} points of {self.points.shape[1]} parameters)"
+
     def coefficients(self, t: np.ndarray | float) -> np.ndarray:
         """Coefficients (T, n) of the points at the places t (T,), float64; each row sums to 1."""
         places, last = np.atleast_1d(np.asarray(t, dtype=np.float64))[:, None], len(self.points) - 1
@@ -65,6 +72,7 @@ class Curve:
         return np.array([comb(last, j) for j in index]) * places**index * (1 - places) ** (last - index)
 
 
+@takes_models("a", "b")
 def connecting_curve(
     task: Task,
     a: Tensor,
@@ -133,6 +141,8 @@ def along(
     buffers: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
+    workers: int | Crew = 1,
+    progress: Progress | None = None,
 ) -> xr.Dataset:
     """Metrics along a curve and along the straight line between its ends.
 
@@ -148,6 +158,7 @@ def along(
         buffers: Floating buffers of the two ends, shape (2, b); the task's own where not given.
         statistics, calibration: Of batch normalisation, as in `landscape.affine.evaluate`: by default recomputed at
             every point but the ends; "averaged" interpolates the ends' buffers in t. Stated in the attributes.
+        workers, progress: As `landscape.affine.evaluate` takes them.
 
     Returns:
         Dataset with each metric over t (loss in nats, error as fraction) and straight_loss and so on for the line;
@@ -170,6 +181,8 @@ def along(
         buffers=None if buffers is None else _buffers(task, curve.points, buffers, fixed),
         statistics=how,
         calibration=calibration,
+        workers=workers,
+        progress=progress,
     )
     ds = xr.Dataset(coords={"t": ("t", t, {"long_name": "t", "units": "1"})})
     for name in names:

@@ -11,8 +11,10 @@ from landscape.krylov import tridiagonal
 from landscape.products import product
 from landscape.task import Split, Task
 from landscape.trace import signs
+from landscape.vectors import takes_models
 
 
+@takes_models("theta")
 def density(
     task: Task,
     theta: Tensor,

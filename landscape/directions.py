@@ -8,6 +8,7 @@ from torch import Tensor
 
 from landscape.sweep import Sweep, axis, spread, stacked
 from landscape.task import Task
+from landscape.vectors import takes_models
 
 
 def random_direction(task: Task, theta: Tensor, generator: torch.Generator, *, vectors: bool = False) -> Tensor:
@@ -35,6 +36,7 @@ def random_direction(task: Task, theta: Tensor, generator: torch.Generator, *, v
     return drawn
 
 
+@takes_models("theta")
 def random_plane(
     task: Task,
     theta: Tensor,
@@ -72,6 +74,7 @@ def random_plane(
     )
 
 
+@takes_models("theta", "direction")
 def slice_along(
     theta: Tensor,
     direction: Tensor,

@@ -23,11 +23,14 @@ from landscape.batchnorm import (
 )
 from landscape.plugins import unknown
 from landscape.samples import Samples
+from landscape.sweep import stacked
 from landscape.task import PerSample, Split, Task
+from landscape.vectors import takes_models
 
 OUTPUTS = ("logits", "probabilities")
 
 
+@takes_models("models")
 def ensemble_gap(
     task: Task,
     models: Tensor,
@@ -65,6 +68,7 @@ def ensemble_gap(
     """
     if outputs not in OUTPUTS:
         raise ValueError(unknown("kind of outputs", outputs, OUTPUTS))
+    models = models if isinstance(models, Tensor) else stacked(models)
     shares = _shares(weights, models)
     centre = _mean(models, shares)
     how = statistics or usual_statistics(task)
@@ -100,6 +104,7 @@ def ensemble_gap(
     )
 
 
+@takes_models("models")
 def subset_errors(
     task: Task,
     models: Tensor,
@@ -134,6 +139,7 @@ def subset_errors(
     Raises:
         ValueError: If shapes do not match, weights are not positive, or a count is not in 1..m.
     """
+    models = models if isinstance(models, Tensor) else stacked(models)
     shares = _shares(weights, models)
     _check_subsets(len(models), shares, counts, subsets)
     counts = list(range(1, len(models) + 1)) if counts is None else list(counts)

@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from landscape.results import ordered
+
 RELIEF = 0.5
 """Height of a drawn surface, as a fraction of its longer side."""
 
 
 def exported(ds: xr.Dataset, form: str) -> bytes:
-    """A dataset as the content of a file of form "csv", "vtk" or "ply".
+    """A dataset as the content of a file of form "csv", "vtk" or "ply", its variables in the order of their names.
 
     Raises:
         ValueError: If the form is unknown, or a surface is asked of what is none.
@@ -31,6 +33,7 @@ def csv_table(ds: xr.Dataset) -> bytes:
     so that reading gives the same bits; missing ones are empty.
     """
     dims = [str(dim) for dim in ds.dims]
+    ds = ordered(ds)
     units = {str(name): held.attrs.get("units", "") for name, held in ds.variables.items()}
     kept = [name for name in ds.variables if name not in ds.dims]
     parts = [_rows(ds, str(name)) for name in kept]
@@ -149,7 +152,7 @@ def _layers(ds: xr.Dataset, dims: Sequence[str]) -> list[tuple[str, np.ndarray]]
     """Names without spaces and values (rows, columns) of every number over the two dimensions."""
     return [
         (name, np.asarray(part.transpose(*dims).values, dtype=float))
-        for key, held in ds.items()
+        for key, held in ordered(ds).items()
         if {*dims} <= {*held.dims} and held.dtype.kind in "fiub"
         for name, part in _split(str(key), held, [str(dim) for dim in held.dims if dim not in dims])
     ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import deepcopy
 from functools import cached_property
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from landscape.copies import converted, copied
+from landscape.habits import Habits
 from landscape.layout import Layout
 from landscape.samples import Inputs, Samples, called, mapped
 
@@ -29,10 +30,12 @@ class Flat:
         *,
         dtype: torch.dtype,
         device: torch.device,
+        habits: Habits | None = None,
     ) -> None:
         self.layout = layout
         self.loss = loss
-        self.module = deepcopy(module).to(dtype=dtype, device=device).eval()
+        self.module = converted(copied(module), dtype, device).eval()
+        self.habits = habits or Habits()
         self.theta = layout.theta(self.module)
         self.grad = torch.zeros_like(self.theta)
         self.buffers = layout.buffer_vector(self.module).to(self.theta)
@@ -43,6 +46,12 @@ class Flat:
             self.module.get_buffer(name).set_(view)  # type: ignore[call-overload]
         counters = [buffer for buffer in self.module.buffers() if not buffer.is_floating_point()]
         self._counters = [(counter, counter.clone()) for counter in counters]
+        self._bound = [
+            (layer._buffers, name, buffer)
+            for layer in self.module.modules()
+            for name, buffer in layer._buffers.items()
+            if buffer is not None
+        ]
 
     @cached_property
     def has_batch_statistics(self) -> bool:
@@ -75,12 +84,24 @@ class Flat:
         self.module.train(on)
 
     def cast(self, inputs: Inputs) -> Inputs:
-        """Inputs as the module wants them: its dtype and device, images channels-last."""
-        return mapped(self._cast, inputs)
+        """Inputs as the module wants them: its dtype and device, images channels-last if it bears that.
+
+        They are copies if the module changes its inputs in place (`habits`), else perhaps the tensors given.
+        """
+        cast = mapped(self._laid if self.habits.channels_last else self._placed, inputs)
+        return mapped(torch.clone, cast) if self.habits.copies else cast
 
     def outputs(self, inputs: Inputs) -> Tensor:
         """Module output on `inputs` at the current theta."""
-        return called(self.module, self.cast(inputs))
+        found = called(self.module, self.cast(inputs))
+        self._gather_buffers()
+        return found
+
+    def changed_buffers(self, before: Tensor) -> bool:
+        """Whether buffers are others than `before` (b,), counters than those of the module that this is a copy of."""
+        return not torch.equal(self.buffers, before.to(self.buffers)) or any(
+            not torch.equal(counter, first) for counter, first in self._counters
+        )
 
     def gradient(self, samples: Samples) -> Tensor:
         """Mean loss () of `samples`, detached; its gradient is left in `grad`."""
@@ -102,9 +123,18 @@ class Flat:
         for name, view in self.layout.named(theta).items():
             self.module.get_parameter(name).data = view
 
-    def _cast(self, leaf: Tensor) -> Tensor:
-        if not leaf.is_floating_point():
-            return leaf.to(self.theta.device)
-        if leaf.ndim == 4:
+    def _gather_buffers(self) -> None:
+        """Take over buffers that the module replaced (`self.mean = ...`) instead of changing them."""
+        for owner, name, bound in self._bound:
+            if owner.get(name) is not bound:
+                if (fresh := owner[name]) is not None:
+                    bound.data.copy_(fresh.detach())
+                owner[name] = bound
+
+    def _placed(self, leaf: Tensor) -> Tensor:
+        return leaf.to(self.theta if leaf.is_floating_point() else self.theta.device)
+
+    def _laid(self, leaf: Tensor) -> Tensor:
+        if leaf.ndim == 4 and leaf.is_floating_point():
             return leaf.to(self.theta, memory_format=torch.channels_last)
-        return leaf.to(self.theta)
+        return self._placed(leaf)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from landscape.flat import Flat
+from landscape.hessian import require_second_derivatives, second_derivatives
 from landscape.samples import Samples
 
 
@@ -29,7 +29,7 @@ def gnvp(flat: Flat, theta: Tensor, samples: Samples, *, block: int = 256) -> Ca
 
     def product(vector: Tensor) -> Tensor:
         total = torch.zeros_like(point)
-        with sdpa_kernel(SDPBackend.MATH):
+        with second_derivatives(flat):
             for part in samples.blocks(block):
                 total.add_(_image(flat, point, part, vector), alpha=len(part) / len(samples))
         return total
@@ -43,6 +43,7 @@ def _image(flat: Flat, theta: Tensor, samples: Samples, vector: Tensor) -> Tenso
     outputs = flat.functional(point, samples.inputs)
     u = torch.zeros_like(outputs, requires_grad=True)
     (pulled,) = torch.autograd.grad(outputs, point, u, create_graph=True)
+    require_second_derivatives(flat, [pulled])
     (moved,) = torch.autograd.grad(pulled, u, vector, retain_graph=True)
     values = outputs.detach().requires_grad_()
     loss = flat.loss(values, samples.targets.to(point.device)).mean()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from landscape.flat import Flat
 from landscape.lanczos import Eigenpairs
 from landscape.samples import Samples, called, mapped
 from landscape.task import Split, Task
+from landscape.vectors import takes_models
 
 MEMORY = 512 * 2**20
 """Bytes of gradient graphs or activations kept between products."""
@@ -36,6 +38,7 @@ class Problem:
     curvature: str = "hessian"
 
 
+@takes_models("theta")
 def top_eigenvalues(
     task: Task,
     theta: Tensor,
@@ -130,6 +133,51 @@ def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
             )
 
 
+@contextmanager
+def second_derivatives(flat: Flat) -> Iterator[None]:
+    """Context in which a model is differentiated twice, with the math attention kernel, as fused ones cannot be.
+
+    Raises:
+        ValueError: If one of the model's functions has no second derivative.
+    """
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    except RuntimeError as reason:
+        first = str(reason).splitlines()[0]
+        if not any(sign in first for sign in _ONCE):
+            raise
+        raise ValueError(_lacking(flat, first[:160])) from reason
+
+
+def require_second_derivatives(flat: Flat, gradients: Sequence[Tensor]) -> None:
+    """Refuse gradients through a function marked `once_differentiable`: torch takes their derivatives to be zero.
+
+    Raises:
+        ValueError: If there is such a function in the graph of the gradients.
+    """
+    waiting = [slope.grad_fn for slope in gradients if slope.grad_fn is not None]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        if type(node).__name__ == "Error":  # the mark that `once_differentiable` leaves
+            raise ValueError(_lacking(flat, "a custom function is marked with @once_differentiable"))
+        fresh = {after for after, _ in node.next_functions if after is not None} - seen
+        seen |= fresh
+        waiting.extend(fresh)
+
+
+def _lacking(flat: Flat, reason: str) -> str:
+    return (
+        f"{type(flat.module).__name__} has no second derivative, which curvature needs ({reason}); write the function "
+        "that lacks it, and its backward pass, with torch operations that can be differentiated."
+    )
+
+
+_ONCE = ("differentiate twice", "derivative for", "derivative of", "incompatible with .grad()", "use_reentrant")
+"""What torch says of functions with one derivative alone."""
+
+
 def hvp(
     flat: Flat, theta: Tensor, samples: Samples, *, block: int = 256, memory: int = MEMORY
 ) -> Callable[[Tensor], Tensor]:
@@ -165,6 +213,8 @@ def linearise(
     total, shares = torch.empty_like(theta), [len(part) / len(samples) for part in blocks]
     for index, part in enumerate(blocks):
         graph = _gradient_graph(flat, point, part)
+        if index == 0:
+            require_second_derivatives(flat, graph)
         _gather(flat, total, [gradient.detach() for gradient in graph], shares[index], first=index == 0)
         if len(kept) < room:
             kept.append(graph)
@@ -178,7 +228,8 @@ def linearise(
             if curved:
                 slopes, along = zip(*curved, strict=True)
                 leaves = list(point.values())
-                images = torch.autograd.grad(slopes, leaves, along, retain_graph=stays, materialize_grads=True)
+                with second_derivatives(flat):
+                    images = torch.autograd.grad(slopes, leaves, along, retain_graph=stays, materialize_grads=True)
             else:  # the loss is linear in theta
                 images = tuple(torch.zeros_like(leaf) for leaf in point.values())
             _gather(flat, image, images, shares[index], first=index == 0)
@@ -199,7 +250,7 @@ def _gather(flat: Flat, total: Tensor, parts: Sequence[Tensor], share: float, *,
 def _gradient_graph(flat: Flat, point: dict[str, Tensor], samples: Samples) -> tuple[Tensor, ...]:
     """Gradients of the mean loss at `point`, differentiable; fused attention kernels have no second derivative."""
     inputs = mapped(lambda leaf: leaf.contiguous(), flat.cast(samples.inputs))  # second derivatives are faster so
-    with sdpa_kernel(SDPBackend.MATH):
+    with second_derivatives(flat):
         outputs = called(lambda *args, **kwargs: functional_call(flat.module, point, args, kwargs), inputs)
         loss = flat.loss(outputs, samples.targets.to(flat.theta.device)).mean()
         return torch.autograd.grad(loss, list(point.values()), create_graph=True, materialize_grads=True)

@@ -31,14 +31,17 @@ def quicken(flat: Flat, probe: Samples) -> list[str]:
     """Replace forwards of plain layers of `flat` for good, and name the layers; it must not be trained afterwards.
 
     Nothing is replaced on other devices or dtypes, in layers with hooks, or if the outputs on the `probe` come out
-    different (beyond rounding) or are not finite, so that nothing can be compared.
+    different (beyond rounding) or are not finite, so that nothing can be compared. Convolutions stay where images
+    have to be contiguous.
     """
     if flat.theta.device.type != "cpu" or flat.theta.dtype != torch.float32 or not torch.backends.mkldnn.is_available():
         return []
     plain = flat.outputs(probe.inputs)
     if not bool(torch.isfinite(plain).all()):
         return []  # nothing can be compared
-    done = [(name, layer) for name, layer in flat.module.named_modules() if _replace(layer)]
+    images = flat.habits.channels_last  # oneDNN may return them so
+    layers = [one for one in flat.module.named_modules() if images or not isinstance(one[1], nn.Conv2d)]
+    done = [(name, layer) for name, layer in layers if _replace(layer)]
     done += [(name, layer) for name, layer in _behind_fresh(flat.module) if _replace(layer, _relu)]
     quick = flat.outputs(probe.inputs)
     scale = float(plain.abs().max()) if plain.numel() else 0.0

@@ -24,7 +24,17 @@ class Layout:
 
     @classmethod
     def of(cls, module: nn.Module) -> Layout:
-        """Layout of a module's trainable parameters and floating buffers."""
+        """Layout of a module's trainable parameters and floating buffers.
+
+        Raises:
+            ValueError: If a trainable parameter is complex.
+        """
+        for name, parameter in module.named_parameters():
+            if parameter.requires_grad and parameter.is_complex():
+                raise ValueError(
+                    f"the parameter {name!r} is complex, theta is real; make its real and imaginary part two "
+                    "parameters (`torch.view_as_complex` joins them)."
+                )
         return cls(
             tuple((name, tuple(p.shape)) for name, p in module.named_parameters() if p.requires_grad),
             tuple((name, tuple(b.shape)) for name, b in module.named_buffers() if b.is_floating_point()),
@@ -87,6 +97,8 @@ class Layout:
 
     def _joined(self, source: nn.Module | Mapping[str, Tensor], entries: Iterable[Entry]) -> Tensor:
         tensors = _tensors(source) if isinstance(source, nn.Module) else source
+        if not isinstance(tensors, Mapping):
+            raise ValueError(f"a model of type {type(source).__name__} was given; give a module or its state dict.")
         parts = []
         for name, shape in entries:
             if name not in tensors:
@@ -94,6 +106,8 @@ class Layout:
                     f"no tensor named {name!r} in the model given; it has {', '.join(list(tensors)[:8])}; "
                     "was it trained with another model?"
                 )
+            if not isinstance(tensors[name], Tensor):
+                raise ValueError(f"{name!r} is of type {type(tensors[name]).__name__} in the model given, no tensor.")
             if tuple(tensors[name].shape) != shape:
                 raise ValueError(
                     f"tensor {name!r} has shape {tuple(tensors[name].shape)}, the task has {shape}; "

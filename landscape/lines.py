@@ -8,8 +8,10 @@ import numpy as np
 from torch import Tensor
 
 from landscape.sweep import Sweep, axis, spread, stacked
+from landscape.vectors import takes_models
 
 
+@takes_models("a", "b")
 def line(
     a: Tensor,
     b: Tensor,

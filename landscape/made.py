@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 from landscape.samples import Samples
-from landscape.task import PerSample, Task, error
+from landscape.task import Task, error
 
 
 def task_from(made: Any) -> Task:
     """The task in a task, or in a tuple (model, loss, samples).
 
     Samples are given by split, `{"train": (x, y), "test": (x, y)}`, as pairs of tensors or `Samples`; or as one pair,
-    which is train and test both. The loss gives one value a sample, as `nn.CrossEntropyLoss(reduction="none")` does.
-    The error is measured too where targets are classes and the model has an output for each.
+    which is train and test both. The loss gives one value a sample, as `nn.CrossEntropyLoss(reduction="none")` does, or
+    the mean of such values. The error is measured too where targets are classes and the model has an output for each.
 
     Raises:
-        ValueError: If it is something else, or the loss does not give one value a sample.
+        ValueError: If it is something else, or the loss is neither.
     """
     if isinstance(made, Task):
         return made
@@ -32,7 +31,7 @@ def task_from(made: Any) -> Task:
     model, loss, samples = made
     task = Task(model, _splits(samples), loss, {})
     split = task.samples.get("test") or next(iter(task.samples.values()))
-    outputs, targets = _checked(task, loss, split[:2])
+    outputs, targets = task.outputs(task.theta, split[:2]), split[:2].targets
     classes = outputs.ndim == 2 and outputs.shape[1] > 1 and targets.ndim == 1 and not targets.is_floating_point()
     return Task(model, task.samples, loss, {"error": error} if classes else {})
 
@@ -48,15 +47,3 @@ def _splits(samples: Any) -> dict[str, Samples]:
             raise ValueError(f"split {name!r} is a {type(held).__name__}; give (inputs, targets) as tensors.")
         found[str(name)] = held if isinstance(held, Samples) else Samples(*held)
     return {"test": found["train"], **found}
-
-
-def _checked(task: Task, loss: PerSample, few: Samples) -> tuple[Tensor, Tensor]:
-    """Outputs and targets of a few samples, for which the loss gives one value each."""
-    outputs = task.outputs(task.theta, few)
-    values = loss(outputs, few.targets)
-    if not isinstance(values, torch.Tensor) or values.shape != (len(few),):
-        shape = tuple(values.shape) if isinstance(values, torch.Tensor) else type(values).__name__
-        raise ValueError(
-            f"the loss gives {shape} for {len(few)} samples; it must give one value a sample, as with reduction='none'."
-        )
-    return outputs, few.targets

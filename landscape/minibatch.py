@@ -12,8 +12,10 @@ from landscape.krylov import Pair, starting, top
 from landscape.products import Products
 from landscape.samples import Samples
 from landscape.task import Split, Task
+from landscape.vectors import takes_models
 
 
+@takes_models("theta")
 def minibatch_sharpness(
     task: Task,
     theta: Tensor,

@@ -7,10 +7,13 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from landscape.vectors import takes_models
+
 NEAR_ZERO = 0.01
 """Below this magnitude a parameter counts as near zero (FedLAW section 4)."""
 
 
+@takes_models("theta")
 def weight_norm(theta: Tensor) -> Tensor:
     """Euclidean norm of the parameters, ||theta||_2.
 
@@ -25,6 +28,7 @@ def weight_norm(theta: Tensor) -> Tensor:
     return torch.linalg.vector_norm(theta.detach(), dim=-1, dtype=torch.float64)
 
 
+@takes_models("theta")
 def weight_histogram(theta: Tensor, bins: int = 101, limit: float | None = None) -> xr.Dataset:
     """How many parameters have which value, and how many are near zero.
 

@@ -9,11 +9,13 @@ from torch.func import functional_call, grad, vmap
 from landscape.flat import Flat
 from landscape.samples import Inputs, Samples, called, mapped
 from landscape.task import Task
+from landscape.vectors import takes_models
 
 MEMORY = 2**29
 """Bytes of gradients held at once."""
 
 
+@takes_models("theta")
 def ntk(task: Task, theta: Tensor, samples: Samples, *, buffers: Tensor | None = None, memory: int = MEMORY) -> Tensor:
     """Tangent kernel of every two samples, averaged over the outputs of the model, shape (n, n), float64, symmetric.
 
@@ -100,7 +102,7 @@ def _gradients(flat: Flat, inputs: Inputs, output: int) -> list[Tensor]:
         found = called(lambda *args, **kwargs: functional_call(flat.module, parameters, args, kwargs), single)
         return found.flatten()[output]
 
-    each = vmap(grad(value), in_dims=(None, 0))(named, inputs)
+    each = vmap(grad(value), in_dims=(None, 0))(named, flat.cast(inputs))  # copies where the model changes them
     return [part.flatten(1) for part in each.values()]
 
 

@@ -10,11 +10,13 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.sweep import Sweep, axis, spread, stacked
+from landscape.vectors import takes_models
 
 COLLINEAR = 1e-8
 """Height over base of the triangle below which three models count as collinear."""
 
 
+@takes_models("w1", "w2", "w3")
 def plane(
     w1: Tensor,
     w2: Tensor,
@@ -87,6 +89,7 @@ def plane(
     )
 
 
+@takes_models("models")
 def project(models: Sequence[Tensor] | Tensor, sweep: Sweep, *, labels: Sequence[str] | None = None) -> xr.Dataset:
     """Where models stand on a sweep: coordinates of the nearest point, and the distance to it.
 

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
 
+from landscape import outside
+
 T = TypeVar("T")
 
 
@@ -32,6 +34,23 @@ def load(package: str, name: str, kind: str) -> ModuleType:
     return importlib.import_module(f"{package}.{require(package, name, kind)}")
 
 
+def known(package: str, name: str, kind: str) -> str:
+    """The name by which a run records a plug-in; nothing is imported.
+
+    That of a built-in one stays; FILE.py:NAME gets the whole path of the file, an entry point becomes module:NAME.
+
+    Raises:
+        ValueError: If there is none; lists what there is and the nearest match.
+    """
+    if outside.is_outside(name):
+        return outside.written(name)
+    offered = outside.entry_points(package) if name.replace("-", "_") not in names(package) else {}
+    if name in offered:
+        return offered[name]
+    require(package, name, kind)
+    return name
+
+
 def require(package: str, name: str, kind: str) -> str:
     """File name, without its ending, of the plug-in called `name`; nothing is imported.
 
@@ -41,7 +60,9 @@ def require(package: str, name: str, kind: str) -> str:
     known = names(package)
     plain = name.replace("-", "_")
     if plain not in known:
-        raise ValueError(unknown(kind, name, known) + f" A new one is one file in {package.replace('.', '/')}/.")
+        place = package.replace(".", "/")
+        told = unknown(kind, name, [*known, *outside.entry_points(package)])
+        raise ValueError(f"{told} A new one is one file in {place}/.")
     return plain
 
 
@@ -63,10 +84,22 @@ def source(package: str, name: str) -> str:
     Raises:
         ValueError: If there is none of that name.
     """
+    return paragraph(package, name, "Source:")
+
+
+def paragraph(package: str, name: str, marker: str) -> str:
+    """What follows a marker in the docstring of the plug-in called `name` or of its class, up to the next empty line.
+
+    Returns:
+        One line; empty where the marker is missing.
+
+    Raises:
+        ValueError: If there is none of that name.
+    """
     module = _parsed(package, name)
     holders: list[ast.Module | ast.ClassDef] = [module]
     for holder in holders + [node for node in module.body if isinstance(node, ast.ClassDef)]:
-        _, marked, rest = (ast.get_docstring(holder) or "").partition("Source:")
+        _, marked, rest = (ast.get_docstring(holder) or "").partition(marker)
         if marked:
             return " ".join(rest.partition("\n\n")[0].split())
     return ""
@@ -88,11 +121,38 @@ def _parsed(package: str, name: str) -> ast.Module:
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> str:
-    """The sentence for a name that is not known, with the nearest known one where there is a near one."""
+    """The sentence for a name that is not known: the nearest names, and all of them where they are few.
+
+    Where there are more than `FEW`, it names the command that lists them, if there is one (`LISTED_BY`).
+    """
     known = list(known)
-    near = difflib.get_close_matches(name.replace("-", "_"), known, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"no {kind} named {name!r}.{hint} Known: {', '.join(known)}."
+    near = difflib.get_close_matches(name.replace("-", "_"), known, n=NEAREST, cutoff=0.4)
+    likely = difflib.get_close_matches(name.replace("-", "_"), near, n=1)
+    hint = f" Did you mean {likely[0]!r}?" if likely else ""
+    listed = LISTED_BY.get(kind)
+    if len(known) <= FEW or listed is None:
+        return f"no {kind} named {name!r}.{hint} Known: {', '.join(known)}."
+    nearest = f" Nearest: {', '.join(near)}." if near else ""
+    return f"no {kind} named {name!r}.{hint}{nearest} All {len(known)}: {listed}."
+
+
+NEAREST = 5
+"""Names that an error shows of many."""
+
+FEW = 12
+"""Names up to which an error shows all."""
+
+LISTED_BY = {
+    "analysis": "fedscape list analyses",
+    "dataset": "fedscape list datasets",
+    "experiment": "fedscape list experiments",
+    "figure": "fedscape figures list",
+    "method": "fedscape list methods",
+    "model": "fedscape list models",
+    "partition": "fedscape list partitions",
+    "run": "fedscape runs",
+}
+"""Commands that list every name of a kind."""
 
 
 def require_options(what: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
@@ -153,15 +213,33 @@ def defined(module: ModuleType, base: type[T]) -> type[T]:
     return found[0]
 
 
-def lazy(package: str, public: Mapping[str, str]) -> None:
-    """Give a package public names that are imported from their modules when they are first asked for.
+def derived(made: Any, base: type[T], name: str) -> type[T]:
+    """A class from outside the package, which must be derived from `base`.
 
-    A name stays the public object where its module has the same name, as in `drift.coherence`.
+    Raises:
+        ValueError: If it is none.
+    """
+    if not isinstance(made, type) or not issubclass(made, base):
+        wanted = f"{base.__module__}.{base.__name__}"
+        raise ValueError(f"{name} is {type(made).__name__}, not a class derived from {wanted}.")
+    return made
+
+
+def lazy(package: str) -> list[str]:
+    """Give a package the public names of its stub, imported from their modules when they are first asked for.
+
+    The stub `__init__.pyi` beside the package's file has a line `from MODULE import NAME as NAME` per name, which
+    editors and type checkers read too. A name stays the public object where its module has the same name.
 
     Args:
         package: Name of the package, imported already.
-        public: Module of every public name.
+
+    Returns:
+        The names, sorted.
     """
+    stub = ast.parse(Path(str(sys.modules[package].__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    public = {alias.name: str(node.module) for node in imports for alias in node.names}
 
     class Lazy(ModuleType):
         def __getattr__(self, name: str) -> Any:
@@ -178,3 +256,4 @@ def lazy(package: str, public: Mapping[str, str]) -> None:
             return sorted({*super().__dir__(), *public})
 
     sys.modules[package].__class__ = Lazy
+    return sorted(public)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import torch
 from torch import Tensor
@@ -50,6 +51,8 @@ class Products:
         self.flat, self.theta, self.curvature, self.block, self.memory = flat, theta, curvature, block, memory
         self.sample_bytes = PASS
         self.chain = self._agreeing(probe[:PROBE])
+        if self.chain is None and curvature == "hessian" and len(probe):
+            self._warn_of_asymmetry(probe[:PROBE])
 
     def of(self, samples: Samples) -> Product:
         """v (d,) -> A v (d,), with A of the mean loss of these samples."""
@@ -91,6 +94,20 @@ class Products:
         mine, theirs = self._by_chain(found, probe)[0](vector), self._by_autograd(probe)[0](vector)
         close = (mine - theirs).norm() <= torch.finfo(vector.dtype).eps ** 0.5 * theirs.norm()
         return found if bool(close) else None
+
+    def _warn_of_asymmetry(self, probe: Samples) -> None:
+        """Warn where u^T H v and v^T H u differ: torch then has a wrong derivative of one of the model's functions."""
+        matrix = linearise(self.flat, self.theta, probe, block=self.block, memory=self.memory)[0]
+        u, v = starting(self.theta, 1), starting(self.theta, 2)
+        hu, hv = matrix(u), matrix(v)
+        gap, scale = float((u @ hv - v @ hu).abs()), float(hu.norm() * v.norm() + hv.norm() * u.norm())
+        if gap > torch.finfo(u.dtype).eps ** 0.5 * scale:
+            warnings.warn(
+                f"the Hessian of {type(self.flat.module).__name__} by torch is not symmetric (relative difference "
+                f"{gap / scale:.1g}), so its eigenvalues and trace are not exact: torch gives no right second "
+                "derivative of weight_norm, nor of functions whose backward pass is not their derivative.",
+                stacklevel=2,
+            )
 
 
 def product(problem: Problem) -> Product:

@@ -11,6 +11,13 @@ Progress = Callable[[int, int], None]
 """(steps done, steps in all) -> None; first with what is known at the start, at last with all."""
 
 
+def share(progress: Progress | None, part: int, parts: int) -> Progress | None:
+    """Progress of part `part` (0, 1, ..) of `parts` computations of equal length."""
+    if progress is None or parts == 1:
+        return progress
+    return lambda done, total: progress(part * total + done, parts * total)
+
+
 def counted(items: Sequence[Item], progress: Progress | None) -> Iterator[Item]:
     """The items one by one; `progress` hears how many of them are done before the first and after each."""
     for done, item in enumerate(items):

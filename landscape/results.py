@@ -29,7 +29,7 @@ def save(ds: xr.Dataset, path: str | Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(fresh, ignore_errors=True)
     try:
-        _text_as(ds, object).assign_attrs(digest=_digest(ds)).to_zarr(
+        ordered(_text_as(ds, object)).assign_attrs(digest=_digest(ds)).to_zarr(
             fresh, mode="w", zarr_format=3, consolidated=False
         )
     except BaseException:
@@ -67,7 +67,19 @@ def load(path: str | Path) -> xr.Dataset:
     ds.attrs = {key: value for key, value in ds.attrs.items() if key != "digest"}
     if digest not in (_digest(ds), _values_digest(ds)):
         raise LookupError(f"the result {path} is not what was saved; delete the folder and compute it again.")
-    return ds
+    return ordered(ds)
+
+
+def ordered(ds: xr.Dataset) -> xr.Dataset:
+    """The dataset with its coordinates, then its variables, and all attributes in the order of their names.
+
+    Reading from zarr, and xarray where it takes some variables of a dataset, leave them in any order.
+    """
+    fixed = ds.copy()[[*sorted(ds.coords, key=str), *sorted(ds.data_vars, key=str)]]
+    for variable in fixed.variables.values():
+        variable.attrs = dict(sorted(variable.attrs.items()))
+    fixed.attrs = dict(sorted(ds.attrs.items()))
+    return fixed
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,13 @@ from torch import Tensor
 from landscape.affine import evaluate
 from landscape.samples import Samples
 from landscape.task import Split, Task
+from landscape.vectors import takes_models
 
 LEVELS = (4 / 255, 8 / 255)
 """Noise amplitudes of the LSS paper, for inputs in [0, 1]."""
 
 
+@takes_models("theta")
 def noise_robustness(
     task: Task,
     theta: Tensor,

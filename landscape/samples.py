@@ -12,7 +12,7 @@ from torch import Tensor
 Inputs = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Samples:
     """Inputs and targets with a common first dimension.
 
@@ -31,6 +31,11 @@ class Samples:
         lengths = {leaf.shape[0] for leaf in (*leaves(self.inputs), self.targets)}
         if len(lengths) != 1:
             raise ValueError(f"inputs and targets have {sorted(lengths)} samples; they must have equally many.")
+
+    def __repr__(self) -> str:
+        """One line: number of samples, and the shapes of one."""
+        inner = ", ".join(str(tuple(leaf.shape[1:])) for leaf in leaves(self.inputs))
+        return f"Samples({len(self)} of shape {inner}, targets {tuple(self.targets.shape[1:])} {self.targets.dtype})"
 
     def __len__(self) -> int:
         return self.targets.shape[0]  # len of a tensor is slow

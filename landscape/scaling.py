@@ -7,8 +7,10 @@ import torch
 from torch import Tensor
 
 from landscape.sweep import Sweep, axis, spread, stacked
+from landscape.vectors import takes_models
 
 
+@takes_models("theta")
 def scaling(
     theta: Tensor, *, low: float = 0.5, high: float = 1.2, points: int = 36, buffers: Tensor | None = None
 ) -> Sweep:

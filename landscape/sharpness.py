@@ -11,13 +11,17 @@ from torch import Tensor
 from landscape.affine import evaluate
 from landscape.flat import Flat
 from landscape.layout import Layout
+from landscape.progress import Progress
 from landscape.samples import Samples
+from landscape.sharing import Crew
 from landscape.task import Split, Task, cross_entropy
+from landscape.vectors import takes_models
 
 TINY = 1e-16
 """Added to a gradient's norm before division (methods.md 2.1)."""
 
 
+@takes_models("theta")
 def ball_sharpness(
     task: Task,
     theta: Tensor,
@@ -31,6 +35,8 @@ def ball_sharpness(
     seed: int = 0,
     buffers: Tensor | None = None,
     block: int = 512,
+    workers: int | Crew = 1,
+    progress: Progress | None = None,
 ) -> xr.Dataset:
     """Rise of the mean loss in the ball ||T^-1 e|| <= radius around a model, in eval mode; smaller means flatter.
 
@@ -51,6 +57,7 @@ def ball_sharpness(
         seed: Of the random points, and of the start of the ascent where the gradient is zero.
         buffers: Floating buffers (b,); the task's own where not given.
         block: Samples in one pass.
+        workers, progress: Of the random points, as `landscape.affine.evaluate` takes them.
 
     Returns:
         Dataset of loss (), worst (), one_step (), mean () and spread (), the standard deviation over pairs of
@@ -69,7 +76,7 @@ def ball_sharpness(
     flat = task.flat(theta)
     flat.load(theta, buffers)
     here, one_step, worst = _ascent(flat, theta, radius, scale, samples, steps, block, points[0])
-    rises = _rises(task, theta, radius * scale * points, samples, buffers)
+    rises = _rises(task, theta, radius * scale * points, samples, buffers, workers, progress)
     values = {"loss": here, "worst": worst - here, "one_step": one_step - here}
     values |= {"mean": float(rises.mean()), "spread": float(rises.std())}
     units = "nats" if task.loss is cross_entropy else "1"
@@ -130,7 +137,15 @@ def _gradient(flat: Flat, theta: Tensor, samples: Samples, block: int) -> tuple[
     return total, gradient
 
 
-def _rises(task: Task, theta: Tensor, moves: Tensor, samples: Samples, buffers: Tensor | None) -> Tensor:
+def _rises(
+    task: Task,
+    theta: Tensor,
+    moves: Tensor,
+    samples: Samples,
+    buffers: Tensor | None,
+    workers: int | Crew,
+    progress: Progress | None,
+) -> Tensor:
     """Loss rise (k,) of theta plus and minus each of moves (k, d), averaged over both signs."""
     count = len(moves)
     along = torch.eye(count, count + 1, dtype=torch.float64).roll(1, 1)
@@ -138,7 +153,16 @@ def _rises(task: Task, theta: Tensor, moves: Tensor, samples: Samples, buffers: 
     coefficients = torch.cat([here, here + along, here - along])
     held = None if buffers is None else torch.cat([buffers[None], torch.zeros(count, len(buffers)).to(buffers)])
     basis = torch.cat([theta[None], moves])
-    loss = evaluate(task, basis, coefficients, split=samples, metrics=("loss",), buffers=held)["loss"]
+    loss = evaluate(
+        task,
+        basis,
+        coefficients,
+        split=samples,
+        metrics=("loss",),
+        buffers=held,
+        workers=workers,
+        progress=progress,
+    )["loss"]
     return loss[1:].view(2, count).mean(0) - loss[0]
 
 

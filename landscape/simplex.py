@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 
 from landscape.sweep import Sweep, spread, stacked
+from landscape.vectors import takes_models
 
 
+@takes_models("models")
 def simplex(
     models: Sequence[Tensor] | Tensor,
     *,

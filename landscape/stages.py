@@ -68,7 +68,7 @@ def stages(flat: Flat, probe: Samples) -> Stages:
     if not seen.once:
         return whole
     cut = len(layers) - len(_dense_end(flat, seen.calls, seen.output))
-    plain = seen.chained and not any(call.hooked for call in seen.calls)
+    plain = seen.chained and not flat.habits.copies and not any(call.hooked for call in seen.calls)
     found = Stages(flat, layers[:cut] if plain else None, layers[cut:])
     outputs = found.last(found.first(seen.inputs))
     return found if torch.equal(outputs, flat.outputs(probe.inputs)) else whole

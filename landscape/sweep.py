@@ -19,7 +19,7 @@ class Mark:
     coefficients: tuple[float, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sweep:
     """The models (origin + coordinates @ axes) @ basis for all coordinates of a grid.
 
@@ -42,6 +42,12 @@ class Sweep:
     inside: np.ndarray | None = None
     buffers: Tensor | None = None
     attrs: Mapping[str, str | float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """One line: grid, basis and marks."""
+        grid = " x ".join(f"{name} {len(values)}" for name, values in self.coords.items())
+        marks = ", ".join(mark.name for mark in self.marks)
+        return f"Sweep({grid}; {len(self.basis)} models of {self.basis.shape[1]} parameters; marks: {marks or 'none'})"
 
     def __post_init__(self) -> None:
         if self.buffers is not None and len(self.buffers) != len(self.basis):

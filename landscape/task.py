@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import deepcopy
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,9 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from landscape.copies import copied
 from landscape.flat import Flat
+from landscape.habits import Habits, habits
 from landscape.layout import Layout
+from landscape.losses import per_sample
 from landscape.samples import Samples
+from landscape.vectors import takes_models
 
 PerSample = Callable[[Tensor, Tensor], Tensor]
 """(outputs (n, ...), targets (n, ...)) -> one value a sample, shape (n,)."""
@@ -36,7 +39,11 @@ def error(outputs: Tensor, targets: Tensor) -> Tensor:
     return (outputs.argmax(1) != targets).to(outputs.dtype)
 
 
-@dataclass(frozen=True)
+_PER_SAMPLE = (cross_entropy, squared_error)
+"""Losses that are known to give one value per sample."""
+
+
+@dataclass(frozen=True, repr=False)
 class Task:
     """Everything that turns a vector theta into numbers.
 
@@ -45,7 +52,7 @@ class Task:
     Args:
         model: Any module; gives the architecture and, through `theta`, initial values.
         samples: Samples by split name, such as train and test.
-        loss: Per-sample loss; its mean over a split is the landscape's height.
+        loss: Per-sample loss, or the mean of such a loss; its mean over a split is the landscape's height.
         metrics: Further per-sample values by name.
     """
 
@@ -55,7 +62,14 @@ class Task:
     metrics: Mapping[str, PerSample] = field(default_factory=lambda: {"error": error})
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "model", deepcopy(self.model))
+        object.__setattr__(self, "model", copied(self.model))
+
+    def __repr__(self) -> str:
+        """One line: model, number of parameters, samples by split, loss and metrics."""
+        splits = ", ".join(f"{name} {len(samples)}" for name, samples in self.samples.items())
+        metrics = ", ".join(self.metrics)
+        loss = getattr(self.loss, "__name__", type(self.loss).__name__)
+        return f"Task({type(self.model).__name__} of {self.layout.size} parameters, {splits}; {loss}; {metrics})"
 
     @cached_property
     def layout(self) -> Layout:
@@ -74,7 +88,32 @@ class Task:
 
     def flat(self, like: Tensor) -> Flat:
         """A private copy of the model over one vector, in the dtype and on the device of `like`."""
-        return Flat(self.model, self.layout, self.loss, dtype=like.dtype, device=like.device)
+        return Flat(self.model, self.layout, self.per_sample, dtype=like.dtype, device=like.device, habits=self.habits)
+
+    @cached_property
+    def habits(self) -> Habits:
+        """What the model expects of its inputs, seen on the first split that has samples."""
+        split = next((samples for samples in self.samples.values() if len(samples)), None)
+        theta = self.theta
+        return (
+            Habits() if split is None else habits(self.model, split.to(dtype=theta.dtype, device=theta.device).inputs)
+        )
+
+    @cached_property
+    def per_sample(self) -> PerSample:
+        """The loss with one value per sample; one that returns the mean of a batch is called sample by sample.
+
+        Raises:
+            ValueError: If the loss is neither.
+        """
+        split = next((samples[:3] for samples in self.samples.values() if len(samples) > 1), None)
+        if self.loss in _PER_SAMPLE or split is None:
+            return self.loss
+        theta = self.theta
+        flat = Flat(self.model, self.layout, self.loss, dtype=theta.dtype, device=theta.device, habits=self.habits)
+        with torch.no_grad():
+            outputs = flat.outputs(split.inputs)
+        return per_sample(self.loss, outputs, split.targets.to(theta.device))
 
     def split(self, split: Split) -> Samples:
         """Samples of a split; samples are passed through.
@@ -94,12 +133,13 @@ class Task:
         Raises:
             ValueError: If a name is unknown.
         """
-        known = {"loss": self.loss, **self.metrics}
+        known = {"loss": self.per_sample, **self.metrics}
         names = tuple(known) if names is None else names
         if unknown := [name for name in names if name not in known]:
             raise ValueError(f"no metric named {unknown[0]!r}; the task has {', '.join(known)}.")
         return {name: known[name] for name in names}
 
+    @takes_models("theta")
     def outputs(self, theta: Tensor, split: Split, *, buffers: Tensor | None = None, block: int = 512) -> Tensor:
         """Model outputs (n, ...) in eval mode over a whole split, without gradients."""
         flat = self.flat(theta)

@@ -10,8 +10,10 @@ from landscape.hessian import pose
 from landscape.lanczos import Product
 from landscape.products import product
 from landscape.task import Split, Task
+from landscape.vectors import takes_models
 
 
+@takes_models("theta")
 def trace(
     task: Task,
     theta: Tensor,

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from landscape.planes import orthogonal
 from landscape.sweep import Sweep, axis, spread, stacked
+from landscape.vectors import takes_models
 
 BLOCK = 1 << 16
 """Parameters of every model that are held in float64 at once."""
@@ -18,6 +19,7 @@ FLAT = 1e-12
 """Second variance over first below which a trajectory counts as a straight line."""
 
 
+@takes_models("models")
 def principal_plane(
     models: Sequence[Tensor] | Tensor,
     *,

@@ -89,8 +89,8 @@ surfaces.colorbar(ax.figure, [ax], levels, "test loss [nats]")
 plt.show()
 
 # %% [markdown]
-# Triangles are the clients, the white cross is their mean, the circle is the lowest point of the grid. One unit on
-# either axis is one unit of distance between models. Each client sits high up: on all ten digits a model that was
+# Triangles are the clients, the white cross is their mean, the circle is the fitted minimum. One unit on either
+# axis is one unit of distance between models. Each client sits high up: on all ten digits a model that was
 # trained on two is poor. Their mean is far lower, which is why averaging works at all, but it is not the lowest point
 # of the plane. How far off it is, and in which direction, is what methods such as IMA, FedLAW or FedEve work on.
 #

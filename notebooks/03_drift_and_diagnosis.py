@@ -74,9 +74,10 @@ plt.show()
 
 # %% [markdown]
 # *Coherence* (right) is the weighted sum of cosines between the clients' updates. With fair shares it rises while all
-# clients learn the same things, and falls when what is left to learn is each client's noise; where it is lost for
-# good, FedLAW speaks of the critical point. Disjoint labels make updates almost orthogonal from the first round. The
-# gain (left) hardly differs between the two settings: it is a ratio of both drifts, and both are larger here.
+# clients learn the same things, and falls when what is left to learn is each client's noise; where it changes from
+# positive to negative, FedLAW speaks of the critical point (`critical_point`, with an interval). Disjoint labels make
+# updates almost orthogonal from the first round. The gain (left) hardly differs between the two settings: it is a
+# ratio of both drifts, and both are larger here.
 #
 # ## What else the round could have ended with
 #
@@ -96,8 +97,8 @@ plt.show()
 #
 # ## Diagnose
 #
-# `diagnose` does this for you. It plays rounds of the record again with one thing changed at a time, ranks what that
-# gained, and answers seven questions from the record. On the command line it is `fedscape diagnose RUN`.
+# `diagnose` does this for you. It says where the run stands, plays rounds of the record again with one thing changed at
+# a time, follows what gains through the run, and answers eight questions. On the command line: `fedscape diagnose RUN`.
 
 # %%
 found = drift.diagnose(run)
@@ -107,11 +108,11 @@ for finding in found.findings:
     print(f"- {finding.statement}")
 
 # %% [markdown]
-# Each gain has a confidence interval over windows of rounds (`cause.gain.low`, `.high`) and names the figure that
-# shows it (`cause.figure`). A cause is *clear* only where the low end is above 2 % of the loss; a short run has wide
-# intervals. `docs/diagnosis.md` says how far to believe it.
+# A cause is *clear* only where the change, followed to the end of the run, gains with every seed, more than a change of
+# the seed alone, and 2 % of the loss. It ends in the command to run (`cause.command`) and names a figure to look at
+# (`cause.figure`). What uneven labels cost is a finding, not a cause. `docs/diagnosis.md` says how far to believe it.
 #
-# A cure follows from the first cause. Here: what the labels cost, and what more clients a round would bring.
+# What would more clients per round bring, and what even labels?
 
 # %%
 more = drift.simulate(PRESET, "clients.per_round=10", method="fedavg", rounds=ROUNDS, runs="runs")

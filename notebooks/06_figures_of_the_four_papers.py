@@ -67,7 +67,7 @@ def show(figure, runs, **options):
     return chosen.draw(chosen.data(runs, **options))
 
 
-show("planes-clients", [fedavg, ima], points=11)
+show("planes-clients", [fedavg], points=11)
 
 # %%
 show("lines-fma-ima", [fedavg, ima], points=21)
@@ -81,7 +81,7 @@ show("lines-fma-ima", [fedavg, ima], points=21)
 
 # %%
 fedlaw = drift.simulate(PRESET, method="fedlaw", rounds=ROUNDS, runs="runs")
-show("weights-learned", [fedavg, fedlaw])
+show("weights-learned", [fedlaw])
 
 # %% [markdown]
 # ## LSS: pools that average well

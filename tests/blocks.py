@@ -45,6 +45,11 @@ NOT_RUN = {
     ("docs/index.md", "fedscape report"): "seconds; the README's is run",
     ("docs/gallery.md", "fedscape figures draw"): "seconds; the README's is run",
     ("docs/index.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
+    (
+        "README.md",
+        "fedscape reproduce",
+    ): "the plan's presets are tiny here; tests/drift/test_campaign.py has a plan of them",
+    ("docs/results.md", "fedscape reproduce"): "hours; tests/drift/test_campaign.py runs a small plan",
     ("docs/results.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
     ("docs/gallery.md", "fedscape figures gallery"): "minutes; tests/figures/test_gallery.py draws every figure",
     ("docs/howto-figure.md", "fedscape figures draw --paper"): "needs the paper's runs; tests/figures/test_papers.py",

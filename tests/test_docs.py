@@ -2,6 +2,8 @@
 
 import ast
 import importlib
+import io
+import json
 import re
 import subprocess
 import sys
@@ -104,30 +106,88 @@ def test_thumbnails_are_small_and_those_of_the_gallery():
     from _ext import facts
 
     made = {path.stem: path for path in facts.IMAGES.glob("*.png")}
-    assert set(made) <= set(gallery.names()), "remove the thumbnails of figures that are gone"
-    missing = set(gallery.names()) - set(made) - set(facts.NOT_DRAWN)
-    assert not missing, f"draw {sorted(missing)}, then: python docs/_ext/thumbnails.py FOLDER; or say why in NOT_DRAWN"
-    assert not set(facts.NOT_DRAWN) & set(made)
+    assert set(made) == set(gallery.names()) - set(facts.NOT_DRAWN), "make pictures; or say why in NOT_DRAWN"
     sizes = [path.stat().st_size for path in made.values()]
-    assert max(sizes) <= 30_000
-    assert sum(sizes) < 1_500_000
+    assert max(sizes) <= 130_000
+    assert sum(sizes) < 5_000_000
 
 
-def test_thumbnails_are_made_of_figures_alone(tmp_path):
+@pytest.mark.slow
+def test_no_picture_of_readme_and_docs_is_stale():
+    """Settings of runs, options and sources are those that the pictures were made with."""
+    from _ext import remake
+
+    assert not (names := remake.stale()), f"make pictures: {', '.join(names)}"
+
+
+def test_every_picture_that_a_page_shows_is_made_by_the_one_command_or_measured():
+    from _ext import remake
+
+    shown = set()
+    for page in blocks.PAGES:
+        for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text()):
+            shown.add((page.parent / target).resolve().relative_to(DOCS / "images").as_posix())
+    assert shown
+    assert {name.removesuffix(".png") for name in shown} <= {*remake.LARGE, *remake.MEASURED}
+    assert {f"{name}.png" for name in remake.LARGE} <= shown
+    assert set(remake.GROUPS) & set(gallery.names()) == set(remake.GROUPS)
+
+
+def test_a_changed_setting_option_or_source_makes_a_picture_stale(tmp_path, monkeypatch):
+    from _ext import remake
+
+    now = remake.digests()
+    assert set(now) == {f"gallery/{name}.png" for name in remake.plan()} | {f"{name}.png" for name in remake.LARGE}
+    images = tmp_path / "images"
+    for name in now:
+        (images / name).parent.mkdir(parents=True, exist_ok=True)
+        (images / name).write_bytes(b"")
+    monkeypatch.setattr(remake, "IMAGES", images / "gallery")
+    monkeypatch.setattr(remake, "RECORD", images / "pictures.json")
+    assert remake.stale() == sorted(now), "no record"
+    remake.RECORD.write_text(json.dumps({"pictures": now}))
+    assert remake.stale() == []
+    (images / "gallery" / "holiday.png").write_bytes(b"")
+    (images / "variance-rounds.png").unlink()
+    assert remake.stale() == ["gallery/holiday.png", "variance-rounds.png"]
+    (images / "gallery" / "holiday.png").unlink()
+    (images / "variance-rounds.png").write_bytes(b"")
+    with monkeypatch.context() as patch:
+        patch.setitem(remake.demo.OPTIONS, "planes-clients", {"points": 9})
+        assert remake.stale() == ["gallery/planes-clients.png", "planes-clients.png"]
+    with monkeypatch.context() as patch:
+        patch.setitem(remake.FURTHER, "shrink", (("method=shrink", "rounds=7"),))
+        assert remake.stale() == ["gallery/shrink-rounds.png"]
+    with monkeypatch.context() as patch:
+        patch.setattr(remake, "sources", lambda name: [DOCS / "conf.py"])
+        assert remake.stale() == sorted(now)
+    named = {path.relative_to(blocks.ROOT).as_posix() for path in remake.sources("variance-rounds")}
+    assert {"figures/gallery/variance_rounds.py", "figures/style.py", "drift/variance.py"} <= named
+
+
+def test_a_thumbnail_keeps_the_colours_of_the_methods():
+    """Beside a colour map with hundreds of others, such as that of a plane."""
     from _ext import thumbnails
+    from matplotlib.colors import to_rgb
 
-    Image.effect_noise((700, 420), 80).convert("RGBA").save(tmp_path / "planes-clients.png")
-    for name in ("holiday", "my-planes-random", "ima-fig2-bias-rounds"):
-        Image.new("RGB", (10, 10)).save(tmp_path / f"{name}.png")
-    bias, made = thumbnails.make(tmp_path, tmp_path / "out")
-    assert bias.name == "bias-rounds.png"
-    first = made.read_bytes()
-    with Image.open(made) as small:
+    from figures import style
+
+    names = ("fedavg", "ima", "fedlaw", "fedeve", "lss")
+    picture = Image.effect_noise((1400, 840), 200).convert("RGBA")
+    for place in range(1400):
+        hue = Image.new("HSV", (1, 300), (place * 255 // 1400, 200, 200)).convert("RGBA")
+        picture.paste(hue, (place, 0))
+    colours = [tuple(round(255 * part) for part in to_rgb(style.colour(name))) for name in names]
+    for place, colour in enumerate(colours):
+        picture.paste(Image.new("RGBA", (1400, 40), (*colour, 255)), (0, 400 + 80 * place))
+    with Image.open(io.BytesIO(thumbnails.thumbnail(picture))) as small:
+        assert small.mode == "RGB"
         assert small.size[0] <= thumbnails.WIDTH
         assert small.size[1] <= thumbnails.HEIGHT
-    assert thumbnails.make(tmp_path, tmp_path / "out")[1].read_bytes() == first
-    with pytest.raises(LookupError, match="no figure of the gallery"):
-        thumbnails.make(tmp_path / "out" / "none", tmp_path)
+        scale = small.size[0] / 1400
+        for place, colour in enumerate(colours):
+            assert small.getpixel((small.size[0] // 2, int((420 + 80 * place) * scale))) == colour
+    assert thumbnails.thumbnail(picture) == thumbnails.thumbnail(picture)
 
 
 def test_nothing_is_fetched_while_building():

@@ -36,6 +36,15 @@ def _coherence_lost(run: Run) -> float:
     return -quarters(run.cached(coherence)["mean_cosine"].values)[1]
 
 
+def _changes_sign(run: Run) -> float:
+    """Distance from zero of the phase nearer to it, before and after a clear critical point; 0 where none is clear."""
+    found = run.cached(coherence)
+    if not np.isfinite(point := float(found["critical_point"])):
+        return 0.0
+    before = found["round"] < point
+    return float(min(found["mean_cosine"].where(before).mean(), -found["mean_cosine"].where(~before).mean()))
+
+
 def _near_zero(run: Run) -> float:
     found = run.cached(weight_histograms)
     return float(found["near_zero"][-1]) / float(found["parameters"])
@@ -101,6 +110,14 @@ CLAIMS = (
         "minus the weighted mean cosine of the last quarter of FedAvg's rounds",
         "1",
         lambda runs: each(runs, "fedavg", _coherence_lost),
+    ),
+    Claim(
+        "fedlaw-critical-point",
+        "FedLAW, Fig. 5",
+        "the coherence changes from positive to negative at a critical point",
+        "smaller distance from zero of the mean cosine before and after a clear critical point, FedAvg; 0 without one",
+        "1",
+        lambda runs: each(runs, "fedavg", _changes_sign),
     ),
     Claim(
         "fedlaw-near-zero",

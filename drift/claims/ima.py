@@ -15,6 +15,7 @@ from drift.method import Method
 from drift.run import Run
 from drift.terrain import average_line, global_line, round_plane
 from drift.whatif import what_if
+from landscape.minimum import fitted_minimum
 
 POINTS = 5
 """Grid of planes whose marks alone are read."""
@@ -59,9 +60,12 @@ def _between_globals(run: Run) -> float:
 
 
 def _average_nearer(run: Run) -> float:
-    """Distance to the minimum of the line, in line lengths: of the last global model minus of the mean."""
+    """Distance to the minimum of the line, in line lengths: of the last global model minus of the mean.
+
+    NaN where the minimum is not on the line.
+    """
     found = run.cached(average_line)
-    least = float(found["t"].values[int(found["loss"].values.argmin())])
+    least = fitted_minimum(found).at["t"]
     return abs(0.0 - least) - abs(1.0 - least)
 
 

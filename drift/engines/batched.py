@@ -97,6 +97,7 @@ class _Group:
         starts = first.start[None] if same else torch.stack([client.start for client in clients])
         for block, columns in zip(self.thetas, self.columns, strict=True):
             block.copy_(starts[:, columns])
+        self.pinned = None if self.correction is None else self.correction.pinned(self.thetas[0])
         self.momenta = self._momenta()
         self.steps = np.array([len(plan.sizes) for plan in plans])
         self.losses = torch.zeros(len(clients), dtype=torch.float64, device=self.device)
@@ -139,6 +140,8 @@ class _Group:
             optimizer.adam(list(thetas[0]), list(grads[0]), self.held[:active], self.local, 1.0)
         else:
             optimizer.sgd(thetas, grads, momenta, self.local, 1.0)
+        if self.pinned is not None:
+            self.pinned.restore(thetas[0])
 
     def _blocks(self, name: str) -> list[Tensor]:
         """A matrix (m, d) of any content, each of the chosen columns in a block of its own."""

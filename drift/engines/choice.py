@@ -65,13 +65,16 @@ def unfit(method: Method, clients: Sequence[Client]) -> str:
     taken = first.samples[: min(3, len(first.samples))]
     weights = thetas.new_full((2, len(taken)), 1 / len(taken))
     first.flat.load(first.start, first.buffers)
+    with first.randomness():
+        _, gradient = alone(first.flat, first.start, taken.inputs, taken.targets, weights[0])
+    if first.flat.changed_buffers(first.buffers):
+        return f"the buffers of {type(first.flat.module).__name__} change in training"
     both = mapped(lambda leaf: torch.stack([leaf, leaf]), taken.inputs)
     out = torch.empty_like(thetas)
     try:
         made.gradient([thetas], both, torch.stack([taken.targets] * 2), weights, [out])
     except RuntimeError as reason:  # what vmap raises for an operation that it does not know
         return f"its gradients cannot be batched ({str(reason).splitlines()[0].rstrip('.')})"
-    _, gradient = alone(first.flat, first.start, taken.inputs, taken.targets, weights[0])
     return "" if _alike(out[1], gradient) else "its batched gradients differ from those of one client"
 
 

@@ -107,14 +107,30 @@ def connected(address: str) -> Iterator[Any]:
             client = distributed.Client(address, timeout=PATIENCE, set_as_default=False, name="fedscape")
         except (OSError, TimeoutError) as reason:
             raise Lost(f"no Dask scheduler answers at {address}; start one, or give the address it prints.") from reason
-        logger = logging.getLogger("distributed")
-        level = logger.level
-        logger.setLevel(logging.CRITICAL)  # a scheduler that is lost is said in one line, by what waits for it
-        try:
-            yield client
-        finally:
-            client.close(timeout=1)
-            logger.setLevel(level)
+        with quiet():
+            try:
+                yield client
+            finally:
+                client.close(timeout=1)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Silence what Dask and its event loop log, as a lost scheduler is said in one line, by what waits for it.
+
+    Dask sets levels of single loggers below its own (`distributed.client`, ...), so each is silenced by itself. After
+    an error they stay silent: threads of a lost connection end later than the context.
+    """
+    names = [name for name in [*logging.root.manager.loggerDict, *_LOGGERS] if name.partition(".")[0] in _LOGGERS]
+    before = {name: logging.getLogger(name).level for name in names}
+    for name in names:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    yield
+    for name, level in before.items():
+        logging.getLogger(name).setLevel(level)
+
+
+_LOGGERS = ("distributed", "tornado", "asyncio")
 
 
 @contextmanager

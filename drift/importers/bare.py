@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,6 +31,7 @@ def record_checkpoints(
     task: Task | str | None = None,
     runs: str | Path = "runs",
     progress: Progress | None = None,
+    told: Mapping[str, Any] | None = None,
 ) -> Run:
     """A run on disk made from state dicts alone, as `drift.recorder` would have recorded them.
 
@@ -40,6 +44,8 @@ def record_checkpoints(
             and parameters are what `drift.flat_arrays.FlatArrays.of` takes for them.
         runs: Folder of runs.
         progress: Called with the rounds that are read and all rounds: once for their digests, once for the models.
+        told: What is known of the training: name, method, data, partition, seed, settings, as `drift.recorder.Recorder`
+            takes them.
 
     Raises:
         LookupError: If the folder holds no round with a known start.
@@ -51,8 +57,10 @@ def record_checkpoints(
     made, parts = apart(task)
     given = None if made is None else Given.of(made)
     settings = f"{patterns} {'' if given is None else given.fingerprint}"
-    path = Path(runs) / run_name(folder, files, settings, progress)
-    recorder = Recorder(path, None if given is None else given.task.model, continuous=False)
+    told = dict(told or {})
+    settings += json.dumps(told, sort_keys=True) if told else ""
+    path = Path(runs) / run_name(folder, files, settings, progress, told.get("name"))
+    recorder = Recorder(path, None if given is None else given.task.model, continuous=False, **told)
     before: tuple[int, State] | None = None
     for index, one in counted(list(files.usable().items()), progress):
         if index < recorder.next - 1:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from drift import locks, store, trust
+from drift import links, locks, store, trust
 from drift.experiment import Experiment
 from drift.gram import gram
 from drift.importers.found import Found
 from drift.importers.models import Model, checkpoints, measured, read_model, read_round, read_sizes, run_name
 from drift.importers.patterns import Patterns
 from drift.read import read
+from drift.recorded import SAYABLE, said
 from drift.rounds import Round
 from drift.run import Run
 from drift.server import Server
@@ -33,6 +37,7 @@ def import_checkpoints(
     runs: str | Path = "runs",
     data: str | Path | None = None,
     progress: Progress | None = None,
+    told: Mapping[str, Any] | None = None,
 ) -> Run:
     """A run on disk made from state dicts, its models, Gram matrices and test metrics as if it were trained here.
 
@@ -50,6 +55,7 @@ def import_checkpoints(
         patterns: Which file is which model.
         runs, data: Folders of runs and of datasets.
         progress: Called with the rounds that are read and all rounds: once for their digests, once for the models.
+        told: A name, and a method that is none of fedscape's, by "name" and "method".
 
     Raises:
         LookupError: If the folder holds no round with a known start.
@@ -58,9 +64,15 @@ def import_checkpoints(
     folder = Path(folder)
     files = checkpoints(folder, patterns)
     sizes = read_sizes(folder, files)
+    trust.allow_setting("task.model", model)
+    trust.allow_setting("task.dataset", dataset)
     experiment = _experiment(files, model, dataset, overrides)
-    path = Path(runs) / run_name(folder, files, experiment.hash + (str(patterns) if patterns else ""), progress)
-    trust.allow_own(model)
+    told = said(**{**dict.fromkeys(SAYABLE), **(told or {})})
+    keys = {text.partition("=")[0].strip() for text in overrides}
+    settings = (
+        experiment.hash + (str(patterns) if patterns else "") + (json.dumps(told, sort_keys=True) if told else "")
+    )
+    path = Path(runs) / run_name(folder, files, settings, progress, told.get("name"))
     run = Run(path, None if data is None else Path(data))
     if (path / "run.json").exists() and run.committed:
         return run
@@ -68,10 +80,14 @@ def import_checkpoints(
     task = build_task(experiment, content)
     require_space(path, experiment, task.layout.size + task.layout.buffer_size)
     with locks.locked(path), locks.whole(path):
-        unknown = ["method and local settings (recorded as fedavg with defaults)", "aggregation weights"]
+        unknown = [] if "method" in told or keys & {"method", "method.name"} else ["method"]
+        unknown += [] if any(key.startswith("local.") for key in keys) else ["local settings"]
+        unknown += [] if "seed" in keys else ["seed"]
+        unknown += ["aggregation weights"]
         unknown += [] if sizes else ["client sizes (recorded as 1 each)"]
         unknown += ["global models (taken as means of the clients by size)"] if files.averaged else []
-        unknown += [] if any("partition" in text for text in overrides) else ["partition (recorded as iid)"]
+        unknown += [] if any("partition" in text for text in overrides) else ["partition"]
+        told |= {"seed": experiment.seed} if "seed" in keys else {}
         about = {
             "experiment": experiment.resolved(),
             "hash": experiment.hash,
@@ -80,8 +96,10 @@ def import_checkpoints(
             "layout": [[name, list(shape)] for name, shape in task.layout.parameters],
             "engine": "imported",
             "imported": True,
+            "run": path.name,
             "unknown": unknown,
             "versions": versions(),
+            **({"told": told} if told else {}),
         }
         numbers = files.numbers()
         if any(name != number for name, number in numbers.items()):
@@ -101,7 +119,7 @@ def _write(
 ) -> None:
     """Every round whose start is known, then the commit point."""
     before: tuple[int, Model] | None = None
-    previous = torch.zeros(task.layout.size)
+    previous, link = torch.zeros(task.layout.size), ""
     numbers = files.numbers()
     for index, one in counted(list(files.usable().items()), progress):
         end, clients = read_round(one, task, sizes)
@@ -110,13 +128,14 @@ def _write(
         if start is not None:
             counts = [sizes.get(name, 1) for name in clients]
             record = _record(index, task, start, end, previous, [numbers[name] for name in clients], counts, clients)
-            store.write_round(path, record, experiment.keep, experiment.rounds)
+            store.write_round(path, record, experiment.keep, experiment.rounds, links.origin(path.name, link))
+            link = store.link(record)
             if len(record.ids):
                 previous = record.fma - start[0]
         before = index, end
     theta, buffers = before[1] if before is not None else (task.theta, task.buffers)
     server = Server(theta, buffers, previous, {}, {}, experiment.rounds)
-    store.write_tensors(path / "state.safetensors", server.tensors(), {"next": server.next})
+    store.write_state(path, server.tensors(), server.next, links.origin(path.name, link))
 
 
 def _record(

@@ -43,15 +43,24 @@ def recorded(strategy: Strategy, folder: str | Path, *, model: State | None = No
         strategy: Any, with its own `start` or not.
         folder: Where the run will lie.
         model: Module that tells what is frozen or tied; None: read from the names of the arrays, see `FlatArrays.of`.
-        options: As `drift.recorder.Recorder` takes them.
+        options: As `drift.recorder.Recorder` takes them: name, data, partition, seed, settings and so on. The method is
+            called by the strategy's class where `method` does not say otherwise.
 
     Raises:
         ValueError: If the folder holds another kind of run, or the strategy is recorded already.
     """
     if isinstance(getattr(strategy, "start", None), _Hook):
         raise ValueError("the strategy is recorded already; call recorded() once.")
+    hooks = ("start", "configure_train", "aggregate_train", "aggregate_evaluate")
+    if absent := [hook for hook in hooks if not callable(getattr(strategy, hook, None))]:
+        raise ValueError(
+            f"{type(strategy).__name__} has no {absent[0]}: it is no strategy of Flower's message interface "
+            "(flwr.serverapp.strategy, since Flower 1.21). Of the one before (flwr.server.strategy), record the rounds "
+            "by drift.recorder.Recorder."
+        )
+    options.setdefault("method", type(strategy).__name__)
     watch = _Watch(strategy, Recorder(folder, model, **options))
-    for name in ("start", "configure_train", "aggregate_train", "aggregate_evaluate"):
+    for name in hooks:
         setattr(strategy, name, _Hook(getattr(watch, name)))
     return strategy
 

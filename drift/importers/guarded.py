@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickletools
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from math import prod
 from pathlib import Path
 from typing import IO
@@ -17,8 +20,11 @@ RATIO = 100
 FREE = 1 << 24
 """Unpacked bytes that are never refused, as small files of zeros shrink well."""
 
-TENSORS = 100_000
-"""Tensors of one file, more than any model has."""
+TENSORS = 10_000
+"""Tensors of one file, more than any model that is trained here has."""
+
+_CALLS = 3
+"""Calls that a pickle has for each tensor, at most: one makes the tensor, one the table of its hooks."""
 
 
 class Refused(ValueError):
@@ -51,6 +57,7 @@ def require_torch(path: Path) -> None:
             "before it is read; load it where you trust it and save model.state_dict() anew."
         )
     _require_zip(path)
+    _require_few_calls(path)
 
 
 def require_npz(path: Path) -> None:
@@ -85,6 +92,18 @@ def require_room(path: Path, stated: int) -> None:
         raise Refused(f"{path} states {stated} bytes, and {free} bytes of memory are free; it is not read.")
 
 
+def require_few(path: Path, number: int, what: str = "tensors") -> None:
+    """Refuse a file of more tensors than any model has, before time is taken for each of them.
+
+    Raises:
+        Refused: If it has more than `TENSORS`.
+    """
+    if number > TENSORS:
+        raise Refused(
+            f"{path} has {number} {what}; a file with up to {TENSORS} is read. Save model.state_dict() of one model."
+        )
+
+
 def require_stored(path: Path, sizes: Iterable[tuple[str, int, int]]) -> None:
     """Refuse tensors that state more values than are stored, as views that repeat a value do.
 
@@ -108,13 +127,29 @@ def _require_zip(path: Path) -> None:
             entries = held.infolist()
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError) as reason:
         raise Refused(f"{path} cannot be read ({reason}); it is truncated or no checkpoint.") from reason
+    require_few(path, len(entries), "parts")
     size, stated = path.stat().st_size, sum(entry.file_size for entry in entries)
-    if len(entries) > TENSORS or stated > max(FREE, RATIO * size):
+    if stated > max(FREE, RATIO * size):
         raise Refused(
             f"{path} has {size} bytes and states {len(entries)} parts of {stated} bytes; it is taken for a zip bomb "
             "and not read."
         )
     require_room(path, stated)
+
+
+def _require_few_calls(path: Path) -> None:
+    """Refuse a pickle that makes more tensors than a model has, as views of one storage; its instructions are read."""
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            if name.rpartition("/")[2] != "data.pkl":
+                continue
+            calls = 0
+            with suppress(ValueError, zipfile.BadZipFile, zlib.error):  # torch says what is wrong with a damaged one
+                for operation, _, _ in pickletools.genops(archive.read(name)):
+                    calls += operation.name == "REDUCE"
+                    if calls > _CALLS * (TENSORS + 1):
+                        break
+            require_few(path, calls // _CALLS, "or more tensors")
 
 
 def _npy_header(file: IO[bytes], path: Path, name: str) -> tuple[tuple[int, ...], np.dtype, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from pathlib import Path
 
@@ -11,12 +10,13 @@ import torch
 from torch import Tensor
 
 from drift.importers.found import Files, Found, found
-from drift.importers.guarded import require_inside
+from drift.importers.guarded import require_inside, require_room
 from drift.importers.patterns import Patterns
 from drift.importers.programs import SHIPPED
 from drift.importers.tensors import one_line, read_tensors
 from drift.importers.unnamed import in_order, without_names
 from landscape.affine import evaluate
+from landscape.parsed import json_table
 from landscape.progress import Progress, counted
 from landscape.task import Task
 
@@ -90,9 +90,9 @@ def read_sizes(folder: Path, files: Found) -> dict[int | str, int]:
         return {}
     require_inside(path, folder)
     try:
-        content = json.loads(path.read_text()).items()
+        content = json_table(path.read_bytes()).items()
         sizes = {int(client) if client.isdecimal() else client: int(size) for client, size in content}
-    except (ValueError, TypeError, AttributeError, RecursionError) as reason:
+    except (ValueError, TypeError, AttributeError, OverflowError) as reason:
         raise ValueError(f'{path} cannot be read ({one_line(reason)}); expected is {{"0": 120, "1": 80}}.') from reason
     if absent := [client for client in files.numbers() if client not in sizes]:
         raise ValueError(f"{path} gives no size of client {absent[0]}; it has {list(sizes)[:20]}.")
@@ -101,17 +101,21 @@ def read_sizes(folder: Path, files: Found) -> dict[int | str, int]:
     return sizes
 
 
-def run_name(folder: Path, files: Found, settings: str, progress: Progress | None) -> str:
-    """Name of the run, which ends in eight digits of what is imported: settings, names and bytes of all files."""
+def run_name(folder: Path, files: Found, settings: str, progress: Progress | None, called: str | None = None) -> str:
+    """Name of the run, from `called` or its folder; it ends in eight digits of what is imported.
+
+    These are of settings, names and bytes of all files.
+    """
     total = hashlib.sha256(settings.encode())
     for one in counted(list(files.rounds.values()), progress):
         for path in filter(None, (one.end, one.start, *one.clients.values())):
+            require_room(path, path.stat().st_size)  # before it is digested: a sparse file may be without end
             total.update(str(path.relative_to(folder)).encode())
             with open(path, "rb") as file:
                 total.update(hashlib.file_digest(file, "sha256").digest())
     sizes = folder / "sizes.json"
     total.update(sizes.read_bytes() if sizes.exists() else b"")
-    slug = re.sub(r"[^a-z0-9]+", "-", folder.resolve().name.lower()).strip("-") or "run"
+    slug = re.sub(r"[^a-z0-9]+", "-", (called or folder.resolve().name).lower()).strip("-") or "run"
     return f"imported-{slug}-{total.hexdigest()[:8]}"
 
 

@@ -6,22 +6,25 @@ import pickle
 import re
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from drift.importers.guarded import Refused, require_npz, require_room, require_stored, require_torch
+from drift.importers.guarded import Refused, require_few, require_npz, require_room, require_stored, require_torch
 
 SUFFIXES = (".pt", ".pth", ".safetensors", ".npz")
 
 FLAT = ""
 """Name of the tensor of a file that holds nothing but one vector of all parameters."""
+
+MOST, DEEP = 8, 3
+"""Keys that a refusal names, and tables within tables that it looks into."""
 
 _NO_PICKLE = (LookupError, TypeError, AssertionError)
 """What torch's unpickler raises for bytes that are no pickle, beside its own error."""
@@ -61,7 +64,7 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
     if isinstance(content, Tensor) and content.ndim == 1:
         content = {FLAT: content}
     if not isinstance(content, Mapping) or not all(isinstance(value, Tensor) for value in content.values()):
-        raise ValueError(f"{path} holds {type(content).__name__}, not a state dict; save model.state_dict().")
+        raise ValueError(f"{path} holds {_described(content)}, not a state dict; {_advice(path, content)}")
     require_stored(path, ((str(name), *_sizes(value)) for name, value in content.items()))
     return {re.sub(r"^(module\.|_orig_mod\.)+", "", str(name)): value for name, value in content.items()}
 
@@ -71,10 +74,47 @@ def one_line(reason: Exception) -> str:
     return " ".join(str(reason).split())[:200] or type(reason).__name__
 
 
+def _described(content: Any) -> str:
+    """What a file holds, with its keys."""
+    if not isinstance(content, Mapping):
+        return type(content).__name__
+    keys = [_quoted(key) for key in content]
+    return f"a table of {', '.join(keys[:MOST])}{f' and {len(keys) - MOST} more' if len(keys) > MOST else ''}"
+
+
+def _advice(path: Path, content: Any) -> str:
+    """How to make a state dict of it: by one of the keys under which there is one."""
+    places = list(_places(content))
+    if not places:
+        return "save model.state_dict()."
+    names = ["".join(f"[{_quoted(key)}]" for key in place) for place in places]
+    verb = "one lies" if len(names) == 1 else "some lie"
+    saved = f"torch.save(torch.load({path.name!r}){names[0]}, NEW)"
+    return f"{verb} under {', '.join(names[:MOST])}: save one by itself in another folder, as in {saved}."
+
+
+def _places(content: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Keys of the state dicts inside a table, those of tables within it too; of an optimiser's state there is none."""
+    if not isinstance(content, Mapping) or len(above) > DEEP:
+        return
+    for key, value in content.items():
+        if isinstance(value, Mapping) and value and all(isinstance(one, Tensor) for one in value.values()):
+            if all(isinstance(name, str) for name in value):
+                yield (*above, key)
+        elif not (isinstance(value, Mapping) and {"state", "param_groups"} <= set(value)):
+            yield from _places(value, (*above, key))
+
+
+def _quoted(key: Any) -> str:
+    return one_line(ValueError(repr(key)))[:60]
+
+
 def _content(path: Path) -> Any:
     """What a file holds, once what it states was found to be no more than that."""
     if path.suffix == ".safetensors":
         require_room(path, path.stat().st_size)
+        with safe_open(path, framework="pt") as file:
+            require_few(path, len(file.keys()))
         return load_file(path)  # its reader compares the shapes in the header with the length of the file
     if path.suffix == ".npz":
         require_npz(path)

@@ -1,4 +1,4 @@
-"""DiWA on clients: the mean of diverse trainings with mild settings, chosen greedily."""
+"""DiWA on clients: the mean of trainings with random settings, chosen greedily (greedy Soups under another name)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ from drift.soups import Soup
 
 
 class DiWA(Soup):
-    """Soups, by default with the greedy selection ("restricted"), as the LSS paper describes it.
+    """Soups with the greedy selection ("restricted"), as the LSS paper describes it, and nothing else but that.
 
-    The original reports the uniform mean as well (selection = "uniform").
+    The original draws from milder ranges than Soups; here both have those of the LSS paper's code, so that with equal
+    options they are one method. Give ranges by lrs, weight_decays, dropouts and batches. The original reports the
+    uniform mean as well (selection = "uniform").
+
+    Unlike the paper: ranges are those of Soups, there milder ones; the selection is greedy, there uniform as well.
 
     Source: Rame et al. 2022, algorithm 1; budget of the LSS paper.
     """

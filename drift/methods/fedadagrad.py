@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor
 
+from drift.bundles import Bundle
 from drift.fedopt import FedOpt
 
 
 class FedAdagrad(FedOpt):
     """V' = V + d^2 in w' = w + server_lr M' / (sqrt(V') + tau); the steps shrink for good.
 
+    Unlike the paper: beta1 is 0.9 as for FedAdam, there 0; V_0 is 0, there tau^2.
+
     Source: Reddi et al. 2021, algorithm 2 (beta1 = 0 there); other defaults as for FedAdam.
     """
+
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle(
+            "Reddi et al. 2021, algorithm 2",
+            {"beta1": 0.0, "tau": 1e-3, "initial_variance": 1e-6},
+            lacks="a rate of the server, which is tuned there for every task",
+        )
+    }
 
     def variance(self, before: Tensor, squares: Tensor) -> Tensor:
         """Sum of all squares."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 from torch import Tensor
 
+from drift.bundles import Bundle
 from drift.fedopt import FedOpt, corrected
 from drift.method import Beta
 
@@ -15,8 +18,29 @@ class FedAdam(FedOpt):
     Defaults are those of the IMA paper. The FedEve paper's "FedOpt" is this method with server_lr 0.001 and tau 3e-4
     (FEMNIST) or 1e-4; FedLAW's code has server_lr 1 and tau 1e-5.
 
+    Unlike the paper: V_0 is 0 as in the papers' codes, there tau^2 (initial_variance); no bias correction, as there.
+
     Source: Reddi et al. 2021, algorithm 2 (there V_0 = tau^2); Zhou et al. 2024, table V.
     """
+
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle(
+            "Reddi et al. 2021, algorithm 2",
+            {"beta1": 0.9, "beta2": 0.99, "tau": 1e-3, "initial_variance": 1e-6, "bias_correction": False},
+            lacks="a rate of the server, which is tuned there for every task",
+        ),
+        "code": Bundle(
+            "FedIMA's code and IMA paper, table V",
+            {
+                "server_lr": 0.01,
+                "beta1": 0.9,
+                "beta2": 0.99,
+                "tau": 1e-3,
+                "initial_variance": 0.0,
+                "bias_correction": False,
+            },
+        ),
+    }
 
     beta2: Beta = Field(0.99, description="share of V that stays, a round")
     bias_correction: bool = Field(False, description="as in newer versions of Flower; not in the papers' codes")

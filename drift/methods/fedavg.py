@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
+from drift.bundles import Bundle
 from drift.method import Cohort, Combined, Method, Outcome, Setting, State
 
 
@@ -12,8 +15,20 @@ class FedAvg(Method):
 
     With server_lr = 1, the default of every paper, this is the weighted mean of the clients itself.
 
+    Unlike the paper: local.momentum is 0.9 where the setting says nothing, there 0; clients start a new optimiser every
+    round, so that momentum is dropped between rounds, where FedLAW's code keeps it (local.persist_optimizer).
+
     Source: McMahan et al. 2017, algorithm 1; Zhou et al. 2024, section 3.1.1; Li et al. 2023, equations 2 and 3.
     """
+
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle("McMahan et al. 2017, algorithm 1", {"server_lr": 1.0}, beside="local.momentum=0.0"),
+        "code": Bundle(
+            "FedLAW's code (methods.md FMA-1, FMA-2)",
+            {"server_lr": 1.0},
+            beside="clients.valid_ratio=0.3 clients.train_all=true local.persist_optimizer=true",
+        ),
+    }
 
     server_lr: float = Field(1.0, gt=0, description="eta_g: scales the mean update")
 

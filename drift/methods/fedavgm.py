@@ -8,6 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from drift.bundles import Bundle
 from drift.method import Beta, Cohort, Combined, Method, Outcome, Setting, State
 
 
@@ -18,10 +19,17 @@ class FedAvgM(Method):
     M' = beta M + d, steps are 1 / (1 - beta) times as long. Nesterov's step goes on from M': beta M' + (1 - beta) d,
     or beta M' + d. beta = 0 is FedAvg.
 
+    Unlike the paper: form is ema, the moving average of FedEve's code; the paper and Flower have the sum, whose steps
+    are ten times as long with beta 0.9.
+
     Source: Hsu et al. 2019, section 4.3 (sum); the FedEve author's code (ema, 0.9, rate 1).
     """
 
     moments: ClassVar[tuple[str, ...]] = ("momentum",)
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle("Hsu et al. 2019, section 4.3", {"server_lr": 1.0, "beta": 0.9, "form": "sum"}),
+        "code": Bundle("the FedEve author's code", {"server_lr": 1.0, "beta": 0.9, "form": "ema", "nesterov": False}),
+    }
 
     server_lr: float = Field(1.0, gt=0, description="eta_g")
     beta: Beta = Field(0.9, description="share of the momentum that stays, a round")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from drift.correction import Correction
 from drift.method import Method, Setting, State
@@ -24,6 +24,8 @@ class FedBABU(Method):
     Source: Oh et al. 2022, algorithm 1; a baseline of the LSS paper.
     """
 
+    corrections: ClassVar[tuple[str, ...]] = ("the head that it holds moved by rounding",)
+
     def check(self, experiment: Experiment) -> None:
         """Raise ValueError where the body is frozen, so that nothing would train."""
         if experiment.task.freeze_backbone:
@@ -36,6 +38,10 @@ class FedBABU(Method):
         """Nothing; the model is checked for a head."""
         require_head(setting.task.model, self.name())
         return {}
+
+    def holds(self, setting: Setting) -> Tensor:
+        """The head: a mean of equal heads may differ from them in the last bit."""
+        return head_mask(setting.task.model, setting.task.layout, self.name())
 
     def correction(self, client: Client) -> Correction | None:
         """The head held."""

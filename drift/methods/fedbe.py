@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from drift.bundles import Bundle
 from drift.keys import generator
 from drift.method import Cohort, Combined, Setting, State
 from drift.parts import require_classes
-from drift.server_training import ServerTraining, active, distillation, logits, proxy
+from drift.server_training import CODE, LACKS, ServerTraining, active, distillation, logits, proxy
 from landscape.layout import Layout
 
 
@@ -25,8 +26,23 @@ class FedBE(ServerTraining):
     Defaults are FedLAW's code. The original draws 10 models, averages probabilities and averages the student over
     epochs (samples = 10, ensemble = "probabilities", student_average = true, server_optimizer = "sgd").
 
+    Unlike the paper: one model is drawn and logits are averaged, as in FedLAW's code; there 10 models and
+    probabilities.
+
     Source: Chen and Chao 2021, algorithm 1; methods.md 2.3.
     """
+
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle(
+            "Chen and Chao 2021, algorithm 1",
+            {"samples": 10, "ensemble": "probabilities", "student_average": True, "server_optimizer": "sgd"},
+        ),
+        "code": Bundle(
+            "FedLAW's code (methods.md 2.3, LAW-7)",
+            {"samples": 1, "spread": 0.1, "ensemble": "logits", "server_epochs": 100, **CODE},
+            lacks=LACKS,
+        ),
+    }
 
     server_epochs: int = Field(100, ge=0, description="passes over the proxy set a round")
     samples: int = Field(1, ge=0, description="models drawn from the Gaussian")

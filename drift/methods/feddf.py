@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 from torch import Tensor
 
+from drift.bundles import Bundle
 from drift.method import Cohort, Combined, Setting, State
 from drift.parts import require_classes
-from drift.server_training import ServerTraining, active, distillation, last, logits, proxy
+from drift.server_training import CODE, LACKS, PAPER, ServerTraining, active, distillation, last, logits, proxy
 
 
 class FedDF(ServerTraining):
@@ -16,6 +19,13 @@ class FedDF(ServerTraining):
 
     Source: Lin et al. 2020, algorithm 1; 100 epochs as in FedLAW; methods.md 2.3.
     """
+
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle(
+            "FedLAW paper", {"server_epochs": 100, **PAPER}, lacks="the server's rate, which is not printed"
+        ),
+        "code": Bundle("FedLAW's code (methods.md LAW-7)", {"server_epochs": 100, **CODE}, lacks=LACKS),
+    }
 
     server_epochs: int = Field(100, ge=0, description="passes over the proxy set a round")
 

@@ -9,6 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from drift.bundles import Bundle
 from drift.correction import Correction
 from drift.method import Cohort, Combined, Method, Outcome, Setting, State, Weighting, averaging, weighted
 
@@ -25,10 +26,22 @@ class FedDyn(Method):
     FedLAW's code takes the norm without the square (norm = "plain"), the weighted mean of the cohort in place of the
     sum over K (h_update = "cohort_mean", weighting = "samples") and alpha 0.001.
 
+    Unlike the paper: gradients are clipped at norm 10, as in its authors' code.
+
     Source: Acar et al. 2021, algorithm 1; alpha of FedLAW's text; gradients clipped at norm 10 as in the authors' code.
     """
 
     stateful: ClassVar[bool] = True
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle(
+            "Acar et al. 2021, algorithm 1; alpha of the FedLAW paper",
+            {"alpha": 0.01, "clip": None, "norm": "squared", "h_update": "all", "weighting": "uniform"},
+        ),
+        "code": Bundle(
+            "FedLAW's code",
+            {"alpha": 0.001, "norm": "plain", "h_update": "cohort_mean", "weighting": "samples"},
+        ),
+    }
 
     alpha: float = Field(0.01, gt=0, description="weight of the regulariser")
     clip: float | None = Field(10.0, gt=0, description="largest norm of a local gradient; absent: any")

@@ -8,6 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from drift.bundles import Bundle
 from drift.method import Cohort, Combined, Method, Outcome, Setting, State
 from landscape.layout import Layout
 
@@ -30,10 +31,38 @@ class FedEve(Method):
     Extras: gain, q_variance, r_variance and sigma (s', the variance itself) of the whole model; with gain = "layer"
     gain and sigma are means over parameters, and layer_gain holds one gain for each tensor of the layout.
 
+    Unlike the paper: a Dirichlet partition is the capped one unless variant = "plain" is given, which FedEve's code
+    has.
+
     Source: Shen et al., FedEve, section 3.4, equations 12 and 13, algorithm 1; options from the author's code.
     """
 
     moments: ClassVar[tuple[str, ...]] = ("momentum", "variance")
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle(
+            "FedEve paper, section 3.4 and algorithm 1",
+            {
+                "server_lr": 1.0,
+                "q_mode": "innovation",
+                "r_center": "weighted",
+                "fusion": "kalman",
+                "gain": "scalar",
+                "predict": True,
+            },
+        ),
+        "code": Bundle(
+            "the FedEve author's code (methods.md EVE-1..4)",
+            {
+                "server_lr": 1.0,
+                "q_mode": "update_norm",
+                "r_center": "uniform",
+                "sigma0": 0.0,
+                "fusion": "kalman",
+                "gain": "scalar",
+                "predict": True,
+            },
+        ),
+    }
 
     server_lr: float = Field(1.0, gt=0, description="eta_g, 1 in the paper")
     q_mode: Literal["innovation", "update_norm"] = Field(

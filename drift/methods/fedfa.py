@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from drift.anchors import ClassMeans, aligned, calibrate, initial_anchors
+from drift.bundles import Bundle
 from drift.keys import key
 from drift.method import Beta, Cohort, Combined, Method, Outcome, Setting, State
 from drift.parts import features, require_classes, require_head
@@ -29,7 +30,8 @@ class FedFA(Method):
     over a minibatch with n_c samples of class c; features h are what the head receives. The second term is off in
     round 0. Once t > R / 4, one Adam step of the head on the anchors, labelled with their classes, follows every
     minibatch. After each epoch A_c <- beta A_c + (1 - beta) (mean over minibatches of the class mean) for the classes
-    that the client holds. Anchors are uploaded with the model and averaged with its weights.
+    that the client holds. That copy alone moves and is uploaded with the model, to be averaged with its weights; the
+    loss and the head's steps read the anchors as received in every epoch, as both published implementations do.
 
     At first anchors are one-hot rows, or normalised Gaussian rows where there are more classes than features. Clients
     without a class return its anchor as received (average = "all", which dilutes; "holders" leaves them out).
@@ -38,12 +40,34 @@ class FedFA(Method):
     arguments); minibatches without a class count as 0 in its code (class_mean = "all").
     """
 
+    corrections: ClassVar[tuple[str, ...]] = ("its loss and calibration read anchors that moved during local training",)
     sends: ClassVar[tuple[str, ...]] = ("anchors", "calibrating")
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle(
+            "IMA paper, table V", {"weight": 0.1, "beta": 0.9, "calibration_lr": 1e-3, "calibration_start": 0.25}
+        ),
+        "code": Bundle(
+            "FedIMA's code, arguments for label skew",
+            {
+                "weight": 0.1,
+                "beta": 0.5,
+                "calibration_lr": 1e-3,
+                "calibration_start": 0.25,
+                "class_mean": "all",
+                "average": "all",
+            },
+        ),
+    }
 
     weight: float = Field(0.1, ge=0, description="lambda, of the anchor term")
     beta: Beta = Field(0.9, description="share of an anchor that stays, an epoch")
     calibration_lr: float = Field(1e-3, gt=0, description="rate of the Adam step on the head")
-    calibration_start: float = Field(0.25, ge=0, description="fraction of the rounds after which heads are calibrated")
+    calibration_start: float = Field(
+        0.25,
+        ge=0,
+        description="fraction of the rounds after which heads are calibrated",
+        json_schema_extra={"fraction": True},
+    )
     class_mean: Literal["present", "all"] = Field("present", description="minibatches in a class mean; code: all")
     average: Literal["all", "holders"] = Field("all", description="clients in the mean of an anchor")
 
@@ -62,9 +86,9 @@ class FedFA(Method):
 
     def local(self, client: Client) -> Update:
         """Anchored local training; reports the client's anchors and the classes that it holds."""
-        anchors = client.server["anchors"].clone()
+        anchors = client.server["anchors"]
         calibrating, anchored = bool(client.server["calibrating"]), client.index > 0 and self.weight > 0
-        means = ClassMeans(anchors, self.class_mean)
+        means = ClassMeans(anchors.clone(), self.class_mean)
         local, order = client.local, client.generator("batches")
 
         def gradient(flat: Flat, batch: Samples) -> Tensor:
@@ -88,7 +112,7 @@ class FedFA(Method):
 
         head = calibrate(client.flat, anchors, self.calibration_lr)
         update = client.train(gradient=gradient, batches=batches())
-        return replace(update, report={"anchors": anchors, "holds": means.seen})
+        return replace(update, report={"anchors": means.anchors, "holds": means.seen})
 
     def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
         """The mean, and the mean anchors."""

@@ -9,14 +9,20 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from drift.bundles import Bundle
 from drift.keys import rng
 from drift.method import Cohort, Combined, Method, Outcome, Setting, State
 from drift.validation import require_held_out, validated, validation_samples
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from drift.client import Client, Update
     from drift.experiment import Experiment
     from landscape.samples import Samples
+
+MOST_AFFINE = 10_000
+"""Clients between which affinities are kept at most."""
 
 
 class FedFomo(Method):
@@ -25,22 +31,63 @@ class FedFomo(Method):
         a_j = max(0, (L_val(v) - L_val(w_j)) / (|w_j - v| + 1e-5)),  scaled to sum 1,
 
     where v is the client's own last model, at first the one it receives; it starts at v where no other model is better.
-    L_val is the loss on what the client holds out; the LSS paper's code takes the training data. The global model,
-    which is what gets evaluated, is the mean of the clients.
+    L_val is the loss on what the client holds out. The global model, which is what gets evaluated, is the mean of the
+    clients.
+
+    The LSS paper's code differs: v is the model that the client's last training began from (baseline =
+    "before_training"; where no model is better, it still starts at its last one), the client's own last model is among
+    the w_j (own_candidate), L_val is on the training data (validation = "train"), and the M models are those of the
+    largest affinity P_kj instead of random ones (choice = "affinity"): P is the identity at first, and every time that
+    k trains, the terms above before max and scaling are added to its row.
+
+    Unlike the paper: the M models are drawn at random; the LSS paper's code takes those of the largest affinity.
 
     Source: Zhang et al. 2021, equations 3 and 4 (there v + sum_j a_j (w_j - v), the same as a sums to 1).
     """
 
     stateful: ClassVar[bool] = True
-    sends: ClassVar[tuple[str, ...]] = ("models", "models_buffers", "models_ids")
+    sends: ClassVar[tuple[str, ...]] = ("models", "models_buffers", "models_ids", "affinity")
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle(
+            "Zhang et al. 2021, equations 3 and 4",
+            {"models": 5, "validation": "held_out", "baseline": "last", "own_candidate": False},
+            beside="clients.valid_ratio=0.2",
+        ),
+        "code": Bundle(
+            "LSS's code",
+            {
+                "models": 5,
+                "validation": "train",
+                "baseline": "before_training",
+                "own_candidate": True,
+                "choice": "affinity",
+            },
+        ),
+    }
 
     models: int = Field(5, ge=1, description="M, most models that a client receives")
     validation: Literal["held_out", "train"] = Field("held_out", description="data of L_val; train as in LSS's code")
+    baseline: Literal["last", "before_training"] = Field(
+        "last", description="v: the client's last model, or what its last training began from as in LSS's code"
+    )
+    own_candidate: bool = Field(False, description="the client's last model is a candidate too, as in LSS's code")
+    choice: Literal["random", "affinity"] = Field(
+        "random", description="which M models a client receives; affinity as in LSS's code"
+    )
 
     def check(self, experiment: Experiment) -> None:
         """Raise ValueError where clients hold no validation data."""
         if self.validation == "held_out":
             require_held_out(experiment, self.name())
+        if self.choice == "affinity" and experiment.clients.number > MOST_AFFINE:
+            raise ValueError(
+                f"choice = 'affinity' keeps the square of {experiment.clients.number} numbers; at most {MOST_AFFINE} "
+                "clients. Lower clients.number or set method.choice=random."
+            )
+
+    def initial(self, setting: Setting, theta: Tensor) -> State:
+        """Every client close to itself alone, where affinity chooses; else nothing."""
+        return {"affinity": torch.eye(setting.experiment.clients.number)} if self.choice == "affinity" else {}
 
     def prepare(self, client: Client) -> Client:
         """The client at its own mixture."""
@@ -53,33 +100,67 @@ class FedFomo(Method):
         return begun
 
     def finish(self, client: Client, update: Update) -> Update:
-        """The client's model, kept for the next round."""
-        return replace(update, state={**update.state, "theta": update.theta, "buffers": update.buffers})
+        """The client's model, and what it began from where that is asked for, kept for the next round."""
+        state = {**update.state, "theta": update.theta, "buffers": update.buffers}
+        if self.baseline == "before_training":
+            state |= {"begun": client.start, "begun_buffers": client.buffers}
+        if self.choice == "random":
+            return replace(update, state=state)
+        nothing = torch.zeros(len(client.server["affinity"]), device=client.start.device)
+        return replace(update, report={"affinity": state.pop("gains", nothing)}, state=state)
 
     def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
-        """The mean; the cohort's models are kept for the next round."""
+        """The mean; the cohort's models are kept for the next round, and affinities grow by what the clients found."""
         kept = {"models": cohort.clients, "models_buffers": cohort.buffers, "models_ids": cohort.ids}
+        if self.choice == "affinity":
+            kept["affinity"] = state["affinity"].index_add(0, cohort.ids, cohort.reports["affinity"])
         return Outcome(combined.theta, combined.weights, kept, combined.extras)
 
     def _mixed(self, client: Client, samples: Samples) -> Client:
-        """The client at the mixture of other clients' models."""
-        others = (client.server["models_ids"] != client.id).nonzero().flatten().numpy()
-        chosen = rng(client.seed, *client.purpose("fomo")).permutation(others)[: self.models]
+        """The client at the mixture of the models that it receives."""
+        chosen = self._chosen(client)
         theta, buffers = client.server["models"][chosen], client.server["models_buffers"][chosen]
-        shares = usefulness(client, theta, buffers, samples)
+        measured = client
+        if self.baseline == "before_training" and "begun" in client.state:
+            measured = replace(client, start=client.state["begun"], buffers=client.state["begun_buffers"])
+        gains = helpfulness(measured, theta, buffers, samples)
+        if self.choice == "affinity":
+            row = torch.zeros(len(client.server["affinity"]), device=client.start.device)
+            row[client.server["models_ids"][chosen]] = torch.where(gains.isfinite(), gains, 0).to(row)
+            client = replace(client, state={**client.state, "gains": row})
+        shares = scaled(gains)
         if not bool(shares.any()):
             return client
         return replace(client, start=shares.to(theta) @ theta, buffers=shares.to(buffers) @ buffers)
 
+    def _chosen(self, client: Client) -> np.ndarray:
+        """Which models of the last cohort the client receives."""
+        ids = client.server["models_ids"].cpu()
+        allowed = (torch.ones_like(ids) if self.own_candidate else ids != client.id).nonzero().flatten()
+        if self.choice == "random":
+            return rng(client.seed, *client.purpose("fomo")).permutation(allowed.numpy())[: self.models]
+        near = client.server["affinity"][client.id].cpu()[ids[allowed]]
+        return allowed[near.argsort(descending=True, stable=True)[: self.models]].numpy()
+
 
 def usefulness(client: Client, theta: Tensor, buffers: Tensor, samples: Samples) -> Tensor:
     """Shares a (M,) of models (M, d) with buffers (M, b), summing to 1; all 0 where none beats the client's start."""
+    return scaled(helpfulness(client, theta, buffers, samples))
+
+
+def scaled(gains: Tensor) -> Tensor:
+    """Shares (M,) in the proportion of positive gains (M,), summing to 1; all 0 where there are none."""
+    found = gains.nan_to_num(nan=0.0).clamp(min=0)
+    return found / found.sum() if float(found.sum()) > 0 else found
+
+
+def helpfulness(client: Client, theta: Tensor, buffers: Tensor, samples: Samples) -> Tensor:
+    """(L_val(v) - L_val(w_j)) / (|w_j - v| + 1e-5) of models (M, d) with buffers (M, b), with v the client's start."""
     client.flat.load(client.start, client.buffers)
     own = validated(client, samples)[0]
     gains = []
     for model, held in zip(theta, buffers, strict=True):
         client.flat.load(model, held)
         distance = float((model - client.start).norm()) + 1e-5
-        gains.append(max(0.0, own - validated(client, samples)[0]) / distance)
-    found = torch.tensor(gains, dtype=torch.float64)
-    return found / found.sum() if float(found.sum()) > 0 else found
+        gains.append((own - validated(client, samples)[0]) / distance)
+    return torch.tensor(gains, dtype=torch.float64)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
 
+from drift.bundles import Bundle
 from drift.method import Cohort, Combined, Method, Outcome, Setting, State
 
 
@@ -22,6 +23,18 @@ class FedGMA(Method):
 
     Source: Tenison et al. 2023, algorithm 1; threshold of Zhou et al. 2024, section 7.
     """
+
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle(
+            "Tenison et al. 2023, algorithm 1; IMA paper, section 7",
+            {"threshold": 0.8, "mask": "soft", "server_lr": 1.0},
+        ),
+        "code": Bundle(
+            "FedIMA's code",
+            {"threshold": 0.0, "server_lr": 1.0},
+            lacks="masked differences times 1e-4 / m, beside which that code is FedAvg (methods.md 2.2)",
+        ),
+    }
 
     server_lr: float = Field(1.0, gt=0, description="eta_g")
     threshold: float = Field(0.8, ge=0, le=1, description="agreement from which an entry passes whole")

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from drift.batch_statistics import use_batches
+from drift.bundles import Bundle, suffix
 from drift.keys import generator
 from drift.learned_weights import Aggregate, Base, Learner, Learns, Schedule, initial
 from drift.method import Beta, Cohort, Combined, Method, Setting, State
@@ -35,10 +36,43 @@ class FedLAW(Method):
     Models with batch normalisation are run on the statistics of each proxy batch while the weights are learned, and
     the new global model gets those of the whole proxy set (LAW-6). Clients without samples get no weight.
 
+    Unlike the paper: the server's rate is the code's; the swa variant learns shares first, as the code. A Dirichlet
+    partition is the capped one unless variant = "plain" is given, which FedLAW and FedEve have.
+
     Source: Li et al. 2023, algorithm 1 and appendix C; where the released code differs, see methods.md LAW-1..10.
     """
 
     needs_proxy: ClassVar[bool] = True
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle(
+            "FedLAW paper, algorithm 1 and appendix C",
+            {
+                "base": "exponential",
+                "server_epochs": 100,
+                "server_betas": (0.5, 0.999),
+                "quad_init": "data",
+                "swa_order": "gamma_first",
+            },
+            beside="proxy.per_class=10",
+            lacks="the server's rate, which is not printed; the code's is taken",
+        ),
+        "code": Bundle(
+            "FedLAW's code (methods.md LAW-1..6)",
+            {
+                "base": "exponential",
+                "server_epochs": 20,
+                "server_betas": (0.5, 0.999),
+                "server_lr": None,
+                "halve_every": 20,
+                "quad_init": "uniform",
+                "swa_order": "weights_first",
+                "swa_lr": 0.05,
+                "swa_after": 6,
+            },
+            beside="proxy.per_class=20 clients.valid_ratio=0.3 clients.train_all=true local.persist_optimizer=true",
+            lacks="batch statistics that stay with each client (LAW-6)",
+        ),
+    }
 
     variant: Variant = Field("joint", description="what is learned, and when")
     base: Base = Field("exponential", description="weights of x: e^x, or x^2, scaled to sum 1")
@@ -67,7 +101,8 @@ class FedLAW(Method):
     @property
     def label(self) -> str:
         """fedlaw where weights and gamma are learned; else with the variant, as in fedlaw-gws."""
-        return self.name() if self.variant == "joint" else f"{self.name()}-{self.variant}"
+        variant = "" if self.variant == "joint" else f"-{self.variant}"
+        return self.name() + variant + suffix(self)
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The cohort under learned weights; records them and how they were learned."""

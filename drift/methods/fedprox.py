@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
+from drift.bundles import Bundle
 from drift.correction import Correction
 from drift.method import Method
 
@@ -19,8 +20,18 @@ class FedProx(Method):
     IMA takes the best of 0.1, 0.01, 0.001 (its code 0.01, and 0.1 for Digit-Five and PACS), FedLAW 0.001 (its code
     without momentum, LAW-8), FedEve 1.
 
+    Unlike the paper: steps have the momentum and weight decay of the local settings, which FedLAW's code drops for this
+    method.
+
     Source: Li et al. 2020, algorithm 2.
     """
+
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle("FedLAW paper", {"mu": 0.001}),
+        "code": Bundle(
+            "FedLAW's code (methods.md LAW-8)", {"mu": 0.001}, beside="local.momentum=0.0 local.weight_decay=0.0"
+        ),
+    }
 
     mu: float = Field(0.01, ge=0, description="weight of the proximal term")
 

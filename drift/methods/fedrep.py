@@ -25,6 +25,7 @@ class FedRep(Method):
     Source: Collins et al. 2021, algorithm 1; a baseline of the LSS paper, with one epoch on the head.
     """
 
+    corrections: ClassVar[tuple[str, ...]] = ("the entries that it holds moved by rounding",)
     stateful: ClassVar[bool] = True
 
     head_epochs: int = Field(1, gt=0, description="local epochs on the head; local.epochs are those on the body")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 from torch import Tensor
 
+from drift.bundles import Bundle
 from drift.fedopt import FedOpt
 from drift.method import Beta
 
@@ -14,8 +17,28 @@ class FedYogi(FedOpt):
 
     V moves by the size of the square d^2 alone, so that it falls slowly after a large update.
 
+    Unlike the paper: V_0 is 0 as in the papers' codes, there tau^2 (initial_variance).
+
     Source: Reddi et al. 2021, algorithm 2; defaults of Zhou et al. 2024, table V.
     """
+
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle(
+            "Reddi et al. 2021, algorithm 2",
+            {"beta1": 0.9, "beta2": 0.99, "tau": 1e-3, "initial_variance": 1e-6},
+            lacks="a rate of the server, which is tuned there for every task",
+        ),
+        "code": Bundle(
+            "FedIMA's code and IMA paper, table V",
+            {
+                "server_lr": 0.01,
+                "beta1": 0.9,
+                "beta2": 0.99,
+                "tau": 1e-3,
+                "initial_variance": 0.0,
+            },
+        ),
+    }
 
     beta2: Beta = Field(0.99, description="1 - beta2 is the share of a square that V moves by")
 

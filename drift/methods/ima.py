@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import torch
-from pydantic import Field, field_serializer, field_validator, model_validator
+from pydantic import Field, model_validator
 from torch import Tensor
 
-from drift import named
+from drift.bundles import Bundle
 from drift.late_phase import Late, late_local
-from drift.method import Cohort, Combined, Method, Outcome, Setting, State, load
+from drift.method import Cohort, Combined, Method, Outcome, Setting, State
+from drift.wrapper import Wrapper, inner, prefixed, under
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
-
-    from drift.client import Client, Update
-    from drift.correction import Correction
     from drift.experiment import Experiment, Local
 
-_BASE = "base."
+_RETURNING = "returning."
 
 
-class IMA(Method):
+class IMA(Wrapper):
     """w_{t+1} = v_t for t < t_s, the mean of v_t, .., v_{t-P+1} from t_s on, with v_t the plain aggregate of round t.
 
     The window holds aggregates, never averaged models; where fewer than P exist, the mean is over those. Unlike
@@ -38,15 +33,57 @@ class IMA(Method):
 
     Any other method can be the base: it broadcasts, trains and steps, and its aggregate is what is averaged.
 
-    Extras: aggregate, v_t, in every round whose end is a mean; elsewhere v_t is the end.
+    With reset = "one_round" the moments start anew in round t_s and those from before it return in the round after, as
+    in the released code, where the reset reaches local names alone (IMA-4).
+
+    Extras: aggregate, in every round whose end is a mean: the model that the base alone makes of the cohort in that
+    round; elsewhere the end is that model. `what_if` and the lines from FMA to IMA average these. Over a base whose
+    server takes a step of its own (FedDyn's dual, FedAdam) it is not v_t; with records = "averaged" it is.
+
+    Unlike the paper: round t_s starts from v_{t_s-1}, as in the code; the server's moments start anew at t_s (reset),
+    of which the paper says nothing.
 
     Source: Zhou et al. 2024, section 6, equation 5, algorithm 1: window 5, start at 3/4 of the rounds, "Exp" with
     factor 0.97. Where the released code differs, see methods.md IMA-1..10.
     """
 
-    base: Method = Field(default_factory=lambda: load("fedavg")(), description="method that is averaged")
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle(
+            "IMA paper, section 6 and algorithm 1",
+            {
+                "window": 5,
+                "start": 0.75,
+                "late": "exp",
+                "late_factor": 0.97,
+                "cyclic": "sawtooth",
+                "restart_lr": False,
+                "reset": False,
+                "first": "window",
+            },
+            beside="local.lr_decay=0.99",
+        ),
+        "code": Bundle(
+            "FedIMA's code (methods.md IMA-1..8)",
+            {
+                "window": 5,
+                "cyclic": "triangular",
+                "restart_lr": True,
+                "placement": "inside",
+                "reset": "one_round",
+                "first": "fma",
+            },
+            beside="local.lr_decay=0.99 local.weight_decay=1e-3",
+            lacks="the cyclic rate's jump in the middle of a cycle, which is mended here (IMA-2)",
+        ),
+    }
+
     window: int = Field(5, ge=1, description="P, aggregates in the mean; 1 leaves only the late schedule")
-    start: float = Field(0.75, ge=0, description="t_s: below 1 a fraction of the rounds, else the number of a round")
+    start: float = Field(
+        0.75,
+        ge=0,
+        description="t_s: below 1 a fraction of the rounds, else the number of a round",
+        json_schema_extra={"fraction": True},
+    )
     late: Late = Field("exp", description="what changes for clients from t_s on")
     late_factor: float = Field(0.97, gt=0, le=1, description="exp: factor a round")
     const_lr: float = Field(5e-5, gt=0, description="const: the rate")
@@ -62,20 +99,16 @@ class IMA(Method):
     placement: Literal["inside", "post"] = Field(
         "inside", description="mean of what goes into the base's server step, or of what comes out of it (IMA-4)"
     )
-    reset: bool = Field(True, description="the base's server moments return to their initial values at t_s, for good")
+    reset: bool | Literal["one_round"] = Field(
+        True, description="the base's server moments start anew at t_s: for good, or one_round as in the code (IMA-4)"
+    )
+    records: Literal["model", "averaged"] = Field(
+        "model", description="extra `aggregate`: the base's model of the round, or what the mean is of"
+    )
     feedback: bool = Field(True, description="clients continue from the mean; off: from the last aggregate, as in SWA")
     first: Literal["fma", "window"] = Field(
         "fma", description="what round t_s starts from; window is algorithm 1 as printed, one round early (IMA-1)"
     )
-
-    @field_validator("base", mode="before")
-    @classmethod
-    def _named_base(cls, value: Any) -> Any:
-        return named.build(value, load)
-
-    @field_serializer("base")
-    def _dump_base(self, value: Method) -> dict[str, Any]:
-        return named.dump(value)
 
     @model_validator(mode="after")
     def _options_fit(self) -> IMA:
@@ -90,32 +123,23 @@ class IMA(Method):
     @property
     def label(self) -> str:
         """ima over FedAvg; else the base's label and ima, as in fedprox+ima; ima-no_feedback where that is off."""
-        base, own = self.base.label, self.name() if self.feedback else f"{self.name()}-no_feedback"
+        base, own = self.base.label, super().label if self.feedback else f"{super().label}-no_feedback"
         return own if base == "fedavg" else f"{base}+{own}"
-
-    @property
-    def needs_proxy(self) -> bool:  # type: ignore[override]  # a wrapper needs what its base needs
-        """Whether the base learns on a proxy set."""
-        return self.base.needs_proxy
-
-    @property
-    def stateful(self) -> bool:  # type: ignore[override]  # a wrapper's clients are its base's
-        """Whether clients of the base keep something between rounds."""
-        return self.base.stateful
-
-    @property
-    def gaps(self) -> tuple[str, ...]:  # type: ignore[override]  # its clients report what the base's do
-        """Reports in which NaN means that there is none."""
-        return self.base.gaps
-
-    @property
-    def sends(self) -> tuple[str, ...]:  # type: ignore[override]  # a wrapper sends what its base sends
-        """Names in the server state that clients of the base receive."""
-        return tuple(f"{_BASE}{name}" for name in self.base.sends)
 
     def first_round(self, rounds: int) -> int:
         """t_s, the first round whose clients follow the late-phase schedule."""
         return int(self.start) if self.start >= 1 else int(self.start * rounds + 1e-9)
+
+    def rounds_shared(self, other: Method, rounds: int) -> int:
+        """Rounds before the first aggregate of the window: until then every bit is that of the base."""
+        if other != self.base:
+            return 0
+        begin = self.first_round(rounds) - (self.first == "window")
+        return max(0, min(begin - self.window + 1, self.first_round(rounds) - 1))
+
+    def state_from(self, state: State) -> State:
+        """The base's state under the names that it has here."""
+        return prefixed(state)
 
     def check(self, experiment: Experiment) -> None:
         """Raise ValueError where the window or the start lies outside the rounds, or the base cannot run."""
@@ -132,13 +156,9 @@ class IMA(Method):
         if self.late == "epoch" and experiment.local.steps is not None:
             raise ValueError("late = 'epoch' shortens local.epochs, and local.steps replaces them; leave one out.")
 
-    def initial(self, setting: Setting, theta: Tensor) -> State:
-        """The base's state; the window appears when it is first filled."""
-        return _prefixed(self.base.initial(setting, theta))
-
     def broadcast(self, state: State, theta: Tensor, index: int) -> Tensor:
         """What the base sends, from the last aggregate where there is no feedback."""
-        return self.base.broadcast(_own(state), state.get("last", theta), index)
+        return self.base.broadcast(inner(state), state.get("last", theta), index)
 
     def schedule(self, local: Local, index: int, rounds: int) -> Local:
         """The base's settings before t_s, the late-phase schedule from then on."""
@@ -147,31 +167,6 @@ class IMA(Method):
             return self.base.schedule(local, index, rounds)
         return late_local(self, lambda at: self.base.schedule(local, at, rounds), start, index - start)
 
-    @property
-    def own_training(self) -> bool:
-        """Whether the base trains in a way of its own."""
-        return self.base.own_training
-
-    def local(self, client: Client) -> Update:
-        """Local training of the base."""
-        return self.base.local(_at_base(client))
-
-    def prepare(self, client: Client) -> Client:
-        """The client as the base begins."""
-        return self.base.prepare(_at_base(client))
-
-    def correction(self, client: Client) -> Correction | None:
-        """What the base adds to every gradient."""
-        return self.base.correction(client)
-
-    def finish(self, client: Client, update: Update) -> Update:
-        """What the base's client keeps and reports."""
-        return self.base.finish(client, update)
-
-    def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
-        """The base's plain aggregate, not yet averaged."""
-        return self.base.combine(setting, _own(state), cohort)
-
     def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
         """The base's step with the mean of the window before or after it."""
         start = self.first_round(setting.experiment.rounds)
@@ -179,20 +174,20 @@ class IMA(Method):
         averages = cohort.index >= begin
         cohort = replace(cohort, theta=state.get("last", cohort.theta))
         if self.placement == "inside" and self.feedback:
-            aggregate = combined.theta
-            window = _pushed(state, aggregate, self.window)
-            mean = window.mean(0) if averages else aggregate
-            outcome = self.base.step(setting, _own(state), cohort, replace(combined, theta=mean))
-            end = outcome.end
+            window = _pushed(state, combined.theta, self.window)
+            mean = window.mean(0) if averages else combined.theta
+            outcome = self.base.step(setting, inner(state), cohort, replace(combined, theta=mean))
+            end, aggregate = outcome.end, combined.theta
+            if averages and self.records == "model":
+                aggregate = self.base.step(setting, inner(state), cohort, combined).end
         else:
-            outcome = self.base.step(setting, _own(state), cohort, combined)
+            outcome = self.base.step(setting, inner(state), cohort, combined)
             aggregate = outcome.end
             window = _pushed(state, aggregate, self.window)
             end = window.mean(0) if averages else aggregate
-        after = _prefixed(outcome.state)
-        if self.reset and self.feedback and cohort.index == start - 1:
-            fresh = self.base.initial(setting, end)
-            after |= _prefixed({name: fresh[name] for name in self.base.moments if name in fresh})
+        after = prefixed(outcome.state)
+        if self.reset and self.feedback:
+            after |= self._reset(setting, state, outcome, cohort.index - start)
         if cohort.index > begin - self.window:  # earlier aggregates leave the window before it is used
             after["window"] = window
         if averages and not self.feedback:
@@ -200,35 +195,20 @@ class IMA(Method):
         extras = {**outcome.extras, **({"aggregate": aggregate} if averages else {})}
         return Outcome(end, outcome.weights, after, extras)
 
-    def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
-        """What the base makes of the last cohort's buffers; they are not averaged over the window."""
-        return self.base.buffers(setting, end, averaged)
-
-    def measured(
-        self, setting: Setting, end: Tensor, clients: Mapping[int, State], held: Sequence[np.ndarray]
-    ) -> dict[str, float]:
-        """What the base measures, of the averaged model."""
-        return self.base.measured(setting, end, clients, held)
-
-    def momentum(self, state: State) -> Tensor | None:
-        """The update that the base expects."""
-        return self.base.momentum(_own(state))
+    def _reset(self, setting: Setting, state: State, outcome: Outcome, since: int) -> State:
+        """Moments as the round after finds them, where they change; `since` counts rounds from t_s."""
+        if since == -1:
+            fresh = self.base.initial(setting, outcome.end)
+            changed = {name: fresh[name] for name in self.base.moments if name in fresh}
+            returning = {f"{_RETURNING}{name}": outcome.state[name] for name in changed}
+            return prefixed(changed) | (returning if self.reset == "one_round" else {})
+        if since == 0 and self.reset == "one_round":
+            own = {name: value for name, value in inner(state).items() if name in self.base.moments}
+            return prefixed(under(_RETURNING, state) or own)
+        return {}
 
 
 def _pushed(state: State, model: Tensor, size: int) -> Tensor:
     """The last `size` models with one more (d,), oldest first."""
     held = [state["window"]] if "window" in state else []
     return torch.cat([*held, model[None]])[-size:].clone()
-
-
-def _at_base(client: Client) -> Client:
-    return replace(client, server=_own(client.server))
-
-
-def _own(state: State) -> State:
-    """The base's part of the state, under its own names."""
-    return {name.removeprefix(_BASE): value for name, value in state.items() if name.startswith(_BASE)}
-
-
-def _prefixed(state: State) -> State:
-    return {f"{_BASE}{name}": value for name, value in state.items()}

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
+from drift.bundles import Bundle
 from drift.method import Method, Setting, State
 from drift.parts import features, features_at, require_head
 
@@ -31,6 +32,10 @@ class Moon(Method):
     """
 
     stateful: ClassVar[bool] = True
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle("Li et al. 2021, for CIFAR-10", {"mu": 5.0, "temperature": 0.5}),
+        "code": Bundle("LSS's code", {"temperature": 1.0}, lacks="its default mu of 0, with which it is FedAvg"),
+    }
 
     mu: float = Field(1.0, ge=0, description="weight of the contrastive term; 5 for CIFAR-10 in the original")
     temperature: float = Field(0.5, gt=0, description="T, divides the cosines")

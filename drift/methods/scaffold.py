@@ -9,6 +9,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from drift.bundles import Bundle
 from drift.correction import Correction
 from drift.method import Cohort, Combined, Method, Outcome, Setting, State, Weighting, averaging, weighted
 
@@ -24,18 +25,52 @@ class Scaffold(Method):
     w' = w + server_lr mean_k (w_k - b) and c' = c + 1/K sum_k (c_k' - c_k), over the cohort; K counts all clients.
     A client that took no step changes nothing. With frozen controls of 0 this is FedAvg.
 
-    With c_update = "cohort_mean" and weighting = "samples", c follows the weighted mean of the cohort without the
-    factor m / K, as in the FedEve author's code, which diverges for that reason (5.13 % and 1 % in that paper).
+    With c_update = "cohort_mean" the change of c is the weighted mean over the cohort, without the factor m / K.
+
+    The FedEve author's code is another method: c becomes the weighted mean of the new controls c_k' itself
+    (c_update = "new_controls"), an in-place subtraction leaves the client with c - c_k' as its own control
+    (own_control = "difference"), and tau is counted as E (floor(n_k / B) + 1) (step_count = "rounded"). That paper
+    reports 5.13 % and 1 %; what makes it diverge there was not examined.
 
     Source: Karimireddy et al. 2020, algorithm 1; methods.md 2.1.
     """
 
     stateful: ClassVar[bool] = True
     sends: ClassVar[tuple[str, ...]] = ("control",)
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle(
+            "Karimireddy et al. 2020, algorithm 1, option II",
+            {
+                "server_lr": 1.0,
+                "weighting": "uniform",
+                "c_update": "all",
+                "own_control": "new",
+                "step_count": "taken",
+            },
+            beside="local.momentum=0.0",
+        ),
+        "code": Bundle(
+            "the FedEve author's code (methods.md 2.1)",
+            {
+                "server_lr": 1.0,
+                "weighting": "samples",
+                "c_update": "new_controls",
+                "own_control": "difference",
+                "step_count": "rounded",
+            },
+            beside="local.momentum=0.0",
+        ),
+    }
 
     server_lr: float = Field(1.0, gt=0, description="eta_g")
     weighting: Weighting = Field("uniform", description="mean of the cohort; samples as in FedAvg")
-    c_update: Literal["all", "cohort_mean"] = Field("all", description="all divides by K as in the paper")
+    c_update: Literal["all", "cohort_mean", "new_controls"] = Field(
+        "all", description="all divides by K as in the paper; new_controls as in FedEve's code"
+    )
+    own_control: Literal["new", "difference"] = Field("new", description="c_k', or c - c_k' as in FedEve's code")
+    step_count: Literal["taken", "rounded"] = Field(
+        "taken", description="tau: steps taken, or E (floor(n / B) + 1) as in FedEve's code"
+    )
 
     def check(self, experiment: Experiment) -> None:
         """Raise ValueError unless clients train by SGD without momentum, whose steps the controls measure."""
@@ -45,6 +80,8 @@ class Scaffold(Method):
                 f"scaffold needs SGD without momentum; local.optimizer is {local.optimizer!r} and local.momentum "
                 f"{local.momentum:g}; set local.optimizer=sgd and local.momentum=0.0."
             )
+        if self.step_count == "rounded" and local.steps is not None:
+            raise ValueError("step_count = 'rounded' counts epochs, and local.steps replaces them; leave one out.")
 
     def initial(self, setting: Setting, theta: Tensor) -> State:
         """The server's control, 0."""
@@ -56,12 +93,13 @@ class Scaffold(Method):
 
     def finish(self, client: Client, update: Update) -> Update:
         """The client's new control, and how it changed."""
-        own = fresh = _control(client)
+        own = fresh = kept = _control(client)
         if update.steps:
-            moved = (client.start - update.theta) / (update.steps * client.local.lr)
+            moved = (client.start - update.theta) / (self._tau(client, update) * client.local.lr)
             fresh = own - client.server["control"] + moved
-        state = {**update.state, "control": fresh}
-        return replace(update, state=state, report={"control_change": fresh - own})
+            kept = fresh if self.own_control == "new" else client.server["control"] - fresh
+        report = fresh if self.c_update == "new_controls" else fresh - own
+        return replace(update, state={**update.state, "control": kept}, report={self._reported: report})
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """Mean of the cohort."""
@@ -70,15 +108,25 @@ class Scaffold(Method):
 
     def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
         """A step along the mean update, and the server's new control."""
-        changes = cohort.reports["control_change"]
-        if self.c_update == "cohort_mean":
-            change = weighted(averaging(cohort, self.weighting), changes)
+        reports = cohort.reports[self._reported]
+        if self.c_update == "all":
+            control = state["control"] + reports.sum(0) / setting.experiment.clients.number
         else:
-            change = changes.sum(0) / setting.experiment.clients.number
+            mean = weighted(averaging(cohort, self.weighting), reports)
+            control = mean if self.c_update == "new_controls" else state["control"] + mean
         end = combined.theta
         if self.server_lr != 1:
             end = cohort.theta + self.server_lr * (combined.theta - cohort.start)
-        return Outcome(end, combined.weights, {"control": state["control"] + change}, combined.extras)
+        return Outcome(end, combined.weights, {"control": control}, combined.extras)
+
+    @property
+    def _reported(self) -> str:
+        return "new_control" if self.c_update == "new_controls" else "control_change"
+
+    def _tau(self, client: Client, update: Update) -> int:
+        if self.step_count == "taken":
+            return update.steps
+        return client.local.epochs * (len(client.samples) // client.local.batch + 1)
 
 
 def _control(client: Client) -> Tensor:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from pydantic import Field
 
+from drift.bundles import Bundle
 from drift.method import Cohort, Combined, Setting, State
-from drift.server_training import ServerTraining, last, proxy
+from drift.server_training import CODE, LACKS, PAPER, ServerTraining, last, proxy
 
 
 class ServerFT(ServerTraining):
@@ -13,6 +16,11 @@ class ServerFT(ServerTraining):
 
     Source: Li et al. 2023 (FedLAW), baseline of tables 4 and 8; methods.md 2.3.
     """
+
+    bundles: ClassVar[dict[str, Bundle]] = {
+        "paper": Bundle("FedLAW paper", {"server_epochs": 2, **PAPER}, lacks="the server's rate, which is not printed"),
+        "code": Bundle("FedLAW's code (methods.md LAW-7)", {"server_epochs": 2, **CODE}, lacks=LACKS),
+    }
 
     server_epochs: int = Field(2, ge=0, description="passes over the proxy set a round")
 

@@ -26,14 +26,17 @@ class SWAD(Method):
 
     Batch statistics are those of the mean on the client's data. The server is FedAvg's.
 
+    Unlike the paper: losses are looked at once an epoch.
+
     Source: Cha et al. 2021, algorithm 1, with epochs as segments; budget of the LSS paper, 4 times 8 epochs.
     """
 
+    corrections: ClassVar[tuple[str, ...]] = ("its valley included the epochs by which its end is noticed",)
     gaps: ClassVar[tuple[str, ...]] = ("valley",)
 
     cycles: int = Field(4, ge=1, description="training lasts this many times the local epochs")
     patience_start: int = Field(3, ge=1, description="N_s, epochs that the first one must not be above")
-    patience_end: int = Field(6, ge=1, description="N_e, epochs that must all be above the threshold")
+    patience_end: int = Field(6, ge=1, description="N_e, epochs above the threshold that end it, none of them in it")
     tolerance: float = Field(1.3, gt=0, description="r: the threshold over the mean loss at the start")
 
     def check(self, experiment: Experiment) -> None:
@@ -73,16 +76,18 @@ def valley(losses: list[float], first: int, last: int, tolerance: float) -> slic
     """The epochs to average over, from validation losses after each; None where the loss never settles.
 
     It starts at the first epoch whose loss is the least of it and the `first` - 1 after it. The threshold is
-    `tolerance` times the mean of these. It ends with the first epoch at which the last `last` losses are all above
-    the threshold, else with the last epoch.
+    `tolerance` times the mean of these. From the epoch after these on, and with no epoch before the start, the search
+    is for the first epoch i at which the last `last` losses are all above the threshold: these belong to the valley no
+    more, which ends with epoch i - `last`. Without one it ends with the last epoch. The start belongs to it always.
     """
     for start in range(len(losses) - first + 1):
         window = losses[start : start + first]
         if losses[start] > min(window):
             continue
         threshold = tolerance * sum(window) / first
-        for end in range(start + last - 1, len(losses)):
-            if min(losses[end - last + 1 : end + 1]) > threshold:
-                return slice(start, end + 1)
+        for end in range(start + max(first, last - 1), len(losses)):
+            after = end - last + 1
+            if min(losses[after : end + 1]) > threshold:
+                return slice(start, max(after, start + 1))
         return slice(start, len(losses))
     return None

@@ -22,6 +22,8 @@ class Partition(Partitioner):
     `minimum` samples. `plain` (FedEve's code): no cap, no minimum, clients may be empty. Both cut a class at
     floor(n_c cumsum(q)) and drop nothing; FedLAW's code rounds each count instead, which moves single samples.
 
+    Unlike the paper: the default is the capped variant, which IMA and LSS have; FedLAW and FedEve have the plain one.
+
     Args:
         concentration: Small is skewed, large is nearly iid.
         variant: Default as in the IMA and LSS papers; FedLAW and FedEve use "plain".

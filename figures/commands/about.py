@@ -21,6 +21,9 @@ PACKAGES = {
 
 _OURS = "this project."
 
+UNLIKE = "unlike the paper"
+"""Where a default is not what a reader of the paper expects."""
+
 _BRACKETS = re.compile(r"(?P<told>.*?),? \((?P<source>[^()]*(?:\([^()]*\)[^()]*)*)\)\.")
 """A description that ends with its source."""
 
@@ -36,7 +39,7 @@ def list_(kind: Kind, /, *, json: Json = False) -> None:
         kind: What to list.
     """
     rows = _analyses() if kind == "analyses" else _experiments() if kind == "experiments" else _plugins(PACKAGES[kind])
-    columns = [key for key in ("name", "description", "source", "options") if any(key in row for row in rows)]
+    columns = [key for key in ("name", "description", UNLIKE, "source", "options") if any(key in row for row in rows)]
     console.table(rows, dict(zip(columns, columns, strict=True)), json=json)
 
 
@@ -57,6 +60,13 @@ def doctor(*, data: Data = None, json: Json = False) -> int:
     return 2 if any(one.broken for one in found) else 0
 
 
+def offered(package: str) -> list[dict[str, str]]:
+    """What installed packages offer as entry points; nothing is imported."""
+    from landscape.outside import entry_points
+
+    return [{"name": name, "description": f"Entry point: {code}."} for name, code in entry_points(package).items()]
+
+
 def _plugins(package: str) -> list[dict[str, str]]:
     """Plug-ins with their first docstring line and their source, which that line may end with in brackets."""
     from landscape import plugins
@@ -66,16 +76,18 @@ def _plugins(package: str) -> list[dict[str, str]]:
         told, source = plugins.describe(package, name), plugins.source(package, name)
         if not source and (found := _BRACKETS.fullmatch(told)):
             told, source = f"{found['told']}.", found["source"]
-        rows.append({"name": name, "description": told, **({"source": plugins.sentence(source)} if source else {})})
-    return rows
+        unlike = plugins.paragraph(package, name, f"{UNLIKE.capitalize()}:")
+        row = {"name": name, "description": told, UNLIKE: unlike, "source": source and plugins.sentence(source)}
+        rows.append({key: value for key, value in row.items() if value})
+    return rows + offered(package)
 
 
 def _experiments() -> list[dict[str, str]]:
     """Presets with the first sentence of the comment that each file begins with, and the paper that it names."""
+    from drift.shipped import presets
     from landscape.plugins import sentence
 
-    here = Path(__file__).resolve().parents[2]
-    paths = [path for place in ("drift/presets", "experiments") for path in sorted((here / place).glob("*.toml"))]
+    paths = list(presets().values())
     told = {path.stem: _comment(path) for path in paths}
     return [
         {

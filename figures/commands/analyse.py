@@ -12,9 +12,11 @@ from cyclopts import Parameter
 
 from figures import console
 from figures.commands.options import (
+    AnalysisName,
     Cluster,
     Data,
     Json,
+    RunName,
     Runs,
     Settings,
     Task,
@@ -63,8 +65,8 @@ class Analysis:
 
 
 def analyse(
-    name: str,
-    run: str,
+    name: AnalysisName,
+    run: RunName,
     /,
     *,
     set: Settings = None,
@@ -94,14 +96,14 @@ def analyse(
         raise ValueError(f"cannot write {str(out)!r}; the suffix says the format: {', '.join(SUFFIXES)}.")
     if out is not None:
         (require_folder if out.suffix == ".zarr" else require_file)(out)
+    options, ready = arguments(set), opened(run, runs, data, task)
     from drift.measures import Measure
     from drift.sweepers import crew
 
-    options = arguments(set)
     function = getattr(importlib.import_module(chosen.module), chosen.name)
     plugins.require_options(chosen.name, function, options)
     measures = [Measure.loaded(text) for text in metric or ()]
-    found, staff = opened(run, runs, data, task).with_measures(measures), crew(workers, cluster)
+    found, staff = ready.with_measures(measures), crew(workers, cluster)
     with console.parts(f"{chosen.name} of {found.name}") as part:
         result = found.with_progress(part, console.say).with_crew(staff).cached(function, **options)
     if json:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, Runs, opened_all
+from figures.commands.options import Data, Json, RunNames, Runs, opened_all
 
 if TYPE_CHECKING:
     from drift.claims.claim import Verdict
@@ -22,7 +22,7 @@ COLUMNS = {"claim": "claim", "verdict": "verdict", "effect": "effect", "interval
 
 
 def claims(
-    run: list[str], /, *, paper: Papers = None, runs: Runs = Path("runs"), data: Data = None, json: Json = False
+    run: RunNames, /, *, paper: Papers = None, runs: Runs = Path("runs"), data: Data = None, json: Json = False
 ) -> None:
     """Check the papers' claims on runs: effect, interval over seeds, and a verdict.
 
@@ -32,9 +32,10 @@ def claims(
     Args:
         run: Runs by folder, name or beginning of a name; a folder of runs stands for all of them.
     """
+    found = opened_all(run, runs, data)
     from drift.claims import claims as known
 
-    wanted, found = known(*(paper or ())), opened_all(run, runs, data)
+    wanted = known(*(paper or ()))
     verdicts = []
     with console.progress("claims", total=len(wanted)) as step:
         for done, claim in enumerate(wanted):

@@ -20,7 +20,7 @@ def demo(
     json: Json = False,
 ) -> int:
     """Train five methods on real images, draw their figures and write the report."""
-    from figures.demo import BEYOND, COLUMNS
+    from figures.demo import BEYOND, COLUMNS, MUTE
     from figures.demo import demo as run_demo
 
     require_folder(out)
@@ -31,6 +31,7 @@ def demo(
     console.say(
         f"figures: {made.figures} ({len(made.drawn)} as PDF, PNG and SVG, numbers beside)\n"
         f"         {len(BEYOND)} others take runs of other kinds: {', '.join(sorted(BEYOND))}\n"
+        f"         {len(MUTE)} others have nothing to show of these runs: {', '.join(MUTE)}\n"
         f"runs:    {made.runs}\nreport:  {made.report} (open it in a browser)\n"
         f"took {made.seconds:.0f} s"
     )

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, Runs, Task, Workers, opened
-from figures.diagnosis_words import QUESTIONS, interval, percent, verdict
+from figures.commands.options import Data, Json, RunName, Runs, Task, Workers, opened
+from figures.diagnosis_words import QUESTIONS, interval, number, percent, verdict
 
 if TYPE_CHECKING:
     from drift.causes import Cause
     from drift.diagnosis import Diagnosis
-    from drift.findings import Finding
+    from drift.finding import Finding
 
 Quick = Annotated[bool, Parameter(name="--quick", negative="", help="Read the record only; nothing is trained.")]
 
@@ -24,7 +24,7 @@ WIDTH, INDENT = 100, 26
 
 
 def diagnose(
-    run: str,
+    run: RunName,
     /,
     *,
     quick: Quick = False,
@@ -39,9 +39,9 @@ def diagnose(
     Args:
         run: Folder of a run, or its name or the beginning of it inside --runs.
     """
+    found = opened(run, runs, data, task)
     from drift.diagnosis import diagnose as diagnosis
 
-    found = opened(run, runs, data, task)
     with console.parts(f"diagnosing {found.name}") as part:
         result = diagnosis(found.with_progress(part, console.say), quick=quick, workers=workers)
     if json:
@@ -52,30 +52,38 @@ def diagnose(
 
 
 def screen(found: Diagnosis) -> list[str]:
-    """A diagnosis as lines of at most 100 columns."""
-    head = f"{found.rounds} rounds, {found.per_round} of {found.clients} clients a round"
-    lines = [found.run, f"{head}; test loss {found.loss:.3g} nats, error {100 * found.error:.1f} %", ""]
-    lines += _wrapped(verdict(found))
+    """A diagnosis as lines of at most 100 columns; commands may be longer, so that they can be copied."""
+    head = f"{found.rounds} rounds, {found.per_round} of {found.clients} clients per round"
+    lines = [found.run, f"{head}; {_measured(found)}", "", *_wrapped(verdict(found))]
+    followed = [cause for cause in found.causes if cause.followed]
     if found.causes:
-        title = "POSSIBLE CAUSES (rounds played again with one change)"
+        title = "FOLLOWED (rounds played again with one change)"
         lines += ["", f"{title:<55}{'GAIN [95 %]':<29}{'OF LOSS':>8}  CLEAR"]
-        for cause in found.causes:
+        for cause in followed:
             lines += _of_cause(cause)
+        rest = ", ".join(cause.title for cause in found.causes if not cause.followed)
+        lines += _detail(f"Tried in short windows only, with less or no gain: {rest}")[:3] if rest else []
     lines += ["", "STATE"]
     for finding in found.findings:
         lines += _of_finding(finding)
-    return [
-        *lines,
-        "",
-        "Gains in nats of test loss, [95 % interval]. To see a figure: fedscape figures draw NAME RUN",
-    ]
+    return [*lines, "Gains in nats of test loss, [95 % interval]. To see a figure: fedscape figures draw NAME RUN"]
+
+
+def _measured(found: Diagnosis) -> str:
+    """Test loss and error of the last evaluated round, as far as the run records them."""
+    loss = [f"loss {number(found.loss, 3)} nats"] if math.isfinite(found.loss) else []
+    error = [f"error {number(100 * found.error, 3)} %"] if math.isfinite(found.error) else []
+    return f"test {', '.join(loss + error)}" if loss or error else "no test loss or error recorded"
 
 
 def _of_cause(cause: Cause) -> list[str]:
     gain = interval(cause.gain.value, cause.gain.low, cause.gain.high)
     lines = [f"  {cause.title:<53}{gain:<29}{percent(cause.share):>8}  {'yes' if cause.clear else 'no'}"]
-    detail = "; ".join(text for text in (cause.test, cause.note) if text)
-    return [*lines, *_detail(detail)]
+    if not (cause.clear or cause.note):
+        return lines
+    placebo = f"another seed alone {number(cause.placebo)} nats"
+    lines += _detail("; ".join(text for text in (cause.test, cause.followed, placebo, cause.note) if text))
+    return [*lines, f"    {cause.command}"] if cause.clear or cause.change.startswith("without-") else lines
 
 
 def _detail(text: str) -> list[str]:
@@ -85,12 +93,11 @@ def _detail(text: str) -> list[str]:
 def _of_finding(finding: Finding) -> list[str]:
     first = f"  {QUESTIONS.get(finding.name, finding.name):<{INDENT - 2}}"
     said = finding.statement + (f". Try: {finding.suggestion}" if finding.suggestion else "")
-    lines = textwrap.wrap(said, WIDTH, initial_indent=first, subsequent_indent=" " * INDENT)
-    number = ""
+    value = ""
     if math.isfinite(finding.value):
-        number = f"{finding.measure} {interval(finding.value, finding.low, finding.high, finding.unit)}"
-    detail = [number, "tested" if finding.tested else "", f"figure {finding.figure}"]
-    return [*lines, *_detail(", ".join(filter(None, detail)))]
+        value = f"{finding.measure} {interval(finding.value, finding.low, finding.high, finding.unit)}"
+    text = f"{'; '.join(filter(None, (said.rstrip('.'), value)))} (figure {finding.figure})"
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * INDENT, break_on_hyphens=False)
 
 
 def _wrapped(text: str) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, Runs, Task, opened, require_file, require_folder
+from figures.commands.options import Data, Json, RunName, Runs, Task, opened, require_file, require_folder
 
 if TYPE_CHECKING:
     from drift.run import Run
@@ -24,7 +24,7 @@ File = Annotated[
 
 
 def export(
-    run: str,
+    run: RunName,
     /,
     *,
     out: File,
@@ -49,12 +49,12 @@ def export(
     Args:
         run: Folder of a run, or its name or the beginning of it inside --runs.
     """
-    from drift.table import SUFFIXES as TABLES
-
     if to is None and not out.suffix and out.exists():
         raise ValueError(f"{out} exists; name a new folder.")
     (require_file if out.suffix and to is None else require_folder)(out)
     found = opened(run, runs, data, task)
+    from drift.table import SUFFIXES as TABLES
+
     if (to is not None or out.suffix in TABLES) and (round is not None or client is not None):
         raise ValueError(f"--round and --client choose a model, {out} gets all rounds; leave them out.")
     if to is not None:

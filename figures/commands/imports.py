@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
@@ -40,6 +41,11 @@ def import_(
     ] = None,
     dataset: Annotated[str | None, Parameter(help="Dataset that loss and error are measured on.")] = None,
     task: Task = None,
+    name: Annotated[str | None, Parameter(name="--name", help="What the run is called; else as its folder.")] = None,
+    method: Annotated[
+        str | None,
+        Parameter(name="--method", help="What the method is called in figures and lists, as in FedProx."),
+    ] = None,
     set: Settings = None,
     runs: Runs = Path("runs"),
     data: Data = None,
@@ -49,13 +55,19 @@ def import_(
 
     Without a pattern the folder holds round_000/global.pt, round_000/client_7.pt and so on; sizes.json gives the
     samples of each client. The data is named by --model and --dataset, or by --task; without them the run holds models
-    only, and --task is given when it is analysed. Tell by --set what is known of the training.
+    only, and --task is given when it is analysed. Tell by --set what is known of the training: with --dataset settings
+    as train takes them, else method.name, data, partition, seed, and whatever else is worth noting.
 
     Args:
         path: Folder of the checkpoints.
     """
     from dataclasses import replace
 
+    from drift.named import require_named
+
+    for setting, value in (("task.model", model), ("task.dataset", dataset)):
+        if value is not None:
+            require_named(f"{setting}={value}")
     from drift.importers.bare import record_checkpoints
     from drift.importers.checkpoints import import_checkpoints
     from drift.importers.patterns import Patterns
@@ -65,8 +77,9 @@ def import_(
         raise ValueError("--model and --dataset go together; or give --task FILE.py:FUNCTION, or none of them.")
     if model is not None and task is not None:
         raise ValueError("both --model and --task were given; the one or the other says what the data is.")
-    if set and model is None:
-        raise ValueError("--set tells settings of a run on a dataset; give --model and --dataset too.")
+    told = {key: value for key, value in (("name", name), ("method", method)) if value is not None}
+    if model is None:
+        told = {**_told(set or ()), **told}
     chosen: Patterns | None = None if pattern is None else named(pattern)
     if globals is not None or starts is not None:
         chosen = replace(
@@ -88,15 +101,40 @@ def import_(
                 runs=runs,
                 data=data,
                 progress=part,
+                told=told,
             )
         else:
-            run = record_checkpoints(path, chosen, task=task, runs=runs, progress=part)
+            run = record_checkpoints(path, chosen, task=task, runs=runs, progress=part, told=told)
     if json:
         console.put_json({"folder": str(run.folder), "rounds": run.rounds(), "unknown": run.about["unknown"]})
         return
     console.put(str(run.folder))
     console.say(f"imported rounds {', '.join(map(str, run.rounds()))}. Not known: {'; '.join(run.about['unknown'])}.")
     console.say(f"see it:  fedscape figures gallery {run.folder}{f' --task {task}' if task else ''}")
+
+
+_SAID = {
+    "name": ("name",),
+    "method": ("method", "method.name"),
+    "data": ("data", "dataset", "task.dataset"),
+    "partition": ("partition", "clients.partition", "clients.partition.name"),
+    "seed": ("seed",),
+}
+"""Settings by which what is known of a training is told."""
+
+
+def _told(texts: Sequence[str]) -> dict[str, Any]:
+    """What --set tells of a run without a dataset; whatever has no place of its own is among its settings."""
+    from figures.commands.options import arguments
+
+    places = {key: place for place, keys in _SAID.items() for key in keys}
+    told: dict[str, Any] = {}
+    for key, value in arguments(texts).items():
+        if key in places:
+            told[places[key]] = value
+        else:
+            told.setdefault("settings", {})[key] = value
+    return told
 
 
 def _show(path: Path, patterns: object, json: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import tomllib
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from figures import console
+
 if TYPE_CHECKING:
+    from cyclopts.completion import CompletionContext
+
     from drift.run import Run
 
 Runs = Annotated[Path, Parameter(name="--runs", help="Folder of all runs.")]
@@ -45,30 +50,140 @@ Cluster = Annotated[
 Folder = Annotated[Path | None, Parameter(name=["--out", "-o"], help="Folder for the pictures.")]
 
 
+def run_names(context: CompletionContext) -> list[str]:
+    """Runs in the folder that --runs names; a name that a shell would not take as it stands is left out."""
+    from drift.run_names import run_names as names
+
+    runs = context.get("--runs")
+    folder = Path("runs") if runs is None or runs.raw is None else Path(runs.raw)
+    return [name for name in names(folder) if _TYPED.fullmatch(name)]
+
+
+def figure_names(context: CompletionContext) -> list[str]:
+    """Figures; runs where --paper stands, as every argument is a run then."""
+    from figures.gallery import names
+
+    paper = context.get("--paper")
+    return run_names(context) if paper is not None and paper.provided else names()
+
+
+def experiment_names(context: CompletionContext) -> list[str]:
+    """Presets."""
+    from drift.shipped import presets
+
+    return sorted(presets())
+
+
+def analysis_names(context: CompletionContext) -> list[str]:
+    """Analyses."""
+    from figures.commands.analyse import analyses
+
+    return list(analyses())
+
+
+def method_names(context: CompletionContext) -> list[str]:
+    """Methods."""
+    from landscape.plugins import names
+
+    return names("drift.methods")
+
+
+_TYPED = re.compile(r"\w[\w.+@%,-]*", re.ASCII)
+"""Names without a space, quote or sign that steers a shell or a terminal."""
+
+RunName = Annotated[str, Parameter(completer=run_names)]
+RunNames = Annotated[list[str], Parameter(completer=run_names)]
+FigureName = Annotated[str, Parameter(completer=figure_names)]
+ExperimentName = Annotated[str, Parameter(completer=experiment_names)]
+AnalysisName = Annotated[str, Parameter(completer=analysis_names)]
+
+
+def require_names(experiment: str, *settings: Sequence[str] | None) -> None:
+    """Refuse an experiment, method, partition, dataset or model that there is none of, before anything heavy is loaded.
+
+    Args:
+        settings: Texts like method=ima or method=fedavg,ima, as --set and --grid take them.
+
+    Raises:
+        LookupError: If there is no such experiment.
+        ValueError: If a setting names what there is not.
+    """
+    from drift.named import require_named
+    from drift.shipped import experiment_file
+
+    experiment_file(experiment)
+    for texts in settings:
+        for text in texts or ():
+            require_named(text)
+
+
 def opened(text: str, runs: Path, data: Path | None, task: str | None = None) -> Run:
     """The run that a path, a name or the beginning of a name means."""
-    from drift.index import find
+    from drift.run_names import find
+
+    folder = find(runs, text)
     from drift.opening import open as open_run
 
-    return open_run(find(runs, text), data=data, task=task)
+    return open_run(folder, data=data, task=task)
 
 
 def opened_all(texts: Sequence[str], runs: Path, data: Path | None, task: str | None = None) -> list[Run]:
-    """Runs by path, name or beginning of a name; a folder of runs stands for all of them.
+    """Runs by path, name or beginning of a name; a folder of runs stands for all of them that can be read.
 
     Raises:
-        LookupError: If there is none.
+        LookupError: If there is none, or one that is named itself cannot be read.
     """
+    from drift.run_names import find
+
+    inside = {text: sorted(path.parent for path in Path(text).glob("*/run.json")) for text in texts}
+    folders = {text: find(runs, text) for text in texts if not inside[text]}
     from drift.opening import open as open_run
 
     found: dict[str, Run] = {}
     for text in texts:
-        inside = sorted(path.parent for path in Path(text).glob("*/run.json"))
-        chosen = (
-            [open_run(path, data=data, task=task) for path in inside] if inside else [opened(text, runs, data, task)]
-        )
-        found |= {str(run.folder.resolve()): run for run in chosen}
+        one = inside[text]
+        opened_here = readable(one, data, task) if one else [open_run(folders[text], data=data, task=task)]
+        found |= {str(run.folder.resolve()): run for run in opened_here}
     return list(found.values())
+
+
+def selection(texts: Sequence[str], runs: Path, data: Path | None, task: str | None = None) -> Sequence[Run]:
+    """Runs as `opened_all` has them; where folders of runs are among the texts, `AnyOf` them and those named beside.
+
+    Raises:
+        LookupError: If there is none.
+    """
+    folders = [text for text in texts if any(Path(text).glob("*/run.json"))]
+    found = opened_all(texts, runs, data, task)
+    if not folders:
+        return found
+    from figures.gallery import AnyOf
+
+    named = opened_all([text for text in texts if text not in folders], runs, data, task)
+    places = {run.folder.resolve() for run in named}
+    return AnyOf(found, [run for run in found if run.folder.resolve() in places])
+
+
+def readable(folders: Sequence[Path], data: Path | None, task: str | None = None) -> list[Run]:
+    """The runs of a folder of runs; each one that cannot be read is named, with the reason, and left out.
+
+    Raises:
+        LookupError: If none can be read.
+    """
+    from drift.opening import open as open_run
+
+    found = []
+    for folder in folders:
+        try:
+            run = open_run(folder, data=data, task=task)
+            _ = run.experiment, run.committed
+        except (LookupError, ValueError, OSError) as reason:
+            console.say(f"{folder.name}: left out, it cannot be read: {' '.join(str(reason).split())}")
+        else:
+            found.append(run)
+    if not found:
+        raise LookupError(f"no run in {folders[0].parent} can be read.")
+    return found
 
 
 def require_folder(path: Path) -> None:
@@ -111,6 +226,6 @@ def arguments(texts: Sequence[str] | None) -> dict[str, Any]:
             raise ValueError(f"cannot read {text!r}; write KEY=VALUE, as in round=-1.")
         try:
             found[name.strip()] = tomllib.loads(f"value = {value}")["value"]
-        except tomllib.TOMLDecodeError:
+        except (tomllib.TOMLDecodeError, RecursionError):
             found[name.strip()] = value.strip()
     return found

@@ -53,10 +53,14 @@ def draw_paper(
         folder: For the pictures.
         json: Whether to write what was drawn and what is missing as JSON.
     """
+    from figures.choice import listed
     from figures.papers.drawing import planned
 
     plan = planned(paper, runs, chosen)
     outcomes = {one.item.item: _draw(one, folder) if one.runs else "no runs" for one in plan}
+    needed = {run.folder for one in plan for run in one.runs}
+    if others := [run.name for run in runs if run.folder not in needed]:
+        console.say(f"{len(others)} of {len(runs)} runs belong to no item that is drawn: {listed(others)}")
     left: dict[tuple[str, ...], list[str]] = {}
     for one in plan:
         outcome = outcomes[one.item.item]
@@ -87,15 +91,18 @@ def _told(one: Planned, outcome: Outcome, home: Path) -> dict[str, Any]:
 
 def _draw(one: Planned, folder: Path) -> Outcome:
     """Files of an item, or why its runs do not allow it."""
-    from figures.drawing import draw_one
-    from figures.gallery import constant
+    from figures.drawing import draw_one, left_out
+    from figures.gallery import AnyOf, constant
 
     name = one.item.figure
     console.say(f"{one.item.item}, {name}: {constant(name, 'COST')}, {len(one.runs)} run{'s' * (len(one.runs) > 1)}")
     try:
         with console.parts(f"drawing {one.item.item}") as part:
-            heard = [run.with_progress(part, console.say) for run in one.runs]
-            return draw_one(name, heard, folder, stem=one.stem, **one.options)
+            heard = AnyOf(run.with_progress(part, console.say) for run in one.runs)
+            paths = draw_one(name, heard, folder, stem=one.stem, **one.options)
+        for line in left_out(paths):
+            console.say(f"{one.item.item}: {line}")
+        return paths
     except (ValueError, LookupError) as reason:
         if isinstance(reason, KeyError | IndexError):
             raise

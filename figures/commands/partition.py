@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from figures import console
-from figures.commands.options import Data, Folder, Json, Settings, require_folder
+from figures.commands.options import Data, ExperimentName, Folder, Json, Settings, require_folder, require_names
 
 if TYPE_CHECKING:
     from drift.experiment import Experiment
@@ -18,13 +18,14 @@ WIDE = 12
 
 
 def partition(
-    experiment: str, /, *, set: Settings = None, data: Data = None, out: Folder = None, json: Json = False
+    experiment: ExperimentName, /, *, set: Settings = None, data: Data = None, out: Folder = None, json: Json = False
 ) -> None:
     """Print how many samples of every class each client gets; with --out also draw it. Nothing is trained.
 
     Args:
         experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
     """
+    require_names(experiment, set)
     from drift.read import read
     from drift.setting import read_data
 

@@ -10,8 +10,10 @@ from cyclopts import App, Parameter
 from figures import console
 from figures.commands.options import (
     Data,
+    FigureName,
     Folder,
     Json,
+    RunNames,
     Runs,
     Settings,
     Task,
@@ -20,6 +22,7 @@ from figures.commands.options import (
     opened_all,
     require_file,
     require_folder,
+    selection,
 )
 
 figures = App(name="figures", help="Draw named figures from runs.")
@@ -41,6 +44,7 @@ def list_(*, paper: Paper = None, json: Json = False) -> None:
 
         console.table(items(paper), HEADS, json=json)
         return
+    from figures.commands.about import offered
     from figures.gallery import constant, names
     from figures.papers.catalogue import of_figure
     from landscape import plugins
@@ -54,15 +58,15 @@ def list_(*, paper: Paper = None, json: Json = False) -> None:
             "cost": constant(name, "COST"),
         }
         for name in names()
-    ]
+    ] + offered("figures.gallery")
     heads = {"name": "figure", "description": "shows", "papers": "items", "needs": "needs", "cost": "cost"}
     console.table(rows, heads, json=json)
 
 
 @figures.command
 def draw(
-    name: str,
-    run: list[str] | None = None,
+    name: FigureName,
+    run: RunNames | None = None,
     /,
     *,
     paper: Paper = None,
@@ -81,6 +85,9 @@ def draw(
 ) -> int:
     """Draw one figure as PDF, PNG and SVG, with its numbers beside it as zarr and CSV; or a paper's whole set.
 
+    Every run that is named is drawn, or the command refuses and says which setting differs. Of a folder of runs a
+    figure may draw a part: what it leaves out is told, here and on the picture.
+
     With --paper, every argument is a run or a folder of runs. Each item whose runs are there is drawn; for each other
     one the commands are named that train its runs. Exit code 2 if none could be drawn.
 
@@ -91,6 +98,9 @@ def draw(
     folder = out or Path("out/figures")
     require_folder(folder)
     if paper is not None:
+        from figures.papers.catalogue import load
+
+        load(paper)  # refused here, before any run is opened
         if set:
             raise ValueError("--set is of one figure, and --paper takes the options of its items; leave one out.")
         from figures.commands.paper_set import draw_paper, opened_or_none
@@ -102,15 +112,22 @@ def draw(
         raise ValueError(f"--item {item[0]} is an item of a paper; name the paper by --paper.")
     if not run:
         raise ValueError(f"no run is given; give runs or a folder of them, as in fedscape figures draw {name} RUN.")
-    from figures.drawing import draw_one
-    from figures.gallery import constant, load
+    from drift.trust import allow_figure
+    from figures.gallery import constant, require
 
-    load(name)  # refused here, before any run is opened
-    found = opened_all(run, runs, data, task)
+    allow_figure(name)
+    require(name)  # refused here, before any run is opened
+    found = selection(run, runs, data, task)
+    from figures.choice import mapped
+    from figures.drawing import draw_one, left_out
+
     console.say(f"{name}: {constant(name, 'COST')}")
     with console.parts(f"drawing {name}") as part:
-        heard = [run.with_progress(part, console.say) for run in found]
-        paths = draw_one(name, heard, folder, **arguments(set))
+        paths = draw_one(
+            name, mapped(found, lambda one: one.with_progress(part, console.say)), folder, **arguments(set)
+        )
+    for line in left_out(paths):
+        console.say(f"{name}: {line}")
     if json:
         console.put_json({"figure": name, "files": paths})
     for path in () if json else paths:
@@ -120,7 +137,7 @@ def draw(
 
 @figures.command
 def gallery(
-    run: list[str],
+    run: RunNames,
     /,
     *,
     runs: Runs = Path("runs"),
@@ -135,16 +152,18 @@ def gallery(
 ) -> int:
     """Draw every figure that these runs allow; exit code 2 if they allow none.
 
+    A figure may draw a part of the runs, such as one method: what each leaves out is told, here and on the picture.
+
     Args:
         run: Runs by folder, name or beginning of a name; a folder of runs stands for all of them.
     """
-    from figures.drawing import Job, draw_all
-    from figures.gallery import names
-    from figures.tiny import options
-
     folder = out or Path("out/figures")
     require_folder(folder)
     found = opened_all(run, runs, data, task)
+    from figures.drawing import Job, draw_all, left_out
+    from figures.gallery import names
+    from figures.tiny import options
+
     jobs: dict[str, Job] = {name: (found, options(name) if tiny else {}) for name in names()}
     with console.progress("drawing", len(jobs)) as step:
         outcomes = draw_all(jobs, folder, workers=workers, progress=step, task=task)
@@ -155,13 +174,19 @@ def gallery(
         console.put_json(files + [{"figure": name, "files": [], "left_out": reason} for name, reason in left.items()])
     for paths in () if json else drawn.values():
         console.put(str(paths[0]))
+    told: dict[str, list[str]] = {}
+    for name, paths in drawn.items():
+        for line in left_out(paths):
+            told.setdefault(line, []).append(name)
+    for line, names_of in told.items():
+        console.say(f"{', '.join(names_of)}: {line}")
     for reason in dict.fromkeys(left.values()):
         console.say(f"{', '.join(name for name in left if left[name] == reason)}: left out, {reason}")
     return 0 if drawn else 2
 
 
 def report(
-    run: list[str],
+    run: RunNames,
     /,
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"], help="File to write.")] = Path("report.html"),
@@ -169,19 +194,26 @@ def report(
     data: Data = None,
     task: Task = None,
     json: Json = False,
-) -> None:
+) -> int:
     """Write one self-contained interactive page about runs.
+
+    A picture that cannot be drawn is left out, with the reason in its place; exit code 2 then.
 
     Args:
         run: Runs by folder, name or beginning of a name; a folder of runs stands for all of them.
     """
-    from figures.report import report as write
-
     require_file(output)
     found = opened_all(run, runs, data, task)
+    from figures.report import report as write
+    from figures.report_runs import Failed
+
+    failed = Failed()
     with console.progress("writing the report", len(found)) as step:
-        write(found, output, progress=step)
+        write(found, output, progress=step, failed=failed)
     if json:
-        console.put_json({"file": output, "runs": [one.name for one in found]})
+        console.put_json({"file": output, "runs": [one.name for one in found], "failed": failed.reasons})
     else:
         console.put(str(output))
+    for name, reason in failed.reasons.items():
+        console.say(f"{name} {reason}")
+    return 2 if failed.reasons else 0

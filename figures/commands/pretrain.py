@@ -8,11 +8,11 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, Settings, arguments, require_file
+from figures.commands.options import Data, ExperimentName, Json, Settings, arguments, require_file, require_names
 
 
 def pretrain(
-    experiment: str,
+    experiment: ExperimentName,
     /,
     *,
     dataset: Annotated[str | None, Parameter(help="What to train on; the experiment's own where not given.")] = None,
@@ -39,6 +39,7 @@ def pretrain(
     Args:
         experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
     """
+    require_names(experiment, set, None if dataset is None else [f"task.dataset={dataset}"])
     from drift.pretrain import pretrain as trained
     from drift.read import read
 

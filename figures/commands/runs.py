@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, Runs, opened
+from figures.commands.options import Data, Json, RunName, Runs, opened
 
 if TYPE_CHECKING:
     from drift.run import Run
@@ -39,10 +39,10 @@ def runs(*, runs: Runs = Path("runs"), json: Json = False) -> None:
     console.table(shown, COLUMNS, empty="" if rows else empty)
     for row in rows:
         if row.get("problem"):
-            console.say(f"{row['name']} is damaged: {row['problem']}")
+            console.say(console.shown(f"{row['name']} is damaged: {row['problem']}"))
 
 
-def show(run: str, /, *, runs: Runs = Path("runs"), json: Json = False) -> None:
+def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> None:
     """Show a run: settings, rounds, what is kept, last numbers.
 
     Args:
@@ -60,7 +60,7 @@ def show(run: str, /, *, runs: Runs = Path("runs"), json: Json = False) -> None:
 
 
 def verify(
-    run: str,
+    run: RunName,
     /,
     *,
     repair: Annotated[bool, Parameter(negative="", help="Drop or recompute what is broken, and say what.")] = False,
@@ -77,7 +77,7 @@ def verify(
     Args:
         run: Folder of a run, or its name or the beginning of it inside --runs.
     """
-    from drift.index import find
+    from drift.run_names import find
 
     folder = Path(run) if Path(run).is_dir() else find(runs, run)
     if repair:
@@ -90,7 +90,7 @@ def verify(
         console.put_json([vars(problem) for problem in problems])
     elif problems:
         for problem in problems:
-            console.put(str(problem))
+            console.put(console.shown(str(problem)))
     else:
         console.put(f"{folder}: every file is whole.")
     return 2 if problems else 0
@@ -105,13 +105,14 @@ def _repaired(folder: Path, data: Path | None, json: bool) -> int:
         console.put_json([vars(entry) for entry in found])
     elif found:
         for entry in found:
-            console.put(str(entry) if entry.done else f"{entry} Not repaired.")
+            console.put(console.shown(str(entry) if entry.done else f"{entry} Not repaired."))
     else:
         console.put(f"{folder}: every file is whole.")
     return 0 if all(entry.done for entry in found) else 2
 
 
 def _described(run: Run) -> dict[str, Any]:
+    from drift import named
     from drift.verify import spans
 
     indices = run.rounds()
@@ -126,6 +127,11 @@ def _described(run: Run) -> dict[str, Any]:
         "results": sorted(path.stem for path in (run.folder / "results").glob("[!.]*.zarr")),
         "engine": _chosen(run, "engine"),
         "device": _chosen(run, "device"),
+        "method": run.label,
+        "data": run.data_name,
+        "partition": named.name(run.experiment.clients.partition),
+        "seed": run.seed,
+        "told": run.about.get("told"),
         "not known": run.about.get("unknown"),
         "versions": run.about["versions"],
         "experiment": run.about["experiment"],

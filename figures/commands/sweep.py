@@ -11,9 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Cluster, Data, Json, Runs, Settings, Workers, require_folder
+from figures.commands.options import (
+    Cluster,
+    Data,
+    ExperimentName,
+    Json,
+    Runs,
+    Settings,
+    Workers,
+    require_folder,
+    require_names,
+)
 
 if TYPE_CHECKING:
+    from drift.crossed import Refused
     from drift.grid import Planned, Watch
 
 COLUMNS = {
@@ -27,7 +38,7 @@ COLUMNS = {
 
 
 def sweep(
-    experiment: str,
+    experiment: ExperimentName,
     /,
     *,
     grid: Annotated[
@@ -41,24 +52,29 @@ def sweep(
     cluster: Cluster = None,
     json: Json = False,
 ) -> int:
-    """Train one run for each combination of settings; exit code 2 if one failed.
+    """Train one run for each combination of settings; exit code 2 if one failed or was refused.
 
     As in `fedscape sweep ima-digits --grid method=fedavg,ima seed=0,1,2 --workers 2`. Runs on disk are not trained
-    again, and a run that fails does not stop the others. Stopped at any moment, the same command goes on where it was.
+    again. A run that fails, or whose method refuses the setting, is named with its reason and does not stop the
+    others. Stopped at any moment, the same command goes on where it was.
 
     Args:
         experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
     """
+    require_names(experiment, set, grid)
     from drift import grid as grids
 
-    wanted = grids.grid(experiment, grids.values(grid), *(set or ()))
+    refused: list[Refused] = []
+    wanted = grids.grid(experiment, grids.values(grid), *(set or ()), hear=refused.append)
+    for out in refused:
+        console.say(str(out))
     require_folder(runs)
     with _shown() as watch:
         planned = grids.train_grid(wanted, runs=runs, data=data, workers=workers, cluster=cluster, watch=watch)
-    console.table([_row(one) for one in planned], COLUMNS, json=json)
+    console.table([*map(_row, planned), *map(_refused_row, refused)], COLUMNS, json=json)
     failed = [one for one in planned if one.state == "failed"]
-    console.say(f"{len(planned) - len(failed)} of {len(planned)} runs are whole; runs: {runs}")
-    return 2 if failed else 0
+    console.say(f"{len(planned) - len(failed)} of {len(planned) + len(refused)} runs are whole; runs: {runs}")
+    return 2 if failed or refused else 0
 
 
 def _row(planned: Planned) -> dict[str, Any]:
@@ -73,6 +89,12 @@ def _row(planned: Planned) -> dict[str, Any]:
         "loss": last_ten(planned.run, "loss") if whole else None,
         "reason": planned.reason,
     }
+
+
+def _refused_row(one: Refused) -> dict[str, Any]:
+    """As `_row`; a combination that could not be read has settings in place of a run's name."""
+    name = " ".join(f"{setting}={value}" for setting, value in one.settings.items())
+    return {"run": name, "state": "refused", "rounds": None, "accuracy": None, "loss": None, "reason": one.reason}
 
 
 @contextmanager

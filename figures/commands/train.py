@@ -7,14 +7,26 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Cluster, Data, Json, Runs, Settings, Workers, require_folder
+from figures.commands.options import (
+    Cluster,
+    Data,
+    ExperimentName,
+    Json,
+    Runs,
+    Settings,
+    Workers,
+    method_names,
+    require_folder,
+    require_names,
+)
 
 if TYPE_CHECKING:
+    from drift.crossed import Refused
     from drift.rounds import Round
     from drift.run import Run
 
@@ -34,7 +46,7 @@ COLUMNS = {
 
 
 def train(
-    experiment: str,
+    experiment: ExperimentName,
     /,
     *,
     set: Settings = None,
@@ -50,11 +62,13 @@ def train(
     a round; they change no bit and may be others when a run goes on.
 
     Args:
-        experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
+        experiment: Name of a preset (fedscape list experiments), path of a TOML file, or folder of a run.
     """
+    require_names(experiment, set)
     from drift.read import read
     from drift.run import Run
     from drift.simulate import simulate
+    from drift.trust import names_in
 
     wanted = read(experiment, *(set or ()))
     run = Run(runs / wanted.slug, data)
@@ -76,15 +90,20 @@ def train(
         console.put_json({"run": run.name, "folder": str(run.folder), "rounds": total, **last.metrics})
         return
     console.put(str(run.folder))
-    own = f" --trust {wanted.task.model}" if ":" in wanted.task.model else ""
-    console.say(f"see it:  fedscape show {run.folder}\n         fedscape figures gallery {run.folder}{own}")
+    own = "".join(f" --trust {name}" for name in names_in(wanted.resolved()))
+    console.say(f"see it:  fedscape show {run.folder}{own}\n         fedscape figures gallery {run.folder}{own}")
 
 
 def compare(
-    experiment: str,
+    experiment: ExperimentName,
     /,
     *,
-    methods: Annotated[list[str], Parameter(consume_multiple=True, negative="", help="Methods to train.")],
+    methods: Annotated[
+        list[str],
+        Parameter(
+            consume_multiple=True, negative="", help="Methods to train: fedscape list methods.", completer=method_names
+        ),
+    ],
     seeds: Annotated[list[int], Parameter(consume_multiple=True, negative="", help="Seeds of each method.")],
     set: Settings = None,
     runs: Runs = Path("runs"),
@@ -92,26 +111,42 @@ def compare(
     workers: Workers = 1,
     json: Json = False,
 ) -> int:
-    """Train several methods and seeds of one experiment and tabulate them; exit code 2 if one stopped early.
+    """Train several methods and seeds of one experiment and tabulate them.
 
-    All see the same initial model, partition, cohorts and batches for a seed; runs on disk are not trained again.
+    All see the same initial model, partition, cohorts and batches for a seed; runs on disk are not trained again. A
+    method that refuses the setting is named with its reason, and the others train. Exit code 2 if one was refused or
+    stopped early.
 
     Args:
         experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
     """
+    require_names(experiment, set, [f"method={method}" for method in methods])
     from drift.compare import summary, train_all
-    from drift.read import read
+    from drift.crossed import crossed
     from drift.run import Run
 
-    wanted = [read(experiment, *(set or ()), method=method, seed=seed) for method in methods for seed in seeds]
+    refused: list[Refused] = []
+    wanted = crossed(experiment, {"method": methods, "seed": seeds}, *(set or ()), hear=refused.append)
     planned = [Run(runs / one.slug, data) for one in wanted]
     if any(run.committed < one.rounds for run, one in zip(planned, wanted, strict=True)):
         require_folder(runs)
     with naming_whole_rounds(planned), progress_of_all(len(wanted), sum(one.rounds for one in wanted)) as report:
-        trained = train_all(wanted, runs=runs, data=data, workers=workers, progress=report)
-    console.table(summary(trained), COLUMNS, json=json)
+        trained = train_all(wanted, runs=runs, data=data, workers=workers, progress=report, hear=refused.append)
+    left_out = _left_out(refused)
+    console.table([*summary(trained), *(left_out if json else [])], COLUMNS, json=json)
+    for one in left_out:
+        seeds_of = f"seed{'s' if len(one['seeds']) > 1 else ''} {', '.join(map(str, one['seeds']))}"
+        console.say(f"{one['method']} is not trained, {seeds_of}: {one['refused']}")
     console.say(f"runs: {runs}")
-    return 2 if any(run.committed < run.experiment.rounds for run in trained) else 0
+    return 2 if refused or any(run.committed < run.experiment.rounds for run in trained) else 0
+
+
+def _left_out(refused: list[Refused]) -> list[dict[str, Any]]:
+    """One row per method and reason, with all its seeds."""
+    rows: dict[tuple[str, str], list[int]] = {}
+    for one in refused:
+        rows.setdefault((one.settings["method"], one.reason), []).append(one.settings["seed"])
+    return [{"method": method, "seeds": seeds, "refused": reason} for (method, reason), seeds in rows.items()]
 
 
 @contextmanager
@@ -141,7 +176,8 @@ def naming_whole_rounds(runs: list[Run]) -> Iterator[None]:
         place = next(parent for parent in [runs[0].folder, *runs[0].folder.parents] if parent.exists())
         held = "; ".join(f"{run.name} is whole up to round {run.committed - 1}" for run in runs if run.committed)
         raise OSError(
-            f"the disk is full ({shutil.disk_usage(place).free / 1e6:.0f} MB free at {place}). "
+            f"the disk is full ({shutil.disk_usage(place).free / 1e6:.0f} MB free at {place})"
+            f"{f'; {reason.filename} could not be written' if reason.filename else ''}. "
             f"{held or 'No round is whole yet'}. Free space or keep less (--set keep.clients='every 10, last 3' is "
             "another run), then give the same command again: it goes on from there."
         ) from reason

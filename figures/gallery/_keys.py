@@ -72,7 +72,7 @@ def text(value: Any) -> str:
     if isinstance(value, int | float):
         return f"{value:g}"
     if isinstance(value, dict):
-        options = [text(inner) for name, inner in value.items() if name != "name"]
+        options = [text(inner) for name, inner in value.items() if name != "name" and (name, inner) != ("like", None)]
         return f"{value.get('name', '')}({', '.join(options)})" if options else str(value.get("name", ""))
     if isinstance(value, list | tuple):
         return " ".join(map(text, value))

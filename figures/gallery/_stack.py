@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import xarray as xr
 
 from drift.run import Run
 from figures import style
+from figures.choice import apart, asked, narrowed, required
+from figures.choice import part as part_of
+from figures.summary import differing, settings
 
 Compute = Callable[[Run], xr.Dataset]
 
 
-def comparable(runs: Sequence[Run]) -> list[Run]:
+def comparable(runs: Sequence[Run]) -> Sequence[Run]:
     """The runs of one setting (task, clients, rounds): that with most methods and runs, the first among equals.
 
     Raises:
         LookupError: If there are no runs.
+        ValueError: If runs of several settings have to be drawn; names the settings.
     """
     if not runs:
         raise LookupError(absent("no run was given", "fedscape train digits-shards2"))
@@ -25,26 +30,72 @@ def comparable(runs: Sequence[Run]) -> list[Run]:
         spec = run.experiment
         clients = spec.clients.model_copy(update={"valid_ratio": 0.0})  # some methods need data held out
         groups.setdefault(f"{spec.task!r} {clients!r} {spec.rounds}", []).append(run)
-    return max(groups.values(), key=lambda group: (len({run.label for run in group}), len(group)))
+    needed = {run.folder for run in required(runs)}
+    whole = [group for group in groups.values() if needed <= {run.folder for run in group}]
+    if not whole:
+        raise ValueError(
+            "this figure shows runs of one setting, and the runs that were named differ in "
+            f"{apart(list(groups.values()), ('task', 'clients', 'rounds'))}. Name the runs of one setting, or give a "
+            "folder of runs to choose from (figures.gallery.AnyOf in Python)."
+        )
+    largest: list[Run] = max(whole, key=lambda group: (len({run.label for run in group}), len(group)))
+    return part_of(runs, largest)
 
 
-def of(runs: Sequence[Run], *labels: str) -> list[Run]:
-    """The runs of these methods; all where there is none."""
-    return [run for run in runs if run.label in labels] or list(runs)
+def preferred(runs: Sequence[Run], methods: Sequence[str] | None, usual: Sequence[str]) -> Sequence[Run]:
+    """The runs of these methods; by default those of the usual methods, where a figure may choose and they are there.
+
+    Raises:
+        LookupError: If no run is of a method that was asked for; names the methods of the runs.
+    """
+    if methods is not None:
+        return asked(runs, methods)
+    needed = {run.folder for run in required(runs)}
+    return part_of(runs, [run for run in runs if run.label in usual or run.folder in needed] or runs)
 
 
-def one(runs: Sequence[Run], label: str) -> Run:
-    """The run of a method with the smallest seed among comparable ones; that of another method where it has none."""
-    return min(of(comparable(runs), label), key=lambda run: run.experiment.seed)
+def of_method(runs: Sequence[Run], method: str | None, seed: int | None = None, usual: str = "fedavg") -> Sequence[Run]:
+    """The comparable runs of one method: the one asked for; by default the usual one, else the first in legends.
+
+    Raises:
+        LookupError: If no run is of the method or of the seed asked for; names those that there are.
+        ValueError: If runs of other methods have to be drawn.
+    """
+    some = comparable(asked(runs, method, seed))
+    labels = [usual] if any(run.label == usual for run in some) else style.order(run.label for run in some)
+    selected = [run for run in some if run.label == labels[0]]
+    return narrowed(
+        some, selected, "this figure shows one method; choose it by the option method, as in --set method=fedavg"
+    )
 
 
-def with_planes(runs: Sequence[Run], label: str) -> tuple[Run, list[int]]:
+def one(runs: Sequence[Run], method: str | None, seed: int | None = None, usual: str = "fedavg") -> Run:
+    """The run of `of_method` with the smallest seed.
+
+    Raises:
+        LookupError: If no run is of the method or of the seed asked for; names those that there are.
+        ValueError: If other runs have to be drawn too.
+    """
+    some = comparable(asked(runs, method, seed))
+    if len(needed := required(some)) > 1:
+        first = min(needed, key=lambda run: run.experiment.seed)
+        narrowed(
+            some,
+            [first],
+            "this figure shows one run; choose it by the options method and seed, as in --set method=fedavg seed=1",
+        )
+    if needed:
+        return needed[0]
+    return min(of_method(some, method, seed, usual), key=lambda run: run.experiment.seed)
+
+
+def with_planes(runs: Sequence[Run], method: str | None, seed: int | None = None) -> tuple[Run, list[int]]:
     """The run of `one`, and its rounds that kept three clients or more.
 
     Raises:
         LookupError: If it kept none; names a command that trains a run which does.
     """
-    run = one(runs, label)
+    run = one(runs, method, seed)
     kept = run.kept("clients")
     if not kept or run.experiment.clients.per_round < 3:
         command = "fedscape train digits-shards2 --set keep.clients=all"
@@ -67,19 +118,28 @@ def stacked(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
     for run in runs:
         before = known.setdefault((run.label, run.experiment.seed), run)
         if before.folder != run.folder:
+            if run.seed is None or before.seed is None:
+                unsaid = before.name if before.seed is None else run.name
+                raise ValueError(
+                    f"{before.name} and {run.name} are both {run.label}, and nobody said the seed of {unsaid}; give it "
+                    "where the run is recorded or imported: seed=N in Recorder, recorded and record_checkpoints, "
+                    "fedscape import --set seed=N."
+                )
+            names = ", ".join(differing([settings(before), settings(run)])) or "nothing"
             raise ValueError(
-                f"{before.name} and {run.name} are both {run.label} with seed {run.experiment.seed}; "
-                "give runs that differ in method or seed only."
+                f"{before.name} and {run.name} are both {run.label} with seed {run.experiment.seed}, and differ in "
+                f"{names}; give runs that differ in method or seed only."
             )
-    found = {place: compute(run).drop_attrs(deep=False) for place, run in known.items()}
+    whole = {place: compute(run) for place, run in known.items()}
+    found = {place: one.drop_attrs(deep=False) for place, one in whole.items()}
     algorithms, seeds = style.order(name for name, _ in known), sorted({seed for _, seed in known})
     nothing = next(iter(found.values())).map(_missing)
     rows = [
         _joined([found.get((name, seed), nothing) for seed in seeds], "seed", list(known.values()))
         for name in algorithms
     ]
-    whole = _joined(rows, "algorithm", list(known.values()))
-    return described(whole.assign_coords(seed=seeds, algorithm=algorithms), list(known.values()))
+    joined = _joined(rows, "algorithm", list(known.values())).assign_attrs(_common(list(whole.values())))
+    return described(joined.assign_coords(seed=seeds, algorithm=algorithms), list(known.values()))
 
 
 def beside(parts: Sequence[xr.Dataset], dim: str = "panel") -> xr.Dataset:
@@ -110,7 +170,20 @@ def described(ds: xr.Dataset, runs: Sequence[Run]) -> xr.Dataset:
     return ds.assign_attrs(runs=", ".join(run.name for run in runs))
 
 
-_KEPT = ("analysis", "isometric", "round", "first", "second", "label")
+_SHOWN = ("round", "split", "samples")
+"""Attributes of a result: which round it is of, and which samples its numbers are averaged over."""
+
+_KEPT = ("analysis", "isometric", "first", "second", "label", *_SHOWN)
+
+
+def _common(results: Sequence[xr.Dataset]) -> dict[str, Any]:
+    """What all results show alike: those of _SHOWN that have one value."""
+    first = results[0].attrs
+    return {
+        name: first[name]
+        for name in _SHOWN
+        if name in first and all(result.attrs.get(name) == first[name] for result in results)
+    }
 
 
 def _missing(values: xr.DataArray) -> xr.DataArray:

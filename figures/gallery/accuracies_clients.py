@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from drift.quality import three_accuracies
 from drift.run import Run
-from figures import curves, quality, style
+from figures import choice, curves, quality, style
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of a round"
@@ -24,10 +24,13 @@ def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> x
         round: Round that kept its clients; negative counts from the last one.
         criterion: What a client's data are: "label" (test data in its class shares) or "train".
     """
-    chosen = [run for run in _stack.comparable(runs) if run.kept("clients")]
+    some = _stack.comparable(runs)
+    chosen: Sequence[Run] = [run for run in some if run.kept("clients")]
     if not chosen:
         command = "fedscape train digits-shards2 --set keep.clients=all"
         raise LookupError(_stack.absent("no run kept the clients of a round", command))
+
+    chosen = choice.narrowed(some, chosen, "it kept no clients")
 
     def compute(run: Run) -> xr.Dataset:
         return run.cached(three_accuracies, round=round, criterion=criterion)

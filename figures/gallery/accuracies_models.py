@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 
 from drift.quality import three_accuracies
 from drift.run import Run
-from figures import curves, style
+from figures import choice, curves, style
 from figures.gallery import _pools, _stack
 
 NEEDS = "runs of lss with two numbers of candidates or more, alike in all else, that kept the clients of a round"
@@ -32,10 +32,12 @@ def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> x
         round: Round that kept its clients; negative counts from the last one.
         criterion: What a client's data are: "label" (test data in its class shares) or "train".
     """
-    kept = [run for run in runs if run.kept("clients")]
+    kept: Sequence[Run] = [run for run in runs if run.kept("clients")]
     if runs and not kept:
         command = f"{_pools.COMMAND} --set keep.clients=all"
         raise LookupError(_stack.absent("no run kept the clients of a round", command))
+
+    kept = choice.narrowed(runs, kept, "it kept no clients")
 
     def compute(run: Run) -> xr.Dataset:
         return run.cached(three_accuracies, round=round, criterion=criterion)[list(_PANELS)]

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from drift.run import Run
 from drift.weights import balance
-from figures import curves, style, weights
+from figures import choice, curves, style, weights
 from figures.gallery import _stack
 
 NEEDS = "runs of FedLAW (joint or GWS) or another method whose weights do not sum to 1, trained in one setting"
@@ -24,7 +24,9 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     if not shrinking:
         command = "fedscape train digits-shards2 --set method.name=fedlaw --set method.variant=gws"
         raise LookupError(_stack.absent(f"none of {len(runs)} runs shrinks its model", command))
-    return _stack.stacked(_stack.comparable(shrinking), lambda run: run.cached(balance))
+    return _stack.stacked(
+        _stack.comparable(choice.narrowed(runs, shrinking, "its weights sum to 1")), lambda run: run.cached(balance)
+    )
 
 
 @style.styled

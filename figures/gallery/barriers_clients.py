@@ -23,17 +23,23 @@ COST = "seconds a run"
 
 
 def data(
-    runs: Sequence[Run], *, method: str = "fedavg", rounds: Sequence[int] | None = None, points: int = 11, most: int = 8
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    rounds: Sequence[int] | None = None,
+    points: int = 11,
+    most: int = 8,
 ) -> xr.Dataset:
     """barrier and midpoint (nats) over panel, mark and mark_other, with the names of each panel.
 
     Args:
-        method: Whose run is shown.
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         rounds: By default the first, a middle and the last one that kept its clients.
         points: Evaluations on each line.
         most: Clients a round.
     """
-    run = _stack.one(runs, method)
+    run = _stack.one(runs, method, seed)
     chosen = spread(run.kept("clients"), 3) if rounds is None else list(rounds)
     cohorts = [run.round(index).ids.tolist() for index in chosen]
     count = min([most, *map(len, cohorts)])

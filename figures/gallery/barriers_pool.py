@@ -13,7 +13,7 @@ from drift.methods.lss import LSS
 from drift.pool_barriers import pool_barriers
 from drift.run import Run
 from drift.terrain import spread
-from figures import style
+from figures import choice, style
 from figures.gallery import _stack
 from figures.gallery.barriers_clients import LEAST, matrix
 
@@ -23,22 +23,32 @@ COST = "seconds a run"
 
 
 def data(
-    runs: Sequence[Run], *, rounds: Sequence[int] | None = None, points: int = 11, count: int = 64, split: str = "test"
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    rounds: Sequence[int] | None = None,
+    points: int = 11,
+    count: int = 64,
+    split: str = "test",
 ) -> xr.Dataset:
     """barrier and midpoint (nats) over panel, mark and mark_other, loss at random averages over panel and value.
 
     Args:
+        method, seed: Whose run is shown; by default that of LSS with the smallest seed.
         rounds: By default the first and the last one that kept its global model; of the first client of each.
         points: Evaluations on each line.
         count: Random averages.
         split: Samples of the loss.
     """
-    suited = [run for run in runs if isinstance(run.method, LSS) and run.kept("globals")]
+    runs = choice.asked(runs, method, seed)
+    suited: Sequence[Run] = [run for run in runs if isinstance(run.method, LSS) and run.kept("globals")]
     if not suited:
         raise LookupError(
             _stack.absent("no run grew pools of models", "fedscape train digits-shards2 --set method=lss")
         )
-    run = min(_stack.comparable(suited), key=lambda run: run.experiment.seed)
+    suited = choice.narrowed(runs, suited, "it grew no pools of models, or kept none")
+    run = _stack.one(suited, method, seed, usual="lss")
     chosen = spread(run.kept("globals"), 2) if rounds is None else list(rounds)
     found = [run.cached(pool_barriers, round=index, points=points, count=count, split=split) for index in chosen]
     kept = ["barrier", "midpoint", "mark_loss", "loss", "loss_mean", "loss_max"]

@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drift import terrain
 from drift.basin import basin_rounds
 from drift.run import Run
-from figures import curves, style
+from figures import choice, curves, style
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods with three clients a round or more, trained in one setting, that kept clients of rounds"
 
 COST = "a minute a run"
 
-_SHOWN = ("climb", "excess", "offset", "radius", "area", "curvature")
+_SHOWN = ("climb", "excess", "offset", "radius", "area", "curvature", "offset_error", "located")
 
 
 def data(
     runs: Sequence[Run], *, rounds: int = 5, models: str = "clients", rise: float = 0.1, points: int = 21
 ) -> xr.Dataset:
-    """climb and excess (nats), offset, radius, area, curvature over algorithm, seed and round.
+    """climb and excess (nats), offset with its error, radius, area, curvature over algorithm, seed and round.
+
+    The offset is NaN where the minimum is not inside the plane (located is 0).
 
     Args:
         rounds: How many rounds are looked at, evenly spread over those that kept their models.
@@ -31,10 +34,13 @@ def data(
         rise: Height above the minimum (nats) within which radius and area are taken.
         points: Grid points an axis.
     """
-    chosen = [run for run in _stack.comparable(runs) if len(run.kept(models)) > 2 * (models == "globals")]
+    some = _stack.comparable(runs)
+    chosen: Sequence[Run] = [run for run in some if len(run.kept(models)) > 2 * (models == "globals")]
     if not chosen or chosen[0].experiment.clients.per_round < 3:
         command = f"fedscape train digits-shards2 --set keep.{models}=all"
         raise LookupError(_stack.absent("no run kept rounds with three models", command))
+
+    chosen = choice.narrowed(some, chosen, "it kept no rounds with three models")
 
     def compute(run: Run) -> xr.Dataset:
         kept = run.kept(models)
@@ -47,7 +53,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """Six statistics, a line a method."""
+    """Six statistics, one line per method; bars at the offset are standard errors, of the mean over seeds."""
     figure, axs = style.panels(2, 3, height=4.0, sharex=True)
     rise = f"{ds.attrs['rise']:g} nats"
     labels = {
@@ -60,9 +66,29 @@ def draw(ds: xr.Dataset) -> Figure:
     }
     for ax, (variable, label) in zip(axs.flat, labels.items(), strict=True):
         log = variable in ("area", "curvature") and bool((ds[variable].fillna(1) > 0).all())
-        curves.curve(ds, ax=ax, variable=variable, marker="o", markersize=2.5, log=log)
+        if variable == "offset":
+            _offsets(ds, ax)
+        else:
+            curves.curve(ds, ax=ax, variable=variable, marker="o", markersize=2.5, log=log)
         ax.set_ylabel(label)
         ax.set_xlabel("round")
     axs[0, 0].set_ylim(-0.005, max(0.05, axs[0, 0].get_ylim()[1]))
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure
+
+
+def _offsets(ds: xr.Dataset, ax: Axes) -> None:
+    """Offsets with bars of one standard error, and a note on the planes without a minimum inside."""
+    if bool(ds["offset"].notnull().any()):
+        curves.curve(ds, ax=ax, variable="offset", marker="o", markersize=2.5)
+    for name, part in curves.algorithms(ds["offset"]):
+        error = ds["offset_error"].sel(algorithm=name)
+        known = error.notnull().sum("seed")
+        bars = (error**2).sum("seed") ** 0.5 / known.where(known > 0)
+        ax.errorbar(
+            ds["round"], part.mean("seed"), yerr=bars, fmt="none", color=style.colour(str(name)), elinewidth=0.7
+        )
+    absent, planes = int((ds["located"] == 0).sum()), int(ds["located"].notnull().sum())
+    if absent:
+        note = f"minimum not inside {absent} of {planes} planes"
+        ax.text(0.03, 0.97, note, transform=ax.transAxes, fontsize=5.5, va="top", path_effects=style.outline())

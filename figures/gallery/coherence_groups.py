@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from drift.coherence import coherence
 from drift.run import Run
-from figures import curves, drifts, style
+from figures import choice, curves, drifts, style
 from figures.gallery import _stack
 
 NEEDS = (
@@ -20,20 +20,45 @@ NEEDS = (
 COST = "seconds"
 
 
-def data(runs: Sequence[Run], *, methods: Sequence[str] = ("fedavg", "fedlaw-gws"), smooth: int = 3) -> xr.Dataset:
+def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None, smooth: int = 3) -> xr.Dataset:
     """group_cosine and its moving average over algorithm, seed, round and pair; evenness and balanced over client.
 
     Args:
-        methods: Which are shown, where they are among the runs; else all, of which two are drawn.
+        methods: Which two are shown; by default FedAvg and FedLAW (GWS), or the two first in legends.
         smooth: Rounds in the moving average.
     """
-    known = _stack.of(_stack.comparable(runs), *methods)
+    known = _stack.preferred(_stack.comparable(choice.asked(runs, methods)), methods, ("fedavg", "fedlaw-gws"))
+    two = style.order(run.label for run in known)[:2]
+    why = "this figure shows two methods; choose them by the option methods"
+    known = choice.narrowed(known, [run for run in known if run.label in two], why)
     columns = ["group_cosine", "group_cosine_smooth", "evenness", "balanced"]
     found = _stack.stacked(known, lambda run: run.cached(coherence, smooth=smooth, groups="balance")[columns])
     if not np.isfinite(found.group_cosine.values).any():
         command = "fedscape train digits-shards2 --set clients.per_round=5"
         raise LookupError(_stack.absent(f"no round of {known[0].name} has two clients of one group", command))
+    _require_groups(found)
     return found
+
+
+TIED = 0.02
+"""Difference in evenness within which two clients count as equal."""
+
+
+def _require_groups(ds: xr.Dataset) -> None:
+    """Refuse groups that tell nothing apart: where most clients are as even as the median, the groups split equals.
+
+    Raises:
+        LookupError: If half of the clients or more are so, with every seed; names a partition that does.
+    """
+    even = ds.evenness.max([dim for dim in ("algorithm",) if dim in ds.evenness.dims])
+    tied = (abs(even - even.median("client")) < TIED).sum("client") / even.count("client")
+    if bool((tied >= 0.5).all()):
+        share, middle = float(tied.min()), float(even.median("client").mean())
+        command = "fedscape train digits-shards2 --set clients.partition='{name=\"dirichlet\", concentration=0.3}'"
+        few = (
+            f"{share:.0%} of the clients hold the classes as evenly as each other ({middle:.2f}): no groups to compare"
+        )
+        raise LookupError(_stack.absent(few, command))
 
 
 @style.styled

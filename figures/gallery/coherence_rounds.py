@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from drift.coherence import coherence
 from drift.run import Run
-from figures import curves, drifts, style
+from figures import choice, curves, drifts, style
 from figures.gallery import _stack
 
 NEEDS = "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one setting with two clients a round or more"
@@ -17,14 +17,14 @@ NEEDS = "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one sett
 COST = "seconds"
 
 
-def data(runs: Sequence[Run], *, methods: Sequence[str] = ("fedavg", "fedlaw-gws"), smooth: int = 3) -> xr.Dataset:
+def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None, smooth: int = 3) -> xr.Dataset:
     """coherence, its moving average, mean_cosine and accuracy over algorithm, seed and round; critical_point.
 
     Args:
-        methods: Which are shown, where they are among the runs; else all.
+        methods: Which are shown; by default all, of runs to choose from FedAvg and FedLAW (GWS), if there.
         smooth: Rounds in the moving average.
     """
-    known = _stack.of(_stack.comparable(runs), *methods)
+    known = _stack.preferred(_stack.comparable(choice.asked(runs, methods)), methods, ("fedavg", "fedlaw-gws"))
     if known[0].experiment.clients.per_round < 2:
         command = "fedscape train digits-shards2 --set clients.per_round=5"
         raise LookupError(_stack.absent(f"run {known[0].name} has one client a round, coherence needs two", command))

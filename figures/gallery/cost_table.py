@@ -11,9 +11,10 @@ from matplotlib.figure import Figure
 
 from drift.cost import cost
 from drift.run import Run
-from figures import papers, quality, style
-from figures.amounts import amount
+from figures import choice, papers, quality, style
+from figures.amounts import ranged
 from figures.gallery import _keys, _stack, _tables
+from landscape.cost import REPEATS
 
 NEEDS = "runs of any methods, trained in one setting, that kept a global model and what its clients received"
 
@@ -25,26 +26,36 @@ COLUMNS = {
     "macs_round": ("local training\nof a client", "MAC"),
     "seconds_epoch": ("an epoch\nof a client", "s"),
     "seconds_round": ("local training\nof a client", "s"),
+    "plain_ratio": ("over plain\ntraining", "1"),
     "memory_round": ("memory\nof a client", "B"),
     "bytes_up": ("upload\nof a round", "B"),
     "bytes_down": ("download\nof a round", "B"),
 }
 
+_NOTE = (
+    "training counts forward and backward passes; bytes are those of the whole cohort; seconds: median [range] of\n"
+    "repeats, measured at different times: compare methods by the time over plain training, which ran in turn with them"
+)
+
 PRINTED = ("macs_training", "seconds_epoch", "seconds_round")
 """What the LSS paper prints of these."""
 
 
-def data(runs: Sequence[Run], *, round: int = -1, repeats: int = 1, paper: str = "", item: str = "") -> xr.Dataset:
+def data(
+    runs: Sequence[Run], *, round: int = -1, repeats: int = REPEATS, paper: str = "", item: str = ""
+) -> xr.Dataset:
     """macs, macs_training, macs_round, seconds, bytes and memory over row: a method, LSS by the models of a client.
 
     Args:
         round: Round whose largest client is trained again; negative counts from the last one kept.
-        repeats: Measured trainings.
+        repeats: Measured trainings: seconds are their median, with their range.
         paper, item: Whose numbers stand below, as NAME_printed, such as lss and "Table 5".
     """
     chosen: dict[str, Run] = {}
-    for run in sorted(_stack.comparable(runs), key=lambda run: run.experiment.seed):
+    some = _stack.comparable(runs)
+    for run in sorted(some, key=lambda run: run.experiment.seed):
         chosen.setdefault(_keys.value(run, "pool"), run)
+    choice.narrowed(some, chosen.values(), "this table has one run per method")
     rows = _ordered(chosen)
     found = xr.concat([chosen[row].cached(cost, round=round, repeats=repeats) for row in rows], "row", join="exact")
     found = found.assign_coords(row=rows).drop_attrs(deep=False)
@@ -63,9 +74,9 @@ def draw(ds: xr.Dataset) -> Figure:
     names = [_keys.label(str(name)) for name in ds.row.values]
     printed = {f"{key}_printed": COLUMNS[key] for key in PRINTED if f"{key}_printed" in ds}
     count = 1 + bool(printed)
-    figure, axs = style.panels(count, 1, height=count * (0.75 + 0.21 * len(names)))
+    figure, axs = style.panels(count, 1, height=count * (0.95 + 0.33 * len(names)))
     _table(ds, COLUMNS, names, axs[0, 0])
-    axs[0, 0].set_title("training counts forward and backward passes; bytes are those of the whole cohort", fontsize=7)
+    axs[0, 0].set_title(_NOTE, fontsize=7)
     if printed:
         _table(ds, printed, names, axs[1, 0])
         axs[1, 0].set_title(f"printed in the paper: {ds.attrs['printed']}", fontsize=7, color=_tables.PALE)
@@ -76,8 +87,7 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _table(ds: xr.Dataset, columns: Mapping[str, tuple[str, str]], names: Sequence[str], ax: Axes) -> None:
     cells = [
-        [amount(float(ds[key].isel(row=place)), unit) for key, (_, unit) in columns.items()]
-        for place in range(len(names))
+        [ranged(ds.isel(row=place), key, unit) for key, (_, unit) in columns.items()] for place in range(len(names))
     ]
     quality.table(names, ["method", *(text for text, _ in columns.values())], cells, ax=ax)
 

@@ -36,12 +36,12 @@ _DRAWN += [f"{drift}_{kind}" for drift in ("period", "client") for kind in ("var
 
 
 def data(
-    runs: Sequence[Run], *, method: str = "fedavg", rounds: int = 8, scale: str = "fit", workers: int = 1
+    runs: Sequence[Run], *, method: str | None = None, rounds: int = 8, scale: str = "fit", workers: int = 1
 ) -> xr.Dataset:
     """norm and loss_cost (nats) over algorithm, seed, round and part; norms and variances of the drifts over round.
 
     Args:
-        method: Whose runs are shown.
+        method: Whose runs are shown; by default those of FedAvg, or of the first method.
         rounds: How many rounds are retrained, evenly spread over those that kept their globals.
         scale: Of the gradients at the start, "fit" or "steps".
         workers: Processes that share the trainings.
@@ -51,8 +51,7 @@ def data(
         indices = terrain.spread(run.kept("globals"), rounds) or None
         return run.cached(counterfactual, rounds=indices, scale=scale, workers=workers)[_DRAWN]
 
-    chosen = _stack.of(_stack.comparable(runs), method)
-    return _stack.stacked([run for run in chosen if run.label == chosen[0].label], compute)
+    return _stack.stacked(_stack.of_method(runs, method), compute)
 
 
 @style.styled

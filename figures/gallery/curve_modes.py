@@ -21,7 +21,8 @@ COST = "a minute a run"
 def data(
     runs: Sequence[Run],
     *,
-    method: str = "fedavg",
+    method: str | None = None,
+    seed: int | None = None,
     rounds: Sequence[int] | None = None,
     kind: str = "bezier",
     steps: int = 300,
@@ -30,13 +31,13 @@ def data(
     """loss and straight_loss (nats), error and straight_error (fraction) over round and t.
 
     Args:
-        method: Whose run is shown.
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         rounds: By default the first and the last one that kept its clients.
         kind: "bezier" or "polygon".
         steps: Minibatches that a curve is trained on.
         points: Evaluations on a path.
     """
-    run = _stack.one(runs, method)
+    run = _stack.one(runs, method, seed)
     chosen = spread(run.kept("clients"), 2) if rounds is None else list(rounds)
     if not chosen or run.experiment.clients.per_round < 2:
         raise LookupError(

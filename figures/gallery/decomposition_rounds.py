@@ -60,7 +60,8 @@ def data(
             more["others"] = [str(other.folder) for other in groups[run.label][1:]]
         return run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client, **more)[list(_SHOWN)]
 
-    return _stack.stacked(shown, compute).assign_attrs(estimator=estimator)
+    found = _stack.stacked(shown, compute)
+    return _stack.described(found, chosen).assign_attrs(estimator=estimator)
 
 
 @style.styled

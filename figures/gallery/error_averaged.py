@@ -20,7 +20,7 @@ COST = "seconds a run"
 def data(
     runs: Sequence[Run],
     *,
-    method: str = "fedavg",
+    method: str | None = None,
     rounds: int = 4,
     subsets: int = 10,
     cka_rounds: int = 10,
@@ -29,7 +29,7 @@ def data(
     """error (fraction) over algorithm, seed, round, models and draw; cka over algorithm, seed and cka_round (and case).
 
     Args:
-        method: Whose runs are shown.
+        method: Whose runs are shown; by default those of FedAvg, or of the first method.
         rounds, cka_rounds: How many rounds are looked at.
         subsets: Random subsets averaged for each number of models.
         by: A setting whose values are shown below each other, such as local.lr_decay.
@@ -45,8 +45,7 @@ def data(
         return errors[["error"]].merge(alike[["cka"]].rename(round="cka_round"))
 
     def both(some: Sequence[Run]) -> xr.Dataset:
-        chosen = _stack.of(_stack.comparable(some), method)
-        return _stack.stacked([run for run in chosen if run.label == chosen[0].label], compute)
+        return _stack.stacked(_stack.of_method(some, method), compute)
 
     return _cases.cases(runs, by, both)
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from drift.heterogeneity import heterogeneity
 from drift.run import Run
-from figures import curves, drifts, style
+from figures import choice, curves, drifts, style
 from figures.gallery import _stack
 
 NEEDS = "runs of FedAvg and FedLAW, or of any methods, trained in one setting with label skew"
@@ -20,14 +20,18 @@ COST = "seconds"
 _SHOWN = {"overlap": "overlap with all data", "cosine": "cosine", "jensen_shannon": r"$1 - JS / \ln 2$"}
 
 
-def data(runs: Sequence[Run], *, methods: Sequence[str] = ("fedavg", "fedlaw-attentive", "fedlaw")) -> xr.Dataset:
+def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None) -> xr.Dataset:
     """overlap, cosine, jensen_shannon and cohort_share (also by data size, _data) over algorithm, seed and round.
 
     Args:
-        methods: Which are shown, where they are among the runs; else all. Cohorts are drawn for the first two.
+        methods: Which are shown; by default all, of runs to choose from FedAvg and FedLAW, if there. Cohorts
+            are drawn for the first two.
     """
     return _stack.stacked(
-        _stack.of(_stack.comparable(runs), *methods), lambda run: run.cached(heterogeneity).drop_vars("share")
+        _stack.preferred(
+            _stack.comparable(choice.asked(runs, methods)), methods, ("fedavg", "fedlaw-attentive", "fedlaw")
+        ),
+        lambda run: run.cached(heterogeneity).drop_vars("share"),
     )
 
 

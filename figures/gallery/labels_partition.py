@@ -20,13 +20,14 @@ NEEDS = "one run of any method"
 COST = "seconds"
 
 
-def data(runs: Sequence[Run], *, rounds: int = 30) -> xr.Dataset:
+def data(runs: Sequence[Run], *, method: str | None = None, seed: int | None = None, rounds: int = 30) -> xr.Dataset:
     """count (samples) over client and class; cohort_share (fraction) over round and class; share over class.
 
     Args:
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         rounds: Rounds whose cohorts are shown, from the first.
     """
-    run = _stack.one(runs, "fedavg")
+    run = _stack.one(runs, method, seed)
     cohorts = {index: run.cohort(index) for index in run.rounds()[:rounds]}
     return _stack.described(table(run.dataset, cohorts), [run]).assign_attrs(partition=partition_of(run))
 

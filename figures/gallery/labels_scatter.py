@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from drift.labels import label_scatter
 from drift.run import Run
-from figures import drifts, style
+from figures import choice, drifts, style
 from figures.gallery import _stack
 from figures.gallery._words import partition_of
 
@@ -59,6 +59,8 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(rows, 2, height=1.6 * rows + 0.9, sharex="col", width_ratios=[2.2, 1])
     for row, panel in enumerate(ds.panel.values):
         count = ds["count"].isel(panel=row)
+        if not bool((count > 0).any()):
+            raise LookupError(f"no client of {panel} holds a sample; a bubble is a number of samples.")
         most = float(count.max())
         _scatter(count, axs[row, 0], largest=40 * (most / float(ds["count"].max())) ** 0.5)
         axs[row, 0].set_title(f"{panel}; largest bubble {most:g} samples", fontsize=7)
@@ -107,7 +109,9 @@ def _chosen(runs: Sequence[Run]) -> list[Run]:
         spec = run.experiment
         same = groups.setdefault(f"{spec.task.dataset} {spec.clients.number} {spec.clients.per_round}", {})
         same.setdefault(partition_of(run), run)
-    return list(max(groups.values(), key=len).values())[:4]
+    selected = list(max(groups.values(), key=len).values())[:4]
+    choice.narrowed(runs, selected, "this figure shows one run per partition, at most four, of one dataset and cohort")
+    return selected
 
 
 def _skew(run: Run) -> tuple[float, int, int]:

@@ -29,13 +29,16 @@ _SHOWN = {
 _NOTE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 6}
 
 
-def data(runs: Sequence[Run], *, momentum: str = "previous") -> xr.Dataset:
+def data(
+    runs: Sequence[Run], *, method: str | None = None, seed: int | None = None, momentum: str = "previous"
+) -> xr.Dataset:
     """client_variance, period_variance, gain and mean_cosine over round and layer.
 
     Args:
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         momentum: What a round's update is compared with, as in `drift.layer_drift`.
     """
-    run, _ = _stack.with_planes(runs, "fedavg")
+    run, _ = _stack.with_planes(runs, method, seed)
     return _stack.described(run.cached(layer_drift, momentum=momentum)[list(_SHOWN)], [run])
 
 

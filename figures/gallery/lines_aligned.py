@@ -11,7 +11,7 @@ from matplotlib.ticker import MaxNLocator
 from drift.paths import aligned_barrier
 from drift.run import Run
 from drift.terrain import spread
-from figures import style
+from figures import choice, style
 from figures.gallery import _stack
 
 NEEDS = "one run of a plain stack of layers that kept the clients of some rounds; with a second seed also two runs"
@@ -22,7 +22,7 @@ COST = "seconds a run"
 def data(
     runs: Sequence[Run],
     *,
-    method: str = "fedavg",
+    method: str | None = None,
     rounds: Sequence[int] | None = None,
     points: int = 21,
     split: str = "test",
@@ -30,13 +30,13 @@ def data(
     """loss and aligned_loss (nats) over panel and t, with barriers and distances.
 
     Args:
-        method: Whose runs are shown.
+        method: Whose runs are shown; by default those of FedAvg, or of the first method.
         rounds: Rounds whose first two clients are joined; by default the first and last one that kept its clients.
             A further panel joins the last global models of two runs with different seeds, where there are two.
         points: Evaluations on a line.
         split: Samples of the loss.
     """
-    run = _stack.one(runs, method)
+    run, *others = sorted(_stack.of_method(runs, method), key=lambda run: run.experiment.seed)
     chosen = spread(run.kept("clients"), 2) if rounds is None else list(rounds)
     if not chosen or run.experiment.clients.per_round < 2:
         command = "fedscape train digits-shards2 --set keep.clients=all"
@@ -46,13 +46,13 @@ def data(
         run.cached(aligned_barrier, round=index, **options).assign_attrs(label=f"two clients, round {index}")
         for index in chosen
     ]
-    others = [one for one in _stack.comparable(runs) if one.label == run.label and one.folder != run.folder]
-    if others and run.kept("globals") and others[0].kept("globals"):
-        other = min(others, key=lambda one: one.experiment.seed)
+    pair = [run, *others[:1]] if others and run.kept("globals") and others[0].kept("globals") else [run]
+    choice.narrowed(_stack.of_method(runs, method), pair, "this figure shows two seeds that kept their global models")
+    for other in pair[1:]:
         between = run.cached(aligned_barrier, other=str(other.folder), **options)
         seeds = f"{run.experiment.seed} and {other.experiment.seed}"
         found.append(between.assign_attrs(label=f"global models, seeds {seeds}"))
-    return _stack.described(_stack.beside(found), [run]).assign_attrs(split=split)
+    return _stack.described(_stack.beside(found), pair).assign_attrs(split=split)
 
 
 @style.styled

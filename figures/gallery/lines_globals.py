@@ -17,16 +17,24 @@ NEEDS = "one run that kept the global models of two rounds or more"
 COST = "seconds a run"
 
 
-def data(runs: Sequence[Run], *, method: str = "fedavg", gap: int = 1, lines: int = 4, points: int = 41) -> xr.Dataset:
+def data(
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    gap: int = 1,
+    lines: int = 4,
+    points: int = 41,
+) -> xr.Dataset:
     """loss (nats) and error (fraction) over round and t; t = 0 is that round's global model, t = 1 one `gap` later.
 
     Args:
-        method: Whose run is shown.
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         gap: Kept rounds between the two ends.
         lines: How many, evenly spread over the run.
         points: Evaluations on a line.
     """
-    run = _stack.one(runs, method)
+    run = _stack.one(runs, method, seed)
     kept = run.kept("globals")
     if len(kept) <= gap:
         raise LookupError(

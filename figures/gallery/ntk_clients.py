@@ -21,7 +21,13 @@ COST = "minutes a run"
 
 
 def data(
-    runs: Sequence[Run], *, method: str = "fedavg", rounds: int = 3, points: int = 100, union: str = "all"
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    rounds: int = 3,
+    points: int = 100,
+    union: str = "all",
 ) -> xr.Dataset:
     """variance, expression, mmd2, diagonal and off_diagonal over round and client of the first run of a method.
 
@@ -30,7 +36,7 @@ def data(
         points: Most points of each client, and of all data.
         union: What clients are compared with: data of the "cohort" or of "all" clients.
     """
-    run = _stack.one(runs, method)
+    run = _stack.one(runs, method, seed)
     kept = run.kept("globals")
     if not kept:
         command = "fedscape train digits-shards2 --set keep.globals=all"

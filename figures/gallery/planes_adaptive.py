@@ -19,15 +19,23 @@ NEEDS = "one run with three clients a round or more, that kept the clients of so
 COST = "seconds a run"
 
 
-def data(runs: Sequence[Run], *, method: str = "fedavg", points: int = 33, tolerance: float = 0.02) -> xr.Dataset:
+def data(
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    points: int = 33,
+    tolerance: float = 0.02,
+) -> xr.Dataset:
     """loss (nats) over alpha and beta, which points are interpolated, and the error of these.
 
     Args:
-        method: Whose run is shown, in the last round that kept its clients.
+        method, seed: Whose run is shown, in the last round that kept its clients; by default that of FedAvg, or of the
+            first method, with the smallest seed.
         points: Grid points an axis, 2^k m + 1.
         tolerance: Part of the loss by which interpolated points may be off.
     """
-    run, kept = _stack.with_planes(runs, method)
+    run, kept = _stack.with_planes(runs, method, seed)
     found = run.cached(
         round_plane,
         round=kept[-1],
@@ -46,13 +54,17 @@ def draw(ds: xr.Dataset) -> Figure:
     levels = surfaces.common_levels(ds.loss)
     surfaces.contour(ds, ax=axs[0, 0], levels=levels, names=False)
     i, j = np.nonzero(~ds.interpolated.transpose("alpha", "beta").values)
-    label = f"{len(i)} of {ds.interpolated.size} points evaluated;\nothers off by {_off(ds)} (root mean square)"
-    axs[0, 0].plot(ds.alpha.values[i], ds.beta.values[j], ".", color="black", markersize=1.4, label=label)
+    axs[0, 0].plot(ds.alpha.values[i], ds.beta.values[j], ".", color="black", markersize=1.4, label=_evaluated(ds))
     style.key(figure, axs[0])
     surfaces.colorbar(figure, axs[0], levels, style.text(ds.loss))
     return figure
 
 
-def _off(ds: xr.Dataset) -> str:
+def _evaluated(ds: xr.Dataset) -> str:
+    """How many points are evaluated, and how far off the others are."""
+    every, interpolated = ds.interpolated.size, int(ds.interpolated.sum())
+    if not interpolated:
+        return f"every point evaluated ({every})"
     error = ds.loss_interpolation_error
-    return f"{float(error):.2g} {error.attrs['units']}"
+    off = f"{float(error):.2g} {error.attrs['units']} (root mean square)" if np.isfinite(error) else "an unknown amount"
+    return f"{every - interpolated} of {every} points evaluated;\nothers off by {off}"

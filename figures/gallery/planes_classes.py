@@ -21,17 +21,23 @@ COST = "seconds a run"
 
 
 def data(
-    runs: Sequence[Run], *, method: str = "fedavg", round: int | None = None, points: int = 21, most: int = 10
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    round: int | None = None,
+    points: int = 21,
+    most: int = 10,
 ) -> xr.Dataset:
     """class_error (fraction) over alpha, beta and class, and which of the three clients hold a class: holds.
 
     Args:
-        method: Whose run is shown.
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         round: By default the last one that kept its clients.
         points: Grid points an axis.
         most: Classes shown, the first ones.
     """
-    run, kept = _stack.with_planes(runs, method)
+    run, kept = _stack.with_planes(runs, method, seed)
     index = kept[-1] if round is None else round
     clients = longest_first(run, index)
     found = run.cached(class_plane, round=index, points=points, clients=clients).isel({"class": slice(most)})

@@ -10,10 +10,9 @@ import torch
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import terrain
 from drift.run import Run
 from figures import style, surfaces
-from figures.gallery import _stack
+from figures.gallery import _minima, _stack
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some rounds and its last three models"
 
@@ -21,57 +20,64 @@ COST = "a minute a run"
 
 
 def data(
-    runs: Sequence[Run], *, method: str = "fedavg", rounds: Sequence[int] | None = None, points: int = 21
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    rounds: Sequence[int] | None = None,
+    points: int = 21,
 ) -> xr.Dataset:
-    """loss (nats) and error (fraction) over panel, alpha and beta, with the coordinates of each panel.
+    """loss (nats) and error (fraction) over panel, alpha and beta, with coordinates and minimum of each panel.
 
     Args:
-        method: Whose run is shown.
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         rounds: Rounds of the client planes; by default an early, a middle and the last one that kept its clients.
         points: Grid points an axis.
     """
-    run, kept = _stack.with_planes(runs, method)
+    run, kept = _stack.with_planes(runs, method, seed)
     chosen = three(kept) if rounds is None else list(rounds)
     planes = [
-        run.cached(terrain.round_plane, round=index, points=points, clients=longest_first(run, index))
-        for index in chosen
+        _minima.round_plane(run, round=index, points=points, clients=longest_first(run, index)) for index in chosen
     ]
     planes = [
         plane.assign_attrs(label=f"clients of\nround {index}") for plane, index in zip(planes, chosen, strict=True)
     ]
     if len(run.kept("globals")) >= 3:
-        plane = run.cached(terrain.global_plane, points=points)
-        planes.append(plane.assign_attrs(label="last three\nglobals"))
+        plane = _minima.global_plane(run, points=points)
+        planes.append(plane.assign_attrs(label=f"last three\nglobals,\n{OWN_SCALE}"))
     return _stack.described(_stack.beside(planes), [run])
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A row of losses, a row of errors; levels are common to a row."""
+    """A row of losses, a row of errors; levels are common to the client planes of a row, the globals have their own."""
     planes = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
     shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
     shapes = [min(max(shape, 0.95), _FLAT) for shape in shapes]
     tall = (style.WIDE - 1.9) / sum(shapes)  # panels of one height, as wide as their planes
-    figure, axs = style.panels(2, len(planes), height=2 * tall + 1.2, width_ratios=shapes)
+    figure, axs = style.panels(2, len(planes), height=2 * tall + 1.4, width_ratios=shapes)
     for row, variable in zip(axs, ("loss", "error"), strict=True):
-        levels = surfaces.common_levels(
-            *[plane[variable] for plane in planes], log=variable == "loss", top=_TOP[variable]
-        )
+        surfaces.row(figure, row, shortened(planes), variable, names=variable == "loss", top=_TOP[variable])
         for ax, plane in zip(row, planes, strict=True):
-            short = plane.assign_coords(mark=[str(name).rpartition(" ")[2] for name in plane.mark.values])
-            surfaces.contour(short, ax=ax, variable=variable, levels=levels, names=variable == "loss")
             ax.set_title(plane.attrs["label"] if variable == "loss" else "", fontsize=7)
             ax.set_xlabel(style.text(plane.alpha) if variable == "error" else "")
             ax.set_ylabel(style.text(plane.beta) if ax is row[0] else "")
-        surfaces.colorbar(figure, row, levels, style.text(ds[variable]))
     return figure
 
+
+OWN_SCALE = "own scale"
+"""What the title of a map says whose levels are not those of its row."""
 
 _FLAT = 2.5
 """Width of a panel, in heights, that a plane through almost collinear models does not exceed."""
 
 _TOP = {"loss": 0.9, "error": 1.0}
 """Quantile at the highest level."""
+
+
+def shortened(planes: Sequence[xr.Dataset]) -> list[xr.Dataset]:
+    """The planes with models called by their number alone: what they are stands above."""
+    return [plane.assign_coords(mark=[str(name).rpartition(" ")[2] for name in plane.mark.values]) for plane in planes]
 
 
 def longest_first(run: Run, index: int) -> list[int]:

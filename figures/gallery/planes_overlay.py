@@ -28,16 +28,21 @@ COLOURS = ("#D55E00", "#0072B2", "#CC79A7")
 
 
 def data(
-    runs: Sequence[Run], *, method: str = "fedavg", rounds: Sequence[int] | None = None, points: int = 21
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    rounds: Sequence[int] | None = None,
+    points: int = 21,
 ) -> xr.Dataset:
     """loss and client_loss (nats) over panel, alpha, beta (and client, by position in the panel).
 
     Args:
-        method: Whose run is shown.
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         rounds: Rounds shown; by default an early one and the last one that kept its clients.
         points: Grid points an axis.
     """
-    run, kept = _stack.with_planes(runs, method)
+    run, kept = _stack.with_planes(runs, method, seed)
     chosen = sorted({kept[len(kept) // 10], kept[-1]}) if rounds is None else list(rounds)
     planes = [
         run.cached(overlay_plane, round=index, points=points, clients=longest_first(run, index)).assign_attrs(
@@ -89,9 +94,12 @@ _PALE = LinearSegmentedColormap.from_list("pale", ["#ffffff", "#7a7a7a"])
 def _basin(plane: xr.Dataset, loss: xr.DataArray, colour: str, ax: Axes) -> None:
     """Outline the parts of the plane where a client's own loss is lowest; the lower one is filled."""
     grid = plane.alpha.values, plane.beta.values, loss.transpose("beta", "alpha").values
-    inner, outer = np.quantile(loss.values[np.isfinite(loss.values)], LOWEST)
-    ax.contourf(*grid, levels=[loss.values.min(), inner], colors=[colour], alpha=0.35)
-    ax.contour(*grid, levels=[inner, outer], colors=[colour], linewidths=[1.3, 0.7])
+    known = loss.values[np.isfinite(loss.values)]
+    if np.ptp(known) == 0:
+        raise LookupError(f"the loss of a client is {known[0]:.3g} on the whole plane; it has no basin to outline.")
+    inner, outer = np.quantile(known, LOWEST)
+    ax.contourf(*grid, levels=[np.nextafter(known.min(), -np.inf), inner], colors=[colour], alpha=0.35)
+    ax.contour(*grid, levels=np.unique([inner, outer]), colors=[colour], linewidths=[1.3, 0.7])
 
 
 def _mark(plane: xr.Dataset, place: int, marker: str, colour: str, ax: Axes) -> None:

@@ -21,17 +21,23 @@ COST = "seconds a run"
 
 
 def data(
-    runs: Sequence[Run], *, method: str = "fedavg", round: int | None = None, points: int = 21, split: str = "test"
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    round: int | None = None,
+    points: int = 21,
+    split: str = "test",
 ) -> xr.Dataset:
     """loss (nats) over alpha and beta; place, distance, own loss and foot_loss (nats) of every model (mark).
 
     Args:
-        method: Whose run is shown.
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         round: By default the last one that kept its clients.
         points: Grid points an axis.
         split: Samples of the loss.
     """
-    run, kept = _stack.with_planes(runs, method)
+    run, kept = _stack.with_planes(runs, method, seed)
     index = kept[-1] if round is None else round
     found = run.cached(projected_plane, round=index, points=points, clients=longest_first(run, index), split=split)
     return _stack.described(found, [run])

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from drift.around import random_plane
 from drift.run import Run
-from figures import style, surfaces
+from figures import choice, style, surfaces
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
@@ -34,7 +34,8 @@ def data(
         options = {"points": points, "radius": radius, "seed": seed, "split": split}
         return run.cached(random_plane, **options)[["loss", "error"]]
 
-    once = [run for run in chosen if run.experiment.seed == first]
+    once: Sequence[Run] = [run for run in chosen if run.experiment.seed == first]
+    once = choice.narrowed(chosen, once, "this figure shows one seed")
     return _stack.stacked(once, compute).assign_attrs(split=split)
 
 

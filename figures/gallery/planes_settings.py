@@ -9,11 +9,10 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from drift import terrain
 from drift.run import Run
-from figures import papers, style, surfaces
-from figures.gallery import _stack, _words
-from figures.gallery.planes_clients import longest_first, three
+from figures import choice, papers, style, surfaces
+from figures.gallery import _minima, _stack, _words
+from figures.gallery.planes_clients import OWN_SCALE, longest_first, shortened, three
 
 NEEDS = "runs of any methods and settings with three clients a round or more, that kept the clients of some rounds"
 
@@ -23,7 +22,7 @@ COST = "a minute a run"
 def data(
     runs: Sequence[Run], *, variable: str = "loss", points: int = 15, most: int = 6, paper: str = "", item: str = ""
 ) -> xr.Dataset:
-    """loss (nats) and error (fraction) over panel, alpha and beta, with the coordinates of each panel.
+    """loss (nats) and error (fraction) over panel, alpha and beta, with coordinates and minimum of each panel.
 
     Panels are row by row: clients of an early, a middle and the last round that kept them, then the last three globals.
 
@@ -45,6 +44,8 @@ def data(
         few = f"none of {len(runs)} runs kept three clients in each of three rounds, and three global models"
         raise LookupError(_stack.absent(few, command))
     rows = dict(list(rows.items())[:most])
+    why = f"this figure shows one seed per method and setting, {most} rows, and runs with clients of three rounds"
+    choice.narrowed(runs, rows.values(), why)
     planes = [plane for run in rows.values() for plane in _planes(run, points)]
     joined = _stack.beside(planes).assign_coords(row=("panel", [name for name in rows for _ in range(COLUMNS)]))
     return _stack.described(joined, list(rows.values())).assign_attrs(variable=variable)
@@ -52,29 +53,26 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """Small multiples; levels are common to a row, whose runs have losses of their own."""
+    """Small multiples; levels are common to the client planes of a row, the globals have their own."""
     variable, names = str(ds.attrs["variable"]), list(dict.fromkeys(map(str, ds.row.values)))
     planes = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
     figure, axs = style.panels(len(names), COLUMNS, height=1.6 * len(names) + 0.75)
     for place, (row, name) in enumerate(zip(axs, names, strict=True)):
         shown = planes[place * COLUMNS : (place + 1) * COLUMNS]
-        levels = surfaces.common_levels(*[one[variable] for one in shown], log=variable == "loss", top=0.9)
+        surfaces.row(figure, row, shortened(shown), variable, names=False)
         for ax, one in zip(row, shown, strict=True):
-            short = one.assign_coords(mark=[str(mark).rpartition(" ")[2] for mark in one.mark.values])
-            surfaces.contour(short, ax=ax, variable=variable, levels=levels, names=False)
             ax.set(xlabel="", ylabel="")
             ax.locator_params(nbins=4)
             ax.tick_params(labelsize=5.5, pad=1.5, length=2)
             ax.set_title(one.attrs["label"], fontsize=6.5, pad=2)
         row[0].set_ylabel(textwrap.fill(name, 20), fontsize=7)
-        surfaces.colorbar(figure, row, levels, style.text(ds[variable]))
     figure.supxlabel("parameter-space length", fontsize=7)
     marks = [
         Line2D([], [], marker=marker, color=face, markeredgecolor=edge, markersize=5, linewidth=0, label=text)
         for marker, face, edge, text in (
             ("^", "black", "white", "a client (right: a global model)"),
             ("X", "white", "black", "their mean"),
-            ("o", "none", "#555555", "lowest point of the grid"),
+            ("o", "none", "#555555", "minimum with standard errors"),
         )
     ]
     figure.legend(handles=marks, loc="outside upper center", ncols=3)
@@ -110,9 +108,10 @@ def _able(run: Run) -> bool:
 def _planes(run: Run, points: int) -> list[xr.Dataset]:
     rounds = three(run.kept("clients"))
     planes = [
-        run.cached(terrain.round_plane, round=index, points=points, clients=longest_first(run, index)).assign_attrs(
+        _minima.round_plane(run, round=index, points=points, clients=longest_first(run, index)).assign_attrs(
             label=f"clients, round {index}"
         )
         for index in rounds
     ]
-    return [*planes, run.cached(terrain.global_plane, points=points).assign_attrs(label="last three globals")]
+    last = _minima.global_plane(run, points=points)
+    return [*planes, last.assign_attrs(label=f"last three globals,\n{OWN_SCALE}")]

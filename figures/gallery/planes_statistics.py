@@ -8,9 +8,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.run import Run
-from drift.terrain import round_plane
-from figures import style, surfaces
-from figures.gallery import _stack
+from figures import choice, style, surfaces
+from figures.gallery import _minima, _stack
 from figures.gallery.planes_clients import longest_first
 
 NEEDS = "one run of a model with batch normalisation, with three clients a round or more, that kept clients of a round"
@@ -21,25 +20,33 @@ _SHOWN = {"recomputed": "statistics recomputed at every point", "averaged": "sta
 
 
 def data(
-    runs: Sequence[Run], *, method: str = "fedavg", round: int | None = None, points: int = 15, split: str = "test"
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    round: int | None = None,
+    points: int = 15,
+    split: str = "test",
 ) -> xr.Dataset:
     """loss (nats) and error (fraction) over panel, alpha and beta; a panel for each kind of statistics.
 
     Args:
-        method: Whose run is shown.
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         round: By default the last one that kept its clients.
         points: Grid points an axis.
         split: Samples of loss and error.
     """
-    suited = [run for run in runs if run.kept("clients") and run.task.layout.buffers]
+    some = choice.asked(runs, method, seed)
+    suited: Sequence[Run] = [run for run in some if run.kept("clients") and run.task.layout.buffers]
     if not suited:
         command = "fedscape train digits-shards2 --set task.model=resnet8"
         raise LookupError(_stack.absent("no run has a model with batch normalisation and kept clients", command))
-    run, kept = _stack.with_planes(suited, method)
+    suited = choice.narrowed(some, suited, "it kept no clients or has no batch normalisation")
+    run, kept = _stack.with_planes(suited, method, seed)
     index = kept[-1] if round is None else round
     options = {"round": index, "points": points, "split": split, "clients": longest_first(run, index)}
     planes = [
-        run.cached(round_plane, statistics=name, **options).assign_attrs(label=text) for name, text in _SHOWN.items()
+        _minima.round_plane(run, statistics=name, **options).assign_attrs(label=text) for name, text in _SHOWN.items()
     ]
     return _stack.described(_stack.beside(planes), [run]).assign_attrs(round=index)
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from drift.recommended import ranking_rounds
 from drift.run import Run
-from figures import style
+from figures import choice, style
 from figures.gallery import _columns, _stack, _tables
 
 NEEDS = "runs of any methods on movielens1m that kept their last global model"
@@ -25,10 +25,11 @@ def data(runs: Sequence[Run], *, ranks: Sequence[int] = (5, 10), paper: str = ""
         ranks: Lengths k of the recommended lists.
         paper, item: Whose printed numbers stand beside, such as fedeve and "Table 2".
     """
-    suited = [run for run in runs if run.about["experiment"]["task"]["dataset"] == "movielens1m"]
+    suited: Sequence[Run] = [run for run in runs if run.about["experiment"]["task"]["dataset"] == "movielens1m"]
     if not suited:
         what = f"none of {len(runs)} runs recommends anything"
         raise LookupError(_stack.absent(what, "fedscape train fedeve-movielens"))
+    suited = choice.narrowed(runs, suited, "it recommends nothing")
     numbers: dict[str, Callable[[Run], float]] = {"AUC": partial(_number, variable="auc", ranks=ranks)}
     for name, variable in (("HR", "hit_rate"), ("NDCG", "ndcg")):
         numbers |= {f"{name}@{k}": partial(_number, variable=variable, ranks=ranks, rank=k) for k in ranks}

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from drift.run import Run
 from drift.server_epochs import server_epochs
 from drift.terrain import spread
-from figures import style, weights
+from figures import choice, style, weights
 from figures.gallery import _stack
 
 NEEDS = "one run of FedLAW, any variant"
@@ -18,18 +18,22 @@ NEEDS = "one run of FedLAW, any variant"
 COST = "seconds"
 
 
-def data(runs: Sequence[Run], *, method: str = "fedlaw", rounds: Sequence[int] | None = None) -> xr.Dataset:
+def data(
+    runs: Sequence[Run], *, method: str | None = None, seed: int | None = None, rounds: Sequence[int] | None = None
+) -> xr.Dataset:
     """gamma and proxy_loss (nats) over round and epoch, lambda over round, epoch and client.
 
     Args:
         method: Whose run is shown, if it is there.
         rounds: Rounds shown; by default the first, a middle and the last one in which the server learned.
     """
-    found = [run for run in runs if run.label.partition("-")[0] == "fedlaw"]
+    some = choice.asked(runs, method, seed)
+    found: Sequence[Run] = [run for run in some if run.label.partition("-")[0] == "fedlaw"]
     if not found:
         command = "fedscape train digits-shards2 --set method.name=fedlaw"
         raise LookupError(_stack.absent(f"none of {len(runs)} runs learned its weights", command))
-    run = _stack.one(found, method)
+    found = choice.narrowed(some, found, "it learned no weights")
+    run = _stack.one(found, method, seed, usual="fedlaw")
     last = getattr(run.method, "stop_round", None)
     learning = [index for index in run.rounds() if last is None or index <= last]
     chosen = spread(learning, 3) if rounds is None else list(rounds)

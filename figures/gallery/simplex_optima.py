@@ -26,7 +26,8 @@ COST = "a minute a run"
 def data(
     runs: Sequence[Run],
     *,
-    method: str = "fedavg",
+    method: str | None = None,
+    seed: int | None = None,
     round: int | None = None,
     rounds: int = 20,
     step: float = 0.05,
@@ -35,14 +36,18 @@ def data(
     """loss (nats) over alpha and beta of one round; best_weight and size_weight over round and client.
 
     Args:
-        method: Whose run is shown.
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         round: Whose landscape is shown; by default the middle one of those looked at.
         rounds: Most rounds that the best weights are looked for in.
         step: Of the weights.
         extend: How far below 0 weights may go.
     """
-    run, _ = _stack.with_planes(runs, method)
+    run, _ = _stack.with_planes(runs, method, seed)
     clients, known = together(run)
+    if len(known) < min(ENOUGH, rounds):
+        command = "fedscape train digits-shards2 --set keep.clients=all --set clients.per_round=20"
+        few = f"run {run.name} kept clients {', '.join(map(str, clients))} together in {len(known)} rounds only"
+        raise LookupError(_stack.absent(f"{few}, and a path takes {min(ENOUGH, rounds)}", command))
     chosen = spread(known, rounds)
     shown = chosen[len(chosen) // 2] if round is None else round
     plane = run.cached(weight_simplex, round=shown, clients=clients, step=step, extend=extend)
@@ -51,6 +56,10 @@ def data(
         path = path.drop_vars("covariance")
     found = path.drop_attrs(deep=False).merge(plane[["loss", "mark_alpha", "mark_beta", "mark_loss"]])
     return _stack.described(found, [run]).assign_attrs(shown=shown, label=run.label)
+
+
+ENOUGH = 8
+"""Rounds below which no path is drawn, unless fewer are asked for."""
 
 
 @style.styled

@@ -10,10 +10,13 @@ from matplotlib.figure import Figure
 
 from drift.label_shares import class_shares
 from drift.run import Run
-from figures import drifts, style, surfaces, triangles
+from figures import choice, drifts, style, surfaces, triangles
 from figures.gallery import _stack, _words, simplex_optima
 
 NEEDS = "runs of one method with three clients in two partitions or more, that kept their clients in several rounds"
+
+PRINTED = 10
+"""Round that the paper shows."""
 
 COST = "a minute a run"
 
@@ -21,8 +24,8 @@ COST = "a minute a run"
 def data(
     runs: Sequence[Run],
     *,
-    method: str = "fedavg",
-    round: int | None = 10,
+    method: str | None = None,
+    round: int | None = None,
     rounds: int = 20,
     step: float = 0.05,
     extend: float = 0.2,
@@ -30,8 +33,8 @@ def data(
     """class_share over panel, client and class; beside it what simplex-optima has of one run, over panel.
 
     Args:
-        method: Whose runs are shown, that of the smallest seed of each partition.
-        round: Whose landscape is shown, where all runs kept it (the paper's is 10); else the middle one.
+        method: Whose runs are shown, that of the smallest seed of each partition; by default those of FedAvg.
+        round: Whose landscape is shown; by default the paper's, 10, where all runs kept it, else the middle one.
         rounds: Most rounds that the best weights are looked for in.
         step: Of the weights.
         extend: How far below 0 weights may go.
@@ -40,13 +43,18 @@ def data(
         LookupError: If there are no runs of three clients in two partitions.
     """
     chosen: dict[str, Run] = {}
-    for run in sorted(_stack.of(runs, method) if runs else [], key=lambda run: run.experiment.seed):
+    for run in sorted(
+        _stack.preferred(runs, None if method is None else [method], ["fedavg"]), key=lambda run: run.experiment.seed
+    ):
         if run.experiment.clients.number == 3 and run.kept("clients"):
             chosen.setdefault(_words.partition_of(run), run)
     if len(chosen) < 2:
         command = "fedscape sweep fedlaw-cifar10-toy3-quick --grid clients.even=10.0,0.5"
         raise LookupError(_stack.absent(f"{len(chosen)} partitions have a run that kept three clients", command))
-    shown = round if round is not None and all(round in run.kept("clients") for run in chosen.values()) else None
+    why = "this figure shows one run of three clients per partition, that kept its clients"
+    choice.narrowed(choice.asked(runs, method), chosen.values(), why)
+    usual = PRINTED if all(PRINTED in run.kept("clients") for run in chosen.values()) else None
+    shown = usual if round is None else round
     look: dict[str, Any] = {"round": shown, "rounds": rounds, "step": step, "extend": extend}
     parts = [_part(run, simplex_optima.data([run], method=run.label, **look)) for run in chosen.values()]
     joined = xr.concat(parts, "panel", join="outer")

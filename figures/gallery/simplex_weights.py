@@ -19,16 +19,21 @@ COST = "seconds a run"
 
 
 def data(
-    runs: Sequence[Run], *, method: str = "fedavg", rounds: Sequence[int] | None = None, step: float = 0.05
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    rounds: Sequence[int] | None = None,
+    step: float = 0.05,
 ) -> xr.Dataset:
     """loss (nats) and error (fraction) over panel, alpha and beta, the weights of the first two clients.
 
     Args:
-        method: Whose run is shown.
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         rounds: By default an early and the last one that kept its clients.
         step: Of the weights.
     """
-    run, kept = _stack.with_planes(runs, method)
+    run, kept = _stack.with_planes(runs, method, seed)
     chosen = sorted({kept[len(kept) // 10], kept[-1]}) if rounds is None else list(rounds)
     found = [
         run.cached(weight_simplex, round=index, step=step).assign_attrs(label=f"round {index}") for index in chosen

@@ -22,7 +22,8 @@ COST = "seconds a run"
 def data(
     runs: Sequence[Run],
     *,
-    method: str = "fedavg",
+    method: str | None = None,
+    seed: int | None = None,
     points: int = 21,
     rounds: Sequence[int] | None = None,
     clients: bool = True,
@@ -30,12 +31,12 @@ def data(
     """loss (nats) and error (fraction) over alpha and beta, and the global models as marks with their distance.
 
     Args:
-        method: Whose run is shown.
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         points: Grid points an axis.
         rounds: Whose global models; at most 20 by default, evenly spread.
         clients: Whether the clients of rounds that kept them are drawn as well.
     """
-    run = _stack.one(runs, method)
+    run = _stack.one(runs, method, seed)
     if len(run.kept("globals")) < 3:
         command = "fedscape train digits-shards2 --set keep.globals=all"
         few = f"run {run.name} kept {len(run.kept('globals'))} global models, a plane takes three"

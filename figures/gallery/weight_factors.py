@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from drift.run import Run
 from drift.weight_factors import pooled_factors, weight_factors
-from figures import papers, style, weights
+from figures import choice, papers, style, weights
 from figures.gallery import _stack, _tables
 
 NEEDS = "runs of FedLAW that learn client weights (any variant but GWS), of any settings; four clients or more"
@@ -38,6 +38,7 @@ def data(
         raise LookupError(
             _stack.absent(f"none of {len(runs)} runs learned weights of clients that differ in their data", command)
         )
+    choice.narrowed(runs, [run for run, _ in usable], "it learned no weights of clients that differ in their data")
     columns = ["pearson", "low", "high"]
     found = [part[columns] for _, part in usable]
     names = [_name(run) for run, _ in usable]

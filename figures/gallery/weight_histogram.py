@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from drift.quality import weight_histograms
 from drift.run import Run
-from figures import curves, quality, style
+from figures import choice, curves, quality, style
 from figures.gallery import _stack
 from landscape.norms import NEAR_ZERO
 
@@ -25,9 +25,11 @@ def data(runs: Sequence[Run], *, bins: int = 101, limit: float | None = None) ->
         bins: Bins of the histogram.
         limit: It reaches from -limit to limit; by default to the largest magnitude in all models.
     """
-    chosen = [run for run in _stack.comparable(runs) if run.kept("globals")]
+    some = _stack.comparable(runs)
+    chosen: Sequence[Run] = [run for run in some if run.kept("globals")]
     if not chosen:
         raise LookupError(_stack.absent("no run kept a global model", "fedscape train digits-shards2"))
+    chosen = choice.narrowed(some, chosen, "it kept no global model")
     last = [run.round(run.kept("globals")[-1]).kept("end") for run in chosen]
     reach = limit if limit is not None else max(float(theta.abs().max()) for theta in last)
 

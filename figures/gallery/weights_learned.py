@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from drift.label_shares import balance_groups, require_partition
 from drift.run import Run
 from drift.weights import learned
-from figures import curves, style, weights
+from figures import choice, curves, style, weights
 from figures.gallery import _stack
 
 NEEDS = "runs of FedLAW, any variant, trained in one setting"
@@ -25,10 +25,11 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     evenly (`drift.label_shares.balance_groups`), the sum of their weights, and of their shares of the cohort's data;
     not where it is unknown who held which samples.
     """
-    found = [run for run in runs if run.label.partition("-")[0] == "fedlaw"]
+    found: Sequence[Run] = [run for run in runs if run.label.partition("-")[0] == "fedlaw"]
     if not found:
         command = "fedscape train digits-shards2 --set method.name=fedlaw"
         raise LookupError(_stack.absent(f"none of {len(runs)} runs learned its weights", command))
+    found = choice.narrowed(runs, found, "it learned no weights")
     return _stack.stacked(_stack.comparable(found), _with_groups)
 
 

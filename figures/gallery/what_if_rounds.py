@@ -27,12 +27,12 @@ _WINDOWS = ("#F0B48A", "#D55E00", "#7A3300", "#E69F00", "#999933")
 
 
 def data(
-    runs: Sequence[Run], *, method: str = "fedavg", rounds: int = 15, windows: Sequence[int] = (3, 5, 9)
+    runs: Sequence[Run], *, method: str | None = None, rounds: int = 15, windows: Sequence[int] = (3, 5, 9)
 ) -> xr.Dataset:
     """gain (nats) and error_gain (fraction) over algorithm, seed, round and variant; gamma over round.
 
     Args:
-        method: Whose runs are shown.
+        method: Whose runs are shown; by default those of FedAvg, or of the first method.
         rounds: How many rounds are looked at, evenly spread over those that kept their globals.
         windows: Numbers of aggregates in the window means.
     """
@@ -44,8 +44,7 @@ def data(
         indices = terrain.spread(run.kept("globals"), rounds)
         return run.cached(what_if, rounds=indices, windows=list(windows))[["gain", "error_gain", "gamma"]]
 
-    chosen = _stack.of(_stack.comparable(runs), method)
-    return _stack.stacked([run for run in chosen if run.label == chosen[0].label], compute)
+    return _stack.stacked(_stack.of_method(runs, method), compute)
 
 
 @style.styled

@@ -25,24 +25,6 @@ the quick variant, where they are others), and `prepare` a command that comes fi
     drawing     a paper's whole set from a folder of runs
 """
 
-from typing import TYPE_CHECKING
-
 from landscape import plugins
 
-if TYPE_CHECKING:  # a list of figures starts without torch
-    from figures.papers.catalogue import Item, Number, Paper, Setting, load, names
-    from figures.papers.needed import Found, commands, found
-
-_PUBLIC = {
-    "Item": "figures.papers.catalogue",
-    "Number": "figures.papers.catalogue",
-    "Paper": "figures.papers.catalogue",
-    "Setting": "figures.papers.catalogue",
-    "load": "figures.papers.catalogue",
-    "names": "figures.papers.catalogue",
-    "Found": "figures.papers.needed",
-    "commands": "figures.papers.needed",
-    "found": "figures.papers.needed",
-}
-__all__ = ["Found", "Item", "Number", "Paper", "Setting", "commands", "found", "load", "names"]
-plugins.lazy(__name__, _PUBLIC)
+__all__ = plugins.lazy(__name__)

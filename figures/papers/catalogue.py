@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from landscape import plugins
+from landscape.parsed import from_toml
 
 Grid = dict[str, list[Any]]
 """Values by setting, as `fedscape sweep --grid` crosses them; without an entry, one run."""
@@ -132,9 +132,9 @@ def load(name: str) -> Paper:
         raise ValueError(plugins.unknown("paper", name, names()))
     path = FOLDER / f"{name}.toml"
     try:
-        return Paper.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))
-    except (tomllib.TOMLDecodeError, ValidationError) as problem:
-        raise ValueError(f"{path}: {problem}") from None
+        return Paper.model_validate(from_toml(path.read_bytes()))
+    except ValueError as problem:
+        raise ValueError(f"{path}: {' '.join(str(problem).split())}") from None
 
 
 def of_figure(figure: str) -> list[str]:

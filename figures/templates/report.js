@@ -36,6 +36,10 @@ function draw(plot) {
   if (isPicture(plot)) label(plot, chosen);
   if (!chosen || chosen.absent) {
     delete plot.dataset.linked;
+    if (chosen && !isPicture(plot)) {
+      plot.hidden = true;
+      plot.closest("figure").querySelector("figcaption").textContent = `${texts.get(plot)} It ${chosen.absent}.`;
+    }
     return Plotly.purge(plot);
   }
   const figure = content(chosen), { data, layout } = figure;

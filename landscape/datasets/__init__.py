@@ -11,7 +11,7 @@ import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from landscape import plugins
+from landscape import outside, plugins
 
 if TYPE_CHECKING:
     from landscape.datasets._dataset import Dataset as Dataset
@@ -33,7 +33,8 @@ def open_dataset(name: str, *, data: Path | str | None = None, scale: str = "def
     """A dataset with float32 inputs, ready for training.
 
     Args:
-        name: File name of the plug-in.
+        name: File name of the plug-in, an entry point, or FILE.py:FUNCTION or module:FUNCTION of one's own, which is
+            called like a plug-in's `load`.
         data: Folder with one sub-folder of Parquet files a dataset; else FEDSCAPE_DATA, else the Hugging Face hub.
             Datasets that need no files ignore it.
         scale: "unit" ([0, 1]), "half" ((x - 0.5) / 0.5), "standard" (x minus mean, over std, for each channel, as the
@@ -46,7 +47,13 @@ def open_dataset(name: str, *, data: Path | str | None = None, scale: str = "def
     """
     from landscape.datasets._dataset import scaled
 
-    load = plugins.load(__name__, name, "dataset").load
+    recorded = plugins.known(__name__, name, "dataset")
+    own = outside.is_outside(recorded)
+    load = outside.load(recorded) if own else plugins.load(__name__, name, "dataset").load
+    if not callable(load):
+        raise ValueError(
+            f"dataset {name!r} is {type(load).__name__}, not a function like load(folder=None) -> Dataset."
+        )
     accepted = [option for option in inspect.signature(load).parameters if option != "folder"]
     if unknown := [option for option in options if option not in accepted]:
         raise ValueError(

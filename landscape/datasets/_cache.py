@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from landscape.datasets._dataset import Groups, fingerprint
+from landscape.parsed import json_table
 from landscape.samples import Samples
 
 
@@ -65,7 +66,7 @@ def read(path: Path) -> tuple[Content, str] | None:
         text = about.get("names", "{}")
         if about.get("names_digest", _digest(text)) != _digest(text):  # absent in files of earlier versions
             raise ValueError("its names differ from their digest")
-        names = json.loads(text)
+        names = json_table(text)
         groups = {
             name: Groups(tuple(own), tensors[f"train.{name}"], tensors[f"test.{name}"])
             for name, own in names.get("groups", {}).items()

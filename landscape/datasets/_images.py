@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import re
 import warnings
@@ -16,6 +15,7 @@ import torch
 from landscape.datasets import _cache, _known, _source
 from landscape.datasets._dataset import Dataset, Groups
 from landscape.datasets._source import Files, Source
+from landscape.parsed import json_table
 from landscape.samples import Samples
 
 __all__ = ["Source", "load"]
@@ -97,9 +97,12 @@ def _columns(path: Path) -> dict[str, tuple[str, ...] | None]:
     from pyarrow import parquet
 
     schema = parquet.read_schema(path)
-    features = json.loads((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
-    named = {name: about.get("names") for name, about in features.items() if isinstance(about, dict)}
-    return {name: tuple(named.get(name) or ()) or None for name in schema.names}
+    try:
+        features = json_table((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
+        named = {name: about.get("names") for name, about in features.items() if isinstance(about, dict)}
+        return {name: tuple(named.get(name) or ()) or None for name in schema.names}
+    except (ValueError, AttributeError, TypeError) as reason:
+        raise ValueError(f"{path} describes its columns wrongly ({reason}); fetch it anew.") from reason
 
 
 def _require_names(source: Source, names: tuple[str, ...]) -> None:

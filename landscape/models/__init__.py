@@ -6,12 +6,11 @@ has `body` (features) and `head` (the last linear layer). `_parts` holds what th
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from landscape import plugins
+from landscape import outside, plugins
 
 if TYPE_CHECKING:
     from torch import nn
@@ -33,7 +32,8 @@ def build_model(name: str, shape: tuple[int, ...], classes: int, *, seed: int, *
     """A freshly initialised model; same seed, same bits, and the caller's random state stays as it is.
 
     Args:
-        name: File name of a plug-in, or "module:function" for a factory of one's own, called like a plug-in's `build`.
+        name: File name of a plug-in, an entry point, or FILE.py:NAME or module:NAME of a factory of one's own, called
+            like a plug-in's `build`.
         shape: Shape of one input, such as (1, 28, 28).
         classes: Number of outputs.
         seed: Fixes the initial values.
@@ -60,22 +60,13 @@ def build_model(name: str, shape: tuple[int, ...], classes: int, *, seed: int, *
 
 
 def _factory(name: str) -> Callable[..., Any]:
-    module, colon, function = name.partition(":")
-    if not colon:
+    recorded = plugins.known(__name__, name, "model")
+    if not outside.is_outside(recorded):
         return plugins.load(__name__, name, "model").build
-    if not module or not function:
-        raise ValueError(f"model {name!r} is incomplete; a factory of one's own is named module:function.")
-    try:
-        found = importlib.import_module(module)
-    except ModuleNotFoundError as reason:
-        if reason.name is None or not f"{module}.".startswith(f"{reason.name}."):
-            raise  # something that the user's own module imports
-        raise ValueError(
-            f"no module named {reason.name!r} for model {name!r}; is its folder in PYTHONPATH?"
-        ) from reason
-    if not callable(getattr(found, function, None)):
-        raise ValueError(f"module {module!r} has no function {function!r}; a model is named module:function.")
-    return getattr(found, function)
+    found = outside.load(recorded)
+    if not callable(found):
+        raise ValueError(f"model {name!r} is {type(found).__name__}, not a function like build(shape, classes).")
+    return found
 
 
 def _check_call(build: Callable[..., Any], name: str, given: tuple[Any, ...], options: dict[str, Any]) -> None:

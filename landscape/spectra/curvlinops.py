@@ -73,6 +73,10 @@ def _package() -> Any:
 def _check(problem: Problem, k: int) -> None:
     if problem.flat.loss is not cross_entropy or not isinstance(problem.samples.inputs, Tensor):
         raise ValueError("the back end 'curvlinops' takes cross-entropy and inputs of one tensor; use 'native'.")
+    if problem.flat.habits.copies:
+        raise ValueError(
+            "the back end 'curvlinops' passes the same inputs again, this model changes them; use 'native'."
+        )
     if k >= problem.theta.numel():
         raise ValueError(f"k is {k}; ARPACK takes k below the {problem.theta.numel()} parameters; use 'native'.")
 

@@ -10,10 +10,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from landscape.flat import Flat
-from landscape.hessian import Problem, check_loss, hvp
+from landscape.hessian import Problem, check_loss, hvp, second_derivatives
 from landscape.lanczos import Eigenpairs
 from landscape.samples import Samples
 
@@ -37,7 +36,7 @@ def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int,
     model, blocks = _Indexed(problem), _blocks(problem)
     data: dict[str, Any] = {"data": blocks[0]} if len(blocks) == 1 else {"dataloader": blocks}
     devices = [problem.theta.device] if problem.theta.is_cuda else []
-    with torch.random.fork_rng(devices=devices), sdpa_kernel(SDPBackend.MATH), warnings.catch_warnings():
+    with torch.random.fork_rng(devices=devices), second_derivatives(problem.flat), warnings.catch_warnings():
         # it calls backward(create_graph=True) by design; the cycle that torch warns of is cut below
         warnings.filterwarnings("ignore", message="Using backward.. with create_graph=True")
         torch.manual_seed(seed)
@@ -69,6 +68,7 @@ class _Indexed(nn.Module):
             problem.flat.loss,
             dtype=torch.float32,
             device=problem.theta.device,
+            habits=problem.flat.habits,
         )
         self.flat.load(problem.theta, problem.flat.buffers)
         self.module = self.flat.module

@@ -62,13 +62,20 @@ class Played:
 
 
 def played(
-    method: dict[str, Any] | str, rounds: int = 2, *, held: bool = False, model: nn.Module | None = None, **local: Any
+    method: dict[str, Any] | str,
+    rounds: int = 2,
+    *,
+    held: bool = False,
+    model: nn.Module | None = None,
+    engine: str = "serial",
+    **local: Any,
 ) -> Played:
     """Rounds of a method by the project, both clients in each.
 
     Args:
         held: Clients hold out `HELD`.
         model: In place of the linear body and head.
+        engine: What trains the clients.
         local: Local settings other than SGD without momentum, `STEPS` epochs of one batch and the rate `LR`.
     """
     settings = {"lr": LR, "momentum": 0.0, "epochs": STEPS, "batch": 50, **local}
@@ -82,7 +89,8 @@ def played(
     )
     x, y = torch.from_numpy(X), torch.from_numpy(Y)
     samples = {"train": Samples(x, y), "test": Samples(x, y)}
-    setting = hand.Setting(Task(model or _model(), samples), experiment, Samples(x[_PROXY], y[_PROXY]))
+    task = Task(model or linear_model(), samples)
+    setting = hand.Setting(task, experiment, Samples(x[_PROXY], y[_PROXY]), engine)
     nothing = [np.zeros(0, np.int64)] * 2
     parts, outs = ([np.array(rows) for rows in chosen] for chosen in (_PARTS, _HELD))
     data = Data(samples, tuple("abc"), (2,), "", parts, outs if held else nothing)
@@ -92,7 +100,8 @@ def played(
     return Played([one.theta.numpy() for one in servers], [one.buffers.numpy() for one in servers], servers)
 
 
-def _model() -> nn.Module:
+def linear_model() -> nn.Module:
+    """A linear body and a linear head, 13 parameters in float64."""
     model = nn.Sequential()
     model.add_module("body", nn.Linear(2, 2, bias=False, dtype=torch.float64))
     model.add_module("head", nn.Linear(2, CLASSES, dtype=torch.float64))
@@ -178,6 +187,10 @@ class Adam:
         return theta - self.lr * self.first / (1 - one**self.count) / size
 
 
+RTOL, ATOL = 1e-9, 1e-11
+"""How near a model is to the one written out, entry by entry."""
+
+
 def close(found: Array, expected: Array) -> None:
     """Equal to rounding, and finite."""
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(found, expected, rtol=RTOL, atol=ATOL)

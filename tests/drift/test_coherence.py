@@ -91,17 +91,26 @@ def opposed(share):
     return torch.stack([hand.vector(1, 0), hand.vector(share, (1 - share**2) ** 0.5)])
 
 
-def test_critical_point_is_the_first_moving_average_that_is_not_positive():
-    run = run_of(*(opposed(share) for share in (0.9, 0.9, -0.5, -0.1, -0.6, 0.9)))
-    found = coherence(run)
-    assert float(found.critical_point) == 4
+CHANGED = (0.9,) * 10 + (-0.5,) * 10
+"""Cosines of the rounds of a run whose coherence changes sign in round 10."""
+
+
+def test_critical_point_is_the_change_from_positive_to_negative():
+    found = coherence(run_of(*(opposed(share) for share in CHANGED)))
+    assert float(found.critical_point) == 10
+    assert float(found.critical_low) <= 10 <= float(found.critical_high)
     assert np.isnan(found.coherence_smooth[:2]).all()
-    assert float(found.coherence_smooth[2]) == pytest.approx((0.9 + 0.9 - 0.5) / 3 / 4)
-    assert float(coherence(run, smooth=1).critical_point) == 2
+    assert float(found.coherence_smooth[10]) == pytest.approx((0.9 + 0.9 - 0.5) / 3 / 4)
 
 
-def test_without_a_loss_of_coherence_there_is_no_critical_point():
-    assert np.isnan(coherence(run_of(*(opposed(0.5) for _ in range(4)))).critical_point)
+@pytest.mark.parametrize(
+    "cosines",
+    [(0.5,) * 20, (-0.5,) * 20, (0.5,) * 8 + (-0.9,) + (0.5,) * 11, CHANGED[::-1], CHANGED[8:], CHANGED[:4]],
+    ids=["positive", "negative", "one dip", "from negative to positive", "no positive phase", "too few rounds"],
+)
+def test_without_a_change_there_is_no_critical_point(cosines):
+    found = coherence(run_of(*(opposed(share) for share in cosines)))
+    assert all(np.isnan(found[name]) for name in ("critical_point", "critical_low", "critical_high"))
 
 
 def test_moving_average_leaves_out_missing_values():

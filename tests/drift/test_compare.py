@@ -86,3 +86,44 @@ def test_runs_of_other_settings_have_their_own_row(tmp_path):
     runs = [tiny.trained(tmp_path), tiny.trained(tmp_path, "local.lr=0.1")]
     assert [row["seeds"] for row in summary(runs)] == [[5], [5]]
     assert np.isnan(summary(runs)[0]["accuracy_std"])
+
+
+def refusals(found):
+    return [str(one.message) for one in found if "is not trained" in str(one.message)]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_method_that_refuses_the_setting_is_named_and_the_others_train(tmp_path, workers):
+    """IMA's window is longer than the run: refused when it is read. FedBN finds no batch norm: when training begins."""
+    with pytest.warns(UserWarning, match="is not trained") as found:
+        runs = compare(
+            tiny.experiment(),
+            methods=["fedavg", "ima", "fedbn", "fedprox"],
+            seeds=[3, 4],
+            runs=tmp_path,
+            overrides=["rounds=1"],
+            workers=workers,
+        )
+    assert [(run.label, run.experiment.seed) for run in runs] == [
+        (method, seed) for method in ("fedavg", "fedprox") for seed in (3, 4)
+    ]
+    assert all(run.committed == 1 for run in runs)
+    assert sorted(text.partition(" is not")[0] for text in refusals(found)) == [
+        f"method={method}, seed={seed}" for method in ("fedbn", "ima") for seed in (3, 4)
+    ]
+    assert sorted(path.name.partition("-")[0] for path in tmp_path.iterdir()) == ["fedavg"] * 2 + ["fedprox"] * 2
+
+
+@pytest.mark.parametrize(("method", "reason"), [("ima", "window is 5"), ("fedbn", "normalisation layers")])
+def test_where_all_refuse_the_first_reason_is_the_error(method, reason, tmp_path):
+    with pytest.raises((ValueError, LookupError), match=reason):
+        compare(tiny.experiment(), methods=[method], seeds=[3, 4], runs=tmp_path / "runs", overrides=["rounds=1"])
+    assert not list((tmp_path / "runs").glob("*"))
+
+
+def test_what_is_on_disk_counts_where_the_rest_refuses(tmp_path):
+    done = tiny.trained(tmp_path)
+    with pytest.warns(UserWarning, match="method=fedbn, seed=5 is not trained"):
+        assert [
+            run.name for run in module.train_all([done.experiment, tiny.experiment("method=fedbn")], runs=tmp_path)
+        ] == [done.name]

@@ -49,3 +49,26 @@ def test_runs_on_disk_are_skipped_and_one_that_fails_stops_nobody(tmp_path, monk
     assert torch.equal(alone.round(-1).end, planned[2].run.round(-1).end)
     monkeypatch.setattr(module, "Workers", None)  # nothing is left to do
     assert [one.state for one in train_grid(wanted[1:], runs=tmp_path)] == ["on disk", "on disk"]
+
+
+def test_a_method_that_refuses_the_setting_leaves_the_others(tmp_path):
+    told = []
+    crossed = {"method": ["ima", "fedbn", "fedavg"], "seed": [1]}
+    wanted = grid(tiny.experiment(), crossed, "rounds=1", hear=told.append)
+    assert [one.method.name() for one in wanted] == ["fedbn", "fedavg"]
+    assert [dict(one.settings) for one in told] == [{"method": "ima", "seed": 1}] and "window is 5" in told[0].reason
+    planned = train_grid(wanted, runs=tmp_path, workers=2)
+    assert [one.state for one in planned] == ["failed", "done"] and "normalisation layers" in planned[0].reason
+    with pytest.warns(UserWarning, match="method=ima, seed=1 is not trained: .*window is 5"):
+        assert grid(tiny.experiment(), crossed, "rounds=1") == wanted
+    with pytest.raises(ValueError, match="window is 5"):
+        grid(tiny.experiment(), {"method": ["ima"], "seed": [1, 2]}, "rounds=1")
+
+
+@pytest.mark.parametrize(
+    "setting", ["method", "method.name", "method.base", "clients.partition", "task.dataset", "task.model"]
+)
+def test_a_name_that_there_is_none_of_is_no_refusal_but_a_mistake(setting):
+    right = {"clients.partition": "iid", "task.dataset": "blobs", "task.model": "linear"}.get(setting, "fedavg")
+    with pytest.raises(ValueError, match="named 'nosuch'"):
+        grid(tiny.experiment(), {setting: [right, "nosuch"]})

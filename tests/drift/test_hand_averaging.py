@@ -45,8 +45,8 @@ def test_swad():
                 valleys.append(None)
                 continue
             begin, high = starts[0], 0.99 * losses[starts[0] : starts[0] + 3].mean()
-            ends = [i for i in range(begin + 1, 8) if losses[i - 1 : i + 1].min() > high]
-            last = ends[0] if ends else 7
+            ends = [i for i in range(begin + 3, 8) if losses[i - 1 : i + 1].min() > high]
+            last = ends[0] - 2 if ends else 7
             models.append(sum(path[begin : last + 1]) / (last + 1 - begin))
             valleys.append((begin, last))
         w = mean(models, P_HELD)

@@ -105,7 +105,10 @@ def test_moon():
 
 
 def test_fedfa():
-    """Round 0 without anchors; in round 1 features are pulled, and one Adam step of the head follows each batch."""
+    """Round 0 without anchors; in round 1 features are pulled, and one Adam step of the head follows each batch.
+
+    Both take the anchors as received; the copy to be sent moves.
+    """
     options = {"weight": 0.6, "beta": 0.7, "calibration_lr": 0.05, "calibration_start": 0.0}
     run = played({"name": "fedfa", **options})
     w, anchors = run.ends[0], run.servers[0].state["anchors"].numpy()
@@ -116,12 +119,12 @@ def test_fedfa():
             counts = np.bincount(part.y, minlength=CLASSES)
             for _ in range(STEPS):
                 h = features(v, part.x)
-                pull = 2 * 0.6 / CLASSES * (h - a[part.y]) / counts[part.y][:, None] if index > 0 else 0.0
+                pull = 2 * 0.6 / CLASSES * (h - anchors[part.y]) / counts[part.y][:, None] if index > 0 else 0.0
                 v = v - LR * back(v, part.x, errors(v, part), pull)
                 if index > 0:
                     head = v[BODY:-CLASSES].reshape(CLASSES, 2)
-                    e = (softmax(a @ head.T + v[-CLASSES:]) - np.eye(CLASSES)) / CLASSES
-                    v[BODY:] = adam.step(v[BODY:], np.concatenate([(e.T @ a).ravel(), e.sum(0)]))
+                    e = (softmax(anchors @ head.T + v[-CLASSES:]) - np.eye(CLASSES)) / CLASSES
+                    v[BODY:] = adam.step(v[BODY:], np.concatenate([(e.T @ anchors).ravel(), e.sum(0)]))
                 for label in np.flatnonzero(counts):
                     a[label] = 0.7 * a[label] + 0.3 * h[part.y == label].mean(0)
             models.append(v)

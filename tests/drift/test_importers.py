@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 
 from drift.coherence import coherence
 from drift.importers.checkpoints import import_checkpoints
+from drift.importers.tensors import read_tensors
 from drift.verify import verify
 
 KNOWN = ["task.dataset_options={samples=60}", "seed=5"]
@@ -163,3 +164,34 @@ def test_bad_sizes_are_refused(source, tmp_path, content):
     (folder / "sizes.json").write_text(content)
     with pytest.raises(ValueError, match=r"sizes\.json"):
         imported(folder, tmp_path)
+
+
+KEYS = ("model_state", "net", "ema", "model", "weights", "params", "network", "state", "teacher")
+
+
+@pytest.mark.parametrize("deep", [0, 1])
+@pytest.mark.parametrize("key", KEYS)
+def test_a_state_dict_under_another_key_is_refused_with_the_keys_and_which_would_do(tmp_path, key, deep):
+    path = tmp_path / "global.pt"
+    optimizer = {"state": {0: {"exp_avg": torch.zeros(3)}}, "param_groups": [{"lr": 0.1}]}
+    content = {"epoch": 3, "optimizer": optimizer, key: {"weight": torch.zeros(2, 3)}}
+    torch.save({"checkpoint": content} if deep else content, path)
+    with pytest.raises(ValueError, match="a table of") as refused:
+        read_tensors(path)
+    told, place = str(refused.value), f"['checkpoint']['{key}']" if deep else f"['{key}']"
+    assert str(path) in told and "\n" not in told
+    assert "table of 'checkpoint', not" in told if deep else f"table of 'epoch', 'optimizer', '{key}'," in told
+    assert f"one lies under {place}: " in told and f"torch.save(torch.load('global.pt'){place}, NEW)" in told
+
+
+def test_of_several_state_dicts_all_are_named_and_of_none_it_is_said(tmp_path):
+    path = tmp_path / "global.pt"
+    torch.save({"net": {"a": torch.zeros(2)}, "ema": {"a": torch.ones(2)}, "step": 3}, path)
+    with pytest.raises(ValueError, match=r"some lie under \['net'\], \['ema'\]: save one by itself"):
+        read_tensors(path)
+    torch.save({"step": 3, "lr": 0.1}, path)
+    with pytest.raises(ValueError, match=r"a table of 'step', 'lr', not a state dict; save model\.state_dict\(\)"):
+        read_tensors(path)
+    torch.save({f"name{place}": place for place in range(20)}, path)
+    with pytest.raises(ValueError, match="and 12 more"):
+        read_tensors(path)

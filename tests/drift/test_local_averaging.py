@@ -68,11 +68,12 @@ def test_swa_cyclic_rate_falls_to_its_end_in_every_cycle(client):
 
 def test_valley_by_hand():
     falling = [5.0, 3.0, 2.0, 1.0, 1.2, 1.1, 4.0, 5.0, 6.0, 7.0]
-    assert valley(falling, 3, 2, 1.3) == slice(3, 8)
+    assert valley(falling, 3, 2, 1.3) == slice(3, 6)
     assert valley(falling, 3, 9, 1.3) == slice(3, 10)
     assert valley([3.0, 2.0, 1.0], 2, 2, 1.3) is None
     assert valley([1.0, 2.0], 3, 6, 1.3) is None
     assert valley([1.0, 1.0, 1.0], 3, 6, 1.3) == slice(0, 3)
+    assert valley([1.0] * 3 + [2.0] * 6, 3, 6, 1.3) == slice(0, 3)
 
 
 def test_swad_averages_every_iterate_of_the_valley(client, monkeypatch):

@@ -1,5 +1,6 @@
 """Any loop's rounds become a run, in the store's format, with the same numbers, whenever it is killed."""
 
+import importlib
 import json
 import os
 import signal
@@ -24,6 +25,7 @@ from drift.keep import Keep
 from drift.locks import Busy, locked
 from drift.recorder import Recorder
 from drift.verify import verify
+from figures.commands.analyse import analyses
 from landscape.layout import Layout
 from landscape.samples import Samples
 from landscape.task import Task
@@ -297,3 +299,19 @@ def test_killed_at_any_moment_it_leaves_whole_rounds_and_goes_on(tmp_path):
     ends = [float(run.round(index).end[0]) for index in run.rounds()]
     assert ends == [index + 1 for index in run.rounds()]
     assert json.loads((tmp_path / "run" / "run.json").read_bytes())["experiment"]["rounds"] >= run.committed
+
+
+OF_ONE_ROUND = [name for name, one in analyses().items() if "round" in one.options and name != "pool_barriers"]
+
+
+@pytest.mark.parametrize("name", OF_ONE_ROUND)  # pool_barriers refuses any run but those of LSS first
+def test_a_round_that_the_run_does_not_have_is_said_to_be_none_of_it(tmp_path, name):
+    recorded(tmp_path / "run", clients="at 1")
+    samples = Samples(torch.randn(6, 4), torch.tensor([0, 1, 0, 1, 1, 0]))
+    run = drift.open(
+        tmp_path / "run", task=Task(net(), {"train": samples, "test": samples}), parts=[[0], [1], [2], [3]]
+    )
+    ask = getattr(importlib.import_module(analyses()[name].module), name)
+    for index in (99, -99):
+        with pytest.raises(LookupError, match=f"run run has no round {index}; it has 0 to 2"):
+            ask(run, round=index)

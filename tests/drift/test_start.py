@@ -70,6 +70,7 @@ def test_runs_without_a_start_or_chosen_classes_keep_the_name_that_they_had():
     assert content.pop("init") is None
     assert content["task"].pop("classes") is None
     assert content["keep"].pop("compress") is False
+    assert content["method"].pop("like") is None
     content.pop("engine", None)
     content.pop("device", None)
     if not content["clients"]["corrupted"]:

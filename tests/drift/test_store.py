@@ -182,3 +182,16 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch)
 def test_a_second_writer_is_refused(tmp_path):
     with locks.locked(tmp_path), pytest.raises(RuntimeError, match="another process"), locks.locked(tmp_path):
         pass
+
+
+def test_what_training_goes_on_with_begins_in_memory_as_torch_s_own_tensors_do(tmp_path):
+    tensors = {
+        "theta": torch.rand(7),
+        "server.a": torch.rand(3),
+        "server.b": torch.tensor(True),
+        "server.c": torch.rand(5),
+    }
+    store.write_state(tmp_path, tensors, 1)
+    read, _ = store.read_state(tmp_path)
+    assert all(tensor.data_ptr() % store.ALIGNMENT == 0 for tensor in read.values())
+    assert all(torch.equal(read[name], tensor) for name, tensor in tensors.items())

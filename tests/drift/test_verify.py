@@ -1,12 +1,10 @@
 """Every damaged, missing or foreign file of a run is named; a whole run has no problem."""
 
-from dataclasses import replace
-
 import pytest
 import tiny
 import torch
 
-from drift import store
+from drift import links, store
 from drift.terrain import global_line
 from drift.verify import spans, verify
 
@@ -29,8 +27,10 @@ def test_a_whole_run_has_no_problem(run):
 
 def test_what_a_stopped_process_leaves_is_no_problem(run):
     (run.folder / "rounds" / ".000003.safetensors.77.part").write_bytes(b"half")
-    last = run.round(-1)
-    store.write_round(run.folder, replace(last, index=3), run.experiment.keep, 3)
+    state, _ = run.state()
+    before = {"theta": run.round(1).end, "previous": state["previous"], "buffers": state["buffers"]}
+    store.write_state(run.folder, before, 2, links.origin(run.identity, store.link(run.round(1))))
+    assert run.rounds() == [0, 1]
     assert verify(run.folder) == []
 
 

@@ -1,9 +1,12 @@
 """Runs that several tests of pictures look at, trained once in a session."""
 
+from functools import cache
+
 import pytest
 import tiny
+from gallery_runs import QUICK, every_kind, suited
 
-from figures import cli
+from figures import cli, gallery
 from figures.report import report
 
 
@@ -13,6 +16,18 @@ def runs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")
     methods = (["method=fedavg"], ["method=fedlaw", "method.server_epochs=3", "method.server_lr=0.1"])
     return [tiny.trained(folder, *method, f"seed={seed}") for method in methods for seed in (5, 6)]
+
+
+@pytest.fixture(scope="session")
+def kinds(tmp_path_factory):
+    """Runs of every kind that figures take; what one test computes of them, the others read."""
+    return every_kind(tmp_path_factory.mktemp("kinds"))
+
+
+@pytest.fixture(scope="session")
+def numbers(kinds):
+    """Data of a figure by its name, from those of these runs that suit it; computed once, not to be changed."""
+    return cache(lambda name: gallery.load(name).data(suited(name, kinds), **QUICK.get(name, {})))
 
 
 @pytest.fixture(scope="session")

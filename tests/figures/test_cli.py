@@ -131,7 +131,7 @@ def test_lists_say_what_each_thing_is_and_where_it_comes_from(fedscape):
     [
         (["trian"], 'Did you mean "train"'),
         (["train", "FILE", "--sett", "a=1"], "Did you mean --set"),
-        (["train", "FILE", "extra"], "no place for 'extra'; see fedscape train --help."),
+        (["train", "FILE", "extra"], "unexpected argument 'extra'; see fedscape train --help."),
         (["train"], "EXPERIMENT"),
         (["train", "demoo"], "Did you mean 'demo'"),
         (["train", "FILE", "--set", "local.lrr=1"], "Did you mean 'lr'"),
@@ -255,6 +255,7 @@ def test_a_full_disk_names_the_last_whole_round_and_resumes(fedscape, file, monk
     code, out, err = fedscape("train", file)
     assert (code, out) == (2, "")
     assert "fedscape: the disk is full" in err
+    assert "000002.safetensors could not be written" in err
     assert "is whole up to round 1" in err
     monkeypatch.setattr(store, "write_bytes", whole)
     code, _, err = fedscape("train", file)

@@ -3,6 +3,7 @@
 import pytest
 import tiny
 
+from drift import named
 from figures import demo, gallery
 from figures.drawing import draw_all, draw_one
 
@@ -28,15 +29,37 @@ def test_figures_and_groups_of_the_plan_exist():
 
 
 def test_figures_beyond_the_demo_exist_and_get_no_runs():
-    assert set(gallery.names()) > demo.BEYOND
-    assert not demo.BEYOND & set(demo.GROUPS)
+    assert set(gallery.names()) > demo.BEYOND | set(demo.MUTE)
+    assert not demo.BEYOND & set(demo.MUTE)
+    assert not (demo.BEYOND | set(demo.MUTE)) & set(demo.GROUPS)
+    assert demo.shown() == sorted(set(gallery.names()) - demo.BEYOND - set(demo.MUTE))
+
+
+def test_figures_get_the_runs_that_their_papers_compare():
+    """IMA Figs. 2 to 4: with and without decay; FedLAW Figs. 5, 6: hybrid partition; FedEve Figs. 3a, 4."""
+    plan = demo.planned()
+
+    def given(name):
+        return [one for group in demo.GROUPS[name] for one in plan[group]]
+
+    for name in ("bias-rounds", "locality-rounds", "error-averaged"):
+        rates = {one.local.lr_decay for one in given(name)}
+        assert 1.0 in rates
+        assert len(rates) == 2
+        assert demo.OPTIONS[name]["by"] == "local.lr_decay"
+    for name in ("coherence-groups", "coherence-rounds"):
+        assert {named.name(one.clients.partition) for one in given(name)} == {"hybrid_dirichlet"}
+        assert {one.method.label for one in given(name)} == {"fedavg", "fedlaw-gws"}
+    assert len({one.clients.partition.concentration for one in given("labels-scatter")}) >= 3
+    cells = {(one.clients.partition.concentration, one.local.epochs) for one in given("gain-alpha")}
+    assert len(cells) == len({cell[0] for cell in cells}) * len({cell[1] for cell in cells}) >= 6
 
 
 @pytest.mark.slow
 def test_the_demo_draws_every_figure_that_it_promises(tmp_path):
     made = demo.demo(tmp_path)
     assert made.left_out == {}
-    assert len(made.drawn) == len(gallery.names()) - len(demo.BEYOND)
+    assert sorted(made.drawn) == demo.shown()
     assert made.report.is_file() and len(made.table) == len(demo.METHODS)
 
 

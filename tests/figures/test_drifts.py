@@ -19,6 +19,8 @@ def _coherence(critical: list[float]) -> xr.Dataset:
             "coherence": (("algorithm", "round"), values),
             "coherence_smooth": (("algorithm", "round"), values / 2),
             "critical_point": ("algorithm", critical),
+            "critical_low": ("algorithm", [value - 1 for value in critical]),
+            "critical_high": ("algorithm", [value + 1 for value in critical]),
         },
         coords={"algorithm": ["fedavg", "fedlaw-gws"], "round": [0, 1, 2, 3]},
     )
@@ -26,16 +28,31 @@ def _coherence(critical: list[float]) -> xr.Dataset:
 
 def test_coherence_marks_the_critical_point_of_a_method_that_has_one():
     ax = drifts.coherence(_coherence([2.0, np.nan]), ax=_ax())
-    (line,) = [line for line in ax.lines if line.get_label() == "critical point"]
+    (line,) = [line for line in ax.lines if line.get_label() == "critical point, 95 % interval"]
     assert set(line.get_xdata()) == {2}
     dotted = [line for line in ax.lines if line.get_linestyle() == ":"]
     assert [(line.get_xdata()[0], line.get_color()) for line in dotted] == [(2, style.colour("fedavg"))]
+    (band,) = ax.patches
+    assert (band.get_x(), band.get_width()) == (1, 2)
+    (note,) = ax.texts
+    assert note.get_text() == "no clear critical point: FedLAW (GWS)"
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.15, 0.05, -0.05, -0.1])
 
 
-def test_coherence_of_one_run_without_a_critical_point_is_drawn():
+def test_coherence_of_one_run_without_a_critical_point_says_so():
     ds = _coherence([2.0, np.nan]).isel(algorithm=1, drop=True)
-    assert not drifts.coherence(ds, ax=_ax()).texts
+    ax = drifts.coherence(ds, ax=_ax())
+    assert [note.get_text() for note in ax.texts] == ["no clear critical point"]
+    assert not ax.patches
+
+
+def test_seeds_without_a_critical_point_are_counted():
+    seeds = [_coherence([2.0, np.nan]), _coherence([np.nan, np.nan])]
+    ax = drifts.coherence(xr.concat(seeds, xr.IndexVariable("seed", [0, 1])), ax=_ax())
+    (note,) = ax.texts
+    said = " ".join(note.get_text().split())
+    assert said == "no clear critical point: FedAvg (1 of 2 seeds), FedLAW (GWS) (2 of 2 seeds)"
+    assert len(ax.patches) == 1
 
 
 def test_variances_are_solid_for_clients_and_dashed_for_the_period():

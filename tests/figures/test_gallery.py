@@ -8,99 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+from gallery_runs import QUICK, suited
+from matplotlib.contour import QuadContourSet
 from matplotlib.figure import Figure
-from torch import nn
 
-import drift
-from drift.experiment import Experiment
-from figures import cli, gallery, style
-from figures.gallery import _stack, planes_clients
+from figures import cli, gallery, style, substance
+from figures.gallery import _stack, planes_clients, simplex_optima
 from landscape import plugins, results
-
-QUICK = {
-    "planes-clients": {"points": 5},
-    "planes-settings": {"points": 4, "most": 2},
-    "planes-overlay": {"points": 5},
-    "planes-adaptive": {"points": 17, "tolerance": 0.5},
-    "trajectory-plane": {"points": 5},
-    "barriers-clients": {"points": 5},
-    "curve-modes": {"points": 5, "steps": 5},
-    "lines-globals": {"points": 7, "lines": 2},
-    "lines-fma-ima": {"points": 7, "window": 3},
-    "bias-rounds": {"rounds": 2, "samples_per_client": 5},
-    "error-averaged": {"rounds": 2, "subsets": 2, "cka_rounds": 2},
-    "planes-projected": {"points": 5},
-    "planes-classes": {"points": 5},
-    "planes-random": {"points": 5},
-    "planes-statistics": {"points": 3},
-    "simplex-weights": {"step": 0.2},
-    "simplex-optima": {"step": 0.25, "rounds": 3, "extend": 0.25},
-    "simplex-settings": {"step": 0.25, "rounds": 3, "extend": 0.25},
-    "gws-setting": {"over": "clients.concentration"},
-    "lines-aligned": {"points": 5},
-    "barriers-pool": {"points": 3, "count": 4},
-    "basin-rounds": {"rounds": 2, "points": 7},
-    "trace-rounds": {"rounds": 2, "products": 6},
-    "layers-rounds": {"rounds": 2},
-    "eigen-slice": {"points": 5},
-    "gap-scaling": {"rounds": 2, "samples": 5},
-    "ntk-clients": {"rounds": 2, "points": 4},
-    "decomposition-rounds": {"rounds": 1, "replicates": 2, "samples_per_client": 4},
-    "eigen-rounds": {"rounds": 2, "k": 2},
-    "sharpness-models": {"batches": 2},
-}
 
 ELSEWHERE = ("ranking-table",)
 """Drawn in a file of their own: from users and films, in test_gallery_fedeve."""
 
 
-def normalised(shape, classes):
-    """A model with batch statistics."""
-    return nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), 5), nn.BatchNorm1d(5), nn.Linear(5, classes))
-
-
-def _train(
-    folder: Path,
-    method: dict,
-    seed: int,
-    partition: dict | None = None,
-    model: str = "linear",
-    clients: dict | None = None,
-    **options,
-) -> drift.Run:
-    experiment = Experiment(
-        rounds=4,
-        seed=seed,
-        task={"dataset": "blobs", "model": model},
-        clients={
-            "number": 5,
-            "per_round": 3,
-            "partition": partition or {"name": "shards", "shards": 2},
-            **(clients or {}),
-        },
-        method=method,
-        local={"lr": 0.05, "epochs": 1, "batch": 20},
-        proxy={"per_class": 2},
-        **options,
-    )
-    return drift.simulate(experiment, runs=folder)
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    folder, quick = tmp_path_factory.mktemp("runs"), {"name": "fedlaw", "server_epochs": 2}
-    methods = [{"name": "fedavg"}, quick, {**quick, "variant": "gws"}]
-    found = [_train(folder, method, seed) for method in methods for seed in (3, 4)]
-    dirichlet = [{"name": "dirichlet", "concentration": value, "minimum": 1} for value in (0.3, 3.0)]
-    drifts = [{"name": "drift", "setting": setting, "concentration": 0.3} for setting in ("iid", "period", "both")]
-    found += [_train(folder, methods[0], 3, partition) for partition in dirichlet + drifts]
-    found += [_train(folder, methods[2], 3, partition) for partition in dirichlet]
-    iid, three = {"name": "iid"}, {"name": "hybrid_dirichlet", "first": 1}
-    found += [_train(folder, {"name": "shrink", "gamma": gamma}, seed, iid) for gamma, seed in ((0.9, 3), (1.0, 4))]
-    found += [_train(folder, {**quick, "variant": "attentive"}, 3, iid, clients={"corrupted": 0.4})]
-    found += [_train(folder, methods[0], 3, {**three, "even": even}, clients={"number": 3}) for even in (10.0, 0.5)]
-    pools = [_train(folder, {"name": "lss", "candidates": count}, seed, iid) for count, seed in ((2, 3), (1, 4))]
-    return [*found, *pools, _train(folder, methods[0], 3, model=f"{__name__}:normalised")]
+@pytest.fixture
+def runs(kinds):
+    return gallery.AnyOf(kinds)
 
 
 def test_names_are_dashed_files():
@@ -124,13 +46,16 @@ def test_every_file_says_what_it_shows_and_needs(name):
     assert figure.draw.__doc__
 
 
+ABSENT = ("critical_", "offset", "minimum_")
+"""Beginnings of names of numbers that a tiny run need not have: no clear change, no minimum inside its planes."""
+
+
 @pytest.mark.parametrize("name", [name for name in gallery.names() if name not in ELSEWHERE])
-def test_every_figure_draws_from_tiny_runs(name, runs, tmp_path):
-    figure = gallery.load(name)
-    ds = figure.data(runs, **QUICK.get(name, {}))
-    numbers = [values for values in ds.data_vars.values() if values.dtype.kind == "f"]
-    assert numbers
-    assert all(np.isfinite(values.values).any() for values in numbers if values.name != "critical_point")
+def test_every_figure_draws_from_tiny_runs(name, numbers, tmp_path):
+    figure, ds = gallery.load(name), numbers(name)
+    found = [values for values in ds.data_vars.values() if values.dtype.kind == "f"]
+    assert found
+    assert all(np.isfinite(values.values).any() for values in found if not str(values.name).startswith(ABSENT))
     assert ds.attrs["runs"]
     results.save(ds, tmp_path / "data.zarr")
     drawn = figure.draw(results.load(tmp_path / "data.zarr"))
@@ -195,7 +120,9 @@ def test_runs_of_unequal_length_are_refused(runs):
 
 
 def test_comparable_runs_share_a_setting(runs):
-    assert _stack.comparable([runs[6], *runs[:6]]) == runs[:6]
+    assert list(_stack.comparable(gallery.AnyOf([runs[6], *runs[:6]]))) == runs[:6]
+    with pytest.raises(ValueError, match=r"differ in clients\.partition\.name"):
+        _stack.comparable([runs[6], *runs[:6]])
 
 
 def test_grids_beside_each_other_keep_their_coordinates(runs):
@@ -222,10 +149,95 @@ def test_planes_through_clients_lie_flat_and_share_levels(runs):
         plane = _stack.part(ds, index)
         assert float(plane.mark_alpha[1]) >= float(np.hypot(plane.mark_alpha[2], plane.mark_beta[2])) - 1e-6
     assert ds.sizes["panel"] == 4
-    drawn = planes_clients.draw(ds)
-    maps = [ax.collections[0] for ax in drawn.axes if ax.get_label() != "<colorbar>" and ax.collections]
-    assert len({tuple(part.levels) for part in maps[:4]}) == 1
-    assert len({tuple(part.levels) for part in maps[4:8]}) == 1
+    maps = _maps(planes_clients.draw(ds))
+    assert len({tuple(part.levels) for part in maps[:3]}) == 1
+    assert len({tuple(part.levels) for part in maps[4:7]}) == 1
+
+
+@pytest.mark.parametrize("name", ["planes-clients", "planes-settings"])
+def test_planes_through_globals_have_levels_and_a_bar_of_their_own_and_say_so(name, runs):
+    figure = gallery.load(name)
+    drawn = figure.draw(figure.data(runs, **QUICK[name]))
+    maps = _maps(drawn)
+    assert len(maps) % 4 == 0
+    for row in range(0, len(maps), 4):
+        last = maps[row + 3]
+        assert tuple(last.levels) != tuple(maps[row].levels)
+        inside = [level for level in last.levels if last.zmin <= level <= last.zmax]
+        assert len(inside) >= 10, "the map shows one colour or two"
+    bars = [ax for ax in drawn.axes if ax.get_label() == "<colorbar>"]
+    assert len(bars) == 2 * len(maps) // 4
+    titles = [ax.get_title() for ax in drawn.axes if "globals" in ax.get_title()]
+    assert titles
+    assert all("own scale" in title for title in titles)
+
+
+def _maps(figure):
+    axs = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    return [part for ax in axs for part in ax.collections if isinstance(part, QuadContourSet) and part.filled]
+
+
+def _constant(ds: xr.Dataset, value: float) -> xr.Dataset:
+    """Every number of a dataset replaced by one, but for the places of grids and of marks."""
+    places = ("at_", "mark_", "is_")
+    return ds.assign(
+        {
+            name: values.where(values.isnull(), value) if values.dtype.kind == "f" else values
+            for name, values in ds.data_vars.items()
+            if not str(name).startswith(places)
+        }
+    )
+
+
+def _one(ds: xr.Dataset, dim: str) -> xr.Dataset:
+    """The first method's numbers in place of every other's."""
+
+    def same(values: xr.DataArray) -> xr.DataArray:
+        if dim not in values.dims or values.dtype.kind != "f":
+            return values
+        return (xr.zeros_like(values) + values.isel({dim: 0}, drop=True)).transpose(*values.dims)
+
+    return ds.map(same, keep_attrs=True)
+
+
+def _told(name: str, ds: xr.Dataset) -> list[str]:
+    """What the door says of a figure: its refusal, or its remarks."""
+    figure = gallery.load(name)
+    try:
+        return substance.remarks(figure.draw(ds), ds, needs=figure.NEEDS)
+    except LookupError as reason:
+        return [str(reason)]
+
+
+@pytest.mark.parametrize("name", [name for name in gallery.names() if name not in ELSEWHERE])
+def test_no_figure_of_empty_numbers_is_drawn_without_a_word(name, numbers):
+    ds = numbers(name)
+    for value in (0.0, 0.5):
+        assert _told(name, _constant(ds, value)), value
+    for dim in {"algorithm", "row"} & set(ds.dims):
+        if ds.sizes[dim] > 1:
+            assert _told(name, _one(ds, dim)), dim
+
+
+def test_an_adaptive_plane_says_how_many_points_are_evaluated_and_how_far_off_the_others_are(numbers):
+    figure, ds = gallery.load("planes-adaptive"), numbers("planes-adaptive").copy(deep=True)
+    for interpolated, error, told in (
+        (0, np.nan, "every point evaluated (289)"),
+        (9, 0.125, "280 of 289 points evaluated; others off by 0.12 nats (root mean square)"),
+        (9, np.inf, "280 of 289 points evaluated; others off by an unknown amount"),
+    ):
+        ds.interpolated.values[:] = False
+        ds.interpolated.values[0, :interpolated] = True
+        ds.loss_interpolation_error.values[...] = error
+        (key,) = figure.draw(ds).legends
+        assert [" ".join(text.get_text().split()) for text in key.get_texts()] == [told]
+
+
+def test_a_path_of_few_rounds_is_refused_unless_asked_for(runs):
+    with pytest.raises(LookupError, match=r"rounds only, and a path takes 8.*fedscape train"):
+        simplex_optima.data(runs, step=0.25)
+    three = suited("simplex-optima", runs)
+    assert simplex_optima.data(three, step=0.25, extend=0.25, rounds=3).sizes["round"] == 3
 
 
 @pytest.mark.slow
@@ -239,7 +251,8 @@ def test_every_figure_is_drawn_from_the_command_line(runs, tmp_path, capsys, mon
     rows = {row["figure"]: row for row in json.loads(capsys.readouterr().out)}
     assert rows.keys() == set(gallery.names())
     left = {name for name, row in rows.items() if row.get("left_out")}
-    assert left == {*ELSEWHERE, "gws-setting"}  # by default over local.epochs, of which these runs have one value
+    # gws-setting is by default over local.epochs, of which these runs have one value; one round has the three clients
+    assert left == {*ELSEWHERE, "gws-setting", "simplex-optima"}
     for name in rows.keys() - left:
         row = rows[name]
         assert all(Path(file).exists() for file in row["files"]), name

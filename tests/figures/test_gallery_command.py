@@ -68,10 +68,10 @@ def test_a_task_of_ones_own_reaches_every_worker(fedscape, tmp_path, monkeypatch
 
     Path("task.py").write_text(TASK)
     recorder, start = Recorder("runs/mine"), torch.nn.Linear(8, 4).state_dict()
-    for index in range(2):
-        shift = {k: {name: value + 0.1 * (index + k) for name, value in start.items()} for k in range(4)}
-        recorder.round(start=start, clients={k: (state, 7) for k, state in shift.items()}, end=shift[1])
-        start = shift[1]
+    for _ in range(2):
+        moved = {k: {name: value + 0.3 * torch.randn_like(value) for name, value in start.items()} for k in range(4)}
+        recorder.round(start=start, clients={k: (state, 7) for k, state in moved.items()}, end=moved[1])
+        start = moved[1]
     names = ["labels-scatter", "planes-clients"]
     monkeypatch.setattr(gallery, "names", lambda: names)
     words = ["figures", "gallery", "runs/mine", "--tiny", "--json", "--workers", workers]
@@ -105,7 +105,7 @@ def test_files_of_one_figure_and_of_a_report_as_json(fedscape, runs):
     told = json.loads(out)
     assert (code, told["figure"]) == (0, "accuracy-rounds") and all(Path(path).exists() for path in told["files"])
     code, out, _ = fedscape("report", folder, "-o", "r.html", "--json")
-    assert (code, json.loads(out)) == (0, {"file": "r.html", "runs": [folder.name]})
+    assert (code, json.loads(out)) == (0, {"file": "r.html", "runs": [folder.name], "failed": {}})
 
 
 @pytest.fixture(scope="module")

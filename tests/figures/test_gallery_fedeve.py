@@ -65,7 +65,7 @@ def test_gains_are_in_groups_of_epochs_from_skewed_to_even(tmp_path):
     levels = [{"name": "dirichlet_clients", "concentration": value} for value in (3.0, 0.3)]
     runs = [_run(tmp_path, level, epochs=count, method="fedeve") for level in levels for count in (1, 2)]
     figure = gallery.load("gain-alpha")
-    ds = figure.data([_run(tmp_path, levels[0]), *runs])
+    ds = figure.data(gallery.AnyOf([_run(tmp_path, levels[0]), *runs]))
     assert ds.attrs["method"] == "fedeve"
     assert ds.gain.shape == (2, 2, 2)
     expected = [runs[3].round(index).extras["gain"] for index in (1, 2)]

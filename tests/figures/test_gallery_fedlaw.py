@@ -130,7 +130,7 @@ def test_runs_of_one_panel_method_and_seed_need_another_setting(grown):
 
 def test_three_clients_have_their_classes_and_landscape_by_partition(three):
     figure = gallery.load("simplex-settings")
-    ds = figure.data(three, round=1, step=0.25, extend=0.25)
+    ds = figure.data(three, round=1, rounds=4, step=0.25, extend=0.25)
     assert ds.panel.values.tolist() == ["hybrid Dir(10) and Dir(0.1)", "hybrid Dir(0.5) and Dir(0.1)"]
     assert ds.class_share.sum("class").values == pytest.approx(np.ones((2, 3)))
     assert ds.shown.values.tolist() == [1, 1]

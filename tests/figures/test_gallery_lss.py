@@ -119,7 +119,7 @@ def test_early_rounds_end_where_asked(runs):
 def test_costs_have_a_row_for_each_size_of_the_pool_and_the_papers_below(runs, tmp_path):
     held = _run(tmp_path, {"name": "soups", "candidates": 5}, 0, valid=0.2)
     table = gallery.load("cost-table")
-    ds = table.data([*runs, held], paper="lss", item="Table 5")
+    ds = table.data(gallery.AnyOf([*runs, held]), paper="lss", item="Table 5")
     assert ds.row.values.tolist() == ["fedavg", "lss, M = 1", "lss, M = 3", "soups"]
     assert float(ds.macs_training.sel(row="soups")) == float(ds.macs.sel(row="soups"))
     assert float(ds.seconds_round.sel(row="soups")) == pytest.approx(5 * float(ds.seconds_epoch.sel(row="soups")))
@@ -128,7 +128,7 @@ def test_costs_have_a_row_for_each_size_of_the_pool_and_the_papers_below(runs, t
     assert float(ds.macs_training_printed.sel(row="fedavg")) == 1.82e9
     assert np.isnan(ds.macs_training_printed.sel(row="lss, M = 3"))
     assert len(table.draw(ds).axes) == 2
-    assert len(table.draw(table.data(runs)).axes) == 1
+    assert len(table.draw(table.data(gallery.AnyOf(runs))).axes) == 1
 
 
 def test_quick_variants_leave_the_options_of_the_papers_model_and_data_behind():

@@ -9,6 +9,7 @@ import xarray as xr
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from figures import gallery
+from figures.choice import AnyOf
 from figures.gallery import (
     _cases,
     _keys,
@@ -196,7 +197,7 @@ def test_cases_stand_below_each_other_on_one_scale(crossed):
 
 
 def test_planes_have_a_row_a_method(crossed):
-    ds = planes_settings.data(crossed, points=4, variable="error")
+    ds = planes_settings.data(AnyOf(crossed), points=4, variable="error")
     assert list(dict.fromkeys(ds.row.values)) == ["FedAvg, blobs, Dir(1)", "IMA, blobs, Dir(1)"]
     assert ds.sizes["panel"] == 8
     figure = planes_settings.draw(ds)

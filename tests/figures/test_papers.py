@@ -181,7 +181,7 @@ def test_the_command_draws_what_is_there_and_names_what_is_not(item, tmp_path, c
     ds = results.load(tmp_path / "pictures" / "toy-tableiv-accuracy-table.zarr")
     assert ds.measured.shape == (3, 2, 1)
     table = (tmp_path / "pictures" / "toy-tableiv-accuracy-table.csv").read_text()
-    assert "printed,fedavg,1,,0.615" in table
+    assert "printed,1,fedavg,,0.615" in table
     assert "left out" not in err
 
 

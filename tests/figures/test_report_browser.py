@@ -157,5 +157,6 @@ def test_sections_fold_from_the_keyboard(page):
 
 def test_figures_near_the_screen_are_drawn_unasked(page):
     page.reload()
+    page.evaluate("document.getElementById('plot-accuracy').scrollIntoView()")  # below the tables
     page.wait_for_selector("#plot-accuracy .scatterlayer .trace", state="attached")
     assert page.evaluate("drawn.size") < 18

@@ -101,6 +101,7 @@ def test_a_phone_need_not_scroll_sideways(page):
 def test_paper_has_every_section_and_figure(opened, whole_report):
     page = opened[0].context.browser.new_page(viewport=DESK, color_scheme="dark")
     page.goto(whole_report.as_uri())
+    page.evaluate("document.getElementById('plot-accuracy').scrollIntoView()")  # below the tables
     page.wait_for_selector("#plot-accuracy .scatterlayer .trace", state="attached")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.evaluate("[...document.querySelectorAll('details')].every(part => part.open)")

@@ -18,6 +18,7 @@ from landscape.basin import (
     minimum,
 )
 from landscape.lines import line
+from landscape.minimum import fitted_minimum
 from landscape.planes import plane
 from landscape.surface import surface
 from tests.oracles import quadratic, thetas
@@ -53,8 +54,13 @@ def test_missing_cells_are_passed_over():
 
 
 def test_offset_and_excess_are_measured_from_the_mark():
-    assert centre_offset(_valley()) == pytest.approx(np.hypot(1, 2))
-    assert centre_offset(_valley(), "1") == 1
+    assert np.isnan(centre_offset(_valley()))  # its lowest point lies on the edge, in a grid of three points
+    oracle = quadratic(3, eigenvalues=(4, 2, 1))
+    ds = surface(oracle.task, plane(*thetas(oracle.task, 3, spread=1.0), points=(9, 7), margin=2.0), metrics=("loss",))
+    lowest = fitted_minimum(ds).at
+    for place, name in enumerate(map(str, ds.mark.values)):
+        at = np.array([ds.mark_alpha[place], ds.mark_beta[place]])
+        assert centre_offset(ds, name) == pytest.approx(np.hypot(*(at - list(lowest.values()))))
     assert loss_excess(_valley()) == 4.5
     with pytest.raises(LookupError, match="no mark 'middle'; it has 1, 2, mean"):
         loss_excess(_valley(), "middle")
@@ -88,7 +94,7 @@ def test_barrier_is_above_the_straight_interpolation():
         coords={"t": [-0.5, 0, 0.5, 1, 1.5], "mark": ["a", "b", "mean"]},
     )
     assert float(line_summary(ds).barrier) == 2
-    assert float(line_summary(ds, "b").centre_offset) == 1
+    assert float(line_summary(ds, "b").centre_offset) == pytest.approx(0.5 + 0.5 * (1 - 8 / 11) + 0.25, abs=0.2)
 
 
 def test_basin_holds_all_marks_or_does_not_exist():

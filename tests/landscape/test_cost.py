@@ -1,9 +1,10 @@
+import numpy as np
 import pytest
 import torch
 from oracles import cnn_task, mlp_task
 from torch import nn
 
-from landscape.cost import step_cost, transfer_bytes, work
+from landscape.cost import spread, step_cost, times, transfer_bytes, work
 
 
 def test_a_linear_network_costs_its_weights():
@@ -65,3 +66,18 @@ def test_an_empty_split_is_refused():
     task = mlp_task()
     with pytest.raises(ValueError, match="no samples"):
         step_cost(task, task.theta, split=task.samples["train"][:0])
+
+
+def test_actions_are_timed_in_turn_and_in_both_orders():
+    called = []
+    found = times(lambda: called.append("a"), lambda: called.append("b"), repeats=3)
+    assert called == ["a", "b", "b", "a", "a", "b"]
+    assert found.shape == (3, 2) and (found > 0).all()
+
+
+def test_a_single_time_has_no_range():
+    assert spread(np.array([3.0, 1.0, 7.0])) == (3, 1, 7)
+    median, low, high = spread(np.array([2.0]))
+    assert median == 2 and np.isnan(low) and np.isnan(high)
+    found = work(lambda: torch.ones(3))
+    assert found.low <= found.seconds <= found.high

@@ -89,6 +89,8 @@ def test_the_convolution_runs_once_a_basis_model_and_block(monkeypatch):
         return plain(self, received, *parameters)
 
     monkeypatch.setattr(nn.Conv2d, "_conv_forward", counted)
+    task.flat(basis)  # tries the model
+    calls.clear()
     evaluate(task, basis, torch.ones(2, 3), block=3)
     few = len(calls)
     evaluate(task, basis, torch.ones(20, 3), block=3)

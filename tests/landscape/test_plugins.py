@@ -1,5 +1,7 @@
 """Plug-in folders, and folders of a user's own beside them."""
 
+import pytest
+
 import drift.methods
 from landscape import plugins
 
@@ -11,3 +13,16 @@ def test_a_folder_of_ones_own_is_looked_in_too(tmp_path, monkeypatch):
     assert plugins.describe("drift.methods", "mine") == "Mine, a method."
     assert plugins.source("drift.methods", "mine") == "nobody et al."
     assert plugins.describe("drift.methods", "fedprox").startswith("FedProx")
+
+
+@pytest.mark.parametrize("kind", sorted(plugins.LISTED_BY))
+def test_a_name_among_many_gets_the_nearest_five_and_the_command_that_lists_all(kind):
+    known = [f"name_{number}" for number in range(60)]
+    text = plugins.unknown(kind, "nmae_7", known)
+    assert "Did you mean 'name_7'?" in text
+    assert f"All 60: {plugins.LISTED_BY[kind]}." in text
+    assert text.count("name_") <= plugins.NEAREST + 1
+
+
+def test_a_name_among_few_gets_all_of_them():
+    assert "Known: ima, lss." in plugins.unknown("method", "imma", ["ima", "lss"])

@@ -10,7 +10,7 @@ import xarray as xr
 
 from landscape import results
 from landscape.planes import plane
-from landscape.results import Partial, load, save
+from landscape.results import Partial, load, ordered, save
 from landscape.surface import surface
 from tests.oracles import mlp_task, thetas
 
@@ -38,6 +38,21 @@ def test_a_saved_dataset_comes_back_identical(tmp_path):
     assert {name: found[name].dtype for name in ds.variables} == {name: ds[name].dtype for name in ds.variables}
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["x.zarr"]
     assert "digest" not in ds.attrs
+
+
+def test_variables_come_back_in_the_order_of_their_names(tmp_path):
+    save(_dataset().assign_coords(zone=1.0), tmp_path / "x.zarr")
+    found = load(tmp_path / "x.zarr")
+    assert list(found.variables) == [*sorted(found.coords), *sorted(found.data_vars)]
+    assert list(found.attrs) == sorted(found.attrs)
+
+
+def test_a_dataset_in_order_is_identical(tmp_path):
+    ds = _dataset()
+    names = list(ds.variables)
+    assert ordered(ds).identical(ds)
+    assert list(ds.variables) == names
+    assert list(ordered(ds[["note", "loss"]]).variables) == ["alpha", "beta", "loss", "note"]
 
 
 def test_saving_replaces(tmp_path):

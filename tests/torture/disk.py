@@ -74,7 +74,8 @@ def _after(folder: Path, fault: str, told: str, work: Callable[[], str]) -> Outc
         return Outcome(fault, LOST, f"not told: {told!r}")
     if (folder / "run.json").exists():
         run = Run(folder)
-        problems = [str(problem) for problem in verify(folder)]
+        begun = any(folder.glob("rounds/*.safetensors"))  # before, there is nothing to lose, as verify says
+        problems = [str(problem) for problem in verify(folder)] if begun else []
         if problems or (run.committed and run.round(-1).index != run.committed - 1):
             return Outcome(fault, LOST, "; ".join(problems) or "the last round cannot be read")
     if left := list(folder.rglob("*.part")):

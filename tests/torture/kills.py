@@ -22,7 +22,9 @@ from torture.outcome import LOST, SURVIVED, Budget, Outcome
 from torture.settings import DIGITS
 
 from drift import locks, store
+from drift.links import origin
 from drift.read import validated
+from drift.recompute import after
 from drift.run import Run
 from drift.simulate import simulate
 from drift.terrain import global_line
@@ -45,14 +47,16 @@ def train(begun: Begun, runs: Path) -> None:
 def record(begun: Begun, source: Path, target: Path) -> None:
     """The rounds of a run written anew, packed, without training in between: nearly every kill falls into a write."""
     run = Run(source)
-    keep, state = run.experiment.keep.model_copy(update={"compress": True}), run.state()[0]
+    keep = run.experiment.keep.model_copy(update={"compress": True})
     rounds = [run.round(index) for index in run.rounds()]
+    states = [after(run, record.index, run.rounds()).tensors() for record in rounds]
     begun.set()
     with locks.locked(target):
         done = store.read_state(target)[1] if (target / "state.safetensors").exists() else 0
         for index in range(done, len(rounds)):
-            store.write_round(target, rounds[index], keep, len(rounds))
-            store.write_tensors(target / "state.safetensors", state, {"next": index + 1})
+            before = store.link(rounds[index - 1]) if index else ""
+            store.write_round(target, rounds[index], keep, len(rounds), origin(run.identity, before))
+            store.write_state(target, states[index], index + 1, origin(run.identity, store.link(rounds[index])))
 
 
 def analyse(begun: Begun, folder: Path) -> None:
@@ -86,7 +90,8 @@ def _training(whole: Run, place: Path, source: np.random.Generator, count: int, 
     while len(found) < count and time.monotonic() < stop:
         killed = _killed(source.uniform(0, length), train, runs)
         folder = runs / whole.name
-        problem = "; ".join(map(str, verify(folder))) if (folder / "run.json").exists() else ""
+        begun = any(folder.glob("rounds/*.safetensors"))  # before, there is nothing to lose, as verify says
+        problem = "; ".join(map(str, verify(folder))) if begun else ""
         if problem or not killed or len(found) % 4 == 3 or len(found) == count - 1:
             problem = problem or difference(simulate(validated(DIGITS), runs=runs), whole)
             shutil.rmtree(runs)
@@ -103,7 +108,7 @@ def _recording(whole: Run, place: Path, source: np.random.Generator, count: int,
         target.mkdir(exist_ok=True)
         shutil.copy(whole.folder / "run.json", target / "run.json")
         killed = _killed(source.uniform(0, length / 2), record, whole.folder, target)
-        problem = "; ".join(map(str, verify(target)))
+        problem = "; ".join(map(str, verify(target))) if any(target.glob("rounds/*.safetensors")) else ""
         done = Run(target).committed
         if not problem and (done == len(whole.rounds()) or len(found) % 4 == 3):
             record(_PROCESSES.Event(), whole.folder, target)

@@ -1,0 +1,224 @@
+"""Every picture of README and docs from one set of runs, and a check that says when they are stale.
+
+    make pictures                                     (python docs/_ext/remake.py)
+    python docs/_ext/remake.py --out out/pictures     again, from runs that are there
+
+trains the demo's runs and some further short ones, draws every figure of the gallery, and writes docs/images/NAME.png,
+docs/images/gallery/NAME.png and docs/images/pictures.json. That record holds, per picture, a digest of the settings of
+its runs, of its options and of its sources; `stale` compares it with what stands here. A picture of measured results
+(docs/results.md) takes hours of training and is none of these.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import json
+import platform
+import shutil
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+
+from PIL import Image  # noqa: E402 - after the path is set
+
+from _ext.facts import IMAGES, NOT_DRAWN  # noqa: E402
+from _ext.thumbnails import thumbnail  # noqa: E402
+from drift.experiment import Experiment  # noqa: E402
+from drift.read import read  # noqa: E402
+from figures import demo, gallery  # noqa: E402
+
+LARGE = ("planes-clients", "settings-rounds", "trajectory-plane", "variance-rounds")
+"""Figures that README and docs show in full size, beside their thumbnails."""
+
+MEASURED = ("cifar10-accuracy", "cifar10-weights", "fmnist-accuracy", "fmnist-lines", "fmnist-planes")
+"""Pictures of docs/results.md, drawn from its own runs by the commands that stand there."""
+
+RECORD = IMAGES.parent / "pictures.json"
+
+_SHORT = ("seed=8", "rounds=20")
+_THREE = ("clients.number=3", "clients.per_round=3", *_SHORT)
+
+FURTHER: dict[str, tuple[tuple[str, ...], ...]] = {
+    "pools": (
+        ("method=fedavg", *_SHORT),
+        *(("method=lss", f"method.candidates={count}", *_SHORT) for count in (1, 2, 4)),
+    ),
+    "shrink": tuple(
+        ("method=shrink", f"method.gamma={gamma}", 'clients.partition={name="iid"}', *_SHORT)
+        for gamma in (1.0, 0.97, 0.9)
+    ),
+    "corrupted": tuple(
+        (
+            "method=fedlaw",
+            f"clients.corrupted={part}",
+            'clients.partition={name="iid"}',
+            "clients.per_round=10",
+            *_SHORT,
+        )
+        for part in (0.25, 0.75)
+    ),
+    "three": tuple(
+        (f'clients.partition={{name="hybrid_dirichlet", first=1, even={even}, skewed={skewed}}}', *_THREE)
+        for even, skewed in ((10.0, 0.1), (100.0, 100.0), (0.5, 0.5))
+    ),
+    "epochs-gws": tuple(
+        (*method, f"local.epochs={epochs}", 'clients.partition={name="dirichlet", concentration=1.0}', *_SHORT)
+        for method in (("method=fedavg",), ("method=fedlaw", "method.variant=gws"))
+        for epochs in (1, 3)
+    ),
+}
+"""Further runs, by group, for the figures that need others than the demo's: settings of each."""
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "accuracies-models": ("pools",),
+    "balance-histogram": ("methods", "gws"),
+    "gws-setting": ("epochs-gws",),
+    "sharpness-models": ("pools",),
+    "shrink-rounds": ("shrink",),
+    "simplex-settings": ("three",),
+    "weights-corrupted": ("corrupted",),
+}
+"""Groups of runs of the figures that the demo does not draw."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What a figure is drawn from: experiments of its runs, and options of its data()."""
+
+    experiments: tuple[Experiment, ...]
+    options: Mapping[str, Any]
+
+
+def plan() -> dict[str, Picture]:
+    """Of every figure that the pages show, what it is drawn from."""
+    known = demo.planned() | {
+        group: [read("demo", *settings) for settings in members] for group, members in FURTHER.items()
+    }
+    drawn = [name for name in gallery.names() if name not in NOT_DRAWN]
+    groups = demo.GROUPS | GROUPS
+    return {
+        name: Picture(
+            tuple(one for group in groups.get(name, ("methods",)) for one in known[group]), demo.OPTIONS.get(name, {})
+        )
+        for name in drawn
+    }
+
+
+def digests() -> dict[str, str]:
+    """Of every picture, by its path in docs/images: a digest of settings, options and sources as they stand here."""
+    found = {}
+    for name, picture in plan().items():
+        about = {
+            "runs": sorted(one.slug for one in picture.experiments),
+            "options": dict(picture.options),
+            "sources": {str(path.relative_to(ROOT)): _digest(path.read_bytes()) for path in sources(name)},
+        }
+        text = _digest(json.dumps(about, sort_keys=True).encode())
+        found[f"gallery/{name}.png"] = text
+        if name in LARGE:
+            found[f"{name}.png"] = text
+    return found
+
+
+def sources(name: str) -> list[Path]:
+    """The file of a figure, and what it imports by name: how it is drawn, and how its numbers are computed."""
+    path = ROOT / "figures" / "gallery" / f"{name.replace('-', '_')}.py"
+    modules = {
+        module
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module
+        for module in (node.module, *(f"{node.module}.{one.name}" for one in node.names))
+    } - {"drift.run"}  # how runs are stored: no picture changes with it
+    files = (ROOT / f"{module.replace('.', '/')}.py" for module in modules)
+    return sorted({path, *(file for file in files if file.exists())})
+
+
+def stale() -> list[str]:
+    """Pictures that are not those of the settings, options and sources here, or are absent, or are of no figure."""
+    recorded = json.loads(RECORD.read_text(encoding="utf-8"))["pictures"] if RECORD.exists() else {}
+    now = digests()
+    there = {str(path.relative_to(IMAGES.parent)) for path in IMAGES.parent.rglob("*.png")}
+    there -= {f"{name}.png" for name in MEASURED}
+    return sorted(
+        {name for name in {*now, *there} if name not in now or recorded.get(name) != now[name] or name not in there}
+    )
+
+
+def make(out: Path, workers: int) -> list[str]:
+    """Train, draw and write every picture and the record; figures that could not be drawn, with the reason."""
+    from drift.compare import train_all
+    from drift.opening import open as opened
+    from figures.drawing import draw_all
+
+    left = [f"{name}: {reason}" for name, reason in demo.demo(out, workers=workers).left_out.items()]
+    runs, pictures, figures = out / "runs", plan(), out / "figures"
+    rest = {name: pictures[name] for name in pictures if name not in demo.shown()}
+    train_all([one for name in rest for one in rest[name].experiments], runs=runs, workers=workers)
+    jobs = {
+        name: ([opened(runs / one.slug) for one in picture.experiments], picture.options)
+        for name, picture in rest.items()
+    }
+    left += [
+        f"{name}: {told}" for name, told in draw_all(jobs, figures, workers=workers).items() if isinstance(told, str)
+    ]
+    if not left:
+        write(figures)
+    return left
+
+
+def write(figures: Path) -> None:
+    """Pictures of the pages and their record, from a folder of drawn figures; other pictures of figures are removed."""
+    shutil.rmtree(IMAGES, ignore_errors=True)
+    IMAGES.mkdir(parents=True)
+    for name in plan():
+        with Image.open(figures / f"{name}.png") as picture:
+            (IMAGES / f"{name}.png").write_bytes(thumbnail(picture))
+    for name in LARGE:
+        shutil.copyfile(figures / f"{name}.png", IMAGES.parent / f"{name}.png")
+    from drift.simulate import versions
+
+    made = {"processor": _processor(), "versions": versions()}
+    RECORD.write_text(
+        json.dumps({"made": made, "pictures": digests()}, indent=1, sort_keys=True) + "\n", encoding="utf-8"
+    )
+
+
+def _processor() -> str:
+    """What the processor calls itself: the last digits of a training depend on it."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor()
+    )
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "pictures", help="folder of the runs and figures")
+    parser.add_argument("--workers", type=int, default=2, help="processes that work side by side, one core each")
+    parser.add_argument("--check", action="store_true", help="only name the pictures that are stale")
+    given = parser.parse_args()
+    if given.check:
+        sys.stdout.write("".join(f"{name}\n" for name in stale()))
+        return 2 if stale() else 0
+    left = make(given.out, given.workers)
+    sys.stdout.write(
+        "".join(f"not drawn, so nothing is written: {one}\n" for one in left) or f"{len(digests())} pictures\n"
+    )
+    return 2 if left else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

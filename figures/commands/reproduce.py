@@ -1,0 +1,115 @@
+"""fedscape reproduce: train what the papers' claims need, in order of value per hour."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from figures import console
+from figures.commands.options import Data, Json, Runs, Workers, require_folder
+
+Papers = Annotated[
+    list[str] | None,
+    Parameter(name="--paper", consume_multiple=True, negative="", help="Only items of these papers: ima, fedlaw, ..."),
+]
+
+COLUMNS = {"item": "item", "paper": "paper", "seeds": "seeds", "runs": "recorded", "hours": "core-hours left"}
+
+
+def reproduce(
+    *,
+    paper: Papers = None,
+    budget: Annotated[
+        str | None, Parameter(name="--budget", help="Core time after which no further round is trained: 2h, 90m, 30s.")
+    ] = None,
+    device: Annotated[
+        Literal["auto", "cpu", "cuda"], Parameter(name="--device", help="Where clients train, as in an experiment.")
+    ] = "auto",
+    list: Annotated[
+        bool, Parameter(name="--list", negative="", help="Show what the plan holds and what is left; train nothing.")
+    ] = False,
+    plan: Annotated[
+        Path | None, Parameter(name="--plan", help="A plan of your own; else the one that comes with fedscape.")
+    ] = None,
+    files: Annotated[
+        Path, Parameter(name="--files", help="Folder of the small files, one per finished run, that results rest on.")
+    ] = Path("docs/results/data"),
+    runs: Runs = Path("runs"),
+    data: Data = None,
+    workers: Workers = 1,
+    json: Json = False,
+) -> int:
+    """Train the runs of the campaign in order of value per core-hour, and write one small file per finished run.
+
+    Stopped at any moment, the same command goes on where it was, on any machine that has the files: a run with a file
+    is not trained again. Exit code 2 if a run failed.
+    """
+    from drift.campaign.execute import Places, execute, recorded
+    from drift.campaign.plan import load
+    from drift.read import plans
+
+    selected = load(plan or plans()["reproduction"]).of_papers(paper or ())
+    have = recorded(files)
+    if list:
+        console.table(_rows(selected, have), COLUMNS, json=json)
+        return 0
+    require_folder(runs)
+    require_folder(files)
+    ended = []
+    places = Places(runs, files, data)
+    todo = [units for units in selected.sets() if not _recorded(units, have)]
+    for one in execute(todo, places, hours=_hours(budget), workers=workers, device=device, tell=console.say):
+        ended.append(one)
+        reason = f": {one.reason}" if one.reason else ""
+        console.say(f"{one.unit.item.name}, {' '.join(one.unit.row.set)}, seed {one.unit.seed}: {one.state}{reason}")
+    if json:
+        console.put_json([_told(one) for one in ended])
+    return 2 if any(one.state == "failed" for one in ended) else 0
+
+
+def _hours(text: str | None) -> float | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(h|m|s)", text.strip())
+    if match is None or float(match[1]) == 0:
+        raise ValueError(f"cannot read budget {text!r}; write a number with h, m or s, as in 2h, 90m or 30s.")
+    return float(match[1]) * {"h": 1.0, "m": 1 / 60, "s": 1 / 3600}[match[2]]
+
+
+def _rows(plan: Any, have: set[str]) -> list[dict[str, Any]]:
+    rows = []
+    for item in plan.items:
+        units = [unit for units in plan.sets() for unit in units if unit.item.name == item.name]
+        left = [unit for unit in units if not _recorded([unit], have)]
+        rows.append(
+            {
+                "item": item.name,
+                "paper": f"{item.paper} {item.item}",
+                "seeds": len(item.seeds),
+                "runs": f"{len(units) - len(left)} of {len(units)}",
+                "hours": round(sum(unit.row.minutes for unit in left) / 60, 1),
+            }
+        )
+    return rows
+
+
+def _recorded(units: Any, have: set[str]) -> bool:
+    from drift.campaign.plan import identity
+
+    try:
+        return all(identity(unit.experiment) in have for unit in units)
+    except LookupError:  # starts from a checkpoint that is not made yet
+        return False
+
+
+def _told(one: Any) -> dict[str, Any]:
+    return {
+        "item": one.unit.item.name,
+        "settings": [*one.unit.row.set],
+        "seed": one.unit.seed,
+        "state": one.state,
+        "reason": one.reason,
+    }

@@ -1,0 +1,86 @@
+"""The one way into a figure: it draws every run that was named, and its data and its picture state what it shows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Any
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.run import Run
+from figures import style
+from figures.choice import asked, difference, listed, refusal, required
+from figures.identity import caption, identified
+from landscape.results import ordered
+
+if TYPE_CHECKING:
+    from figures.gallery import NamedFigure
+
+
+@dataclass(frozen=True)
+class Checked:
+    """A figure of the gallery whose runs are checked and whose data and picture carry their identity.
+
+    Args:
+        NEEDS, COST: As in its file.
+        data: As in its file, with the identity of what is shown in the attributes of its result. Of a list of runs
+            all are drawn; of `AnyOf` runs a part may be. Raises ValueError if a run that was named is not drawn,
+            LookupError if no run is of a method or seed that an option asks for.
+        draw: As in its file, with the identity in a small line below.
+    """
+
+    NEEDS: str
+    COST: str
+    data: Callable[..., xr.Dataset]
+    draw: Callable[[xr.Dataset], Figure]
+
+
+def checked(module: NamedFigure) -> Checked:
+    """The figure of a file."""
+
+    @wraps(module.data)
+    def data(runs: Sequence[Run], **options: Any) -> xr.Dataset:
+        wanted = _wanted(module.data, runs, options)
+        ds = module.data(runs, **options)
+        drawn = runs_of(ds, wanted)
+        places = {run.folder for run in drawn}
+        if out := [run for run in required(wanted) if run.folder not in places]:
+            why = f"this figure cannot show them with {listed([run.name for run in drawn])}; they differ in"
+            raise ValueError(refusal(out, f"{why} {difference(out[0], drawn)}"))
+        bound = inspect.signature(module.data).bind(runs, **options)
+        bound.apply_defaults()
+        _, *rest = bound.arguments.items()
+        return ordered(identified(ds, drawn, wanted, dict(rest)))
+
+    @wraps(module.draw)
+    def draw(ds: xr.Dataset) -> Figure:
+        figure = module.draw(ds)
+        style.footnote(figure, caption(ds))
+        return figure
+
+    return Checked(module.NEEDS, module.COST, data, draw)
+
+
+def _wanted(figure: Callable[..., Any], runs: Sequence[Run], options: Mapping[str, Any]) -> Sequence[Run]:
+    """The runs of the methods and of the seed that options of the figure ask for."""
+    accepted = inspect.signature(figure).parameters
+    methods = options.get("methods", options.get("method"))
+    if {"method", "reference"} <= accepted.keys() and {"method", "reference"} & options.keys():
+        methods = [options.get(name, accepted[name].default) for name in ("method", "reference")]
+    return asked(runs, methods, options.get("seed") if "method" in accepted else None)
+
+
+def runs_of(ds: xr.Dataset, runs: Sequence[Run]) -> list[Run]:
+    """Those of the runs that a figure's data name; all where they name none."""
+    if "runs" not in ds.attrs:
+        return list(runs)
+    rest, drawn = f", {ds.attrs['runs']}, ", []
+    for run in runs:
+        if (name := f", {run.name}, ") in rest:
+            drawn.append(run)
+            rest = rest.replace(name, ", ", 1)
+    return drawn

@@ -1,0 +1,235 @@
+"""What the panels of a drawn figure show nothing of: one value throughout, one line for several series, two points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import Collection, LineCollection, PathCollection, PolyCollection, QuadMesh
+from matplotlib.container import BarContainer
+from matplotlib.contour import ContourSet
+from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from matplotlib.lines import Line2D
+from matplotlib.patches import StepPatch
+
+ONE_COLOUR = 0.02
+"""Part of the colour scale within which a map looks like one colour."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel: what it is called, why it shows nothing (empty: it shows something), and what else limits it.
+
+    Its content tells panels that show the same.
+    """
+
+    name: str
+    mute: str
+    limits: list[str]
+    content: bytes
+
+
+def panels(figure: Figure) -> list[Panel]:
+    """The panels of a figure that hold data; tables, which are text, are none."""
+    found, bars = [], _bars(figure)
+    for ax in figure.axes:
+        if ax.get_label() != "<colorbar>" and (why := _judged(ax)) is not None:
+            limits = [*_coinciding(ax), *_joined(ax)] if not why else []
+            if why.startswith(_PALE):  # a map of one colour still has its numbers
+                why, limits = "", [why]
+            found.append(Panel(_name(ax, bars), why, limits, _content(ax)))
+    return found
+
+
+def alike(shown: list[Panel]) -> list[list[str]]:
+    """Names of the panels that show something and the same, group by group."""
+    groups: dict[bytes, list[str]] = {}
+    for panel in shown:
+        if not panel.mute:
+            groups.setdefault(panel.content, []).append(panel.name)
+    return [names for names in groups.values() if len(names) > 1]
+
+
+_PALE = "one colour"
+
+LEAST = 4
+"""Numbers below which equal panels are no surprise."""
+
+
+def _content(ax: Axes) -> bytes:
+    """What a panel shows, to nine digits; the place of each panel where it is little."""
+    parts = [
+        np.concatenate([np.ravel(np.asarray(path.vertices, float)) for path in one.get_paths()]) for one in _maps(ax)
+    ]
+    parts = parts or [_cells(one) for one in _grids(ax)] or list(_heights(ax))
+    known = np.concatenate(parts) if parts else np.zeros(0)
+    few = np.isfinite(known).sum() < LEAST
+    return repr(ax.get_position()).encode() if few else np.char.mod("%.9g", known).tobytes()
+
+
+def _maps(ax: Axes) -> list[ContourSet]:
+    return [one for one in ax.collections if isinstance(one, ContourSet) and one.filled]
+
+
+def _cells(one: QuadMesh | AxesImage) -> np.ndarray:
+    """Values of a matrix, NaN where there is none, in one row."""
+    return np.ravel(np.ma.filled(np.ma.asarray(one.get_array(), float), np.nan))
+
+
+def _grids(ax: Axes) -> list[QuadMesh | AxesImage]:
+    return [one for one in [*ax.collections, *ax.images] if isinstance(one, QuadMesh | AxesImage)]
+
+
+def _bars(figure: Figure) -> dict[tuple[str, tuple[float, float]], str]:
+    """What colour bars are called, by colour map and range of the maps that share them."""
+    return {
+        (one.get_cmap().name, one.get_clim()): one.colorbar.ax.get_ylabel()
+        for ax in figure.axes
+        for one in ax.collections
+        if one.colorbar is not None
+    }
+
+
+def _name(ax: Axes, bars: dict[tuple[str, tuple[float, float]], str]) -> str:
+    """What its colour bar says and its title, else what stands at its axes."""
+    scales = [
+        bars.get((one.get_cmap().name, one.get_clim()), "") for one in ax.collections if isinstance(one, QuadMesh)
+    ]
+    texts = [
+        " ".join(text.split()) for text in (ax.get_title(), ax.get_title("left"), ax.get_ylabel(), ax.get_xlabel())
+    ]
+    return ", ".join(filter(None, [*scales, *texts[:2]])) or next(filter(None, texts), "")
+
+
+def _judged(ax: Axes) -> str | None:
+    """Why a panel shows nothing; empty where it shows something, None where it holds no data."""
+    maps = [_flat(one) for one in _maps(ax)] + [
+        reason for one in _grids(ax) if (reason := _one_colour(one)) is not None
+    ]
+    if maps:
+        return maps[0] if all(maps) else ""
+    if not ax.axison:
+        return None
+    values = [part[np.isfinite(part)] for part in _heights(ax)]
+    values = [part for part in values if len(part)]
+    if not values:
+        return None
+    joined = np.concatenate(values)
+    if len(joined) > 1 and _same(joined, joined[0]):
+        return f"{_number(joined[0])} throughout"
+    return _one_line(_series(ax))
+
+
+def _flat(one: ContourSet) -> str:
+    """Why a contour map is one colour; empty where two levels or more cross it."""
+    low, high = (float(getattr(one, name)) for name in ("zmin", "zmax"))  # stubs know neither
+    inside = (low < np.asarray(one.levels)) & (np.asarray(one.levels) < high)
+    return "" if inside.sum() >= 2 else _span(low, high)
+
+
+def _one_colour(one: QuadMesh | AxesImage) -> str | None:
+    """Why a matrix is one colour; empty where it is not, None for less than two cells."""
+    cells = _cells(one)
+    known = cells[np.isfinite(cells)]
+    if len(known) < 2:
+        return None
+    (least, most), low, high = one.get_clim(), float(known.min()), float(known.max())
+    return "" if high - low > ONE_COLOUR * (most - least) and not _same(known, low) else _span(low, high)
+
+
+def _span(low: float, high: float) -> str:
+    return f"{_number(low)} throughout" if _same(np.array([low]), high) else f"{_PALE}, {low:.3g} to {high:.3g}"
+
+
+def _heights(ax: Axes) -> Iterator[np.ndarray]:
+    """Vertical places of everything that is drawn; of dots in sizes or colours of their own also these."""
+    for line in _lines(ax):
+        yield _places(line)[1]
+    for group in ax.containers:
+        if isinstance(group, BarContainer):
+            yield np.array([bar.get_height() for bar in group], float)
+    for patch in ax.patches:
+        if isinstance(patch, StepPatch):
+            yield np.asarray(patch.get_data()[0], float)
+    for one in ax.collections:
+        yield from _of_collection(one)
+
+
+def _of_collection(one: Collection) -> Iterator[np.ndarray]:
+    if isinstance(one, PathCollection):
+        yield np.ma.getdata(one.get_offsets())[:, 1].astype(float)
+        if len(np.unique(one.get_sizes())) > 1:
+            yield np.asarray(one.get_sizes(), float)
+    elif isinstance(one, LineCollection | PolyCollection):
+        for path in one.get_paths():
+            yield np.asarray(path.vertices, float)[:, 1]
+
+
+def _lines(ax: Axes) -> list[Line2D]:
+    """Lines through data: not those across the whole panel."""
+    return [line for line in ax.lines if line.get_transform() == ax.transData]
+
+
+def _places(line: Line2D) -> tuple[np.ndarray, np.ndarray]:
+    """Finite points of a line."""
+    x, y = (np.asarray(values, float) for values in (line.get_xdata(), line.get_ydata()))
+    known = np.isfinite(x) & np.isfinite(y)
+    return x[known], y[known]
+
+
+def _series(ax: Axes) -> dict[str, np.ndarray]:
+    """Points of what a legend names, lines and groups of bars."""
+    found: dict[str, np.ndarray] = {}
+    for line in _lines(ax):
+        x, y = _places(line)
+        if not str(line.get_label()).startswith("_") and len(x):
+            found[str(line.get_label())] = np.stack([x, y])
+    for group in ax.containers:
+        if isinstance(group, BarContainer) and not str(group.get_label()).startswith("_"):
+            found[str(group.get_label())] = np.array([bar.get_height() for bar in group], float)
+    return found
+
+
+def _coinciding(ax: Axes) -> list[str]:
+    """Groups of series that are one, where there are others too."""
+    left, found = dict(_series(ax)), []
+    while left:
+        name, values = left.popitem()
+        alike = [other for other, known in left.items() if known.shape == values.shape and _same(known, values)]
+        if alike:
+            found.append(f"{_listed([*alike, name])} coincide")
+            left = {other: known for other, known in left.items() if other not in alike}
+    return found
+
+
+def _one_line(series: dict[str, np.ndarray]) -> str:
+    """That all series are one; empty where there is one alone or they differ."""
+    if len(series) < 2:
+        return ""
+    first, *others = series.values()
+    same = all(other.shape == first.shape and _same(other, first) for other in others)
+    return f"{_listed(list(series))} coincide" if same else ""
+
+
+def _joined(ax: Axes) -> list[str]:
+    """That lines over rounds join two far ones."""
+    if "round" not in ax.get_xlabel():
+        return []
+    ends = {(x.min(), x.max()) for x, _ in map(_places, _lines(ax)) if len(x) == 2 and x.max() - x.min() > 1}
+    return [f"lines join two rounds, {first:g} and {last:g}, and nothing between" for first, last in sorted(ends)]
+
+
+def _same(values: np.ndarray, other: np.ndarray | float) -> bool:
+    """Equal but for rounding."""
+    return bool(np.allclose(values, other, rtol=1e-9, atol=1e-12, equal_nan=True))
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}"
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,13 @@
+# Public names: read by editors and type checkers, and at run time by landscape.plugins.lazy.
+
+from figures.papers.catalogue import Item as Item
+from figures.papers.catalogue import Number as Number
+from figures.papers.catalogue import Paper as Paper
+from figures.papers.catalogue import Setting as Setting
+from figures.papers.catalogue import load as load
+from figures.papers.catalogue import names as names
+from figures.papers.needed import Found as Found
+from figures.papers.needed import commands as commands
+from figures.papers.needed import found as found
+
+__all__: list[str]

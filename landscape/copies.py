@@ -1,0 +1,34 @@
+"""Private copies of modules, whatever their parameters, buffers and hooks are made of."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import torch
+from torch import Tensor, nn
+
+_COMPLEX = {torch.float16: torch.complex32, torch.float64: torch.complex128}
+
+
+def copied(module: nn.Module) -> nn.Module:
+    """A copy that shares no memory with the module.
+
+    Tensors that a layer computed from its parameters and stored (`torch.nn.utils.weight_norm` does so) are copied by
+    value, which `copy.deepcopy` alone refuses.
+    """
+    stored = (value for layer in module.modules() for value in (*vars(layer).values(), *layer._buffers.values()))
+    computed = [value for value in stored if isinstance(value, Tensor) and not value.is_leaf]
+    return deepcopy(module, {id(value): value.detach().clone() for value in computed})
+
+
+def converted(module: nn.Module, dtype: torch.dtype, device: torch.device) -> nn.Module:
+    """The module itself: real parameters and buffers in `dtype`, complex ones in the complex type of that precision.
+
+    `nn.Module.to` would drop the imaginary parts, and separate a buffer that has two names.
+    """
+    for tensor in (*module.parameters(), *module.buffers()):
+        kind = dtype if tensor.is_floating_point() else tensor.dtype
+        if tensor.is_complex():
+            kind = _COMPLEX.get(dtype, torch.complex64)
+        tensor.data = tensor.data.to(dtype=kind, device=device)
+    return module

@@ -1,0 +1,157 @@
+"""Plug-ins that are no part of the package: by FILE.py:NAME, module:NAME, or the name of an entry point.
+
+Whether code may be run is not decided here but by who calls: `drift.trust`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+GROUPS = {
+    "drift.methods": "fedscape.methods",
+    "drift.partitions": "fedscape.partitions",
+    "landscape.datasets": "fedscape.datasets",
+    "landscape.models": "fedscape.models",
+    "figures.gallery": "fedscape.figures",
+}
+"""Groups of entry points, by the package of the built-in plug-ins."""
+
+
+def is_outside(name: str) -> bool:
+    """Whether a name is FILE.py:NAME or module:NAME; those of built-in plug-ins have no colon."""
+    return ":" in name
+
+
+def entry_points(package: str) -> dict[str, str]:
+    """module:NAME of what installed packages offer beside the plug-ins of `package`, by name; nothing is imported."""
+    found = metadata.entry_points(group=GROUPS[package]) if package in GROUPS else ()
+    return {one.name: one.value.replace(" ", "") for one in sorted(found, key=lambda one: one.name)}
+
+
+def written(name: str) -> str:
+    """FILE.py:NAME with the whole path of the file; module:NAME as it is."""
+    place, _, what = name.rpartition(":")
+    return f"{Path(place).resolve()}:{what}" if place.endswith(".py") else name
+
+
+def portable(name: str) -> str:
+    """The same without the folder of the file, as it identifies a run."""
+    place, _, what = name.rpartition(":")
+    return f"{Path(place).name}:{what}" if place.endswith(".py") else name
+
+
+def short(name: str) -> str:
+    """What people call it: what stands behind the colon, or a built-in plug-in's whole name."""
+    return name.rpartition(":")[2]
+
+
+def load(name: str) -> Any:
+    """What FILE.py:NAME or module:NAME means; the file is run once, the module imported.
+
+    Raises:
+        LookupError: If there is no such file.
+        ValueError: If there is no such module, it has nothing of that name, or the text is none. What the code itself
+            raises is let through.
+    """
+    place, _, what = name.rpartition(":")
+    if not place or not what:
+        raise ValueError(f"{name!r} is incomplete; name code of your own as FILE.py:NAME or module:NAME.")
+    found: Any = _file(Path(place)) if place.endswith(".py") else _module(place)
+    for part in what.split("."):
+        if not hasattr(found, part):
+            raise ValueError(
+                f"{place} has no function {what!r} and no such class; name it as FILE.py:NAME or module:NAME."
+            )
+        found = getattr(found, part)
+    return found
+
+
+def digest(name: str) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of the file that holds the code; what it imports is not in it.
+
+    A module must be one that may be imported.
+    """
+    place, _, _ = name.rpartition(":")
+    path = Path(place) if place.endswith(".py") else _source(load(name), place)
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+
+
+def text_of(made: type) -> str:
+    """The text by which a class is found again.
+
+    It has `<` where it cannot be: the class stands inside a function, or in a session without a file.
+    """
+    module = sys.modules.get(made.__module__)
+    path = getattr(module, "__file__", None)
+    if made.__module__ == "__main__" and getattr(module, "__spec__", None) is not None:
+        return f"{module.__spec__.name}:{made.__qualname__}"  # type: ignore[union-attr]  # python -m package.module
+    if made.__module__ in ("__main__", "__mp_main__") or made.__module__.startswith(_PREFIX):
+        return f"{Path(path).resolve()}:{made.__qualname__}" if path else f"<session>.py:{made.__qualname__}"
+    return f"{made.__module__}:{made.__qualname__}"
+
+
+def require_lasting(name: str) -> None:
+    """Refuse a class that no other process could find again.
+
+    Raises:
+        ValueError: Says where to put it.
+    """
+    if "<" in name:
+        raise ValueError(
+            f"{short(name)} stands inside a function or in a session, where a run of it could not be opened again; put "
+            "it at the top level of a file and name it FILE.py:CLASS."
+        )
+
+
+_PREFIX = "fedscape_file_"
+
+
+def _file(path: Path) -> ModuleType:
+    """The module of a file, run once for every content of it."""
+    if not path.is_file():
+        raise LookupError(f"no file {path}; put it there, or name where it lies by --trust FILE.py:NAME.")
+    main = sys.modules["__main__"]
+    if (beside := getattr(main, "__file__", None)) is not None and Path(beside).resolve() == path.resolve():
+        return main
+    content = hashlib.sha256(str(path.resolve()).encode() + path.read_bytes()).hexdigest()[:8]
+    called = f"{_PREFIX}{re.sub(r'[^a-zA-Z0-9]', '_', path.stem)}_{content}"
+    if called in sys.modules:
+        return sys.modules[called]
+    spec = importlib.util.spec_from_file_location(called, path.resolve())
+    if spec is None or spec.loader is None:
+        raise LookupError(f"{path} is no Python file.")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[called] = module
+    sys.path.insert(0, str(path.resolve().parent))  # what lies beside the file can be imported by it
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[called]
+        raise
+    finally:
+        sys.path.remove(str(path.resolve().parent))
+    return module
+
+
+def _module(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as reason:
+        if reason.name is None or not f"{name}.".startswith(f"{reason.name}."):
+            raise  # something that the user's own module imports
+        raise ValueError(f"no module named {reason.name!r} for {name}; is its folder in PYTHONPATH?") from reason
+
+
+def _source(made: Any, module: str) -> Path:
+    """File of a class or function, else of the module that offers it."""
+    place = made.__module__ if inspect.isclass(made) or inspect.isfunction(made) else module
+    return Path(str(sys.modules[place].__file__))

@@ -1,0 +1,31 @@
+"""Tables and pairs on a pipe: one line per row, however long."""
+
+from __future__ import annotations
+
+import pytest
+
+from figures import console
+
+LONG = "x" * 3000
+
+
+def test_a_row_on_a_pipe_is_one_line(capsys):
+    console.table([{"name": LONG, "note": f"{LONG} and more words " * 3}], {"name": "name", "note": "note"})
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3  # heading, rule, row
+    assert LONG in lines[2]
+
+
+def test_a_pair_on_a_pipe_is_one_line(capsys):
+    console.pairs({"name": f"{LONG} {LONG}"})
+    assert len(capsys.readouterr().out.splitlines()) == 1
+
+
+@pytest.mark.parametrize("text", ["\x1b[31mred", "a\x07b", "\x9b2J"])
+def test_what_runs_say_cannot_steer_the_terminal(capsys, text):
+    console.table([{"name": text}], {"name": "name"})
+    console.pairs({"name": text})
+    console.say(text)
+    console.put(text)
+    shown = capsys.readouterr()
+    assert not {"\x1b", "\x07", "\x9b"} & set(shown.out + shown.err)

@@ -1,0 +1,36 @@
+"""Runs of the report and of the interactive figures: none is dropped, and each has a name of its own."""
+
+from __future__ import annotations
+
+import shutil
+
+import tiny
+
+from drift.opening import open as open_run
+from figures.report_tables import fingerprints, summary_table
+from figures.summary import groups
+
+
+def _copied(run, folder):
+    shutil.copytree(run.folder, folder)
+    return open_run(folder)
+
+
+def test_runs_of_one_setting_and_seed_are_all_shown_by_their_names(tmp_path):
+    prox = tiny.trained(tmp_path / "runs", "method=fedavg")
+    half, fail = _copied(prox, tmp_path / "half"), _copied(prox, tmp_path / "fail")
+    far = _copied(prox, tmp_path / "far" / "half")
+    other = tiny.trained(tmp_path / "runs", "method=fedavg", "seed=6")
+    runs = [prox, half, fail, far, other]
+    found = groups(runs)
+    assert sorted(str(run.folder) for group in found.values() for run in group) == sorted(
+        str(run.folder) for run in runs
+    )
+    assert all(name.startswith("fedavg, ") for name in found)
+    assert len(fingerprints(found)["rows"]) == len(summary_table(found)["rows"]) == len(runs)
+
+
+def test_a_run_given_twice_is_shown_once_and_seeds_are_one_group(tmp_path):
+    runs = [tiny.trained(tmp_path, f"seed={seed}") for seed in (5, 6)]
+    (group,) = groups([*runs, runs[0]]).values()
+    assert [run.experiment.seed for run in group] == [5, 6]

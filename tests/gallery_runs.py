@@ -1,0 +1,103 @@
+"""Tiny runs of every kind that the figures of the gallery take, and options with which these draw fast."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from torch import nn
+
+import drift
+from drift.experiment import Experiment
+from drift.run import Run
+from figures.gallery import AnyOf
+
+QUICK = {
+    "planes-clients": {"points": 5},
+    "planes-settings": {"points": 4, "most": 2},
+    "planes-overlay": {"points": 5},
+    "planes-adaptive": {"points": 17, "tolerance": 0.5},
+    "trajectory-plane": {"points": 5},
+    "barriers-clients": {"points": 5},
+    "curve-modes": {"points": 5, "steps": 5},
+    "lines-globals": {"points": 7, "lines": 2},
+    "lines-fma-ima": {"points": 7, "window": 3},
+    "bias-rounds": {"rounds": 2, "samples_per_client": 5},
+    "error-averaged": {"rounds": 2, "subsets": 2, "cka_rounds": 2},
+    "planes-projected": {"points": 5},
+    "planes-classes": {"points": 5},
+    "planes-random": {"points": 5},
+    "planes-statistics": {"points": 3},
+    "simplex-weights": {"step": 0.2},
+    "simplex-optima": {"step": 0.25, "rounds": 3, "extend": 0.25},
+    "simplex-settings": {"step": 0.25, "rounds": 3, "extend": 0.25},
+    "gws-setting": {"over": "clients.concentration"},
+    "lines-aligned": {"points": 5},
+    "barriers-pool": {"points": 3, "count": 4},
+    "basin-rounds": {"rounds": 2, "points": 7},
+    "trace-rounds": {"rounds": 2, "products": 6},
+    "layers-rounds": {"rounds": 2},
+    "eigen-slice": {"points": 5},
+    "gap-scaling": {"rounds": 2, "samples": 5},
+    "ntk-clients": {"rounds": 2, "points": 4},
+    "decomposition-rounds": {"rounds": 1, "replicates": 2, "samples_per_client": 4},
+    "eigen-rounds": {"rounds": 2, "k": 2},
+    "sharpness-models": {"batches": 2},
+    "robustness-table": {"draws": 1, "after": [1]},
+    "noise-robustness": {"draws": 1},
+}
+"""Options of figures by name."""
+
+
+def normalised(shape, classes):
+    """A model with batch statistics."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(int(np.prod(shape)), 5), nn.BatchNorm1d(5), nn.Linear(5, classes))
+
+
+def _train(
+    folder: Path,
+    method: dict,
+    seed: int,
+    partition: dict | None = None,
+    model: str = "linear",
+    clients: dict | None = None,
+    **options,
+) -> drift.Run:
+    experiment = Experiment(
+        rounds=4,
+        seed=seed,
+        task={"dataset": "blobs", "model": model},
+        clients={
+            "number": 5,
+            "per_round": 3,
+            "partition": partition or {"name": "shards", "shards": 2},
+            **(clients or {}),
+        },
+        method=method,
+        local={"lr": 0.05, "epochs": 1, "batch": 20},
+        proxy={"per_class": 2},
+        **options,
+    )
+    return drift.simulate(experiment, runs=folder)
+
+
+def every_kind(folder: Path) -> list[Run]:
+    """Runs of several methods, seeds, partitions, models and cohorts, which allow almost every figure."""
+    quick = {"name": "fedlaw", "server_epochs": 2}
+    methods = [{"name": "fedavg"}, quick, {**quick, "variant": "gws"}]
+    found = [_train(folder, method, seed) for method in methods for seed in (3, 4)]
+    dirichlet = [{"name": "dirichlet", "concentration": value, "minimum": 1} for value in (0.3, 3.0)]
+    drifts = [{"name": "drift", "setting": setting, "concentration": 0.3} for setting in ("iid", "period", "both")]
+    found += [_train(folder, methods[0], 3, partition) for partition in dirichlet + drifts]
+    found += [_train(folder, methods[2], 3, partition) for partition in dirichlet]
+    iid, three = {"name": "iid"}, {"name": "hybrid_dirichlet", "first": 1}
+    found += [_train(folder, {"name": "shrink", "gamma": gamma}, seed, iid) for gamma, seed in ((0.9, 3), (1.0, 4))]
+    found += [_train(folder, {**quick, "variant": "attentive"}, 3, iid, clients={"corrupted": 0.4})]
+    found += [_train(folder, methods[0], 3, {**three, "even": even}, clients={"number": 3}) for even in (10.0, 0.5)]
+    pools = [_train(folder, {"name": "lss", "candidates": count}, seed, iid) for count, seed in ((2, 3), (1, 4))]
+    return [*found, *pools, _train(folder, methods[0], 3, model=f"{__name__}:normalised")]
+
+
+def suited(name: str, runs: list[Run]) -> AnyOf:
+    """The runs that a figure can be drawn from: a path of best weights takes the same three clients in every round."""
+    return AnyOf(run for run in runs if name != "simplex-optima" or run.experiment.clients.number == 3)
