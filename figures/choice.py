@@ -6,6 +6,7 @@ may choose, as `fedscape figures draw NAME FOLDER` does; the figure states what 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from drift.run import Run
@@ -113,6 +114,11 @@ def apart(groups: Sequence[Sequence[Run]], keys: Collection[str]) -> str:
             values.setdefault(str(table.get(name, "without")), []).extend(run.name for run in group)
         texts.append(f"{name} ({'; '.join(f'{value}: {listed(runs)}' for value, runs in values.items())})")
     return listed(texts + names[MOST:], len(texts))
+
+
+def variant(run: Run) -> str:
+    """What the run shares with those that differ from it in their seed only."""
+    return json.dumps({name: value for name, value in _settings(run).items() if name != "seed"}, sort_keys=True)
 
 
 def left_out(runs: Sequence[Run], drawn: Sequence[Run]) -> dict[str, list[str]]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import xarray as xr
 
 from drift.run import Run
 from figures import style
-from figures.choice import apart, asked, narrowed, required
+from figures.choice import apart, asked, narrowed, required, variant
 from figures.choice import part as part_of
 from figures.summary import differing, settings
 
@@ -18,6 +19,8 @@ Compute = Callable[[Run], xr.Dataset]
 
 def comparable(runs: Sequence[Run]) -> Sequence[Run]:
     """The runs of one setting (task, clients, rounds): that with most methods and runs, the first among equals.
+
+    Where runs of one method differ in more than their seed, those that have to be drawn are taken, else the most.
 
     Raises:
         LookupError: If there are no runs.
@@ -39,7 +42,19 @@ def comparable(runs: Sequence[Run]) -> Sequence[Run]:
             "folder of runs to choose from (figures.gallery.AnyOf in Python)."
         )
     largest: list[Run] = max(whole, key=lambda group: (len({run.label for run in group}), len(group)))
-    return part_of(runs, largest)
+    return part_of(runs, _without_variants(largest, needed))
+
+
+def _without_variants(group: Sequence[Run], needed: set[Path]) -> list[Run]:
+    """Of each method, the runs that differ in their seed only: all that have to be drawn, else the most."""
+    variants: dict[str, dict[str, list[Run]]] = {}
+    for run in group:
+        variants.setdefault(run.label, {}).setdefault(variant(run), []).append(run)
+    selected: set[Path] = set()
+    for some in variants.values():
+        named = [runs for runs in some.values() if needed & {run.folder for run in runs}]
+        selected |= {run.folder for runs in named or [max(some.values(), key=len)] for run in runs}
+    return [run for run in group if run.folder in selected]
 
 
 def preferred(runs: Sequence[Run], methods: Sequence[str] | None, usual: Sequence[str]) -> Sequence[Run]:
@@ -112,10 +127,17 @@ def stacked(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
     """Results of runs of one setting along `algorithm` and `seed`; NaN where a method was not run with a seed.
 
     Raises:
-        ValueError: If two runs have one method and seed, or their coordinates differ.
+        ValueError: If two runs of one method have one seed or differ in other settings, or coordinates differ.
     """
     known: dict[tuple[str, int], Run] = {}
+    firsts: dict[str, Run] = {}
     for run in runs:
+        if variant(first := firsts.setdefault(run.label, run)) != variant(run):
+            names = ", ".join(name for name in differing([settings(first), settings(run)]) if name != "seed")
+            raise ValueError(
+                f"{first.name} and {run.name} are both {run.label}, and differ in {names}; give runs that differ in "
+                "method or seed only."
+            )
         before = known.setdefault((run.label, run.experiment.seed), run)
         if before.folder != run.folder:
             if run.seed is None or before.seed is None:

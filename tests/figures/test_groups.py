@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
 import tiny
 
 from drift.opening import open as open_run
+from figures import gallery
 from figures.report_tables import fingerprints, summary_table
 from figures.summary import groups
 
@@ -34,3 +36,19 @@ def test_a_run_given_twice_is_shown_once_and_seeds_are_one_group(tmp_path):
     runs = [tiny.trained(tmp_path, f"seed={seed}") for seed in (5, 6)]
     (group,) = groups([*runs, runs[0]]).values()
     assert [run.experiment.seed for run in group] == [5, 6]
+
+
+def test_one_setting_of_a_method_is_drawn_from_a_folder_and_the_other_told(tmp_path):
+    """Runs of one method that differ in more than their seed are never one curve."""
+    slow, fast, again = (
+        tiny.trained(tmp_path, *given) for given in (("local.lr=0.01",), ("local.lr=0.1",), ("seed=6",))
+    )
+    prox = tiny.trained(tmp_path, "method=fedprox")
+    figure = gallery.load("accuracy-rounds")
+    ds = figure.data(gallery.AnyOf([slow, fast, again, prox]))
+    assert ds.attrs["runs"] == f"{slow.name}, {prox.name}" and "local.lr" in ds.attrs["left_out"]
+    ds = figure.data(gallery.AnyOf([slow, fast, again, prox], [fast]))
+    assert fast.name in ds.attrs["runs"] and slow.name not in ds.attrs["runs"]
+    for named in ([slow, fast], [slow, again]):  # of one seed, of two seeds
+        with pytest.raises(ValueError, match=r"are both fedavg, and differ in local\.lr"):
+            figure.data([*named, prox])

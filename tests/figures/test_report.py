@@ -90,6 +90,7 @@ def test_names_cannot_break_out_of_the_page():
     content = {
         "title": bad,
         "number": 1,
+        "failed": {bad: bad},
         "methods": [(bad, "red")],
         "runs": [(bad, bad, 1)],
         "kinds": ["surface"],

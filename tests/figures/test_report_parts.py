@@ -43,7 +43,8 @@ def test_progress_grows_through_all_jobs_and_what_a_run_lacks_is_left_out(runs):
     assert seen[-1] == 3
 
 
-def test_a_diagnosis_tests_nothing_itself_but_tells_what_was_tested(runs, monkeypatch):
+def test_a_diagnosis_tests_nothing_itself_but_tells_what_was_tested(runs, tmp_path, monkeypatch):
+    run = Run(shutil.copytree(runs[0].folder, tmp_path / runs[0].name, ignore=shutil.ignore_patterns("results")))
     asked = []
     gain = Estimate(0.2, 0.1, 0.3, 5)
     cause = Cause("rate", "local rate too large", "half of it", gain, 0.4, True, "so", "norms-rounds", command="do it")
@@ -54,12 +55,12 @@ def test_a_diagnosis_tests_nothing_itself_but_tells_what_was_tested(runs, monkey
         return honest(run, quick=True) if quick else replace(honest(run, quick=True), causes=(cause,), untested="")
 
     monkeypatch.setattr(report_diagnosis, "diagnose", diagnose)
-    found = report_diagnosis.diagnosis(runs[0])
+    found = report_diagnosis.diagnosis(run)
     assert found["untested"] and not found["causes"]["rows"] and found["verdict"].startswith("Read from the record: ")
     assert len(found["state"]["rows"]) == 8
-    tested = runs[0].folder / "results" / "followed-0.zarr"
-    tested.mkdir()
-    found = report_diagnosis.diagnosis(runs[0])
+    tested = run.folder / "results" / "followed-0.zarr"
+    tested.mkdir(parents=True, exist_ok=True)
+    found = report_diagnosis.diagnosis(run)
     tested.rmdir()
     assert asked == [True, False] and "local rate too large" in found["verdict"]
     (row,) = found["causes"]["rows"]
