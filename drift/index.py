@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
@@ -43,8 +44,8 @@ def index(runs: str | Path = "runs") -> list[Row]:
     """One row per run in the folder `runs`, by name.
 
     Folders that have not changed since the last call are read in part only: settings and last numbers. A damaged run
-    has a row with `problem` and no numbers. Where the folder cannot be written, no table is stored and the rows are
-    the same.
+    has a row with `problem` and no numbers, and so has one whose name is not valid UTF-8, which the table cannot hold.
+    Where the folder cannot be written, no table is stored and the rows are the same.
 
     Returns:
         Rows with name, folder, method, dataset, model, partition, seed, done and rounds (rounds on disk and in all),
@@ -52,9 +53,12 @@ def index(runs: str | Path = "runs") -> list[Row]:
     """
     folder = Path(runs)
     names = sorted(path.parent.name for path in folder.glob("*/run.json"))
-    known = dict(_read(folder / "index.sqlite", names))
+    known = dict(_read(folder / "index.sqlite", [name for name in names if _is_text(name)]))
     rows, fresh = list[Row](), dict[str, tuple[str, str]]()
     for name in names:
+        if not _is_text(name):
+            rows.append({"folder": str(folder / name), "name": _escaped(name), "problem": NO_TEXT})
+            continue
         stamp, row = _stamp(folder / name), _short(folder / name)
         if known.get(name) != (stamp, json.dumps(row)):
             row = _row(folder / name)
@@ -63,6 +67,20 @@ def index(runs: str | Path = "runs") -> list[Row]:
     if fresh != known:
         _write(folder / "index.sqlite", fresh)
     return rows
+
+
+NO_TEXT = "the name of its folder is not valid UTF-8; rename the folder"
+"""Problem of a run that is named and not read."""
+
+
+def _is_text(name: str) -> bool:
+    """Whether the name of a folder can be written as UTF-8; other bytes of it arrive as lone surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def _escaped(name: str) -> str:
+    """The name with the bytes that are no UTF-8 as \\xNN."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _row(folder: Path) -> Row:

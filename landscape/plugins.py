@@ -6,10 +6,12 @@ import ast
 import difflib
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeVar
@@ -21,8 +23,22 @@ T = TypeVar("T")
 
 def names(package: str) -> list[str]:
     """Public names of the plug-ins in a package, sorted; imports none of them."""
-    path = importlib.import_module(package).__path__
-    return sorted(module.name for module in pkgutil.iter_modules(path) if not module.name.startswith("_"))
+    return list(_listed(tuple((folder, _entries(folder)) for folder in importlib.import_module(package).__path__)))
+
+
+def _entries(folder: str) -> tuple[str, ...]:
+    """What lies in a folder of a package; nothing where it is none, as inside an archive."""
+    try:
+        return tuple(os.listdir(folder))
+    except OSError:
+        return ()
+
+
+@lru_cache(maxsize=64)
+def _listed(folders: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
+    """Names of the plug-ins in folders, looked up anew whenever a folder is added or its entries change."""
+    found = pkgutil.iter_modules([folder for folder, _ in folders])
+    return tuple(sorted(module.name for module in found if not module.name.startswith("_")))
 
 
 def load(package: str, name: str, kind: str) -> ModuleType:

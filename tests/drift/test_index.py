@@ -1,13 +1,18 @@
 """The table of runs: what it says, that it follows the folders, and how runs are found."""
 
 import os
+import shutil
 import sqlite3
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 import tiny
 
 from drift import index as module
 from drift.index import find, index
+from figures.commands.runs import runs
+from landscape import plugins
 
 
 def test_a_row_says_what_the_run_is(tmp_path):
@@ -73,6 +78,38 @@ def test_a_damaged_run_is_listed_with_its_problem(tmp_path):
     (row,) = index(tmp_path)
     assert "run.json cannot be read" in row["problem"]
     assert row["name"] == run.name
+
+
+def test_a_run_whose_name_is_no_text_is_named_and_the_others_are_remembered(tmp_path, monkeypatch, capsys):
+    run = tiny.trained(tmp_path)
+    try:
+        shutil.copytree(run.folder, tmp_path / os.fsdecode(b"again-\xff-\xc3\xa9"))
+    except OSError:
+        pytest.skip("this file system takes names in UTF-8 only")
+    strange, plain = index(tmp_path)
+    assert (strange["name"], plain["name"]) == ("again-\\xff-\N{LATIN SMALL LETTER E WITH ACUTE}", run.name)
+    assert "not valid UTF-8; rename the folder" in strange["problem"]
+    assert (Path(strange["folder"]) / "run.json").is_file()
+    assert plain["problem"] is None
+    with closing(sqlite3.connect(tmp_path / "index.sqlite")) as base:
+        assert base.execute("SELECT name FROM fedscape_2").fetchall() == [(run.name,)]
+    monkeypatch.setattr(module, "_row", lambda folder: pytest.fail(f"{folder} was read again"))
+    assert index(tmp_path) == [strange, plain]
+    for json in (False, True):
+        runs(runs=tmp_path, json=json)
+    output = capsys.readouterr()
+    assert strange["name"] in output.err
+    assert output.out.count(run.name) >= 2
+
+
+@pytest.mark.parametrize("name", ["blobs", "fedavg", "dirichlet", "linear"])
+def test_a_row_counts_only_while_its_settings_are_accepted(name, tmp_path, monkeypatch):
+    """The names that settings use are looked up for every run, also where the table knows it."""
+    tiny.trained(tmp_path)
+    assert index(tmp_path)[0]["problem"] is None
+    names = plugins.names
+    monkeypatch.setattr(plugins, "names", lambda package: [one for one in names(package) if one != name])
+    assert f"named '{name}'" in index(tmp_path)[0]["problem"]
 
 
 def test_no_runs_give_no_rows_and_no_file(tmp_path):

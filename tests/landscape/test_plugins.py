@@ -15,6 +15,29 @@ def test_a_folder_of_ones_own_is_looked_in_too(tmp_path, monkeypatch):
     assert plugins.describe("drift.methods", "fedprox").startswith("FedProx")
 
 
+def test_names_follow_the_folder(tmp_path, monkeypatch):
+    monkeypatch.setattr(drift.methods, "__path__", [str(tmp_path)])
+    for content, expected in (("one", ["one"]), ("two", ["one", "two"]), ("_own", ["one", "two"])):
+        (tmp_path / f"{content}.py").touch()
+        assert plugins.names("drift.methods") == expected
+    (tmp_path / "one.py").rename(tmp_path / "three.py")
+    plugins.names("drift.methods").clear()
+    assert plugins.names("drift.methods") == ["three", "two"]
+    (tmp_path / "two.py").unlink()
+    assert plugins.names("drift.methods") == ["three"]
+
+
+def test_a_folder_is_listed_in_full_once_while_it_is_unchanged(tmp_path, monkeypatch):
+    listed, inner = [], plugins.pkgutil.iter_modules
+    monkeypatch.setattr(plugins.pkgutil, "iter_modules", lambda path: listed.append(path) or inner(path))
+    monkeypatch.setattr(drift.methods, "__path__", [str(tmp_path)])
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").touch()
+        for _ in range(5):
+            assert name in plugins.names("drift.methods")
+    assert len(listed) == 2
+
+
 @pytest.mark.parametrize("kind", sorted(plugins.LISTED_BY))
 def test_a_name_among_many_gets_the_nearest_five_and_the_command_that_lists_all(kind):
     known = [f"name_{number}" for number in range(60)]
