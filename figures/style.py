@@ -21,6 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine, TightLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.transforms import ScaledTranslation
 
 from figures.palette import CLIENT, GLOBAL, METHODS, colour, label, order
 
@@ -217,6 +218,9 @@ def _grow(figure: Figure, more: float) -> None:
     boxes = [legend.get_bbox_to_anchor().transformed(figure.transFigure.inverted()) for legend in figure.legends]
     figure.set_size_inches(width, taller)
     if isinstance(engine, ConstrainedLayoutEngine):  # which places legends and titles of the figure too
+        for text in figure.texts:
+            if text.get_text() == figure.get_supxlabel():  # which it places at the lower edge of the figure
+                text.set_transform(text.get_transform() + ScaledTranslation(0, more, figure.dpi_scale_trans))
         left, low, wide, high = engine.get()["rect"]
         engine.set(rect=(left, up(low), wide, high * height / taller))
         return

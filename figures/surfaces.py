@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import RendererBase
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+from matplotlib.transforms import Bbox
 
 from figures import style
 from figures.curves import algorithms, banded, require
@@ -170,13 +172,34 @@ def ends(ax: Axes, first: str, second: str) -> None:
 def colorbar(
     figure: Figure, axs: Iterable[Axes], levels: np.ndarray, label: str, *, cmap: str | Colormap = style.SEQUENTIAL
 ) -> None:
-    """One colour bar of common levels for several maps, with a few round ticks."""
+    """One colour bar of common levels for several maps, with a few round ticks; as tall as the maps are drawn."""
+    maps = [ax for ax in axs if ax.axison]
     with style.context():
         drawn = ScalarMappable(norm(levels), cmap)
-        bar = figure.colorbar(drawn, ax=list(axs), label=label, pad=0.01, aspect=25, extend="max")
+        bar = figure.colorbar(drawn, ax=maps, label=label, pad=0.01, aspect=25, extend="max")
+        _beside(bar.ax, maps)
         ticks = levels[:: max(1, len(levels) // 5)].tolist()
         bar.set_ticks(ticks, labels=_told_apart(ticks))
         bar.minorticks_off()
+
+
+def _beside(bar: Axes, maps: Sequence[Axes]) -> None:
+    """Make a vertical colour bar as tall as its maps are drawn, at their edge.
+
+    A layout gives it the height of their cells, which maps of equal aspect do not fill.
+    """
+    inside = cast("Callable[[Axes, RendererBase], Bbox]", bar.get_axes_locator())
+
+    def place(ax: Axes, renderer: RendererBase) -> Bbox:
+        box, whole = inside(ax, renderer), ax.get_position(original=True)
+        cells = Bbox.union([one.get_position(original=True) for one in maps])
+        drawn = Bbox.union([one.get_position() for one in maps])
+        scale = drawn.height / cells.height
+        ax.set_box_aspect((ax.get_box_aspect() or 1.0) * scale)  # as wide as before
+        left, low = box.x0 + drawn.x1 - cells.x1, drawn.y0 + (box.y0 - whole.y0) * scale
+        return Bbox.from_bounds(left, low, box.width, box.height * scale)
+
+    bar.set_axes_locator(place)
 
 
 def _told_apart(numbers: Sequence[float]) -> list[str]:

@@ -147,6 +147,13 @@ def _plain(layout, **options):
     return figure
 
 
+def _with_a_shared_label():
+    figure = _plain("constrained")
+    figure.supxlabel("across all panels")
+    figure.supylabel("up all panels")
+    return figure
+
+
 def _with_legend_below():
     figure = _plain(None)
     figure.subplots_adjust(bottom=0.3)
@@ -171,6 +178,7 @@ def _of_parts():
 LAYOUTS = {
     **{str(name): (lambda name=name: _plain(name)) for name in (None, "none", "tight", "constrained", "compressed")},
     "an image": lambda: _plain(None, aspect="equal"),
+    "shared label": _with_a_shared_label,
     "legend below": _with_legend_below,
     "by hand": _by_hand,
     "parts": _of_parts,

@@ -70,6 +70,23 @@ def test_ticks_of_a_colour_bar_are_told_apart(top):
     assert [float(text) for text in texts] == pytest.approx(bar.get_yticks().tolist(), rel=0.05)
 
 
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("layout", ["constrained", None])
+def test_a_colour_bar_is_as_tall_as_its_maps_are_drawn(layout, columns):
+    figure = Figure(figsize=(6.9, 4), layout=layout)
+    axs = figure.subplots(1, columns, squeeze=False)[0]
+    levels = surfaces.common_levels(_plane()["loss"])
+    for ax in axs:
+        surfaces.contour(_plane(), ax=ax, levels=levels)
+    surfaces.colorbar(figure, axs, levels, "loss")
+    figure.draw_without_rendering()
+    (bar,), drawn, cell = _bars(figure), axs[-1].get_position(), axs[-1].get_position(original=True)
+    tip = 1.05  # the triangle above the bar takes a twentieth of its height
+    assert drawn.height < 0.7 * cell.height
+    assert (bar.get_position().y0, bar.get_position().height * tip) == pytest.approx((drawn.y0, drawn.height))
+    assert 0 < bar.get_position().x0 - drawn.x1 < 0.1
+
+
 @pytest.mark.parametrize("variable", ["loss", "error"])
 def test_maps_of_global_models_are_never_one_colour_beside_those_of_clients(variable):
     clients = _plane().assign_attrs(analysis="round_plane")
