@@ -11,7 +11,8 @@ from drift.labels import js_divergence
 from drift.partitions import histogram
 from drift.rounds import Round
 from drift.run import Run
-from drift.series import described, series, shares
+from drift.series import described, series
+from drift.weighting import cohort_weights
 from landscape.affine import evaluate
 from landscape.batchnorm import usual_statistics
 
@@ -82,7 +83,7 @@ def _updates(run: Run, record: Round) -> dict[str, float | torch.Tensor]:
     """Cosine, length and weight of the clients of a round, shape (m,) each; nothing below two clients."""
     if len(record.ids) < 2:
         return {}
-    weights, inner = shares(run.experiment, record), record.gram[CLIENTS:, CLIENTS:].double()
+    weights, inner = cohort_weights(run.experiment, record.sizes), record.gram[CLIENTS:, CLIENTS:].double()
     norms = inner.diagonal().clamp(min=0).sqrt()
     cosine = torch.full_like(weights, torch.nan)
     for place in range(len(weights)):

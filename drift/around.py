@@ -6,7 +6,7 @@ import xarray as xr
 
 from drift.evaluated import evaluate_on
 from drift.run import Run
-from drift.terrain import chosen, present
+from drift.series import buffers_or_none, resolve_round
 from landscape.directions import random_plane as random_sweep
 from landscape.results import Partial
 
@@ -35,7 +35,7 @@ def random_plane(
     Raises:
         LookupError: If the round kept no global model.
     """
-    record = run.round(chosen(run, round, "globals"))
+    record = run.round(resolve_round(run, round, "globals"))
     sweep = random_sweep(
         run.task,
         record.kept("end"),
@@ -43,6 +43,6 @@ def random_plane(
         points=points,
         radius=radius,
         label=f"round {record.index}",
-        buffers=present(record.end_buffers),
+        buffers=buffers_or_none(record.end_buffers),
     )
     return evaluate_on(run, sweep, split, partial).assign_attrs(analysis="random_plane", round=record.index)

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from drift.keys import rng
 from drift.run import Run
-from drift.series import shares
-from drift.terrain import chosen, present, spread
+from drift.series import buffers_or_none, selected_rounds
 from drift.verify import spans
+from drift.weighting import cohort_weights
 from landscape.batchnorm import Statistics
 from landscape.ensemble import subset_errors
 from landscape.progress import counted
@@ -41,14 +41,14 @@ def error_averaged(
 
     Source: IMA paper, Fig. 4; methods.md 3.2.6.
     """
-    indices = spread(run.kept("clients"), 3) if rounds is None else [chosen(run, index, "clients") for index in rounds]
+    indices = selected_rounds(run, "clients", rounds, 3)
     found, seen = [], []
     for index in counted(indices, run.progress):
         record = run.round(index)
         if not len(record.ids):
             continue
         seen.append(index)
-        weights = shares(run.experiment, record)
+        weights = cohort_weights(run.experiment, record.sizes)
         some = weights > 0  # a client without samples has no part in any mean
         found.append(
             subset_errors(
@@ -85,7 +85,7 @@ def similarity_rounds(
         samples: Inputs that outputs are compared on, always the same draw; by default all, 1000 for rbf, which holds
             their number squared for each client.
     """
-    indices = spread(run.kept("clients"), 10) if rounds is None else [chosen(run, index, "clients") for index in rounds]
+    indices = selected_rounds(run, "clients", rounds, 10)
     held = run.task.split(split)
     wanted = samples if samples is not None else RBF_SAMPLES if kernel == "rbf" else len(held)
     if wanted < len(held):
@@ -105,5 +105,5 @@ def similarity_rounds(
 def _outputs(run: Run, models: Tensor, buffers: Tensor, samples: Samples) -> Tensor:
     """Outputs (m, n, C) of several models."""
     pairs = zip(models, buffers, strict=True)
-    found = [run.task.outputs(theta, samples, buffers=present(held)) for theta, held in pairs]
+    found = [run.task.outputs(theta, samples, buffers=buffers_or_none(held)) for theta, held in pairs]
     return torch.stack(found) if found else torch.zeros(0, len(samples), 1)

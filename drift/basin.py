@@ -10,7 +10,8 @@ import xarray as xr
 
 from drift.minima import FOLDS, located
 from drift.run import Run
-from drift.terrain import chosen, client_sweep, global_plane, global_sweep, round_plane, spread
+from drift.series import evenly_spaced, resolve_round
+from drift.terrain import client_sweep, global_plane, global_sweep, round_plane
 from landscape.basin import area_below, basin, curvature, flatness_radius, loss_excess, minimum
 from landscape.minimum import labelled
 
@@ -67,7 +68,7 @@ def basin_rounds(
     suited = kept if models == "clients" else kept[2:]
     if not suited:
         raise LookupError(f"run {run.name} kept {models} of {len(kept)} rounds; train it with --set keep.{models}=all.")
-    indices = spread(suited, 5) if rounds is None else [chosen(run, index, models) for index in rounds]
+    indices = evenly_spaced(suited, 5) if rounds is None else [resolve_round(run, index, models) for index in rounds]
     options = {"points": points, "margin": margin, "split": split}
     planes = [_plane(run, index, models, options, folds) for index in indices]
     columns = [_statistics(plane, rise, reach) for plane in planes]

@@ -13,8 +13,7 @@ from drift.effort import Effort, effort
 from drift.evaluated import evaluate_on
 from drift.mixtures import mixtures
 from drift.run import Run
-from drift.series import described, parameters
-from drift.terrain import chosen
+from drift.series import described, parameters, selected_rounds
 from landscape.surface import metric_units
 
 
@@ -107,7 +106,7 @@ def together(
     Raises:
         LookupError, ValueError: As `best_weights` does.
     """
-    indices = run.kept("clients") if rounds is None else [chosen(run, index, "clients") for index in rounds]
+    indices = selected_rounds(run, "clients", rounds, None)
     held = {index: run.round(index).ids.tolist() for index in indices}
     usable = [ids for ids in held.values() if len(ids) >= 3]
     if not usable:

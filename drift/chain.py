@@ -369,11 +369,11 @@ def _weights(piece: Piece, experiment: Experiment, engine: str) -> np.ndarray:
     """What the mean update of a round was weighted by, shape (m,)."""
     import torch
 
-    from drift.play import shares  # the round loop imports this module
+    from drift.weighting import cohort_weights
 
     if engine == "recorded":
         return np.asarray(piece.arrays["weights"], np.float64)
-    return shares(experiment, torch.from_numpy(piece.arrays["sizes"])).numpy()
+    return cohort_weights(experiment, torch.from_numpy(piece.arrays["sizes"])).numpy()
 
 
 def lead(method: Method) -> float | None:

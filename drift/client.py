@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from drift.batch_statistics import normalisers
 from drift.correction import Correction
 from drift.experiment import Local
 from drift.keys import generator, key
@@ -155,3 +156,15 @@ class ForkedSeed:
 
     def __exit__(self, *error: object) -> None:
         torch.set_rng_state(self.before)
+
+
+def steps(client: Client) -> int:
+    """Number tau of optimiser steps in plain local training: the batches that `client.batches()` gives."""
+    local, n = client.local, len(client.samples)
+    least = 2 if local.batch > 1 and normalisers(client.flat.module) else 1
+    if n < least:
+        return 0
+    if local.steps is not None:
+        return local.steps
+    whole, rest = divmod(n, local.batch)
+    return local.epochs * (whole + int(rest >= least and not (whole and local.drop_last)))

@@ -16,7 +16,8 @@ from drift.gram import CLIENTS
 from drift.label_shares import balance_groups, class_shares, evenness
 from drift.rounds import Round
 from drift.run import Run
-from drift.series import described, relative, series, shares
+from drift.series import described, relative, series
+from drift.weighting import cohort_weights
 
 Weighting = Literal["used", "shares"]
 
@@ -69,7 +70,7 @@ def coherence(
     def measure(record: Round) -> dict[str, float]:
         if len(record.ids) < 2:
             return {}
-        lambdas = relative(record.weights) if weighting == "used" else shares(run.experiment, record)
+        lambdas = relative(record.weights) if weighting == "used" else cohort_weights(run.experiment, record.sizes)
         cosine = cosines(record.gram)
         found = {"coherence": cohort_coherence(cosine, lambdas), "mean_cosine": mean_cosine(cosine, lambdas)}
         for pair, names in pairs.items():

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor
 
 from drift.client import Client
-from drift.engines.device import placed
 from drift.keys import cohort
 from drift.method import Method, Setting, State
 from drift.server import Server
 from drift.setting import Data, dealt
+from drift.transfer import placed
 
 
 def clients(

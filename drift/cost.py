@@ -9,8 +9,8 @@ import xarray as xr
 
 from drift.methods.lss import LSS
 from drift.run import Run
+from drift.series import resolve_round
 from drift.soups import Soup
-from drift.terrain import chosen
 from landscape.cost import REPEATS, spread, step_cost, times, transfer_bytes, work
 
 
@@ -46,7 +46,7 @@ def cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = Tru
     Raises:
         LookupError: If the round kept no start, none of its clients has samples, or what they keep was not recorded.
     """
-    record = run.round(chosen(run, round, "globals"))
+    record = run.round(resolve_round(run, round, "globals"))
     client = int(record.ids[record.sizes.argmax()])
     ready = run.client(record.index, client)
     if len(ready.samples) == 0:

@@ -15,10 +15,10 @@ from drift.everyone import Everyone, Plan, plan, train
 from drift.frozen import frozen_update
 from drift.rounds import Round
 from drift.run import Run
-from drift.series import parameters, shares
+from drift.series import evenly_spaced, parameters, resolve_round
 from drift.step_parts import PARTS, StepParts, expected_period, step_parts
-from drift.terrain import chosen, spread
 from drift.variance import client_variance, period_variance
+from drift.weighting import cohort_weights
 from landscape.affine import evaluate
 from landscape.batchnorm import usual_statistics
 from landscape.progress import Progress
@@ -121,8 +121,8 @@ def counterfactual_effort(
 
 
 def _indices(run: Run, rounds: Sequence[int] | None) -> list[int]:
-    wanted = rounds if rounds is not None and len(rounds) else spread(run.kept("globals"), ROUNDS) or [-1]
-    return [chosen(run, index, "globals") for index in wanted]
+    wanted = rounds if rounds is not None and len(rounds) else evenly_spaced(run.kept("globals"), ROUNDS) or [-1]
+    return [resolve_round(run, index, "globals") for index in wanted]
 
 
 def _beyond(progress: Progress | None, done: int, total: int) -> Progress | None:
@@ -175,7 +175,7 @@ def _costs(run: Run, parts: StepParts, everyone: Everyone, end: Tensor, split: s
 def _variances(run: Run, parts: StepParts, record: Round, q: Tensor, p: Tensor) -> dict[str, np.ndarray | float]:
     """Exact variances of both drifts, FedEve's estimates of them, and how they compare."""
     d, m, number = len(record.kept("start")), int((p > 0).sum()), int((q > 0).sum())
-    weights, distances = shares(run.experiment, record), parts.clients["distance"]
+    weights, distances = cohort_weights(run.experiment, record.sizes), parts.clients["distance"]
     exact = {
         "period": float(parts["period"].square().sum()) / (m * d),
         "client": float(distances[q > 0].square().sum()) / (number * m * d),

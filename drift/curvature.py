@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from drift.run import Run
-from drift.terrain import chosen, present, spread
+from drift.series import buffers_or_none, resolve_round, selected_rounds
 from landscape.density import density
 from landscape.minibatch import minibatch_sharpness
 
@@ -36,7 +36,7 @@ def hessian_density(
     Raises:
         LookupError: If the round kept no global model.
     """
-    record = run.round(chosen(run, round, "globals"))
+    record = run.round(resolve_round(run, round, "globals"))
     found = density(
         run.task,
         record.kept("end"),
@@ -46,7 +46,7 @@ def hessian_density(
         points=points,
         curvature=curvature,
         seed=record.index,
-        buffers=present(record.end_buffers),
+        buffers=buffers_or_none(record.end_buffers),
     )
     return found.assign_attrs(analysis="hessian_density", round=record.index, split=split)
 
@@ -62,7 +62,7 @@ def density_rounds(
         rounds: Rounds looked at.
         options: `steps`, `probes` and `curvature` of `hessian_density`.
     """
-    indices = spread(run.kept("globals"), 3) if rounds is None else [chosen(run, index, "globals") for index in rounds]
+    indices = selected_rounds(run, "globals", rounds, 3)
     found = []
     for index in indices:
         one = hessian_density(run, round=index, split=split, points=points, **options)
@@ -95,7 +95,7 @@ def sharpness_rounds(
         full: Also the mean loss over the whole split.
         curvature: "hessian" or "gauss_newton".
     """
-    indices = spread(run.kept("globals"), 5) if rounds is None else [chosen(run, index, "globals") for index in rounds]
+    indices = selected_rounds(run, "globals", rounds, 5)
     found = []
     for index in indices:
         record = run.round(index)
@@ -108,7 +108,7 @@ def sharpness_rounds(
                 batches=batches,
                 full=full,
                 curvature=curvature,
-                buffers=present(record.end_buffers),
+                buffers=buffers_or_none(record.end_buffers),
             )
         )
     joined = xr.concat(found, "round", join="exact", combine_attrs="drop_conflicts").assign_coords(round=indices)

@@ -15,7 +15,7 @@ from drift.replicates import Rows, recorded, retrained
 from drift.rounds import Round
 from drift.run import Run
 from drift.seeds import repetitions, require_same_cohort
-from drift.terrain import chosen
+from drift.series import resolve_round
 from landscape.batchnorm import Statistics
 from landscape.plugins import unknown
 from landscape.progress import counted
@@ -115,7 +115,7 @@ def decomposition(
             raise ValueError(unknown(what, value, known))
     runs = [run, *(repetitions(run, others) if estimator == "runs" else [])]
     common = [index for index in run.kept("clients") if all(index in one.kept("clients") for one in runs)]
-    indices = common if rounds is None else [chosen(run, index, "clients") for index in rounds]
+    indices = common if rounds is None else [resolve_round(run, index, "clients") for index in rounds]
     rows: dict[int, dict[str, float]] = {}
     for place, index in enumerate(indices if estimator == "local" else counted(indices, run.progress)):
         record, models = _recorded(runs, index)
@@ -192,7 +192,7 @@ def _number(estimator: str, replicates: int, others: Sequence[str], samples: int
 
 def _recorded(runs: Sequence[Run], index: int) -> tuple[Round, list[Rows]]:
     """The first run's record, and each run's models of its clients."""
-    found = [recorded(one, chosen(one, index, "clients")) for one in runs]
+    found = [recorded(one, resolve_round(one, index, "clients")) for one in runs]
     require_same_cohort(runs, [record for record, _ in found])
     return found[0][0], [rows for _, rows in found]
 

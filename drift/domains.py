@@ -9,8 +9,7 @@ import torch
 import xarray as xr
 
 from drift.run import Run
-from drift.series import described
-from drift.terrain import chosen
+from drift.series import described, resolve_round
 from landscape.affine import evaluate
 from landscape.progress import counted
 
@@ -37,7 +36,7 @@ def domain_accuracy(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Data
             "or domainnet."
         )
     wanted = (run.kept("globals") or [-1]) if rounds is None else rounds
-    indices = [chosen(run, index, "globals") for index in wanted]
+    indices = [resolve_round(run, index, "globals") for index in wanted]
     accuracy = np.full((len(indices), len(group.names)), np.nan)
     for row, index in enumerate(counted(indices, run.progress)):
         record = run.round(index)

@@ -10,7 +10,7 @@ from torch import Tensor
 from drift.replay import replay
 from drift.rounds import Round
 from drift.run import Run
-from drift.series import shares
+from drift.weighting import cohort_weights
 from landscape.progress import Progress
 
 
@@ -71,6 +71,6 @@ def train(run: Run, wanted: Plan, *, workers: int = 1, progress: Progress | None
     finite = torch.isfinite(models).all(1)
     q, p = torch.where(finite, wanted.counts, 0.0), torch.zeros_like(wanted.counts)
     if len(record.ids):
-        p[record.ids] = shares(run.experiment, record)
+        p[record.ids] = cohort_weights(run.experiment, record.sizes)
     p = torch.where(q > 0, p, 0.0)
     return Everyone(torch.where(finite[:, None], models, start), q / q.sum(), p / p.sum() if bool(p.any()) else p)

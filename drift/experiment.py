@@ -15,8 +15,7 @@ from drift.identity import identifying
 from drift.keep import Keep
 from drift.method import Beta, Method
 from drift.partitions import Partitioner
-from drift.recorded import GIVEN
-from drift.reserved import require_free
+from drift.reserved import GIVEN, require_free
 from landscape import outside, plugins
 
 

@@ -15,7 +15,7 @@ from drift.five_factors import partial_sums, quantities
 from drift.replicates import Rows
 from drift.rounds import Round
 from drift.run import Run
-from drift.series import shares
+from drift.weighting import cohort_weights
 from landscape.batchnorm import Statistics, calibrated, calibration_of, usual_statistics
 from landscape.flat import Flat
 from landscape.samples import Samples
@@ -90,7 +90,7 @@ def factors(
         drawn: Samples.
         statistics: Of the averaged models' batch normalisation.
     """
-    weights = shares(run.experiment, record)
+    weights = cohort_weights(run.experiment, record.sizes)
     flat = run.task.flat(models[0](0)[0])
     averages = [_average(rows, weights) for rows in models]
     if (usual_statistics(run.task) if statistics is None else statistics) == "recomputed":

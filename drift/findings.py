@@ -20,7 +20,7 @@ from drift.findings_state import labels, listed, training
 from drift.participation import balanced_cohort
 from drift.run import Run
 from drift.run_state import RunState
-from drift.terrain import spread
+from drift.series import evenly_spaced
 from drift.variance import drift_variances
 from drift.whatif import what_if
 
@@ -122,7 +122,7 @@ def _drift(run: Run, quick: bool, workers: int) -> Finding:
         measure = "period drift in the sum of both, by FedEve's estimate"
         said = "what the drifts cost is not known without training"
         return finding("drift", said, measure, share, "fraction", "variance-rounds")
-    rounds = spread(run.kept("globals")[-ROUNDS:], FEW)
+    rounds = evenly_spaced(run.kept("globals")[-ROUNDS:], FEW)
     if not rounds:
         _absent(run)
     exact = run.cached(counterfactual, rounds=rounds, workers=workers)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from drift.batch_statistics import normalisers, use_batches
-from drift.client import Client
+from drift.client import Client, steps
 from drift.methods.fednova import path_length
 
 
@@ -44,15 +44,3 @@ def full_gradient(client: Client) -> Tensor:
         total.add_(flat.grad, alpha=len(part) / n)
     use_batches(flat, False)
     return total
-
-
-def steps(client: Client) -> int:
-    """Number tau of optimiser steps in plain local training: the batches that `client.batches()` gives."""
-    local, n = client.local, len(client.samples)
-    least = 2 if local.batch > 1 and normalisers(client.flat.module) else 1
-    if n < least:
-        return 0
-    if local.steps is not None:
-        return local.steps
-    whole, rest = divmod(n, local.batch)
-    return local.epochs * (whole + int(rest >= least and not (whole and local.drop_last)))

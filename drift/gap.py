@@ -15,8 +15,8 @@ from drift.factors import Outputs, model_outputs
 from drift.keys import rng
 from drift.replicates import Rows, recorded
 from drift.run import Run
-from drift.series import shares
-from drift.terrain import chosen, spread
+from drift.series import evenly_spaced, resolve_round
+from drift.weighting import cohort_weights
 from landscape.ensemble import OUTPUTS
 from landscape.plugins import unknown
 from landscape.progress import counted
@@ -68,12 +68,12 @@ def gap_scaling(
     count = min(samples, len(split_samples))
     numbers = np.sort(rng(run.experiment.seed, "gap", split).permutation(len(split_samples))[:count])
     held = split_samples[torch.from_numpy(numbers)]
-    indices = [chosen(run, index, "clients") for index in rounds] if rounds is not None else _default(run)
+    indices = [resolve_round(run, index, "clients") for index in rounds] if rounds is not None else _default(run)
     rows: dict[int, dict[str, Any]] = {}
     for index in counted(indices, run.progress):
         record, models = recorded(run, index)
         if len(record.ids):
-            rows[index] = _measured(run, models, shares(run.experiment, record), ordered, held, outputs)
+            rows[index] = _measured(run, models, cohort_weights(run.experiment, record.sizes), ordered, held, outputs)
     if not rows:
         raise LookupError(f"run {run.name} has no round with client models; train with --set keep.clients=all.")
     found = xr.Dataset(
@@ -125,7 +125,7 @@ def _check(scales: Sequence[float], samples: int, outputs: str) -> None:
 
 
 def _default(run: Run) -> list[int]:
-    return spread(run.kept("clients"), 10)
+    return evenly_spaced(run.kept("clients"), 10)
 
 
 def _measured(

@@ -12,7 +12,8 @@ from drift.label_shares import class_shares
 from drift.labels import js_divergence
 from drift.rounds import Round
 from drift.run import Run
-from drift.series import described, relative, shares
+from drift.series import described, relative
+from drift.weighting import cohort_weights
 from landscape.progress import counted
 
 Similarity = Callable[[np.ndarray, np.ndarray], float]
@@ -53,7 +54,7 @@ def heterogeneity(run: Run) -> xr.Dataset:
         if len(record.ids):
             trained = held if run.parts_in(index) is run.parts else class_shares(run, index)
             mixtures[""][row] = _cohort(trained, record, relative(record.weights))
-            mixtures["_data"][row] = _cohort(trained, record, shares(run.experiment, record))
+            mixtures["_data"][row] = _cohort(trained, record, cohort_weights(run.experiment, record.sizes))
     found = xr.Dataset(
         {"share": ("class", everyone)}, coords={"round": indices, "class": list(map(str, run.dataset.classes))}
     )

@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 
 from drift import chain, named, store
 from drift.atomic import write_bytes
-from drift.recorded import GIVEN
+from drift.reserved import GIVEN
 from drift.run import Run
 from drift.run_names import find
 from drift.told import UNKNOWN

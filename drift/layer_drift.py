@@ -14,9 +14,9 @@ from drift.coherence import cohort_coherence, cosines, mean_cosine
 from drift.gram import CLIENTS, STEP, gram
 from drift.rounds import Round
 from drift.run import Run
-from drift.series import About, described, relative, shares
-from drift.terrain import spread
+from drift.series import About, described, evenly_spaced, relative
 from drift.variance import client_variance, gains, period_variance
+from drift.weighting import cohort_weights
 from landscape.layout import Layout
 from landscape.progress import counted
 
@@ -48,7 +48,7 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Mome
         LookupError: If no round, or one of those named, kept its clients.
     """
     kept = run.kept("clients")
-    indices = spread(kept, 20) if rounds is None else sorted({run.round(index).index for index in rounds})
+    indices = evenly_spaced(kept, 20) if rounds is None else sorted({run.round(index).index for index in rounds})
     if not indices:
         raise LookupError(f"run {run.name} kept no client models; train it with --set keep.clients=all.")
     places = Layout(tuple((name, tuple(shape)) for name, shape in run.about["layout"])).slices()
@@ -80,7 +80,7 @@ def _of_layer(run: Run, record: Round, previous: Tensor | None, place: slice, mo
     deltas = record.kept("clients")[:, place] - start
     expected = torch.zeros_like(start) if previous is None else previous[place]
     matrix = gram(start, expected, record.kept("end")[place] - start, deltas)
-    weights, size = shares(run.experiment, record), len(start)
+    weights, size = cohort_weights(run.experiment, record.sizes), len(start)
     inner = matrix[CLIENTS:, CLIENTS:]
     found = {
         "client_variance": client_variance(matrix, weights, size),
@@ -103,7 +103,7 @@ def _previous(run: Run, record: Round, kept: Sequence[int]) -> Tensor | None:
     if record.index - 1 not in kept:
         return None
     before = run.round(record.index - 1)
-    return shares(run.experiment, before).to(before.deltas) @ before.deltas if len(before.ids) else None
+    return cohort_weights(run.experiment, before.sizes).to(before.deltas) @ before.deltas if len(before.ids) else None
 
 
 _ABOUT: About = {

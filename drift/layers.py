@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 
 from drift.run import Run
-from drift.terrain import chosen, present, spread
+from drift.series import buffers_or_none, selected_rounds
 from landscape.blocks import layer_eigenvalues
 from landscape.progress import counted
 
@@ -40,7 +40,7 @@ def layer_rounds(
         LookupError: If the run kept no global model.
         ValueError: If the curvature is unknown.
     """
-    indices = spread(run.kept("globals"), 3) if rounds is None else [chosen(run, index, "globals") for index in rounds]
+    indices = selected_rounds(run, "globals", rounds, 3)
     if not indices:
         raise LookupError(f"run {run.name} kept no global model; train it with --set keep.globals=all.")
     found = []
@@ -55,7 +55,7 @@ def layer_rounds(
                 tolerance=tolerance,
                 max_products=max_products,
                 seed=index,
-                buffers=present(record.end_buffers),
+                buffers=buffers_or_none(record.end_buffers),
             )
         )
     size = found[0]["size"]

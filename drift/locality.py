@@ -8,7 +8,8 @@ from torch import Tensor
 from drift.gram import CLIENTS
 from drift.rounds import Round
 from drift.run import Run
-from drift.series import series, shares
+from drift.series import series
+from drift.weighting import cohort_weights
 
 
 def locality(run: Run) -> xr.Dataset:
@@ -25,7 +26,7 @@ def locality(run: Run) -> xr.Dataset:
     def measure(record: Round) -> dict[str, float | Tensor]:
         if not len(record.ids):
             return {}
-        weights = shares(run.experiment, record)
+        weights = cohort_weights(run.experiment, record.sizes)
         found = distances(record.gram, weights)
         return {"locality": float(found.max()), "mean_distance": float(weights @ found), "distance": found}
 

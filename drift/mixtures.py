@@ -11,8 +11,8 @@ import xarray as xr
 from drift.evaluated import evaluate_on
 from drift.rounds import Round
 from drift.run import Run
-from drift.series import shares
-from drift.terrain import chosen
+from drift.series import resolve_round
+from drift.weighting import cohort_weights
 from landscape.results import Partial
 from landscape.simplex import simplex
 from landscape.sweep import Sweep, spread
@@ -50,7 +50,7 @@ def weight_simplex(
         LookupError: If the round kept no clients.
         ValueError: If the cohort does not hold three such clients, or the step does not divide 1.
     """
-    record = run.round(chosen(run, round, "clients"))
+    record = run.round(resolve_round(run, round, "clients"))
     wanted = record.ids.tolist()[:3] if clients is None else list(clients)
     found = evaluate_on(run, mixtures(run, record, wanted, step=step, extend=extend), split, partial)
     for name, client in zip(("alpha", "beta"), wanted, strict=False):
@@ -73,6 +73,6 @@ def mixtures(run: Run, record: Round, wanted: Sequence[int], *, step: float, ext
     labels = [f"client {client}" for client in wanted]
     buffers = record.client_buffers[rows]
     sweep = simplex(record.kept("clients")[rows], step=step, extend=extend, labels=labels, buffers=buffers)
-    held = shares(run.experiment, record)[rows].numpy()
+    held = cohort_weights(run.experiment, record.sizes)[rows].numpy()
     weights = (held / held.sum() if held.sum() > 0 else np.full(3, 1 / 3)).tolist()
     return replace(sweep, marks=(*sweep.marks, spread("by size", weights[:2], weights)))

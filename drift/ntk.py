@@ -13,8 +13,7 @@ from drift.drawn import Union
 from drift.effort import Effort, effort
 from drift.keys import rng
 from drift.run import Run
-from drift.series import described
-from drift.terrain import chosen, spread
+from drift.series import described, evenly_spaced, resolve_round
 from landscape.ntk import MEMORY, ntk, variance_by_mmd
 from landscape.progress import counted
 
@@ -57,7 +56,7 @@ def ntk_variance(
     """
     if points < 2:
         raise ValueError(f"points is {points}; pairs need at least 2.")
-    indices = _default(run) if rounds is None else [chosen(run, index, "globals") for index in rounds]
+    indices = _default(run) if rounds is None else [resolve_round(run, index, "globals") for index in rounds]
     records = {index: record for index in indices if len((record := run.round(index)).ids)}
     if not records:
         raise LookupError(f"run {run.name} has no round with the model its clients received; set keep.globals=all.")
@@ -116,7 +115,7 @@ _DATA = {
 
 
 def _default(run: Run) -> list[int]:
-    return spread(run.kept("globals"), 3)
+    return evenly_spaced(run.kept("globals"), 3)
 
 
 def _points(run: Run, clients: list[int], most: int) -> np.ndarray:

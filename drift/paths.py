@@ -11,7 +11,7 @@ from drift.evaluated import sharing
 from drift.opening import open as open_run
 from drift.rounds import Round
 from drift.run import Run
-from drift.terrain import chosen
+from drift.series import resolve_round
 from landscape import alignment
 from landscape.barrier import pairwise_barriers
 from landscape.batchnorm import Statistics
@@ -46,7 +46,7 @@ def client_barriers(
         LookupError: If the round kept no clients.
         ValueError: If the cohort does not hold these clients.
     """
-    record = run.round(chosen(run, round, "clients"))
+    record = run.round(resolve_round(run, round, "clients"))
     wanted = record.ids.tolist()[:10] if clients is None else list(clients)
     rows = rows_of(record, wanted)
     models = torch.cat([record.kept("clients")[rows], record.kept("end")[None]])
@@ -101,7 +101,7 @@ def mode_curve(
         LookupError: If the round kept no clients.
         ValueError: If the cohort does not hold two such clients.
     """
-    record = run.round(chosen(run, round, "clients"))
+    record = run.round(resolve_round(run, round, "clients"))
     wanted = _two(record, clients)
     rows = rows_of(record, wanted)
     a, b = record.kept("clients")[rows]
@@ -151,14 +151,14 @@ def aligned_barrier(
         ValueError: If the models differ in layout, are no plain stacks of layers, or the clients are not in the cohort.
     """
     if other is None:
-        record = run.round(chosen(run, round, "clients"))
+        record = run.round(resolve_round(run, round, "clients"))
         names = _two(record, clients)
         models = record.kept("clients")[rows_of(record, names)]
     else:
         second = open_run(other, data=run.data)
         if second.task.layout != run.task.layout:
             raise ValueError(f"runs {run.name} and {second.name} trained different models; give runs of one model.")
-        records = [one.round(chosen(one, round, "globals")) for one in (run, second)]
+        records = [one.round(resolve_round(one, round, "globals")) for one in (run, second)]
         names, models = [record.index for record in records], torch.stack([record.kept("end") for record in records])
     found = alignment.aligned_barrier(run.task, *models, points=points, split=split, seed=seed, **sharing(run))
     return found.assign_attrs(first=names[0], second=names[1], other=other or "", split=split)

@@ -13,9 +13,8 @@ from torch import Tensor
 from drift.client import Client, Update
 from drift.parts import frozen, head_mask
 from drift.run import Run
-from drift.series import described
+from drift.series import described, resolve_round
 from drift.setting import dealt
-from drift.terrain import chosen
 from landscape.affine import evaluate
 from landscape.plugins import unknown
 from landscape.progress import counted
@@ -54,7 +53,7 @@ def personal_accuracy(
         raise ValueError(f"epochs is {epochs}; give 1 or more.")
     if part not in get_args(Part):
         raise ValueError(unknown("part of a model", part, get_args(Part)))
-    index = chosen(run, round, "globals")
+    index = resolve_round(run, round, "globals")
     number = run.experiment.clients.number
     if absent := [client for client in clients or () if not 0 <= client < number]:
         raise ValueError(f"run {run.name} has no client {absent[0]}; it has 0 to {number - 1}.")

@@ -18,6 +18,8 @@ from drift.method import Cohort, Method, Setting, State
 from drift.rounds import Round
 from drift.server import Server
 from drift.setting import Data, dealt
+from drift.transfer import fetched
+from drift.weighting import cohort_weights
 from landscape.affine import evaluate
 
 
@@ -30,7 +32,7 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
     parts, held = dealt(experiment, data, index)
     with device.exact(setting.device):
         trained = _trained(setting, parts, held, server, start, everyone)
-    updates = dict(zip(everyone.tolist(), map(device.fetched, trained.updates), strict=True))
+    updates = dict(zip(everyone.tolist(), map(fetched, trained.updates), strict=True))
     _require_shapes(method, updates, start, server.buffers)
     sound = {client: update for client, update in updates.items() if _finite(method, update)}
     kept = {client: update.state for client, update in sound.items() if update.state}
@@ -141,20 +143,12 @@ def _gather(
         start=start,
         ids=torch.tensor(ids, dtype=torch.int64),
         sizes=sizes,
-        weights=shares(experiment, sizes),
+        weights=cohort_weights(experiment, sizes),
         clients=torch.stack([update.theta for update in found]),
         steps=torch.tensor([update.steps for update in found], dtype=torch.int64),
         reports={name: torch.stack([update.report[name] for update in found]) for name in found[0].report},
         buffers=torch.stack([update.buffers for update in found]),
     )
-
-
-def shares(experiment: Experiment, sizes: Tensor) -> Tensor:
-    """Weights (m,) that the experiment gives a cohort of these sample counts (m,), summing to 1, float64."""
-    weights = sizes.double() if experiment.clients.weighting == "samples" else (sizes > 0).double()
-    if not bool(weights.any()):  # a cohort without samples leaves the model as it is
-        weights = torch.ones(len(sizes), dtype=torch.float64)
-    return weights / weights.sum()
 
 
 def _metrics(setting: Setting, end: Tensor, buffers: Tensor, group: Cohort, losses: list[float]) -> dict[str, float]:

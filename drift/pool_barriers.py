@@ -10,7 +10,7 @@ from drift.evaluated import sharing
 from drift.methods.lss import LSS
 from drift.paths import rows_of
 from drift.run import Run
-from drift.terrain import chosen
+from drift.series import resolve_round
 from landscape.barrier import pairwise_barriers, simplex_losses
 from landscape.batchnorm import CALIBRATION, Statistics
 
@@ -50,7 +50,7 @@ def pool_barriers(
     """
     if not isinstance(run.method, LSS):
         raise LookupError(f"run {run.name} was trained by {run.method.name()}; pools of models are grown by lss.")
-    record = run.round(chosen(run, round, "globals"))
+    record = run.round(resolve_round(run, round, "globals"))
     wanted = int(record.ids[0]) if client is None else client
     rows_of(record, [wanted])
     trained = run.client(record.index, wanted)

@@ -12,7 +12,7 @@ from torch import Tensor
 from drift.evaluated import evaluate_on, sharing
 from drift.rounds import Round
 from drift.run import Run
-from drift.terrain import chosen, present
+from drift.series import buffers_or_none, resolve_round
 from landscape import robustness, sharpness
 from landscape.affine import evaluate
 from landscape.norms import weight_histogram
@@ -42,7 +42,7 @@ def scale_curve(
         partial: Where an unfinished result lies.
     """
     record = _record(run, round)
-    sweep = scaling(record.kept("end"), low=low, high=high, points=points, buffers=present(record.end_buffers))
+    sweep = scaling(record.kept("end"), low=low, high=high, points=points, buffers=buffers_or_none(record.end_buffers))
     found = evaluate_on(run, sweep, split, partial)
     return found.assign_attrs(analysis="scale_curve", round=record.index)
 
@@ -93,7 +93,7 @@ def noise_robustness(
     record = _record(run, round)
     mean, std = run.dataset.normalisation
     options = {"mean": mean, "std": std, "levels": levels, "draws": draws, "split": split}
-    buffers = present(record.end_buffers)
+    buffers = buffers_or_none(record.end_buffers)
     found = robustness.noise_robustness(run.task, record.kept("end"), buffers=buffers, **options)  # type: ignore[arg-type]
     return found.assign_attrs(round=record.index)
 
@@ -119,7 +119,7 @@ def ball_sharpness(
         split: Samples that the loss is averaged over.
     """
     record = _record(run, round)
-    theta, buffers = record.kept("end"), present(record.end_buffers)
+    theta, buffers = record.kept("end"), buffers_or_none(record.end_buffers)
     found = [
         sharpness.ball_sharpness(
             run.task,
@@ -163,7 +163,7 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
     """
     if criterion not in ("label", "train"):
         raise ValueError(f"criterion is {criterion!r}; accepted: label, train.")
-    record = run.round(chosen(run, round, "clients"))
+    record = run.round(resolve_round(run, round, "clients"))
     every = torch.cat([record.kept("end")[None], record.kept("clients")])
     buffers = torch.cat([record.end_buffers[None], record.client_buffers]) if len(record.end_buffers) else None
     by_class = _by_class(run, every, buffers)
@@ -248,4 +248,4 @@ def _out_of_distribution(matrix: np.ndarray, sizes: np.ndarray) -> dict[str, tup
 
 
 def _record(run: Run, index: int) -> Round:
-    return run.round(chosen(run, index, "globals"))
+    return run.round(resolve_round(run, index, "globals"))

@@ -9,8 +9,7 @@ import xarray as xr
 from torch import Tensor
 
 from drift.run import Run
-from drift.series import described
-from drift.terrain import chosen
+from drift.series import described, resolve_round
 from landscape.progress import counted
 from landscape.ranking import auc, hit_rate, ndcg, positive_ranks
 
@@ -38,7 +37,7 @@ def ranking_rounds(run: Run, *, rounds: Sequence[int] | None = None, k: Sequence
             "movielens1m."
         )
     wanted = (run.kept("globals") or [-1]) if rounds is None else rounds
-    indices = [chosen(run, index, "globals") for index in wanted]
+    indices = [resolve_round(run, index, "globals") for index in wanted]
     targets, rows = run.task.split("test").targets, []
     for index in counted(indices, run.progress):
         record = run.round(index)

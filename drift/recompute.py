@@ -9,11 +9,12 @@ import torch
 
 from drift import store
 from drift.gram import PREVIOUS, START
-from drift.play import play, shares
+from drift.play import play
 from drift.rounds import Round
 from drift.run import Run
 from drift.server import Server
 from drift.simulate import versions
+from drift.weighting import cohort_weights
 
 
 class Inexact(Exception):
@@ -94,7 +95,7 @@ def after(run: Run, index: int, whole: Sequence[int]) -> Server:
         raise Inexact(f"it follows from round {index}, which kept no client models or no global model")
     if run.experiment.keep.dtype != "float32":
         raise Inexact("the run keeps client models rounded (keep.dtype), and their mean is part of what follows")
-    weights = shares(run.experiment, record.sizes)
+    weights = cohort_weights(run.experiment, record.sizes)
     previous = weights.to(record.deltas) @ record.deltas
     return Server(record.end, record.end_buffers, previous, {}, {}, index + 1)
 

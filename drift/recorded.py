@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 
 from drift.flat_arrays import Entry, FlatArrays, State
-
-GIVEN = "given"
-"""Dataset and model of a run that was recorded without them: its task is given when the run is opened."""
+from drift.reserved import GIVEN
 
 Clients = Mapping[Any, tuple[State, int]]
 """Model after local training and number of samples, by client."""

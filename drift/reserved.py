@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+GIVEN = "given"
+"""Dataset and model of a run that was recorded without them: its task is named when the run is opened."""
+
 
 def require_free(what: str, options: Mapping[str, Any]) -> None:
     """Refuse an option of a dataset or model ("dataset_options", "model_options") that is a setting of its own.

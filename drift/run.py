@@ -20,8 +20,8 @@ from drift.keys import cohort
 from drift.measures import Measure
 from drift.method import Method, Setting, State
 from drift.read import validated
-from drift.recorded import GIVEN
 from drift.recorded_client import recorded_client
+from drift.reserved import GIVEN
 from drift.rounds import Round
 from drift.setting import Data, build_task, dealt, read_data
 from drift.told import UNKNOWN, completed, seed_of

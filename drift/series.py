@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -10,7 +10,6 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.experiment import Experiment
 from drift.rounds import Round
 from drift.run import Run
 from landscape.progress import counted
@@ -66,17 +65,6 @@ def described(dataset: xr.Dataset, about: About) -> xr.Dataset:
     return copy
 
 
-def shares(experiment: Experiment, record: Round) -> Tensor:
-    """Weights of the cohort by samples, or uniform where the experiment says so; sum 1, shape (m,), float64.
-
-    Clients without samples have 0; where no client has any, all count the same.
-    """
-    counts = record.sizes.double() if experiment.clients.weighting == "samples" else (record.sizes > 0).double()
-    if not bool(counts.any()):
-        counts = torch.ones_like(counts)
-    return counts / counts.sum()
-
-
 def parameters(run: Run) -> int:
     """Number d of parameters, from the layout in the run's description."""
     return sum(prod(shape) for _, shape in run.about["layout"])
@@ -86,3 +74,45 @@ def relative(weights: Iterable[float] | Tensor) -> Tensor:
     """Weights scaled to sum 1, float64; NaN where they sum to 0."""
     values = torch.as_tensor(weights).double()
     return values / values.sum()
+
+
+def resolve_round(run: Run, index: int, what: str) -> int:
+    """The round meant by `index` among those that kept "clients" or "globals".
+
+    Raises:
+        LookupError: If the run has no such round, or it kept none; lists those that did.
+    """
+    kept = run.kept(what)
+    if -len(kept) <= index < 0:
+        return kept[index]
+    if index not in kept:
+        run.require_round(index)
+        text = ", ".join(map(str, kept[:20])) or "none"
+        raise LookupError(
+            f"run {run.name} kept no {what} in round {index}; kept: {text}. Train with --set keep.{what}=all."
+        )
+    return index
+
+
+def selected_rounds(run: Run, what: str, rounds: Sequence[int] | None, default: int | None) -> list[int]:
+    """Rounds that kept "clients" or "globals": those asked for, else at most `default` of all, evenly spaced.
+
+    Raises:
+        LookupError: If a round that was asked for does not exist or kept none; lists those that did.
+    """
+    if rounds is not None:
+        return [resolve_round(run, index, what) for index in rounds]
+    return evenly_spaced(run.kept(what), default)
+
+
+def evenly_spaced(indices: Sequence[int], count: int | None) -> list[int]:
+    """At most `count` of `indices`, evenly spaced, first and last included; all where `count` is None."""
+    if not indices:
+        return []
+    places = np.linspace(0, len(indices) - 1, len(indices) if count is None else min(count, len(indices)))
+    return [indices[place] for place in sorted({round(float(place)) for place in places})]
+
+
+def buffers_or_none(buffers: Tensor) -> Tensor | None:
+    """Buffers (b,) as analyses of `landscape` take them: None where the model has none."""
+    return buffers if len(buffers) else None

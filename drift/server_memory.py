@@ -11,8 +11,8 @@ from drift.carried import carried
 from drift.method import Cohort, Setting, State
 from drift.rounds import Round
 from drift.run import Run
-from drift.series import shares
 from drift.server import Server
+from drift.weighting import cohort_weights
 
 NEAR = 1e-5
 """Largest difference of a model that was aggregated again from the recorded one, over the largest entry."""
@@ -100,7 +100,7 @@ def _cohort(run: Run, record: Round, theta: torch.Tensor) -> Cohort:
         start=record.kept("start"),
         ids=record.ids,
         sizes=record.sizes,
-        weights=shares(run.experiment, record),
+        weights=cohort_weights(run.experiment, record.sizes),
         clients=record.kept("clients"),
         steps=torch.full_like(record.sizes, -1),
         buffers=record.client_buffers,

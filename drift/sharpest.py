@@ -10,7 +10,7 @@ import xarray as xr
 
 from drift.evaluated import evaluate_on
 from drift.run import Run
-from drift.terrain import chosen, present, spread
+from drift.series import buffers_or_none, resolve_round, selected_rounds
 from landscape.directions import slice_along
 from landscape.hessian import top_eigenvalues
 from landscape.progress import counted
@@ -38,7 +38,7 @@ def eigen_rounds(
         curvature: "hessian" or "gauss_newton".
         backend: "native", "curvlinops" or "pyhessian", as in `landscape.top_eigenvalues`.
     """
-    indices = spread(run.kept("globals"), 5) if rounds is None else [chosen(run, index, "globals") for index in rounds]
+    indices = selected_rounds(run, "globals", rounds, 5)
     found = []
     for index in counted(indices, run.progress):
         record = run.round(index)
@@ -50,7 +50,7 @@ def eigen_rounds(
             backend=backend,
             curvature=curvature,
             tolerance=tolerance,
-            buffers=present(record.end_buffers),
+            buffers=buffers_or_none(record.end_buffers),
         )
         found.append(values.eigenvalue)
     values = xr.concat(found, "round", join="exact").assign_coords(round=indices)
@@ -72,9 +72,9 @@ def eigen_slice(
         radius, points: The slice reaches from -radius to radius (parameter-space length).
         split: Samples of the Hessian and of the slice.
     """
-    record = run.round(chosen(run, round, "globals"))
+    record = run.round(resolve_round(run, round, "globals"))
     theta = record.kept("end")
-    top = top_eigenvalues(run.task, theta, 1, split=split, vectors=True, buffers=present(record.end_buffers))
+    top = top_eigenvalues(run.task, theta, 1, split=split, vectors=True, buffers=buffers_or_none(record.end_buffers))
     direction = torch.from_numpy(top.eigenvector.isel(rank=0).values).to(theta)
     sweep = slice_along(theta, direction, points=points, radius=radius)
     if len(record.end_buffers):  # the same batch statistics all along the slice

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from drift.recorded import GIVEN
+from drift.reserved import GIVEN
 from drift.run import Run
 from landscape.layout import Layout
 

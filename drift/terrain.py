@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 import xarray as xr
-from torch import Tensor
 
 from drift.evaluated import evaluate_on
 from drift.rounds import Round
 from drift.run import Run
+from drift.series import resolve_round
 from landscape.batchnorm import Statistics, calibrated, calibration_of, usual_statistics
 from landscape.lines import line
 from landscape.planes import plane
@@ -109,7 +108,7 @@ def global_line(
 
     Source: IMA paper, Fig. 5b.
     """
-    first, second = (run.round(chosen(run, index, "globals")) for index in rounds)
+    first, second = (run.round(resolve_round(run, index, "globals")) for index in rounds)
     buffers = torch.stack([first.end_buffers, second.end_buffers])
     sweep = line(first.kept("end"), second.kept("end"), points=points, buffers=buffers)
     found = evaluate_on(run, sweep, split, partial, statistics=statistics)
@@ -160,7 +159,7 @@ def client_sweep(
         LookupError: If the round kept no clients.
         ValueError: If the cohort does not hold three such clients.
     """
-    record = run.round(chosen(run, index, "clients"))
+    record = run.round(resolve_round(run, index, "clients"))
     ids = record.ids.tolist()
     wanted = ids[:3] if clients is None else list(clients)
     if len(wanted) != 3 or not set(wanted) <= set(ids):
@@ -174,34 +173,3 @@ def client_sweep(
     labels = [f"client {client}" for client in wanted]
     sweep = plane(*models, points=points, margin=margin, box=box, buffers=buffers, labels=labels)
     return record, wanted, sweep
-
-
-def chosen(run: Run, index: int, what: str) -> int:
-    """The round meant by `index` among those that kept "clients" or "globals".
-
-    Raises:
-        LookupError: If the run has no such round, or it kept none; lists those that did.
-    """
-    kept = run.kept(what)
-    if -len(kept) <= index < 0:
-        return kept[index]
-    if index not in kept:
-        run.require_round(index)
-        text = ", ".join(map(str, kept[:20])) or "none"
-        raise LookupError(
-            f"run {run.name} kept no {what} in round {index}; kept: {text}. Train with --set keep.{what}=all."
-        )
-    return index
-
-
-def spread(indices: Sequence[int], count: int) -> list[int]:
-    """At most `count` of `indices`, evenly spread, first and last included."""
-    if not indices:
-        return []
-    places = np.linspace(0, len(indices) - 1, min(count, len(indices)))
-    return [indices[place] for place in sorted({round(float(place)) for place in places})]
-
-
-def present(buffers: Tensor) -> Tensor | None:
-    """Buffers (b,) as analyses of `landscape` take them: None where the model has none."""
-    return buffers if len(buffers) else None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 
 from drift.run import Run
-from drift.terrain import chosen, present, spread
+from drift.series import buffers_or_none, selected_rounds
 from landscape.hessian import CURVATURES
 from landscape.progress import counted
 from landscape.trace import trace
@@ -35,13 +35,13 @@ def trace_rounds(
     Raises:
         LookupError: If the run kept no global model.
     """
-    indices = spread(run.kept("globals"), 5) if rounds is None else [chosen(run, index, "globals") for index in rounds]
+    indices = selected_rounds(run, "globals", rounds, 5)
     if not indices:
         raise LookupError(f"run {run.name} kept no global model; train it with --set keep.globals=all.")
     found = []
     for index in counted(indices, run.progress):
         record = run.round(index)
-        theta, buffers, both = record.kept("end"), present(record.end_buffers), xr.Dataset()
+        theta, buffers, both = record.kept("end"), buffers_or_none(record.end_buffers), xr.Dataset()
         for curvature, prefix in zip(CURVATURES, ("", "gauss_newton_"), strict=True):
             one = trace(
                 run.task, theta, split=split, curvature=curvature, products=products, seed=seed, buffers=buffers

@@ -10,7 +10,7 @@ import xarray as xr
 
 from drift.evaluated import evaluate_on
 from drift.run import Run
-from drift.terrain import chosen, spread
+from drift.series import selected_rounds
 from landscape.batchnorm import Statistics
 from landscape.planes import project
 from landscape.results import Partial
@@ -49,7 +49,7 @@ def trajectory_plane(
     Raises:
         LookupError: If the run kept fewer than two global models, or no clients that were asked for.
     """
-    kept = spread(run.kept("globals"), 20) if rounds is None else [chosen(run, index, "globals") for index in rounds]
+    kept = selected_rounds(run, "globals", rounds, 20)
     if len(kept) < 2:
         raise LookupError(f"run {run.name} kept {len(kept)} global models; train it with --set keep.globals=all.")
     records = [run.round(index) for index in kept]

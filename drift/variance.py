@@ -15,7 +15,8 @@ from drift.method import Method
 from drift.methods.fedeve import fuse
 from drift.rounds import Round
 from drift.run import Run
-from drift.series import described, parameters, series, shares
+from drift.series import described, parameters, series
+from drift.weighting import cohort_weights
 
 Momentum = Literal["recorded", "previous", "zero"]
 Center = Literal["weighted", "uniform"]
@@ -53,7 +54,7 @@ def drift_variances(
     def measure(record: Round) -> dict[str, float]:
         if not bool((record.sizes > 0).any()):
             return {}
-        weights = shares(run.experiment, record)
+        weights = cohort_weights(run.experiment, record.sizes)
         client = client_variance(record.gram, weights, d, uniform=center == "uniform")
         found = {"client_variance": client, "cohort": int((weights > 0).sum())}
         matrix = _against_previous(run, record) if momentum == "previous" else record.gram
@@ -133,7 +134,7 @@ def _against_previous(run: Run, record: Round) -> Tensor | None:
     before = run.round(record.index - 1)
     if record.clients is None or before.clients is None:
         return None
-    weights = shares(run.experiment, before).to(before.deltas)
+    weights = cohort_weights(run.experiment, before.sizes).to(before.deltas)
     start = record.kept("start")
     return gram(start, weights @ before.deltas, torch.zeros_like(start), record.deltas)
 

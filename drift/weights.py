@@ -12,7 +12,8 @@ from torch import Tensor
 from drift.gram import CLIENTS, PREVIOUS, START, STEP
 from drift.rounds import Round
 from drift.run import Run
-from drift.series import relative, series, shares
+from drift.series import relative, series
+from drift.weighting import cohort_weights
 
 
 def update_norms(run: Run) -> xr.Dataset:
@@ -38,7 +39,7 @@ def update_norms(run: Run) -> xr.Dataset:
         if not len(record.ids):
             return found
         updates, mean = squares[CLIENTS:].sqrt(), torch.zeros_like(end)
-        mean[CLIENTS:] = shares(run.experiment, record)
+        mean[CLIENTS:] = cohort_weights(run.experiment, record.sizes)
         spread = {"mean": updates.mean(), "min": updates.min(), "max": updates.max()}
         found |= {f"update_norm_{name}": float(value) for name, value in spread.items()}
         return {**found, "mean_update_norm": norm(matrix, mean), "update_norm": updates}

@@ -18,8 +18,8 @@ from drift.keys import rng
 from drift.learned_weights import Aggregate, Learner, Schedule, initial
 from drift.rounds import Round
 from drift.run import Run
-from drift.series import parameters, shares
-from drift.terrain import chosen, spread
+from drift.series import evenly_spaced, parameters, resolve_round
+from drift.weighting import cohort_weights
 from landscape.affine import evaluate
 from landscape.batchnorm import usual_statistics
 from landscape.progress import counted
@@ -174,7 +174,7 @@ def _stack(run: Run, record: Round, most: int) -> _Stack:
         before = record if index == record.index else run.round(index)
         models.append(before.extras.get("aggregate", before.kept("end")))
     clients = end[:0].reshape(0, len(end)) if record.clients is None else record.clients
-    ids, weights = record.ids[: len(clients)].numpy(), shares(run.experiment, record)[: len(clients)]
+    ids, weights = record.ids[: len(clients)].numpy(), cohort_weights(run.experiment, record.sizes)[: len(clients)]
     return _Stack(start, torch.cat([end[None], *(model[None] for model in models), clients]), len(models), ids, weights)
 
 
@@ -214,8 +214,8 @@ def _best_weights(run: Run, stack: _Stack, samples: Samples, steps: int, rate: f
 
 
 def _indices(run: Run, rounds: Sequence[int] | None) -> list[int]:
-    wanted = rounds if rounds is not None and len(rounds) else spread(run.kept("globals"), ROUNDS) or [-1]
-    return [chosen(run, index, "globals") for index in wanted]
+    wanted = rounds if rounds is not None and len(rounds) else evenly_spaced(run.kept("globals"), ROUNDS) or [-1]
+    return [resolve_round(run, index, "globals") for index in wanted]
 
 
 def _samples(run: Run, choose: str) -> tuple[Samples, Samples]:

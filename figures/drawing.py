@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from drift.atomic import write_bytes
 from drift.opening import open as open_run
 from drift.processes import processes
-from drift.recorded import GIVEN
+from drift.reserved import GIVEN
 from drift.run import Run
 from drift.store import Damaged
 from figures import chance, gallery

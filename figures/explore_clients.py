@@ -11,7 +11,7 @@ from plotly.subplots import make_subplots
 
 from drift.locality import locality
 from drift.run import Run
-from drift.terrain import spread
+from drift.series import evenly_spaced
 from drift.weights import learned
 from figures import palette
 from figures.explore_curves import QUANTITIES, draw, written_name
@@ -94,7 +94,7 @@ def _cloud(name: str, run: Run, values: xr.DataArray, shift: float) -> go.Scatte
     """One point for each client and round; customdata: round, client, relative weight, test loss after the round."""
     weights = run.cached(learned).weights
     per_round = max(1, int(np.isfinite(values.values).sum(1).max()))
-    rounds = spread(values["round"].values.tolist(), max(2, POINTS // per_round))
+    rounds = evenly_spaced(values["round"].values.tolist(), max(2, POINTS // per_round))
     shown, weights = values.sel(round=rounds), weights.sel(round=rounds)
     rows, clients = np.nonzero(np.isfinite(shown.values))
     written = written_name(name)

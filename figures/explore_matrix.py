@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 
 from drift.coherence import coherence, pairwise
 from drift.run import Run
-from drift.terrain import spread
+from drift.series import evenly_spaced
 from figures.explore_look import blank, small
 from figures.explore_slider import sliding
 from figures.explore_words import client_notes
@@ -38,7 +38,7 @@ def coherence_matrix(run: Run, *, rounds: Sequence[int] | None = None) -> go.Fig
     if not usable:
         raise LookupError(f"no round of run {run.name} has two clients whose updates could be compared.")
     if rounds is None:
-        usable = spread(usable, max(2, CELLS // run.experiment.clients.per_round**2))
+        usable = evenly_spaced(usable, max(2, CELLS // run.experiment.clients.per_round**2))
     figure = blank(height=420)
     sliding(figure, [[_matrix(run, index, float(whole.sel(round=index)))] for index in usable], usable)
     figure.update_xaxes(title="client", type="category", constrain="domain", showgrid=False)

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from drift.label_shares import class_shares
-from drift.recorded import GIVEN
+from drift.reserved import GIVEN
 from drift.run import Run
 
 CLASSES = 4

@@ -10,7 +10,8 @@ import xarray as xr
 
 from drift.mixtures import weight_simplex
 from drift.run import Run
-from drift.terrain import round_plane, spread
+from drift.series import evenly_spaced
+from drift.terrain import round_plane
 from drift.trajectory import trajectory_plane
 from figures.explore_labels import label_points
 from figures.explore_matrix import coherence_matrix
@@ -59,8 +60,8 @@ def jobs(run: Run, points: int) -> list[Job]:
 
 def planar(run: Run) -> list[int]:
     """A few evenly spread rounds that kept three clients or more."""
-    some = spread(run.kept("clients"), 4 * ROUNDS) if run.experiment.clients.per_round >= 3 else []
-    return spread([index for index in some if len(run.round(index).ids) >= 3], ROUNDS)
+    some = evenly_spaced(run.kept("clients"), 4 * ROUNDS) if run.experiment.clients.per_round >= 3 else []
+    return evenly_spaced([index for index in some if len(run.round(index).ids) >= 3], ROUNDS)
 
 
 def _planes(run: Run, indices: Sequence[int], points: int) -> list[xr.Dataset]:
@@ -79,7 +80,7 @@ def _trajectory(run: Run) -> go.Figure:
 
 def _path(run: Run) -> xr.Dataset:
     """As figure trajectory-plane asks for, so that it is computed once."""
-    drawn = bool(set(run.kept("clients")) & set(spread(run.kept("globals"), 20)))
+    drawn = bool(set(run.kept("clients")) & set(evenly_spaced(run.kept("globals"), 20)))
     return run.cached(trajectory_plane, points=21, clients=drawn)
 
 

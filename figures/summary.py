@@ -13,8 +13,8 @@ from drift.coherence import coherence
 from drift.compare import last_ten
 from drift.minima import round_minimum
 from drift.run import Run
+from drift.series import evenly_spaced
 from drift.sharpest import eigen_rounds
-from drift.terrain import spread
 from drift.variance import drift_variances
 from figures import palette
 
@@ -88,7 +88,7 @@ def differing(tables: Sequence[dict[str, Any]]) -> list[str]:
 
 def eigenvalues(run: Run) -> xr.Dataset:
     """The five largest Hessian eigenvalues of the training loss in five rounds that kept their global model."""
-    rounds = spread(run.kept("globals"), 5)
+    rounds = evenly_spaced(run.kept("globals"), 5)
     return run.cached(eigen_rounds, rounds=rounds, k=5, split="train", tolerance=1e-2)
 
 

@@ -25,6 +25,7 @@ from markdown_it import MarkdownIt
 
 import drift
 import drift.methods
+from drift import shipped
 from figures.cli import app, main
 
 ROOT = Path(__file__).parents[1]
@@ -194,13 +195,13 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
     monkeypatch.syspath_prepend(ROOT)
-    reading = sys.modules["drift.read"]
-    presets = {name: folder / "experiments" / path.name for name, path in reading.presets().items()}
+    presets = {name: folder / "experiments" / path.name for name, path in shipped.presets().items()}
     (folder / "experiments").mkdir()
     for path in [*presets.values(), folder / "tiny.toml"]:
         method = path.stem.partition("-")[0]  # a paper's setting is that of its method
         path.write_text(TINY + (f'\n[method]\nname = "{method}"\n' if method in PAPERS else ""))
-    monkeypatch.setattr(reading, "presets", lambda: presets)
+    for module in (shipped, importlib.import_module("drift.read")):
+        monkeypatch.setattr(module, "presets", lambda: presets)
     monkeypatch.setattr(drift.methods, "__path__", [*drift.methods.__path__, str(folder / "drift" / "methods")])
 
 

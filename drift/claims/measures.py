@@ -9,7 +9,7 @@ import xarray as xr
 
 from drift.decomposition import decomposition
 from drift.run import Run
-from drift.terrain import spread
+from drift.series import evenly_spaced
 
 LAST = 10
 """Rounds at the end that accuracies are averaged over, as in the papers' tables."""
@@ -30,7 +30,7 @@ def late(run: Run, what: str = "clients", count: int = 4) -> list[int]:
     kept = [index for index in run.kept(what) if index >= run.experiment.rounds // 2]
     if not kept:
         raise LookupError(f"run {run.name} kept no {what} in its second half; train with --set keep.{what}=all")
-    return spread(kept, count)
+    return evenly_spaced(kept, count)
 
 
 def biases(run: Run) -> xr.Dataset:

@@ -8,11 +8,11 @@ from dataclasses import replace
 
 import torch
 
-from drift.client import Client, Update
+from drift.client import Client
 from drift.engines import serial
 from drift.engines.choice import Choice
-from drift.method import Method, State
-from landscape.flat import Flat
+from drift.method import Method
+from drift.transfer import fetched, placed
 from landscape.task import Task
 
 STEPS = 2
@@ -20,36 +20,6 @@ STEPS = 2
 
 TOLERANCE = 1e-3
 """Length of the difference between the updates that they come to, relative to the update's, at most."""
-
-
-def placed(client: Client, device: torch.device, flat: Flat) -> Client:
-    """The client with all that it holds on a device; itself where it is there already.
-
-    Args:
-        flat: Workspace on that device.
-    """
-    if client.start.device == device:
-        return client
-    held = client.held_out
-    return replace(
-        client,
-        samples=client.samples.to(device=device),
-        held_out=None if held is None else held.to(device=device),
-        start=client.start.to(device),
-        buffers=client.buffers.to(device),
-        state=_moved(client.state, device),
-        server=_moved(client.server, device),
-        flat=flat,
-    )
-
-
-def fetched(update: Update) -> Update:
-    """The update in the memory of the CPU, where rounds are aggregated and recorded."""
-    cpu = torch.device("cpu")
-    if update.theta.device == cpu and update.buffers.device == cpu:
-        return update
-    state, report = _moved(update.state, cpu), _moved(update.report, cpu)
-    return replace(update, theta=update.theta.to(cpu), buffers=update.buffers.to(cpu), state=state, report=report)
 
 
 def chosen(asked: str, task: Task, method: Method, clients: Sequence[Client], *, found: str | None = None) -> Choice:
@@ -105,7 +75,3 @@ def _obstacle(name: str, task: Task, method: Method, clients: Sequence[Client]) 
         return f"{method.name()} does not train on {name} ({str(reason).splitlines()[0].rstrip('.')})"
     moved, off = (expected.theta - short.start).norm(), (update.theta - expected.theta).norm()
     return "" if off <= TOLERANCE * moved else f"{STEPS} steps there differ by {float(off / moved):.0e} from the CPU's"
-
-
-def _moved(state: State, device: torch.device) -> State:
-    return {name: value.to(device) for name, value in state.items()}

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.batch_statistics import recomputed
-from drift.frozen import steps
+from drift.client import steps
 from drift.method import Method
 
 if TYPE_CHECKING:

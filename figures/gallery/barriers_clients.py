@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from drift.paths import client_barriers
 from drift.run import Run
-from drift.terrain import spread
+from drift.series import evenly_spaced
 from figures import style
 from figures.gallery import _stack
 
@@ -40,7 +40,7 @@ def data(
         most: Clients a round.
     """
     run = _stack.one(runs, method, seed)
-    chosen = spread(run.kept("clients"), 3) if rounds is None else list(rounds)
+    chosen = evenly_spaced(run.kept("clients"), 3) if rounds is None else list(rounds)
     cohorts = [run.round(index).ids.tolist() for index in chosen]
     count = min([most, *map(len, cohorts)])
     if not cohorts or count < 2:

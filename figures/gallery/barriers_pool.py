@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from drift.methods.lss import LSS
 from drift.pool_barriers import pool_barriers
 from drift.run import Run
-from drift.terrain import spread
+from drift.series import evenly_spaced
 from figures import choice, style
 from figures.gallery import _stack
 from figures.gallery.barriers_clients import LEAST, matrix
@@ -49,7 +49,7 @@ def data(
         )
     suited = choice.narrowed(runs, suited, "it grew no pools of models, or kept none")
     run = _stack.one(suited, method, seed, usual="lss")
-    chosen = spread(run.kept("globals"), 2) if rounds is None else list(rounds)
+    chosen = evenly_spaced(run.kept("globals"), 2) if rounds is None else list(rounds)
     found = [run.cached(pool_barriers, round=index, points=points, count=count, split=split) for index in chosen]
     kept = ["barrier", "midpoint", "mark_loss", "loss", "loss_mean", "loss_max"]
     titled = [

@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift import terrain
+from drift import series
 from drift.basin import basin_rounds
 from drift.run import Run
 from figures import choice, curves, style
@@ -44,7 +44,7 @@ def data(
 
     def compute(run: Run) -> xr.Dataset:
         kept = run.kept(models)
-        indices = terrain.spread(kept if models == "clients" else kept[2:], rounds)
+        indices = series.evenly_spaced(kept if models == "clients" else kept[2:], rounds)
         found = run.cached(basin_rounds, rounds=indices, models=models, rise=rise, points=points)
         return found[list(_SHOWN)].sel(rank=1, drop=True)
 

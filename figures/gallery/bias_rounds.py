@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import terrain
+from drift import series
 from drift.decomposition import decomposition
 from drift.run import Run
 from figures import curves, style
@@ -32,7 +32,7 @@ def data(runs: Sequence[Run], *, rounds: int = 8, samples_per_client: int = 50, 
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = terrain.spread(run.kept("clients"), rounds)
+        indices = series.evenly_spaced(run.kept("clients"), rounds)
         found = run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client)
         return found[[*_SHOWN, "fma_error"]].assign(error=run.metrics()["error"].sel(round=found["round"]))
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift import terrain
+from drift import series
 from drift.counterfactual import counterfactual
 from drift.run import Run
 from figures import curves, style
@@ -48,7 +48,7 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = terrain.spread(run.kept("globals"), rounds) or None
+        indices = series.evenly_spaced(run.kept("globals"), rounds) or None
         return run.cached(counterfactual, rounds=indices, scale=scale, workers=workers)[_DRAWN]
 
     return _stack.stacked(_stack.of_method(runs, method), compute)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from drift.paths import mode_curve
 from drift.run import Run
-from drift.terrain import spread
+from drift.series import evenly_spaced
 from figures import style, surfaces
 from figures.gallery import _stack
 
@@ -38,7 +38,7 @@ def data(
         points: Evaluations on a path.
     """
     run = _stack.one(runs, method, seed)
-    chosen = spread(run.kept("clients"), 2) if rounds is None else list(rounds)
+    chosen = evenly_spaced(run.kept("clients"), 2) if rounds is None else list(rounds)
     if not chosen or run.experiment.clients.per_round < 2:
         raise LookupError(
             _stack.absent(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import terrain
+from drift import series
 from drift.decomposition import decomposition
 from drift.run import Run
 from figures import curves, style
@@ -51,7 +51,7 @@ def data(
     shown = [group[0] for group in groups.values()] if estimator == "runs" else chosen
 
     def compute(run: Run) -> xr.Dataset:
-        indices = terrain.spread(run.kept("clients"), rounds)
+        indices = series.evenly_spaced(run.kept("clients"), rounds)
         if not indices:
             command = "fedscape train digits-shards2 --set keep.clients=all"
             raise LookupError(_stack.absent(f"run {run.name} kept no clients", command))

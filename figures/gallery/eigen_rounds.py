@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import sharpest, terrain
+from drift import series, sharpest
 from drift.run import Run
 from drift.weights import update_norms
 from figures import curves, spectra, style, weights
@@ -31,7 +31,7 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = terrain.spread(run.kept("globals"), rounds)
+        indices = series.evenly_spaced(run.kept("globals"), rounds)
         found = run.cached(sharpest.eigen_rounds, rounds=indices, k=k, split=split, tolerance=tolerance)
         norms = run.cached(update_norms)[["end_norm"]]
         return found[["eigenvalue", "ratio"]].rename(round="eigen_round").merge(norms)

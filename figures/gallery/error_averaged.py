@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import averages, terrain
+from drift import averages, series
 from drift.run import Run
 from figures import curves, drifts, style
 from figures.gallery import _cases, _stack
@@ -40,8 +40,8 @@ def data(
         if not kept:
             command = "fedscape train digits-shards2 --set keep.clients=all"
             raise LookupError(_stack.absent(f"run {run.name} kept no clients", command))
-        errors = run.cached(averages.error_averaged, rounds=terrain.spread(kept, rounds), subsets=subsets)
-        alike = run.cached(averages.similarity_rounds, rounds=terrain.spread(kept, cka_rounds))
+        errors = run.cached(averages.error_averaged, rounds=series.evenly_spaced(kept, rounds), subsets=subsets)
+        alike = run.cached(averages.similarity_rounds, rounds=series.evenly_spaced(kept, cka_rounds))
         return errors[["error"]].merge(alike[["cka"]].rename(round="cka_round"))
 
     def both(some: Sequence[Run]) -> xr.Dataset:

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from drift import gap, terrain
+from drift import gap, series
 from drift.run import Run
 from figures import curves, style
 from figures.gallery import _stack
@@ -30,7 +30,7 @@ def data(runs: Sequence[Run], *, rounds: int = 6, samples: int = 500) -> xr.Data
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = terrain.spread(run.kept("clients"), rounds)
+        indices = series.evenly_spaced(run.kept("clients"), rounds)
         return run.cached(gap.gap_scaling, rounds=indices, samples=samples, outputs="probabilities")[["gap", "slope"]]
 
     return _stack.stacked(_stack.comparable(runs), compute)

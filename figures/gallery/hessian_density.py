@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import curvature, terrain
+from drift import curvature, series
 from drift.run import Run
 from figures import spectra, style
 from figures.gallery import _stack
@@ -29,7 +29,7 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = terrain.spread(run.kept("globals"), rounds)
+        indices = series.evenly_spaced(run.kept("globals"), rounds)
         options = {"steps": steps, "probes": probes, "points": points}
         found = run.cached(curvature.density_rounds, rounds=indices, split=split, **options)
         return found[["density", "eigenvalue"]].rename(round="density_round")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import terrain
+from drift import series
 from drift.layers import layer_rounds
 from drift.run import Run
 from figures import curves, spectra, style
@@ -31,7 +31,7 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = terrain.spread(run.kept("globals"), rounds)
+        indices = series.evenly_spaced(run.kept("globals"), rounds)
         found = run.cached(layer_rounds, rounds=indices, split=split, curvature=curvature, tolerance=tolerance)
         return found[["eigenvalue"]].rename(round="layer_round")
 

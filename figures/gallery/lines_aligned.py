@@ -10,7 +10,7 @@ from matplotlib.ticker import MaxNLocator
 
 from drift.paths import aligned_barrier
 from drift.run import Run
-from drift.terrain import spread
+from drift.series import evenly_spaced
 from figures import choice, style
 from figures.gallery import _stack
 
@@ -37,7 +37,7 @@ def data(
         split: Samples of the loss.
     """
     run, *others = sorted(_stack.of_method(runs, method), key=lambda run: run.experiment.seed)
-    chosen = spread(run.kept("clients"), 2) if rounds is None else list(rounds)
+    chosen = evenly_spaced(run.kept("clients"), 2) if rounds is None else list(rounds)
     if not chosen or run.experiment.clients.per_round < 2:
         command = "fedscape train digits-shards2 --set keep.clients=all"
         raise LookupError(_stack.absent(f"run {run.name} kept no round with two clients", command))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import terrain
+from drift import series, terrain
 from drift.run import Run
 from figures import style, surfaces
 from figures.gallery import _stack
@@ -43,7 +43,7 @@ def data(
                 "fedscape train digits-shards2 --set keep.globals=all",
             )
         )
-    firsts = terrain.spread(range(len(kept) - gap), lines)
+    firsts = series.evenly_spaced(range(len(kept) - gap), lines)
     pairs = [(kept[place], kept[place + gap]) for place in firsts]
     found = [run.cached(terrain.global_line, rounds=pair, points=points).drop_attrs(deep=False) for pair in pairs]
     ends = {"round": [first for first, _ in pairs], "second": ("round", [second for _, second in pairs])}

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from drift.ntk import ntk_variance
 from drift.run import Run
-from drift.terrain import spread
+from drift.series import evenly_spaced
 from figures import style
 from figures.gallery import _stack
 
@@ -41,7 +41,7 @@ def data(
     if not kept:
         command = "fedscape train digits-shards2 --set keep.globals=all"
         raise LookupError(_stack.absent(f"run {run.name} kept no global models", command))
-    found = run.cached(ntk_variance, rounds=spread(kept, rounds), points=points, union=union)
+    found = run.cached(ntk_variance, rounds=evenly_spaced(kept, rounds), points=points, union=union)
     shown = found[["variance", "expression", "mmd2", "diagonal", "off_diagonal"]]
     return _stack.described(shown.assign_attrs(label=run.label), [run])
 

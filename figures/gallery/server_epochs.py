@@ -8,8 +8,8 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.run import Run
+from drift.series import evenly_spaced
 from drift.server_epochs import server_epochs
-from drift.terrain import spread
 from figures import choice, style, weights
 from figures.gallery import _stack
 
@@ -36,7 +36,7 @@ def data(
     run = _stack.one(found, method, seed, usual="fedlaw")
     last = getattr(run.method, "stop_round", None)
     learning = [index for index in run.rounds() if last is None or index <= last]
-    chosen = spread(learning, 3) if rounds is None else list(rounds)
+    chosen = evenly_spaced(learning, 3) if rounds is None else list(rounds)
     parts = [run.cached(server_epochs, round=index).drop_attrs(deep=False) for index in chosen]
     joined = xr.concat(parts, "round", join="outer").assign_coords(round=chosen)
     return _stack.described(joined, [run]).assign_attrs(label=run.label)

@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import curvature, terrain
+from drift import curvature, series
 from drift.run import Run
 from figures import curves, spectra, style
 from figures.gallery import _stack
@@ -30,7 +30,7 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = terrain.spread(run.kept("globals"), rounds)
+        indices = series.evenly_spaced(run.kept("globals"), rounds)
         found = run.cached(curvature.sharpness_rounds, rounds=indices, batch=batch, batches=batches, split=split)
         return found[["eigenvalue", "median", "full"]].rename(round="eigen_round")
 

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from drift.best_weights import best_weights, together
 from drift.mixtures import weight_simplex
 from drift.run import Run
-from drift.terrain import spread
+from drift.series import evenly_spaced
 from figures import style, surfaces, triangles
 from figures.gallery import _stack
 
@@ -48,7 +48,7 @@ def data(
         command = "fedscape train digits-shards2 --set keep.clients=all --set clients.per_round=20"
         few = f"run {run.name} kept clients {', '.join(map(str, clients))} together in {len(known)} rounds only"
         raise LookupError(_stack.absent(f"{few}, and a path takes {min(ENOUGH, rounds)}", command))
-    chosen = spread(known, rounds)
+    chosen = evenly_spaced(known, rounds)
     shown = chosen[len(chosen) // 2] if round is None else round
     plane = run.cached(weight_simplex, round=shown, clients=clients, step=step, extend=extend)
     path = run.cached(best_weights, rounds=chosen, clients=clients, step=step, extend=extend)

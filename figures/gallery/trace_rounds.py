@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import terrain
+from drift import series
 from drift.run import Run
 from drift.traces import trace_rounds
 from figures import curves, style
@@ -28,7 +28,7 @@ def data(runs: Sequence[Run], *, rounds: int = 4, split: str = "test", products:
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = terrain.spread(run.kept("globals"), rounds)
+        indices = series.evenly_spaced(run.kept("globals"), rounds)
         found = run.cached(trace_rounds, rounds=indices, split=split, products=products)
         shown = found[["trace", "gauss_newton_trace", "frobenius"]].rename(round="trace_round")
         share = (shown.gauss_newton_trace / shown.trace).assign_attrs(long_name="Gauss-Newton share", units="1")

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift import terrain
+from drift import series
 from drift.run import Run
 from drift.whatif import what_if
 from figures import curves, style
@@ -41,7 +41,7 @@ def data(
         if not run.kept("clients"):
             command = "fedscape train digits-shards2 --set keep.clients=all"
             raise LookupError(_stack.absent(f"run {run.name} kept no clients", command))
-        indices = terrain.spread(run.kept("globals"), rounds)
+        indices = series.evenly_spaced(run.kept("globals"), rounds)
         return run.cached(what_if, rounds=indices, windows=list(windows))[["gain", "error_gain", "gamma"]]
 
     return _stack.stacked(_stack.of_method(runs, method), compute)

@@ -8,8 +8,8 @@ from drift import coherence, drift_variances
 from drift.layer_drift import layer_drift
 from drift.locality import distances
 from drift.read import read, validated
-from drift.series import shares
 from drift.simulate import simulate
+from drift.weighting import cohort_weights
 
 TINY = {
     "rounds": 4,
@@ -37,7 +37,7 @@ def test_sums_over_layers_are_those_of_the_whole_model(run):
         np.testing.assert_allclose((found[name] * found["size"]).sum("layer") / d, whole[name], rtol=1e-5)
     for index in run.rounds():
         record = run.round(index)
-        weights = shares(run.experiment, record)
+        weights = cohort_weights(run.experiment, record.sizes)
         squares = {
             "update_norm": (weights @ record.deltas.double()).square().sum(),
             "step_norm": (record.end - record.start).double().square().sum(),

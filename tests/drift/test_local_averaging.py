@@ -60,7 +60,7 @@ def test_swa_cyclic_rate_falls_to_its_end_in_every_cycle(client):
         methods.load("swa")(schedule_lr="cyclic", lr_end=0.1, cycles=2).local(job)
     finally:
         type(job).train = original
-    from drift.frozen import steps
+    from drift.client import steps
 
     assert steps(job) == 4
     assert seen == pytest.approx([0.775, 0.55, 0.325, 0.1] * 2)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from drift.client import Client
+from drift.client import Client, steps
 from drift.experiment import Local
-from drift.frozen import frozen_update, full_gradient, steps
+from drift.frozen import frozen_update, full_gradient
 from drift.step_parts import PARTS, expected_period, step_parts
 from tests.drift import hand
 from tests.oracles import cnn_task, mlp_task, quadratic

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from drift import sharpest, terrain
+from drift import series, sharpest, terrain
 from drift.read import read, validated
 from drift.run import Run
 from drift.simulate import simulate
@@ -122,6 +122,6 @@ def test_eigenvalues_over_rounds_and_their_ratio(run):
 
 
 def test_spread_keeps_both_ends():
-    assert terrain.spread(list(range(10, 20)), 4) == [10, 13, 16, 19]
-    assert terrain.spread([7], 3) == [7]
-    assert terrain.spread([], 3) == []
+    assert series.evenly_spaced(list(range(10, 20)), 4) == [10, 13, 16, 19]
+    assert series.evenly_spaced([7], 3) == [7]
+    assert series.evenly_spaced([], 3) == []

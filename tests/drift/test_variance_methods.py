@@ -8,8 +8,8 @@ from drift import coherence, drift_variances
 from drift import method as methods
 from drift.labels import label_scatter
 from drift.layer_drift import layer_drift
-from drift.series import shares
 from drift.simulate import simulate
+from drift.weighting import cohort_weights
 from tests.drift.test_methods import SHORT, experiment
 
 ALONE = methods.names()
@@ -22,7 +22,7 @@ def _check(run):
     d, before = found["zero"].attrs["d"], None
     for index in run.rounds():
         record, row = run.round(index), {name: ds.sel(round=index) for name, ds in found.items()}
-        weights = shares(run.experiment, record)
+        weights = cohort_weights(run.experiment, record.sizes)
         mean = weights @ record.deltas.double()
         m = int((weights > 0).sum())
         spread = float((record.deltas.double() - mean)[weights > 0].square().sum())
