@@ -116,9 +116,19 @@ def apart(groups: Sequence[Sequence[Run]], keys: Collection[str]) -> str:
     return listed(texts + names[MOST:], len(texts))
 
 
-def variant(run: Run) -> str:
-    """What the run shares with those that differ from it in their seed only."""
-    return json.dumps({name: value for name, value in _settings(run).items() if name != "seed"}, sort_keys=True)
+def variant(run: Run, over: Collection[str] = ()) -> str:
+    """What the run shares with those that differ from it in their seed only, or in settings that a figure compares.
+
+    Args:
+        over: Keys of these settings, such as local.lr_decay or method.start.
+    """
+    free = ("seed", *over)
+    shared = {name: value for name, value in _settings(run).items() if not any(_within(name, key) for key in free)}
+    return json.dumps(shared, sort_keys=True)
+
+
+def _within(name: str, key: str) -> bool:
+    return name == key or name.startswith(f"{key}.")
 
 
 def left_out(runs: Sequence[Run], drawn: Sequence[Run]) -> dict[str, list[str]]:

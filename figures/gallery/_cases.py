@@ -24,7 +24,7 @@ def cases(runs: Sequence[Run], by: str, compute: Callable[[Sequence[Run]], xr.Da
     """
     if not by:
         return compute(runs)
-    chosen = _stack.comparable(runs)
+    chosen = _stack.comparable(runs, [by])
     values = sorted({_keys.value(run, by) for run in chosen} - {None})
     if not values:
         raise LookupError(f"no run has a setting {by}; name one as fedscape sweep --grid does, such as local.lr_decay.")

@@ -58,6 +58,12 @@ def value(run: Run, key: str) -> Any:
     return place
 
 
+def places(key: str) -> tuple[str, ...]:
+    """Names of the resolved settings that a key stands for."""
+    several = {"pool": ("method.candidates",), "server_step": ("method.server_step_lr", "method.server_lr")}
+    return several.get(key, (key,))
+
+
 def base(label: str) -> str:
     """Label of the method without IMA: fedavg for ima, fedprox for fedprox+ima, any other as it is."""
     return "fedavg" if label == "ima" else label.removesuffix("+ima")

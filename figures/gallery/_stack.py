@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,20 @@ from drift.run import Run
 from figures import style
 from figures.choice import apart, asked, narrowed, required, variant
 from figures.choice import part as part_of
+from figures.gallery import _keys
 from figures.summary import differing, settings
 
 Compute = Callable[[Run], xr.Dataset]
 
 
-def comparable(runs: Sequence[Run]) -> Sequence[Run]:
+def comparable(runs: Sequence[Run], over: Collection[str] = ()) -> Sequence[Run]:
     """The runs of one setting (task, clients, rounds): that with most methods and runs, the first among equals.
 
     Where runs of one method differ in more than their seed, those that have to be drawn are taken, else the most.
+
+    Args:
+        over: Settings that the figure compares, by keys as `_keys.value` takes them: runs of one method may differ in
+            these too.
 
     Raises:
         LookupError: If there are no runs.
@@ -42,14 +47,15 @@ def comparable(runs: Sequence[Run]) -> Sequence[Run]:
             "folder of runs to choose from (figures.gallery.AnyOf in Python)."
         )
     largest: list[Run] = max(whole, key=lambda group: (len({run.label for run in group}), len(group)))
-    return part_of(runs, _without_variants(largest, needed))
+    return part_of(runs, _without_variants(largest, needed, over))
 
 
-def _without_variants(group: Sequence[Run], needed: set[Path]) -> list[Run]:
-    """Of each method, the runs that differ in their seed only: all that have to be drawn, else the most."""
+def _without_variants(group: Sequence[Run], needed: set[Path], over: Collection[str]) -> list[Run]:
+    """Of each method, the runs that differ in their seed and `over` only: all that have to be drawn, else the most."""
+    free = [place for key in over for place in _keys.places(key)]
     variants: dict[str, dict[str, list[Run]]] = {}
     for run in group:
-        variants.setdefault(run.label, {}).setdefault(variant(run), []).append(run)
+        variants.setdefault(run.label, {}).setdefault(variant(run, free), []).append(run)
     selected: set[Path] = set()
     for some in variants.values():
         named = [runs for runs in some.values() if needed & {run.folder for run in runs}]

@@ -36,7 +36,7 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth
     if smooth < 1 or smooth % 2 == 0:
         raise ValueError(f"smooth is {smooth}; give an odd number of rounds, 1 for none.")
     table: dict[tuple[str, tuple[Any, ...], int], Run] = {}
-    for run in _stack.comparable(runs):
+    for run in _stack.comparable(runs, over):
         place = _keys.base(run.label), tuple(_keys.value(run, key) for key in over), run.experiment.seed
         before = table.setdefault(place, run)
         if before.folder != run.folder:

@@ -52,7 +52,7 @@ def data(
         paper, item: Whose numbers stand below, as NAME_printed, such as lss and "Table 5".
     """
     chosen: dict[str, Run] = {}
-    some = _stack.comparable(runs)
+    some = _stack.comparable(runs, ["pool"])
     for run in sorted(some, key=lambda run: run.experiment.seed):
         chosen.setdefault(_keys.value(run, "pool"), run)
     choice.narrowed(some, chosen.values(), "this table has one run per method")

@@ -17,6 +17,7 @@ from figures.gallery import (
     accuracy_curves,
     accuracy_setting,
     accuracy_table,
+    cost_table,
     locality_rounds,
     planes_settings,
     rounds_target,
@@ -194,6 +195,17 @@ def test_cases_stand_below_each_other_on_one_scale(crossed):
     assert first.get_title("left") == "local epochs: 1"
     with pytest.raises(LookupError, match=r"no run has a setting local\.nothing"):
         _cases.cases(chosen, "local.nothing", lambda some: xr.Dataset())
+
+
+def test_settings_that_a_figure_compares_are_all_drawn_of_a_folder(crossed, tmp_path):
+    ds = locality_rounds.data(AnyOf(crossed), by="local.epochs")
+    assert ds.case.values.tolist() == [1, 2]
+    assert len(ds.attrs["runs"].split(", ")) == len(crossed)
+    starts = [tiny.trained(tmp_path, "method=ima", "method.window=2", f"method.start={start}") for start in (0.3, 0.6)]
+    ds = accuracy_curves.data(AnyOf(starts), smooth=1)
+    assert ds.line.values.tolist() == ["start 0.3", "start 0.6"]
+    pools = [tiny.trained(tmp_path, "method=lss", f"method.candidates={count}", "local.epochs=4") for count in (1, 2)]
+    assert cost_table.data(AnyOf(pools), repeats=1).row.values.tolist() == ["lss, M = 1", "lss, M = 2"]
 
 
 def test_planes_have_a_row_a_method(crossed):
