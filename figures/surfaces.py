@@ -173,7 +173,8 @@ def colorbar(
     figure: Figure, axs: Iterable[Axes], levels: np.ndarray, label: str, *, cmap: str | Colormap = style.SEQUENTIAL
 ) -> None:
     """One colour bar of common levels for several maps, with a few round ticks; as tall as the maps are drawn."""
-    maps = [ax for ax in axs if ax.axison]
+    cells = list(axs)
+    maps = [ax for ax in cells if ax.has_data()] or cells
     with style.context():
         drawn = ScalarMappable(norm(levels), cmap)
         bar = figure.colorbar(drawn, ax=maps, label=label, pad=0.01, aspect=25, extend="max")

@@ -87,6 +87,21 @@ def test_a_colour_bar_is_as_tall_as_its_maps_are_drawn(layout, columns):
     assert 0 < bar.get_position().x0 - drawn.x1 < 0.1
 
 
+def test_a_colour_bar_stands_beside_maps_without_axes_and_not_beside_empty_cells():
+    figure = Figure(figsize=(6.9, 4), layout="constrained")
+    (first, second), (third, rest) = figure.subplots(2, 2)
+    levels = surfaces.common_levels(_plane()["loss"])
+    for ax in (first, second, third):
+        surfaces.contour(_plane(), ax=ax, levels=levels)
+        ax.set_axis_off()
+    rest.set_axis_off()
+    surfaces.colorbar(figure, [first, second, third, rest], levels, "loss")
+    figure.draw_without_rendering()
+    (bar,) = _bars(figure)
+    assert bar.get_position().y0 == pytest.approx(third.get_position().y0)
+    assert bar.get_position().x0 > second.get_position().x1
+
+
 @pytest.mark.parametrize("variable", ["loss", "error"])
 def test_maps_of_global_models_are_never_one_colour_beside_those_of_clients(variable):
     clients = _plane().assign_attrs(analysis="round_plane")
