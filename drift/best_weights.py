@@ -14,7 +14,7 @@ from drift.evaluated import evaluate_on
 from drift.mixtures import mixtures
 from drift.run import Run
 from drift.series import described, parameters, selected_rounds
-from landscape.surface import metric_units
+from landscape.task import metric_units
 
 
 def best_weights(

@@ -15,6 +15,7 @@ from drift.keys import generator, key
 from drift.method import State
 from drift.optimizer import Optimizer
 from landscape.flat import Flat
+from landscape.replayed import step_gradient
 from landscape.samples import Samples
 
 Gradient = Callable[[Flat, Samples], Tensor]
@@ -120,7 +121,7 @@ class Client:
         flat.load(self.start, self.buffers)
         optimizer = Optimizer(flat.theta, flat.grad, self.local)
         optimizer.restore(self.state)
-        gradient = flat.step_gradient if gradient is None else gradient
+        gradient = step_gradient(flat) if gradient is None else gradient
         pinned = correction.pinned(flat.theta) if isinstance(correction, Correction) else None
         losses, steps = torch.zeros((), dtype=torch.float64, device=flat.theta.device), 0
         with self.randomness():

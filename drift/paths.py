@@ -12,7 +12,7 @@ from drift.opening import open as open_run
 from drift.rounds import Round
 from drift.run import Run
 from drift.series import resolve_round
-from landscape import alignment
+from landscape.aligned_barrier import aligned_barrier as line_and_aligned_line
 from landscape.barrier import pairwise_barriers
 from landscape.batchnorm import Statistics
 from landscape.curves import Kind, along, connecting_curve
@@ -160,7 +160,7 @@ def aligned_barrier(
             raise ValueError(f"runs {run.name} and {second.name} trained different models; give runs of one model.")
         records = [one.round(resolve_round(one, round, "globals")) for one in (run, second)]
         names, models = [record.index for record in records], torch.stack([record.kept("end") for record in records])
-    found = alignment.aligned_barrier(run.task, *models, points=points, split=split, seed=seed, **sharing(run))
+    found = line_and_aligned_line(run.task, *models, points=points, split=split, seed=seed, **sharing(run))
     return found.assign_attrs(first=names[0], second=names[1], other=other or "", split=split)
 
 

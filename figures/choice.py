@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from drift.run import Run
-from figures.summary import differing, settings
+from figures.groups import differing, settings
 from landscape import plugins
 
 

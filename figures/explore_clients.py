@@ -17,7 +17,7 @@ from figures import palette
 from figures.explore_curves import QUANTITIES, draw, written_name
 from figures.explore_look import axis, blank, laid, round_axis, small
 from figures.explore_words import client_notes, plain
-from figures.summary import groups
+from figures.groups import groups
 
 POINTS = 1500
 """Clients drawn for one run; of longer runs evenly spread rounds are shown."""

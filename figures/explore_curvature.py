@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import plotly.graph_objects as go
+import xarray as xr
 from plotly.subplots import make_subplots
 
 from drift.run import Run
+from drift.series import evenly_spaced
+from drift.sharpest import eigen_rounds
 from figures.explore_curves import draw
 from figures.explore_look import laid, log_axis, round_axis
-from figures.summary import eigenvalues
 
 
 def curvature_rounds(runs: Sequence[Run]) -> go.Figure:
@@ -32,3 +34,9 @@ def curvature_rounds(runs: Sequence[Run]) -> go.Figure:
     figure.update_yaxes(log_axis(*(one.y for one in figure.select_traces(col=1))), title="λ₁", row=1, col=1)
     figure.update_yaxes(title="λ₁ / λ₅", rangemode="tozero", row=1, col=2)
     return figure
+
+
+def eigenvalues(run: Run) -> xr.Dataset:
+    """The five largest Hessian eigenvalues of the training loss in five rounds that kept their global model."""
+    rounds = evenly_spaced(run.kept("globals"), 5)
+    return run.cached(eigen_rounds, rounds=rounds, k=5, split="train", tolerance=1e-2)

@@ -17,7 +17,7 @@ from drift.weights import learned, update_norms
 from figures import palette
 from figures.explore_look import axis, blank, laid, log_axis, round_axis, small
 from figures.explore_words import plain
-from figures.summary import groups
+from figures.groups import groups
 
 Part = Callable[[Run], xr.DataArray]
 """The curve of a run, over one dimension."""

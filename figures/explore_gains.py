@@ -13,7 +13,7 @@ from figures import palette
 from figures.explore_curves import written_name
 from figures.explore_look import blank, small
 from figures.explore_words import plain
-from figures.summary import groups
+from figures.groups import groups
 
 
 def gain_boxes(runs: Sequence[Run], *, skip: int = 1) -> go.Figure:

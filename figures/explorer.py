@@ -12,7 +12,7 @@ import plotly.graph_objects as go
 from drift.run import Run
 from figures.explore_curves import QUANTITIES, written_name
 from figures.explorer_views import MAPS, Pick, absent, drift, plane
-from figures.summary import groups
+from figures.groups import groups
 
 
 class Explorer:

@@ -14,10 +14,10 @@ from plotly.offline import get_plotlyjs
 
 from drift.run import Run
 from figures import console
+from figures.groups import groups
 from figures.report_content import content
 from figures.report_runs import Failed, Told
 from figures.report_tables import shown
-from figures.summary import groups
 
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 

@@ -18,11 +18,12 @@ from figures.explore_clients import client_points, learns, weights_rounds
 from figures.explore_curvature import curvature_rounds
 from figures.explore_curves import DRIFTS, QUANTITIES, average, curves, line_fma_ima, written_name
 from figures.explore_gains import gain_boxes
+from figures.groups import groups
 from figures.report_diagnosis import diagnosis
 from figures.report_pictures import KINDS, jobs, or_why, pictures
 from figures.report_runs import Ear, Failed, Job, Remembered, Told
 from figures.report_tables import configuration, cost_table, fingerprints, summary_table
-from figures.summary import groups, summary
+from figures.summary import summary
 
 Grouped = dict[str, list[Run]]
 """Runs that differ in their seed only, by the name of their method and settings."""

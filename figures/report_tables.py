@@ -13,7 +13,8 @@ from drift.run import Run
 from drift.store import digest
 from figures.amounts import amount, ranged
 from figures.explore_curves import written_name
-from figures.summary import differing, settings, summary
+from figures.groups import differing, settings
+from figures.summary import summary
 
 COLUMNS = {
     "accuracy_mean": "Accuracy",

@@ -200,7 +200,7 @@ def _beside(bar: Axes, maps: Sequence[Axes]) -> None:
         left, low = box.x0 + drawn.x1 - cells.x1, drawn.y0 + (box.y0 - whole.y0) * scale
         return Bbox.from_bounds(left, low, box.width, box.height * scale)
 
-    bar.set_axes_locator(place)
+    bar.set_axes_locator(place)  # type: ignore[arg-type]  # matplotlib gives it the axes
 
 
 def _told_apart(numbers: Sequence[float]) -> list[str]:

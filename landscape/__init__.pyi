@@ -2,8 +2,8 @@
 
 from landscape.adaptive import adaptive_surface as adaptive_surface
 from landscape.affine import evaluate as evaluate
+from landscape.aligned_barrier import aligned_barrier as aligned_barrier
 from landscape.alignment import align as align
-from landscape.alignment import aligned_barrier as aligned_barrier
 from landscape.barrier import barrier as barrier
 from landscape.barrier import pairwise_barriers as pairwise_barriers
 from landscape.barrier import simplex_losses as simplex_losses

@@ -7,16 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import xarray as xr
 from scipy.optimize import linear_sum_assignment
 from torch import Tensor, nn
 
-from landscape.barrier import barrier
 from landscape.flat import Flat
-from landscape.progress import Progress, share
-from landscape.sharing import Crew
 from landscape.sweep import stacked
-from landscape.task import Split, Task
+from landscape.task import Task
 from landscape.vectors import takes_models
 
 PROBE = 8
@@ -66,48 +62,6 @@ def align(task: Task, a: Tensor, b: Tensor, *, seed: int = 0, passes: int = 100)
     for other in (turned, aligned):  # `turned` tells a skip connection even where the best order is the present one
         _check_same(task, b, other)
     return aligned
-
-
-@takes_models("a", "b")
-def aligned_barrier(
-    task: Task,
-    a: Tensor,
-    b: Tensor,
-    *,
-    points: int = 21,
-    split: Split = "test",
-    seed: int = 0,
-    workers: int | Crew = 1,
-    progress: Progress | None = None,
-) -> xr.Dataset:
-    """Loss on the line from a to b, and on that from a to b with its units aligned to those of a.
-
-    Source: Ainsworth et al. 2023, section 5.
-
-    Args:
-        a, b: Models, shape (d,).
-        points: Evaluations on a line, both ends included.
-        split: Samples that the loss is averaged over.
-        seed: Of the alignment.
-        workers, progress: Of both lines, as `landscape.affine.evaluate` takes them.
-
-    Returns:
-        Dataset with loss and aligned_loss (t,), barrier and aligned_barrier () in nats, distance and
-        aligned_distance () in parameter space.
-
-    Raises:
-        ValueError: As `align` does.
-    """
-    found = {"": b, "aligned_": align(task, a, b, seed=seed)}
-    ds = xr.Dataset(attrs={"analysis": "aligned_barrier", "source": "Ainsworth et al. 2023"})
-    for part, (prefix, other) in enumerate(found.items()):
-        told = share(progress, part, len(found))
-        line = barrier(task, a, other, points=points, split=split, workers=workers, progress=told)
-        for name in ("loss", "barrier"):
-            ds[prefix + name] = line[name]
-        apart = float((a.double() - other.double()).norm())
-        ds[f"{prefix}distance"] = ((), apart, {"long_name": "distance of the models", "units": "1"})
-    return ds.drop_vars("mark", errors="ignore")
 
 
 def stack(task: Task) -> list[Layer]:

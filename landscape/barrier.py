@@ -17,9 +17,9 @@ from landscape.progress import Progress
 from landscape.samples import Samples
 from landscape.sharing import Crew
 from landscape.simplex import points as simplex_points
-from landscape.surface import metric_units, surface
+from landscape.surface import surface
 from landscape.sweep import axis, stacked
-from landscape.task import Split, Task
+from landscape.task import Split, Task, metric_units
 from landscape.vectors import takes_models
 
 

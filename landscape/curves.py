@@ -25,9 +25,8 @@ from landscape.plugins import unknown
 from landscape.progress import Progress
 from landscape.samples import Samples
 from landscape.sharing import Crew
-from landscape.surface import metric_units
 from landscape.sweep import axis, stacked
-from landscape.task import Split, Task
+from landscape.task import Split, Task, metric_units
 from landscape.vectors import takes_models
 
 Kind = Literal["bezier", "polygon"]

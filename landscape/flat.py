@@ -60,15 +60,6 @@ class Flat:
 
         return bool(normalisers(self.module))
 
-    @cached_property
-    def step_gradient(self) -> Callable[[Flat, Samples], Tensor]:
-        """`gradient` as it is fastest in training: replayed from a recording on a GPU, called as it is elsewhere."""
-        if self.theta.device.type != "cuda":
-            return Flat.gradient
-        from landscape.replayed import Replayed  # which needs this module
-
-        return Replayed(self).gradient
-
     def load(self, theta: Tensor, buffers: Tensor | None = None) -> None:
         """Copy a model's parameters (d,) and, where given, buffers (b,) in; with these, counters begin anew."""
         self.layout.named(theta)  # checks the length

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -16,8 +17,19 @@ from landscape.samples import Samples, leaves, mapped
 Recorder = Callable[[Callable[[], Tensor]], tuple[Callable[[], None], Tensor]]
 """(work) -> (replay, output): `replay()` does the work again on the same memory and leaves its result in `output`."""
 
+_REPLAYS: WeakKeyDictionary[Flat, Replayed] = WeakKeyDictionary()
+
 WARM = 3
 """Eager runs before recording, as torch's documentation asks for."""
+
+
+def step_gradient(flat: Flat) -> Callable[[Flat, Samples], Tensor]:
+    """The fastest `Flat.gradient` for training on a workspace: replayed from a recording on a GPU, else called."""
+    if flat.theta.device.type != "cuda":
+        return Flat.gradient
+    if flat not in _REPLAYS:
+        _REPLAYS[flat] = Replayed(flat)
+    return _REPLAYS[flat].gradient
 
 
 class Replayed:

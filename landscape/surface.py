@@ -26,7 +26,7 @@ from landscape.progress import Progress
 from landscape.samples import Samples
 from landscape.sharing import Crew
 from landscape.sweep import Sweep
-from landscape.task import Split, Task, cross_entropy
+from landscape.task import Split, Task, metric_units
 
 CHECKPOINT_SECONDS = 5.0
 """Least time between two checkpoints."""
@@ -241,9 +241,3 @@ def _fingerprint(sweep: Sweep) -> str:
     for array in (sweep.origin, sweep.axes, sweep.mark_coefficients):
         digest.update(np.ascontiguousarray(array, dtype=np.float64).data)
     return digest.hexdigest()
-
-
-def metric_units(task: Task, metric: str) -> str:
-    if metric == "loss":
-        return "nats" if task.loss is cross_entropy else "1"
-    return "fraction" if metric in ("error", "accuracy") else "1"

@@ -146,3 +146,10 @@ class Task:
         flat.load(theta, buffers)
         with torch.no_grad():
             return torch.cat([flat.outputs(part.inputs) for part in self.split(split).blocks(block)])
+
+
+def metric_units(task: Task, metric: str) -> str:
+    """Unit of a metric of the task: nats, fraction, or 1 for a loss that is not the cross-entropy."""
+    if metric == "loss":
+        return "nats" if task.loss is cross_entropy else "1"
+    return "fraction" if metric in ("error", "accuracy") else "1"

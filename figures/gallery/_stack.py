@@ -13,7 +13,7 @@ from figures import style
 from figures.choice import apart, asked, narrowed, required, variant
 from figures.choice import part as part_of
 from figures.gallery import _keys
-from figures.summary import differing, settings
+from figures.groups import differing, settings
 
 Compute = Callable[[Run], xr.Dataset]
 

@@ -9,8 +9,8 @@ import tiny
 
 from drift.opening import open as open_run
 from figures import gallery
+from figures.groups import groups
 from figures.report_tables import fingerprints, summary_table
-from figures.summary import groups
 
 
 def _copied(run, folder):

@@ -12,9 +12,9 @@ import pytest
 from drift.read import read, validated
 from drift.run import Run
 from drift.simulate import simulate
+from figures.groups import groups
 from figures.report import page, report
 from figures.report_tables import configuration
-from figures.summary import groups
 
 
 @pytest.fixture(scope="module")

@@ -12,9 +12,9 @@ from drift.coherence import coherence
 from drift.cost import cost
 from drift.run import Run
 from figures import report_diagnosis
+from figures.groups import groups
 from figures.report_runs import Ear, Remembered
 from figures.report_tables import ABSENT, cost_table, fingerprints
-from figures.summary import groups
 
 
 def test_results_are_read_once_and_are_those_of_the_run(runs, monkeypatch):

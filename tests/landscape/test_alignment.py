@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from landscape.alignment import align, aligned_barrier, permuted, stack
+from landscape.aligned_barrier import aligned_barrier
+from landscape.alignment import align, permuted, stack
 from landscape.barrier import barrier
 from landscape.models import build_model
 from landscape.samples import Samples
