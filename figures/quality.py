@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.textpath import TextPath
 
 from figures import style
 from figures.curves import algorithms, deviation, mean, require
@@ -99,10 +100,8 @@ def table(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[
         cells: One text for each row and column but the first.
     """
     ax.set_axis_off()
-    widths = [max(map(len, [columns[0], *rows])) + 1.0]
-    widths += [
-        max(len(line) for text in column for line in text.split("\n")) + 2.5 for column in _columns(columns, cells)
-    ]
+    widths = [_wide([columns[0]], rows)]
+    widths += [_GAP + _wide([head], column) for head, *column in _columns(columns, cells)]
     right = np.cumsum(widths) / sum(widths)
     head = len(rows) + 0.45
     ax.set(xlim=(0, 1), ylim=(-0.2, len(rows) + 1.6))
@@ -110,13 +109,25 @@ def table(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[
         ax.plot([0, 1], [rule, rule], color="black", linewidth=wide, clip_on=False)
     for index, text in enumerate(columns):
         place = (0.0 if index == 0 else right[index], head)
-        ax.text(*place, text, ha="left" if index == 0 else "right", va="baseline", fontsize=7, linespacing=1.1)
+        ax.text(*place, text, ha="left" if index == 0 else "right", va="baseline", fontsize=_HEAD, linespacing=1.1)
     for row, (name, texts) in enumerate(zip(rows, cells, strict=True)):
         height = len(rows) - row - 0.5
-        ax.text(0, height, name, va="center", fontsize=7.5)
+        ax.text(0, height, name, va="center", fontsize=_CELL)
         for place, text in zip(right[1:], texts, strict=True):
-            ax.text(place, height, text, ha="right", va="center", fontsize=7.5)
+            ax.text(place, height, text, ha="right", va="center", fontsize=_CELL)
     return ax
+
+
+_HEAD, _CELL, _GAP = 7, 7.5, 5.0
+"""Sizes of text and space between columns, points."""
+
+
+def _wide(heads: Sequence[str], texts: Sequence[str]) -> float:
+    """Points across that the widest line takes."""
+    sizes = [
+        (line, size) for some, size in ((heads, _HEAD), (texts, _CELL)) for text in some for line in text.split("\n")
+    ]
+    return max(float(TextPath((0, 0), line, size=size).get_extents().width) for line, size in sizes)
 
 
 def _columns(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[list[str]]:

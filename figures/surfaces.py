@@ -177,7 +177,7 @@ def colorbar(
     maps = [ax for ax in cells if ax.has_data()] or cells
     with style.context():
         drawn = ScalarMappable(norm(levels), cmap)
-        bar = figure.colorbar(drawn, ax=maps, label=label, pad=0.01, aspect=25, extend="max")
+        bar = figure.colorbar(drawn, ax=maps, label=label, pad=0.02, aspect=25, extend="max")
         _beside(bar.ax, maps)
         ticks = levels[:: max(1, len(levels) // 5)].tolist()
         bar.set_ticks(ticks, labels=_told_apart(ticks))

@@ -73,7 +73,7 @@ def draw(ds: xr.Dataset) -> Figure:
     style.same_range(*axs[0, :-1])
     seed = ds.seed.values[0]
     drifts.evenness(ds[["evenness", "balanced"]].sel(seed=seed).max("algorithm"), ax=axs[0, -1])
-    axs[0, -1].legend(loc="upper left")
+    axs[0, -1].legend(loc="lower right")
     axs[0, -1].set_title(f"seed {seed}" if ds.sizes["seed"] > 1 else "", fontsize=7)
     style.key(figure, axs[0, :-1], title=curves.band(ds))
     return figure

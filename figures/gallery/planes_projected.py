@@ -56,14 +56,17 @@ def draw(ds: xr.Dataset) -> Figure:
             part.mark_alpha, part.mark_beta, c=part.mark_loss, marker=marker, s=size, linewidths=1.0, **scale
         )
     for name, x, y in zip(ds.mark.values, ds.mark_alpha.values, ds.mark_beta.values, strict=True):
-        below = name == "start"  # it often lies close to "global"
-        at = (0, -5 if below else 5)
+        at, across, up = _SIDES.get(str(name), ((0, 5), "center", "bottom"))
         note = row[0].annotate(_short(name), (x, y), at, textcoords="offset points", fontsize=6, zorder=6)
-        note.set(ha="center", va="top" if below else "bottom", path_effects=style.outline())
+        note.set(ha=across, va=up, path_effects=style.outline())
     surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
     _gaps(ds, row[1])
     style.key(figure, row[1:])
     return figure
+
+
+_SIDES = {"start": ((0, -5), "center", "top"), "global": ((-5, 0), "right", "center")}
+"""Where the names of models stand that lie close to each other and to clients, whose names stand above."""
 
 
 def _gaps(ds: xr.Dataset, ax: Axes) -> None:

@@ -1,3 +1,5 @@
+from itertools import combinations
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -45,6 +47,20 @@ def test_table_writes_every_cell():
     ax = quality.table(["a", "b"], ["method", "x\n[s]", "y"], [["1", "2"], ["3", "4"]], ax=style.panels()[1][0, 0])
     assert [text.get_text() for text in ax.texts] == ["method", "x\n[s]", "y", "a", "1", "2", "b", "3", "4"]
     assert len(ax.lines) == 3
+
+
+def test_no_cell_of_a_table_lies_over_another():
+    figure, axs = style.panels(height=3.0)
+    heads = ["method", *("local training\nof a client" for _ in range(8)), "II"]
+    rows, cells = (
+        ["FedAvg+IMA", "LSS, M = 4"],
+        ["91.8 kMAC", *["WWWW", "14.4 ms\n[11.1, 26.8]", "as plain", "274 kB"] * 2],
+    )
+    quality.table(rows, heads, [cells, cells], ax=axs[0, 0])
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in axs[0, 0].texts]
+    assert not [(one, other) for one, other in combinations(boxes, 2) if one.overlaps(other)]
+    assert min(box.x0 for box in boxes) >= 0 and max(box.x1 for box in boxes) <= figure.bbox.x1
 
 
 @pytest.mark.parametrize(
