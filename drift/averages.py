@@ -60,6 +60,7 @@ def error_averaged(
                 split=split,
                 buffers=record.client_buffers[some],
                 statistics=statistics,
+                workers=run.crew or 1,
             )
         )
     if not found:

@@ -8,6 +8,7 @@ one's previous update, and the state is the last end. Only headers and small arr
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -137,7 +138,9 @@ def heads(folder: Path) -> set[str]:
 
 def numbers(folder: Path) -> list[int]:
     """Numbers of the round files, ascending."""
-    return sorted(int(path.stem) for path in (folder / "rounds").glob("*") if NUMBERED.fullmatch(path.name))
+    rounds = folder / "rounds"
+    names = os.listdir(rounds) if rounds.is_dir() else []
+    return sorted(int(name.partition(".")[0]) for name in names if NUMBERED.fullmatch(name))
 
 
 def read_round(folder: Path, index: int) -> Piece | None:

@@ -12,6 +12,7 @@ from drift.run import Run
 from drift.series import buffers_or_none, resolve_round, selected_rounds
 from landscape.density import density
 from landscape.minibatch import minibatch_sharpness
+from landscape.progress import counted
 
 
 def hessian_density(
@@ -64,7 +65,7 @@ def density_rounds(
     """
     indices = selected_rounds(run, "globals", rounds, 3)
     found = []
-    for index in indices:
+    for index in counted(indices, run.progress):
         one = hessian_density(run, round=index, split=split, points=points, **options)
         grid = ("mark", one.value.values, one.value.attrs)
         by_position = one.drop_vars("value").rename_dims(value="mark")
@@ -97,7 +98,7 @@ def sharpness_rounds(
     """
     indices = selected_rounds(run, "globals", rounds, 5)
     found = []
-    for index in indices:
+    for index in counted(indices, run.progress):
         record = run.round(index)
         found.append(
             minibatch_sharpness(

@@ -70,7 +70,7 @@ def pool_barriers(
         buffers=held,
         statistics=statistics,
         calibration=fixed,
-        **sharing(run, 0, 2),
+        **sharing(run),
     )
     mixed = simplex_losses(
         run.task,
@@ -81,6 +81,6 @@ def pool_barriers(
         buffers=held,
         statistics=statistics,
         calibration=fixed,
-        **sharing(run, 1, 2),
+        **sharing(run),
     )
     return found.merge(mixed).assign_attrs(analysis="pool_barriers", round=record.index, client=wanted, split=split)

@@ -16,6 +16,7 @@ from drift.series import buffers_or_none, resolve_round
 from landscape import robustness, sharpness
 from landscape.affine import evaluate
 from landscape.norms import weight_histogram
+from landscape.progress import counted
 from landscape.results import Partial
 from landscape.samples import Samples
 from landscape.scaling import scaling
@@ -61,7 +62,7 @@ def weight_histograms(
     Returns:
         Dataset with count (round, value), near_zero (round), outside (round) and norm (round), and parameters (), d.
     """
-    records = [_record(run, index) for index in rounds]
+    records = [_record(run, index) for index in counted(rounds, run.progress)]
     models = torch.stack([record.kept("end") for record in records])
     reach = limit if limit is not None else float(models.abs().max()) or 1.0
     found = xr.concat([weight_histogram(theta, bins, reach) for theta in models], "round", join="exact")
@@ -92,7 +93,7 @@ def noise_robustness(
     """
     record = _record(run, round)
     mean, std = run.dataset.normalisation
-    options = {"mean": mean, "std": std, "levels": levels, "draws": draws, "split": split}
+    options = {"mean": mean, "std": std, "levels": levels, "draws": draws, "split": split, "progress": run.progress}
     buffers = buffers_or_none(record.end_buffers)
     found = robustness.noise_robustness(run.task, record.kept("end"), buffers=buffers, **options)  # type: ignore[arg-type]
     return found.assign_attrs(round=record.index)
@@ -198,7 +199,7 @@ def _by_class(run: Run, models: Tensor, buffers: Tensor | None) -> np.ndarray:
     """Accuracy (n, C) of models (n, d) on each class of the test set; NaN for classes that it does not hold."""
     samples = run.task.samples["test"]
     found = np.full((len(models), len(run.dataset.classes)), np.nan)
-    for label in samples.targets.unique().tolist():
+    for label in counted(samples.targets.unique().tolist(), run.progress):
         found[:, label] = _accuracies(run, models, samples[samples.targets == label], buffers)
     return found
 
@@ -206,7 +207,7 @@ def _by_class(run: Run, models: Tensor, buffers: Tensor | None) -> np.ndarray:
 def _on_training(run: Run, record: Round, models: Tensor, buffers: Tensor | None) -> np.ndarray:
     """Accuracy (m, m) of models (m, d) on the training data of clients; NaN where a client has none."""
     found = np.full((len(record.ids), len(record.ids)), np.nan)
-    for column, client in enumerate(record.ids.tolist()):
+    for column, client in enumerate(counted(record.ids.tolist(), run.progress)):
         samples = run.client_samples(client, record.index)
         if len(samples):
             found[:, column] = _accuracies(run, models, samples, buffers)

@@ -100,6 +100,7 @@ def bounded_losses(run: Run, replays: Sequence[Models], rounds: Sequence[Sequenc
         split=split,
         metrics=("loss",),
         statistics=usual_statistics(run.task),
+        workers=run.crew or 1,
     )["loss"].double()
     values = values.nan_to_num(most).clamp(max=most) if isfinite(most) else values
     for place, part in zip(whole, values.split([len(rounds[place]) for place in whole]), strict=True):

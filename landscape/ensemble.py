@@ -23,6 +23,7 @@ from landscape.batchnorm import (
 )
 from landscape.plugins import unknown
 from landscape.samples import Samples
+from landscape.sharing import Crew
 from landscape.sweep import stacked
 from landscape.task import PerSample, Split, Task
 from landscape.vectors import takes_models
@@ -117,6 +118,7 @@ def subset_errors(
     buffers: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
+    workers: int | Crew = 1,
 ) -> xr.Dataset:
     """Loss and error of the mean of a few of the models, against how many are averaged.
 
@@ -131,6 +133,7 @@ def subset_errors(
         counts: How many models to average; 1..m where not given.
         buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
         statistics, calibration: Of batch normalisation, as in `ensemble_gap`.
+        workers: Who shares the subsets, as in `landscape.affine.evaluate`.
 
     Returns:
         Dataset with loss (models, draw) and each of the task's metrics, NaN where a count has fewer subsets than
@@ -159,6 +162,7 @@ def subset_errors(
         buffers=buffers,
         statistics=how,
         calibration=calibration,
+        workers=workers,
     )
     said = normalisation(task, split, how, buffers, calibration)
     return xr.Dataset(

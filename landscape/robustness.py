@@ -10,6 +10,7 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.affine import evaluate
+from landscape.progress import Progress, counted
 from landscape.samples import Samples
 from landscape.task import Split, Task
 from landscape.vectors import takes_models
@@ -30,6 +31,7 @@ def noise_robustness(
     split: Split = "test",
     seed: int = 0,
     buffers: Tensor | None = None,
+    progress: Progress | None = None,
 ) -> xr.Dataset:
     """Accuracy lost when every input x in [0, 1] becomes clip(x + xi, 0, 1), xi uniform in [-level, level].
 
@@ -44,6 +46,7 @@ def noise_robustness(
         levels: Largest change of an input value, as a fraction of its range.
         draws: Noises that the drop is averaged over.
         buffers: Floating buffers (b,); the task's own where not given.
+        progress: Called with the noises that are done and all of them.
 
     Returns:
         Dataset with accuracy (), noisy (value, draw) and drop (value), fractions; value is the level.
@@ -55,11 +58,11 @@ def noise_robustness(
     _check(levels, draws)
     clean = 1 - _error(task, theta, samples, buffers)
     noisy = np.empty((len(levels), draws))
-    for draw in range(draws):
+    cells = [(draw, row, level) for draw in range(draws) for row, level in enumerate(levels)]
+    for draw, row, level in counted(cells, progress):
         generator = torch.Generator().manual_seed(seed * 1_000_003 + draw)
-        for row, level in enumerate(levels):
-            changed = with_noise(samples, level, generator.clone_state(), mean=mean, std=std)
-            noisy[row, draw] = 1 - _error(task, theta, changed, buffers)
+        changed = with_noise(samples, level, generator, mean=mean, std=std)
+        noisy[row, draw] = 1 - _error(task, theta, changed, buffers)
     found = {
         "accuracy": ((), clean, {"long_name": "accuracy without noise", "units": "fraction"}),
         "noisy": (("value", "draw"), noisy, {"long_name": "accuracy with noise", "units": "fraction"}),

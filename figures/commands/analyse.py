@@ -50,6 +50,8 @@ Metric = Annotated[
 
 SHORT = {"plane": "round_plane", "eigenvalues": "eigen_rounds"}
 
+POINTS = "the cluster shares points of planes and lines alone."
+
 SUFFIXES = (".csv", ".vtk", ".ply", ".zarr")
 """Of files that numbers are written to."""
 
@@ -81,7 +83,8 @@ def analyse(
 ) -> None:
     """Compute an analysis of a run; it is kept in the run's folder and not computed again.
 
-    With --workers or --cluster the points of planes and lines are shared by processes; the numbers stay the same.
+    With --workers or --cluster the points of planes and lines are shared by processes, and with --workers the local
+    trainings that an analysis repeats; the numbers stay the same.
 
     Args:
         name: Which one: fedscape list analyses.
@@ -104,6 +107,10 @@ def analyse(
     plugins.require_options(chosen.name, function, options)
     measures = [Measure.loaded(text) for text in metric or ()]
     found, staff = ready.with_measures(measures), crew(workers, cluster)
+    if "workers" in chosen.options and "workers" not in options:  # it trains again
+        options["workers"] = workers
+        if cluster is not None:
+            console.say(f"{chosen.name} trains clients on this machine, by --set workers=N in N processes; {POINTS}")
     with console.parts(f"{chosen.name} of {found.name}") as part:
         result = found.with_progress(part, console.say).with_crew(staff).cached(function, **options)
     if json:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+import importlib
+from functools import wraps
 
 import pytest
 import tiny
+import xarray as xr
 
 from figures import cli
 from landscape import results
@@ -20,6 +23,32 @@ def call(*tokens: object) -> int:
     with pytest.raises(SystemExit) as stop:
         cli.main([str(token) for token in tokens])
     return int(stop.value.code or 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "processes"),
+    [
+        (("--workers", 2), 2),
+        ((), 1),
+        (("--workers", 2, "--set", "workers=3"), 3),
+        (("--cluster", "tcp://localhost:1"), 1),
+    ],
+)
+def test_the_workers_train_again_what_an_analysis_repeats(words, processes, tmp_path, monkeypatch, capsys):
+    """A cluster, which shares points alone, is not passed over in silence."""
+    run, seen = tiny.trained(tmp_path, "rounds=1"), []
+    module = importlib.import_module("drift.counterfactual")
+
+    @wraps(module.counterfactual)
+    def watched(run, **options):
+        seen.append(options["workers"])
+        return xr.Dataset()
+
+    monkeypatch.setattr(module, "counterfactual", watched)
+    assert call("analyse", "counterfactual", run.folder, *words) == 0
+    assert seen == [processes]
+    said = "counterfactual trains clients on this machine, by --set workers=N in N processes; the cluster shares points"
+    assert (said in capsys.readouterr().err) == ("--cluster" in words)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "vtk", "ply", "zarr"])
