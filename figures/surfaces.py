@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.backend_bases import RendererBase
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from matplotlib.transforms import Bbox
 
 from figures import style
+from figures.bars import colorbar, norm
 from figures.curves import algorithms, banded, require
 from landscape.minimum import fitted_minimum, labelled
+
+__all__ = ["colorbar", "common_levels", "contour", "ends", "norm", "profile", "row"]
 
 
 def contour(
@@ -113,12 +112,6 @@ def common_levels(*values: xr.DataArray, count: int = 14, log: bool = True, top:
     return np.linspace(low, max(high, low + 1e-3), count)
 
 
-def norm(levels: np.ndarray) -> Normalize:
-    """Colour scale of contour levels: logarithmic where their spacing is."""
-    even = np.allclose(np.diff(levels), levels[1] - levels[0])
-    return Normalize(levels[0], levels[-1]) if even else LogNorm(levels[0], levels[-1])
-
-
 def profile(
     ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "loss", log: bool | None = None, **look: Any
 ) -> Axes:
@@ -167,46 +160,6 @@ def ends(ax: Axes, first: str, second: str) -> None:
             ha="center",
             fontsize=6.5,
         )
-
-
-def colorbar(
-    figure: Figure, axs: Iterable[Axes], levels: np.ndarray, label: str, *, cmap: str | Colormap = style.SEQUENTIAL
-) -> None:
-    """One colour bar of common levels for several maps, with a few round ticks; as tall as the maps are drawn."""
-    cells = list(axs)
-    maps = [ax for ax in cells if ax.has_data()] or cells
-    with style.context():
-        drawn = ScalarMappable(norm(levels), cmap)
-        bar = figure.colorbar(drawn, ax=maps, label=label, pad=0.02, aspect=25, extend="max")
-        _beside(bar.ax, maps)
-        ticks = levels[:: max(1, len(levels) // 5)].tolist()
-        bar.set_ticks(ticks, labels=_told_apart(ticks))
-        bar.minorticks_off()
-
-
-def _beside(bar: Axes, maps: Sequence[Axes]) -> None:
-    """Make a vertical colour bar as tall as its maps are drawn, at their edge.
-
-    A layout gives it the height of their cells, which maps of equal aspect do not fill.
-    """
-    inside = cast("Callable[[Axes, RendererBase], Bbox]", bar.get_axes_locator())
-
-    def place(ax: Axes, renderer: RendererBase) -> Bbox:
-        box, whole = inside(ax, renderer), ax.get_position(original=True)
-        cells = Bbox.union([one.get_position(original=True) for one in maps])
-        drawn = Bbox.union([one.get_position() for one in maps])
-        scale = drawn.height / cells.height
-        ax.set_box_aspect((ax.get_box_aspect() or 1.0) * scale)  # as wide as before
-        left, low = box.x0 + drawn.x1 - cells.x1, drawn.y0 + (box.y0 - whole.y0) * scale
-        return Bbox.from_bounds(left, low, box.width, box.height * scale)
-
-    bar.set_axes_locator(place)  # type: ignore[arg-type]  # matplotlib gives it the axes
-
-
-def _told_apart(numbers: Sequence[float]) -> list[str]:
-    """Numbers in as few digits, two or more, as tell them apart."""
-    written = ([f"{value:.{digits}g}" for value in numbers] for digits in range(2, 17))
-    return next((texts for texts in written if len(set(texts)) == len(texts)), [str(value) for value in numbers])
 
 
 def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -> None:

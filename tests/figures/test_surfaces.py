@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -85,6 +87,17 @@ def test_a_colour_bar_is_as_tall_as_its_maps_are_drawn(layout, columns):
     assert drawn.height < 0.7 * cell.height
     assert (bar.get_position().y0, bar.get_position().height * tip) == pytest.approx((drawn.y0, drawn.height))
     assert 0 < bar.get_position().x0 - drawn.x1 < 0.1
+
+
+@pytest.mark.parametrize("height", [0.4, 0.6, 4.0])
+def test_labels_of_a_colour_bar_do_not_touch(height):
+    figure = Figure(figsize=(4, height))
+    surfaces.colorbar(figure, [figure.add_axes((0, 0, 0.8, 1))], np.geomspace(0.43, 2.4, 14), "loss")
+    figure.draw_without_rendering()
+    (bar,) = _bars(figure)
+    boxes = [label.get_window_extent() for label in bar.get_yticklabels()]
+    assert all(low.y1 <= high.y0 for low, high in pairwise(boxes))
+    assert (len(boxes) == 7) == (height == 4.0)
 
 
 def test_a_colour_bar_stands_beside_maps_without_axes_and_not_beside_empty_cells():
