@@ -35,7 +35,12 @@ def effort(run: Run, *, trainings: int, forwards: int, memory: int, workers: int
 
     A client trained as long as the mean of the recorded rounds over the clients in each; a forward pass is taken as a
     third of a training step's share of a sample (forward and backward).
+
+    Raises:
+        ValueError: If workers is below 1.
     """
+    if workers < 1:
+        raise ValueError(f"workers is {workers}; give 1 or more.")
     recorded, spec = run.metrics(), run.experiment
     if "seconds" not in recorded or not len(recorded["round"]):
         return Effort(trainings, forwards, memory, float("nan"))

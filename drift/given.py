@@ -115,7 +115,7 @@ def load_function(text: str, what: str, example: str) -> Callable[..., Any]:
         ValueError: If the text is something else.
     """
     path, colon, name = text.rpartition(":")
-    if not colon or not name.isidentifier():
+    if not colon or not name.isidentifier() or not path.endswith(".py"):
         raise ValueError(f"cannot read {what} {text!r}; write FILE.py:FUNCTION, as in my_code.py:{example}.")
     if not Path(path).is_file():
         raise LookupError(f"no file {path}; a {what} is given as FILE.py:FUNCTION.")

@@ -31,4 +31,5 @@ def find(runs: str | Path, text: str) -> Path:
         raise LookupError(f"{text} is no run: it has no run.json. Give the folder of a run, or --runs DIR and a name.")
     if not names:
         raise LookupError(f"no run named {text!r}: {runs} holds no runs. Train one, or name the folder by --runs DIR.")
-    raise LookupError(f"{plugins.unknown('run', text, names)} They are in {runs}; another folder: --runs DIR.")
+    told = plugins.unknown("run", text, names, listed=f"fedscape runs --runs {runs}")
+    raise LookupError(f"{told} They are in {runs}; another folder: --runs DIR.")

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from importlib import metadata
 from typing import Any
 
-from cyclopts import App, CycloptsError, UnusedCliTokensError
+from cyclopts import App, CycloptsError
 
-from figures import console
+from figures import console, wrong_options
 from figures.commands import (
     about,
     analyse,
@@ -33,14 +33,15 @@ from figures.commands import (
 )
 from landscape.memory import OutOfMemory, exhausted
 
-HELP = """Loss landscapes and drift of federated learning: train, keep every round, analyse, draw.
+HELP = """Loss landscapes and client drift of federated learning: train, store every round, analyse, draw.
 
-Start with `fedscape demo`. With any command, `--debug` shows the traceback of an error, and `--trust MODULE:FUNCTION`
-lets a run make its model by that code.
+Start with `fedscape demo`. `fedscape COMMAND --help` lists the arguments of a command. Every command also takes
+`--debug`, which shows the traceback of an error, and `--trust MODULE:FUNCTION` (or FILE.py:CLASS), which allows a run
+to use that code of yours.
 """
 
 CODES = """Exit codes: 0 done; 2 a mistake or a problem, one line on stderr; 1 an error in fedscape, with its traceback;
-130 stopped by Ctrl-C. Data go to stdout, messages and progress to stderr; `--json` gives data for programs.
+130 stopped by Ctrl-C. Results go to stdout, messages and progress to stderr.
 """
 
 
@@ -161,11 +162,7 @@ def _is_known(error: Exception) -> bool:
 
 def _line(error: Exception) -> str:
     """An error's message in one line."""
-    if isinstance(error, UnusedCliTokensError):
-        return f"unexpected argument {' '.join(error.unused_tokens or [])!r}; {_help(error)}"
-    text = " ".join(str(error).split())
-    if isinstance(error, CycloptsError):
-        return f"{text} {_help(error).capitalize()}"
+    text = " ".join((wrong_options.line(error, app) if isinstance(error, CycloptsError) else str(error)).split())
     if isinstance(error, OSError) and error.strerror:
         said = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
         return f"{said} {_ADVICE.get(error.errno or 0, '')}".rstrip()
@@ -189,10 +186,6 @@ def _open_streams() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, io.StringIO())
-
-
-def _help(error: CycloptsError) -> str:
-    return f"see fedscape {' '.join([*(error.command_chain or ()), '--help'])}."
 
 
 def _warn(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -136,20 +136,32 @@ def _parsed(package: str, name: str) -> ast.Module:
     return ast.parse(written.read_text(encoding="utf-8"))
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> str:
+def unknown(kind: str, name: str, known: Iterable[str], *, listed: str | None = None) -> str:
     """The sentence for a name that is not known: the nearest names, and all of them where they are few.
 
-    Where there are more than `FEW`, it names the command that lists them, if there is one (`LISTED_BY`).
+    Where there is a command that lists them, the sentence names it; without one all are named, however many.
+
+    Args:
+        kind: What the name would be, as people call it.
+        listed: The command that lists every name; else that of `LISTED_BY`.
     """
-    known = list(known)
-    near = difflib.get_close_matches(name.replace("-", "_"), known, n=NEAREST, cutoff=0.4)
-    likely = difflib.get_close_matches(name.replace("-", "_"), near, n=1)
+    plain = {_plain(one): one for one in known}
+    near = [plain[one] for one in difflib.get_close_matches(_plain(name), plain, n=NEAREST, cutoff=0.4)]
+    likely = near if difflib.get_close_matches(_plain(name), plain, n=1) else []
     hint = f" Did you mean {likely[0]!r}?" if likely else ""
-    listed = LISTED_BY.get(kind)
-    if len(known) <= FEW or listed is None:
-        return f"no {kind} named {name!r}.{hint} Known: {', '.join(known)}."
+    listed = listed or LISTED_BY.get(kind)
+    if not plain:
+        return f"no {kind} named {name!r}; there is none."
+    if len(plain) <= FEW or listed is None:
+        told = f" To list them: {listed}." if listed else ""
+        return f"no {kind} named {name!r}.{hint} Known: {', '.join(plain.values())}.{told}"
     nearest = f" Nearest: {', '.join(near)}." if near else ""
-    return f"no {kind} named {name!r}.{hint}{nearest} All {len(known)}: {listed}."
+    return f"no {kind} named {name!r}.{hint}{nearest} All {len(plain)}: {listed}."
+
+
+def _plain(name: str) -> str:
+    """A name for comparison: dashes and underscores are the same, and so are capitals."""
+    return name.replace("-", "_").strip("_").lower()
 
 
 NEAREST = 5
@@ -165,6 +177,7 @@ LISTED_BY = {
     "figure": "fedscape figures list",
     "method": "fedscape list methods",
     "model": "fedscape list models",
+    "paper": "fedscape list papers",
     "partition": "fedscape list partitions",
     "run": "fedscape runs",
 }

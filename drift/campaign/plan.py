@@ -7,12 +7,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from drift.experiment import Experiment
-from drift.read import read
 from landscape.parsed import from_toml
+from landscape.plugins import unknown
+
+if TYPE_CHECKING:
+    from drift.experiment import Experiment
 
 VERDICT = 3
 """Seeds that a verdict on a claim needs; later seeds narrow its interval and count for less."""
@@ -78,6 +81,8 @@ class Unit:
         Raises:
             LookupError: If the item starts from a checkpoint that is not there yet; names the command that makes it.
         """
+        from drift.read import read
+
         try:
             return read(self.item.experiment, *self.item.set, *self.row.set, seed=self.seed)
         except LookupError as reason:
@@ -109,7 +114,7 @@ class Plan(_Part):
         known = sorted({item.paper for item in self.items})
         for paper in papers:
             if paper not in known:
-                raise ValueError(f"the plan has no paper named {paper!r}; it has {', '.join(known)}.")
+                raise ValueError(unknown("paper", paper, known))
         items = tuple(item for item in self.items if not papers or item.paper in papers)
         return self.model_copy(update={"items": items})
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from landscape.plugins import unknown
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -25,11 +27,20 @@ def claims(*papers: str) -> list[Claim]:
     Raises:
         ValueError: If there is no such paper.
     """
-    for paper in papers:
-        if paper not in PAPERS:
-            raise ValueError(f"no paper named {paper!r}; known: {', '.join(PAPERS)}.")
+    require_papers(*papers)
     modules = [importlib.import_module(f"drift.claims.{paper}") for paper in papers or PAPERS]
     return [claim for module in modules for claim in module.CLAIMS]
+
+
+def require_papers(*papers: str) -> None:
+    """Refuse a paper whose claims are not known; nothing heavy is imported.
+
+    Raises:
+        ValueError: With the nearest name.
+    """
+    for paper in papers:
+        if paper not in PAPERS:
+            raise ValueError(unknown("paper", paper, sorted(PAPERS)))
 
 
 def check(runs: Sequence[Run], *papers: str) -> list[Verdict]:

@@ -10,7 +10,7 @@ from typing import Literal
 from figures import console
 from figures.commands.options import Data, Json
 
-Kind = Literal["methods", "models", "datasets", "partitions", "experiments", "analyses"]
+Kind = Literal["methods", "models", "datasets", "partitions", "experiments", "analyses", "papers"]
 
 PACKAGES = {
     "methods": "drift.methods",
@@ -33,18 +33,26 @@ _PAPER = re.compile(rf"\b(?:IMA|FedLAW|LSS|FedEve)(?: paper)?, {_PLACE}(?:(?:, |
 
 
 def list_(kind: Kind, /, *, json: Json = False) -> None:
-    """List what there is to choose from: one line each, with its source.
+    """List the methods, models, datasets and so on that there are: one line each, with its source.
+
+    Example: `fedscape list methods`
 
     Args:
         kind: What to list.
     """
-    rows = _analyses() if kind == "analyses" else _experiments() if kind == "experiments" else _plugins(PACKAGES[kind])
+    own = {"analyses": _analyses, "experiments": _experiments, "papers": _papers}
+    rows = own[kind]() if kind in own else _plugins(PACKAGES[kind])
     columns = [key for key in ("name", "description", UNLIKE, "source", "options") if any(key in row for row in rows)]
     console.table(rows, dict(zip(columns, columns, strict=True)), json=json)
 
 
 def doctor(*, data: Data = None, json: Json = False) -> int:
-    """Look at this machine: versions, cores, memory, data, and what to do about each trap found."""
+    """Check this machine: versions, cores, memory, data, and what to do about each problem.
+
+    Exit code 2 if fedscape cannot work here.
+
+    Example: `fedscape doctor`
+    """
     from figures.doctor import examine
 
     found = examine(data)
@@ -97,6 +105,16 @@ def _experiments() -> list[dict[str, str]]:
             "file": str(path),
         }
         for path in paths
+    ]
+
+
+def _papers() -> list[dict[str, str]]:
+    """The papers whose figures, tables and claims are known."""
+    from figures.papers.catalogue import load, names
+
+    return [
+        {"name": name, "description": load(name).title, "source": f"Its items: fedscape figures list --paper {name}."}
+        for name in names()
     ]
 
 

@@ -16,9 +16,9 @@ from figures.commands.options import (
     Cluster,
     Data,
     Json,
+    Options,
     RunName,
     Runs,
-    Settings,
     Task,
     Workers,
     arguments,
@@ -35,7 +35,8 @@ File = Annotated[
     Path | None,
     Parameter(
         name=["--out", "-o"],
-        help="File for the numbers: .csv (a row a value), .vtk or .ply (a surface for ParaView), .zarr (for xarray).",
+        help="File for the numbers: .csv (one value per row), .vtk or .ply (a surface for ParaView), .zarr (for "
+        "xarray). By default they are only stored in the run's folder.",
     ),
 ]
 
@@ -44,7 +45,9 @@ Metric = Annotated[
     Parameter(
         name="--metric",
         negative="",
-        help="A metric of your own on planes and lines, FILE.py:FUNCTION: (outputs, targets) -> a value a sample.",
+        metavar="FILE.py:FUNCTION",
+        help="Function of your own, (outputs, targets) -> one value per sample, that planes and lines are evaluated "
+        "with beside the loss. May be repeated. By default none.",
     ),
 ]
 
@@ -71,7 +74,7 @@ def analyse(
     run: RunName,
     /,
     *,
-    set: Settings = None,
+    set: Options = None,
     out: File = None,
     runs: Runs = Path("runs"),
     data: Data = None,
@@ -81,14 +84,16 @@ def analyse(
     cluster: Cluster = None,
     json: Json = False,
 ) -> None:
-    """Compute an analysis of a run; it is kept in the run's folder and not computed again.
+    """Compute an analysis of a run; the result is stored in the run's folder and not computed again.
 
-    With --workers or --cluster the points of planes and lines are shared by processes, and with --workers the local
-    trainings that an analysis repeats; the numbers stay the same.
+    With --workers or --cluster the points of planes and lines are evaluated in parallel, and with --workers also the
+    local trainings that an analysis repeats; the numbers stay the same.
+
+    Example: `fedscape analyse coherence fedavg-digits --out coherence.csv`
 
     Args:
-        name: Which one: fedscape list analyses.
-        run: Folder of a run, or its name or the beginning of it inside --runs.
+        name: Name of an analysis (fedscape list analyses, which also names the options of each).
+        run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
     """
     known = analyses()
     plain = name.replace("-", "_")

@@ -5,17 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
 from figures import console
-from figures.commands.options import Data, Json, RunNames, Runs, opened_all
+from figures.commands.options import Data, Json, RunNames, Runs, opened_all, several
 
 if TYPE_CHECKING:
     from drift.claims.claim import Verdict
 
 Papers = Annotated[
     list[str] | None,
-    Parameter(name="--paper", consume_multiple=True, negative="", help="ima, fedlaw, lss, fedeve; all by default."),
+    several("--paper", "NAME", "Only claims of these papers (fedscape list papers). By default all."),
 ]
 
 COLUMNS = {"claim": "claim", "verdict": "verdict", "effect": "effect", "interval": "95 % interval", "seeds": "seeds"}
@@ -26,15 +24,19 @@ def claims(
 ) -> None:
     """Check the papers' claims on runs: effect, interval over seeds, and a verdict.
 
-    The effect is positive as claimed; the interval is a paired bootstrap over seeds, of which a verdict takes three.
-    What a claim is about, and why one cannot be tested, stands in the JSON (--json).
+    An effect above zero agrees with the claim; the 95 % interval is a paired bootstrap over seeds, and a verdict needs
+    three seeds. What a claim is about, and why one cannot be tested, is in the JSON (--json).
+
+    Example: `fedscape claims runs --paper ima`
 
     Args:
-        run: Runs by folder, name or beginning of a name; a folder of runs stands for all of them.
+        run: One run or more: folder, name in --runs or beginning of a name; a folder of runs stands for all of them.
     """
-    found = opened_all(run, runs, data)
     from drift.claims import claims as known
+    from drift.claims import require_papers
 
+    require_papers(*(paper or ()))
+    found = opened_all(run, runs, data)
     wanted = known(*(paper or ()))
     verdicts = []
     with console.progress("claims", total=len(wanted)) as step:

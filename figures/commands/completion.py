@@ -17,12 +17,16 @@ PLACES = {
 
 
 def completion(shell: Shell, /) -> None:
-    """Write the script by which a shell completes commands and options.
+    """Print the script by which a shell completes commands and options.
 
-    For this session: source <(fedscape completion bash); for good, write it where the shell looks for it.
+    For this session: source <(fedscape completion bash). To have it in every session, write it to the file where the
+    shell looks for it: bash ~/.local/share/bash-completion/completions/fedscape, zsh _fedscape in a folder of $fpath,
+    fish ~/.config/fish/completions/fedscape.fish.
+
+    Example: `fedscape completion bash`
 
     Args:
-        shell: Which one.
+        shell: The shell that you use.
     """
     from figures.cli import app
 

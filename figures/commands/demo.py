@@ -13,13 +13,16 @@ from figures.commands.options import Json, Workers, require_folder
 
 def demo(
     *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"], help="Folder for runs, figures and the report.")] = Path(
+    out: Annotated[Path, Parameter(name=["--out", "-o"], help="Folder for the runs, figures and report.")] = Path(
         "out/demo"
     ),
     workers: Workers = 2,
     json: Json = False,
 ) -> int:
-    """Train five methods on real images, draw their figures and write the report."""
+    """Train five methods on real images, draw their figures and write the report.
+
+    Example: `fedscape demo --out out/demo`
+    """
     from figures.demo import BEYOND, COLUMNS, MUTE
     from figures.demo import demo as run_demo
 

@@ -7,10 +7,8 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
-
 from figures import console
-from figures.commands.options import Data, Json, RunName, Runs, Task, Workers, opened
+from figures.commands.options import Data, Json, RunName, Runs, Task, Workers, flag, opened
 from figures.diagnosis_words import QUESTIONS, interval, number, percent, verdict
 
 if TYPE_CHECKING:
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
     from drift.diagnosis import Diagnosis
     from drift.finding import Finding
 
-Quick = Annotated[bool, Parameter(name="--quick", negative="", help="Read the record only; nothing is trained.")]
+Quick = Annotated[bool, flag("--quick", "Use only what the run recorded; no round is trained again.")]
 
 WIDTH, INDENT = 100, 26
 
@@ -36,8 +34,12 @@ def diagnose(
 ) -> None:
     """Say what is wrong with a run, test what would help, and name the figures to look at.
 
+    The tests train rounds of the run again with one change each; --quick leaves them out.
+
+    Example: `fedscape diagnose fedavg-digits --quick`
+
     Args:
-        run: Folder of a run, or its name or the beginning of it inside --runs.
+        run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
     """
     found = opened(run, runs, data, task)
     from drift.diagnosis import diagnose as diagnosis

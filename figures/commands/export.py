@@ -18,7 +18,8 @@ File = Annotated[
     Path,
     Parameter(
         name=["--out", "-o"],
-        help="A model: .pt, .pth, .safetensors, .npz, or a folder for transformers. The series: .csv, .parquet.",
+        help="File to write; its ending says what. One model: .pt, .pth, .safetensors, .npz, or a folder (no ending) "
+        "for transformers. A table of all rounds: .csv, .parquet.",
     ),
 ]
 
@@ -29,25 +30,35 @@ def export(
     *,
     out: File,
     round: Annotated[
-        int | None, Parameter(name="--round", help="Round of the model; -1 is the last, and the default.")
+        int | None, Parameter(name="--round", help="Round of the model, from 0; -1 is the last. By default the last.")
     ] = None,
     client: Annotated[
-        str | None, Parameter(name="--client", help="A client's model of that round; else the global one.")
+        str | None,
+        Parameter(
+            name="--client", help="Number of a client, for its model of that round. By default the global model."
+        ),
     ] = None,
     to: Annotated[
-        str | None, Parameter(name="--to", help="Tracker that gets the series in a folder: tensorboard, mlflow, wandb.")
+        str | None,
+        Parameter(
+            name="--to",
+            help="Tracker, tensorboard, mlflow or wandb, whose files of all rounds are written to the folder --out. By "
+            "default none.",
+        ),
     ] = None,
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
     json: Json = False,
 ) -> None:
-    """Write a stored model, or the series of a run, as other programs read them.
+    """Write a stored model of a run, or a table of all its rounds, for other programs.
 
-    What is written follows from the ending of --out: a table of all rounds or a model; --to writes for a tracker.
+    The ending of --out says which of the two; with --to the rounds are written for a tracker.
+
+    Example: `fedscape export fedavg-digits --out model.safetensors`
 
     Args:
-        run: Folder of a run, or its name or the beginning of it inside --runs.
+        run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
     """
     if to is None and not out.suffix and out.exists():
         raise ValueError(f"{out} exists; name a new folder.")

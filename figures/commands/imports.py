@@ -9,13 +9,14 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, Runs, Settings, Task, require_folder
+from figures.commands.options import Data, Json, Runs, Settings, Task, flag, require_folder
 
 Pattern = Annotated[
     str | None,
     Parameter(
         name="--pattern",
-        help="Where models lie: round{round}/client{client}.pt; or flower, pfllib, fl-bench, fedlab, fedscape.",
+        help="Paths of the clients' models in the folder, as in 'round{round}/client{client}.pt', or the program that "
+        "wrote them: flower, pfllib, fl-bench, fedlab, fedscape. By default fedscape.",
     ),
 ]
 
@@ -27,24 +28,41 @@ def import_(
     pattern: Pattern = None,
     globals: Annotated[
         str | None,
-        Parameter(name="--globals", help="Where global models lie; else global.pt or server.pt beside the clients."),
+        Parameter(
+            name="--globals",
+            help="Paths of the global models, as in 'round{round}/global.pt'. By default those of --pattern.",
+        ),
     ] = None,
     starts: Annotated[
         str | None,
-        Parameter(name="--starts", help="Where the models that clients received lie; else the global one before."),
+        Parameter(
+            name="--starts", help="Paths of the models that clients received. By default the global model before."
+        ),
     ] = None,
     dry_run: Annotated[
-        bool, Parameter(name="--dry-run", negative="", help="Only show what is understood; nothing is written.")
+        bool, flag("--dry-run", "Only show what is understood of the files; nothing is written.")
     ] = False,
     model: Annotated[
-        str | None, Parameter(help="Architecture: fedscape list models, or module:function. With --dataset.")
+        str | None,
+        Parameter(
+            help="Model of the checkpoints: a name (fedscape list models) or module:function. Goes with --dataset. By "
+            "default unknown."
+        ),
     ] = None,
-    dataset: Annotated[str | None, Parameter(help="Dataset that loss and error are measured on.")] = None,
+    dataset: Annotated[
+        str | None,
+        Parameter(
+            help="Dataset that loss and error are measured on (fedscape list datasets). Goes with --model. By default "
+            "unknown."
+        ),
+    ] = None,
     task: Task = None,
-    name: Annotated[str | None, Parameter(name="--name", help="What the run is called; else as its folder.")] = None,
+    name: Annotated[
+        str | None, Parameter(name="--name", help="Name of the run. By default that of the folder.")
+    ] = None,
     method: Annotated[
         str | None,
-        Parameter(name="--method", help="What the method is called in figures and lists, as in FedProx."),
+        Parameter(name="--method", help="Name of the method in figures and lists, as in FedProx. By default unknown."),
     ] = None,
     set: Settings = None,
     runs: Runs = Path("runs"),
@@ -53,10 +71,12 @@ def import_(
 ) -> None:
     """Make a run of checkpoints that another program wrote: .safetensors, .npz, or .pt and .pth of state dicts.
 
-    Without a pattern the folder holds round_000/global.pt, round_000/client_7.pt and so on; sizes.json gives the
-    samples of each client. The data is named by --model and --dataset, or by --task; without them the run holds models
-    only, and --task is given when it is analysed. Tell by --set what is known of the training: with --dataset settings
-    as train takes them, else method.name, data, partition, seed, and whatever else is worth noting.
+    Without --pattern the folder has round_000/global.pt, round_000/client_7.pt and so on; a file sizes.json may list
+    the number of samples of each client. Model and data are named by --model and --dataset, or by --task; without them
+    the run has models only, and --task is needed when it is analysed. What else is known of the training is noted by
+    --set: with --dataset as in fedscape train, else method.name, data, partition, seed or any other name.
+
+    Example: `fedscape import checkpoints --model mlp --dataset mnist --dry-run`
 
     Args:
         path: Folder of the checkpoints.
@@ -64,6 +84,9 @@ def import_(
     from dataclasses import replace
 
     from drift.named import require_named
+
+    if not path.is_dir():
+        raise LookupError(f"there is no folder {path}; name the folder of the checkpoints.")
 
     for setting, value in (("task.model", model), ("task.dataset", dataset)):
         if value is not None:

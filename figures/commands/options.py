@@ -20,34 +20,97 @@ if TYPE_CHECKING:
 
     from drift.run import Run
 
-Runs = Annotated[Path, Parameter(name="--runs", help="Folder of all runs.")]
+
+def at_least_one(_: Any, value: int | None) -> None:
+    """Refuse a number below 1, as cyclopts checks a value.
+
+    Raises:
+        ValueError: If it is below 1.
+    """
+    if value is not None and value < 1:
+        raise ValueError("it takes 1 or more.")
+
+
+def _existing_folder(_: Any, value: Path | None) -> None:
+    if value is not None and not value.is_dir():
+        raise ValueError("there is no such folder.")
+
+
+def _off(_: object) -> str:
+    return "off"
+
+
+def flag(name: str, text: str) -> Parameter:
+    """An option without a value, off by default."""
+    return Parameter(name=name, negative="", show_default=_off, help=text)
+
+
+Runs = Annotated[
+    Path, Parameter(name="--runs", help="Folder that holds the runs; each run is a folder of its own in it.")
+]
 Data = Annotated[
     Path | None,
-    Parameter(name="--data", help="Folder of the datasets; else FEDSCAPE_DATA, else the Hugging Face hub."),
+    Parameter(
+        name="--data",
+        validator=_existing_folder,
+        help="Folder of the datasets. By default that of the environment variable FEDSCAPE_DATA; without it they are "
+        "fetched from the Hugging Face hub.",
+    ),
 ]
 Task = Annotated[
     str | None,
     Parameter(
         name="--task",
-        help="Your own model, loss and samples in place of the recorded ones: FILE.py:FUNCTION, which returns a Task.",
+        metavar="FILE.py:FUNCTION",
+        help="Function of your own that returns a landscape.Task (model, loss, samples), used in place of the recorded "
+        "ones. By default the recorded ones.",
     ),
 ]
-Json = Annotated[bool, Parameter(name="--json", negative="", help="Write JSON to stdout.")]
+Json = Annotated[bool, flag("--json", "Write the results to stdout as JSON, for programs, in place of a table.")]
+
+
+def several(name: str, metavar: str, text: str, **more: Any) -> Parameter:
+    """An option that takes one value or more, and may be repeated."""
+    return Parameter(name=name, consume_multiple=(1, None), negative="", metavar=metavar, help=text, **more)
+
+
 Settings = Annotated[
     list[str] | None,
-    Parameter(
-        name="--set",
-        consume_multiple=True,
-        negative="",
-        help="Change settings: KEY=VALUE ..., as in method.window=5. May be repeated.",
+    several(
+        "--set",
+        "KEY=VALUE",
+        "Change settings of the experiment, one or more: --set rounds=20 local.lr=0.05. By default none.",
     ),
 ]
-Workers = Annotated[int, Parameter(name="--workers", help="Processes that work side by side, one core each.")]
+Options = Annotated[
+    list[str] | None,
+    several(
+        "--set",
+        "OPTION=VALUE",
+        "Options of the analysis or figure, one or more: --set round=-1 points=21. By default its own values; one that "
+        "it does not have is refused, with those that it has.",
+    ),
+]
+Workers = Annotated[
+    int,
+    Parameter(
+        name="--workers",
+        validator=at_least_one,
+        help="Number of processes that share the work, one core each. The numbers stay the same.",
+    ),
+]
 Cluster = Annotated[
     str | None,
-    Parameter(name="--cluster", help="Address of a Dask scheduler (tcp://HOST:8786) whose workers do it instead."),
+    Parameter(
+        name="--cluster",
+        metavar="ADDRESS",
+        help="Address of a Dask scheduler, as in tcp://HOST:8786, whose workers do the work in place of --workers. By "
+        "default none.",
+    ),
 ]
-Folder = Annotated[Path | None, Parameter(name=["--out", "-o"], help="Folder for the pictures.")]
+Folder = Annotated[
+    Path | None, Parameter(name=["--out", "-o"], help="Folder for the pictures. By default out/figures.")
+]
 
 
 def run_names(context: CompletionContext) -> list[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, ExperimentName, Folder, Json, Settings, require_folder, require_names
+from figures.commands.options import Data, ExperimentName, Json, Settings, require_folder, require_names
 
 if TYPE_CHECKING:
     from drift.experiment import Experiment
@@ -18,9 +20,20 @@ WIDE = 12
 
 
 def partition(
-    experiment: ExperimentName, /, *, set: Settings = None, data: Data = None, out: Folder = None, json: Json = False
+    experiment: ExperimentName,
+    /,
+    *,
+    set: Settings = None,
+    data: Data = None,
+    out: Annotated[
+        Path | None,
+        Parameter(name=["--out", "-o"], help="Folder for a picture of the table. By default none."),
+    ] = None,
+    json: Json = False,
 ) -> None:
     """Print how many samples of every class each client gets; with --out also draw it. Nothing is trained.
+
+    Example: `fedscape partition digits-shards2 --set clients.number=10`
 
     Args:
         experiment: Name of a preset (fedscape list experiments) or path of a TOML file.

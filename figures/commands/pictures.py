@@ -13,23 +13,30 @@ from figures.commands.options import (
     FigureName,
     Folder,
     Json,
+    Options,
     RunNames,
     Runs,
-    Settings,
     Task,
     Workers,
     arguments,
+    flag,
     opened_all,
     require_file,
     require_folder,
     selection,
+    several,
 )
 
-figures = App(name="figures", help="Draw named figures from runs.")
+figures = App(name="figures", help="List named figures and draw them from runs.")
 
 
 Paper = Annotated[
-    str | None, Parameter(name="--paper", help="The figures and tables of a paper: fedeve, fedlaw, ima, lss.")
+    str | None,
+    Parameter(
+        name="--paper",
+        metavar="NAME",
+        help="All figures and tables of a paper: fedeve, fedlaw, ima or lss (fedscape list papers). By default none.",
+    ),
 ]
 
 
@@ -37,7 +44,9 @@ Paper = Annotated[
 def list_(*, paper: Paper = None, json: Json = False) -> None:
     """List the named figures: what each shows, where the papers have it, which runs it needs and what it costs.
 
-    With --paper, the paper's items in its order, each with the figure that draws it and the runs that it needs.
+    With --paper, the figures and tables of that paper in its order, each with the figure that draws it and its cost.
+
+    Example: `fedscape figures list --paper ima`
     """
     if paper is not None:
         from figures.commands.paper_set import HEADS, items
@@ -72,11 +81,9 @@ def draw(
     paper: Paper = None,
     item: Annotated[
         list[str] | None,
-        Parameter(
-            name="--item", consume_multiple=True, negative="", help="Only these of the paper, like fig6a table1."
-        ),
+        several("--item", "NAME", "Only these figures and tables of the paper, as in fig6a table1. By default all."),
     ] = None,
-    set: Settings = None,
+    set: Options = None,
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
@@ -86,14 +93,16 @@ def draw(
     """Draw one figure as PDF, PNG and SVG, with its numbers beside it as zarr and CSV; or a paper's whole set.
 
     Every run that is named is drawn, or the command refuses and says which setting differs. Of a folder of runs a
-    figure may draw a part: what it leaves out is told, here and on the picture.
+    figure may draw a part: what it leaves out is stated, on stderr and on the picture.
 
-    With --paper, every argument is a run or a folder of runs. Each item whose runs are there is drawn; for each other
-    one the commands are named that train its runs. Exit code 2 if none could be drawn.
+    With --paper, every argument is a run or a folder of runs. Each figure and table of the paper whose runs are there
+    is drawn; for the others, the commands that train their runs are printed. Exit code 2 if none could be drawn.
+
+    Example: `fedscape figures draw accuracy-rounds fedavg-digits`
 
     Args:
-        name: Which one: fedscape figures list. Left out with --paper.
-        run: Runs by folder, name or beginning of a name; a folder of runs stands for all of them.
+        name: Name of a figure (fedscape figures list); with --paper, a run or a folder of runs in its place.
+        run: One run or more: folder, name in --runs or beginning of a name; a folder of runs stands for all of them.
     """
     folder = out or Path("out/figures")
     require_folder(folder)
@@ -145,17 +154,20 @@ def gallery(
     task: Task = None,
     out: Folder = None,
     tiny: Annotated[
-        bool, Parameter(name="--tiny", negative="", help="Few points, rounds and draws: to try, not to print.")
+        bool, flag("--tiny", "Few points, rounds and random draws: quick and coarse, for a first look.")
     ] = False,
     workers: Workers = 1,
     json: Json = False,
 ) -> int:
     """Draw every figure that these runs allow; exit code 2 if they allow none.
 
-    A figure may draw a part of the runs, such as one method: what each leaves out is told, here and on the picture.
+    A figure may draw a part of the runs, such as one method: what each leaves out is stated, on stderr and on the
+    picture.
+
+    Example: `fedscape figures gallery runs --tiny`
 
     Args:
-        run: Runs by folder, name or beginning of a name; a folder of runs stands for all of them.
+        run: One run or more: folder, name in --runs or beginning of a name; a folder of runs stands for all of them.
     """
     folder = out or Path("out/figures")
     require_folder(folder)
@@ -189,18 +201,20 @@ def report(
     run: RunNames,
     /,
     *,
-    output: Annotated[Path, Parameter(name=["--output", "-o"], help="File to write.")] = Path("report.html"),
+    output: Annotated[Path, Parameter(name=["--output", "-o"], help="HTML file to write.")] = Path("report.html"),
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
     json: Json = False,
 ) -> int:
-    """Write one self-contained interactive page about runs.
+    """Write one interactive HTML page about runs, with everything it needs inside.
 
     A picture that cannot be drawn is left out, with the reason in its place; exit code 2 then.
 
+    Example: `fedscape report runs --output report.html`
+
     Args:
-        run: Runs by folder, name or beginning of a name; a folder of runs stands for all of them.
+        run: One run or more: folder, name in --runs or beginning of a name; a folder of runs stands for all of them.
     """
     require_file(output)
     found = opened_all(run, runs, data, task)

@@ -8,33 +8,56 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, ExperimentName, Json, Settings, arguments, require_file, require_names
+from figures.commands.options import (
+    Data,
+    ExperimentName,
+    Json,
+    Settings,
+    arguments,
+    at_least_one,
+    require_file,
+    require_names,
+    several,
+)
 
 
 def pretrain(
     experiment: ExperimentName,
     /,
     *,
-    dataset: Annotated[str | None, Parameter(help="What to train on; the experiment's own where not given.")] = None,
+    dataset: Annotated[
+        str | None, Parameter(help="Dataset to train on (fedscape list datasets). By default the experiment's own.")
+    ] = None,
     dataset_options: Annotated[
         list[str] | None,
-        Parameter(consume_multiple=True, negative="", help="Options of that dataset: KEY=VALUE ..., as in size=32."),
+        several(
+            "--dataset-options",
+            "OPTION=VALUE",
+            "Options of that dataset, one or more, as in size=32. By default its own values.",
+        ),
     ] = None,
     classes: Annotated[
-        list[int] | None, Parameter(consume_multiple=True, negative="", help="Classes to train on; all if not given.")
+        list[int] | None,
+        several("--classes", "INT", "Classes to train on, as whole numbers from 0. By default all of the dataset."),
     ] = None,
-    epochs: Annotated[int, Parameter(help="Epochs over all samples.")] = 5,
+    epochs: Annotated[int, Parameter(validator=at_least_one, help="Number of passes over all samples.")] = 5,
     out: Annotated[
-        Path | None, Parameter(name=["--out", "-o"], help="Checkpoint; pretrained/DATASET-MODEL-sSEED.safetensors.")
+        Path | None,
+        Parameter(
+            name=["--out", "-o"],
+            help="File for the trained model. By default pretrained/DATASET-MODEL-sSEED.safetensors.",
+        ),
     ] = None,
     set: Settings = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Make a pre-trained start for an experiment: train its model in one place on other data.
+    """Make a pre-trained start for an experiment: train its model centrally, without clients, on other data.
 
     The experiment then starts from it by --set init=CHECKPOINT (with init.head=new where the classes differ). Data that
     its clients train on are refused: name another dataset, or other classes than its task.classes.
+
+    Example: `fedscape pretrain ima-fmnist-shards2 --dataset mnist --epochs 5`
 
     Args:
         experiment: Name of a preset (fedscape list experiments) or path of a TOML file.

@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, Runs, Workers, require_folder
+from figures.commands.options import Data, Json, Runs, Workers, flag, require_folder, several
 
 Papers = Annotated[
     list[str] | None,
-    Parameter(name="--paper", consume_multiple=True, negative="", help="Only items of these papers: ima, fedlaw, ..."),
+    several("--paper", "NAME", "Only items of these papers (fedscape list papers). By default all of the plan."),
 ]
 
 COLUMNS = {"item": "item", "paper": "paper", "seeds": "seeds", "runs": "recorded", "hours": "core-hours left"}
@@ -23,35 +23,43 @@ def reproduce(
     *,
     paper: Papers = None,
     budget: Annotated[
-        str | None, Parameter(name="--budget", help="Core time after which no further round is trained: 2h, 90m, 30s.")
+        str | None,
+        Parameter(
+            name="--budget", help="Core time after which no further round is trained: 2h, 90m, 30s. By default none."
+        ),
     ] = None,
     device: Annotated[
-        Literal["auto", "cpu", "cuda"], Parameter(name="--device", help="Where clients train, as in an experiment.")
+        Literal["auto", "cpu", "cuda"],
+        Parameter(name="--device", help="Where clients train; auto takes the GPU if it agrees with the CPU."),
     ] = "auto",
     list: Annotated[
-        bool, Parameter(name="--list", negative="", help="Show what the plan holds and what is left; train nothing.")
+        bool, flag("--list", "Show the items of the plan and the core-hours that are left; train nothing.")
     ] = False,
     plan: Annotated[
-        Path | None, Parameter(name="--plan", help="A plan of your own; else the one that comes with fedscape.")
+        Path | None, Parameter(name="--plan", help="TOML file of a plan of your own. By default that of fedscape.")
     ] = None,
     files: Annotated[
-        Path, Parameter(name="--files", help="Folder of the small files, one per finished run, that results rest on.")
+        Path, Parameter(name="--files", help="Folder of the small files with the numbers, one per finished run.")
     ] = Path("docs/results/data"),
     runs: Runs = Path("runs"),
     data: Data = None,
     workers: Workers = 1,
     json: Json = False,
 ) -> int:
-    """Train the runs of the campaign in order of value per core-hour, and write one small file per finished run.
+    """Train the runs that test the papers' claims, most useful first, and write one small file per finished run.
 
-    Stopped at any moment, the same command goes on where it was, on any machine that has the files: a run with a file
-    is not trained again. Exit code 2 if a run failed.
+    A plan lists the runs, each with its worth and its core-hours; they are trained in order of worth per core-hour. All
+    of them take days: --list shows them, --budget limits them. Stopped at any moment, the same command resumes where it
+    was, on any machine that has the files: a run with a file is not trained again. Exit code 2 if a run failed.
+
+    Example: `fedscape reproduce --paper ima --budget 2h --workers 2`
     """
-    from drift.campaign.execute import Places, execute, recorded
     from drift.campaign.plan import load
-    from drift.read import plans
+    from drift.shipped import plans
 
-    selected = load(plan or plans()["reproduction"]).of_papers(paper or ())
+    selected, hours = load(plan or plans()["reproduction"]).of_papers(paper or ()), _hours(budget)
+    from drift.campaign.execute import Places, execute, recorded
+
     have = recorded(files)
     if list:
         console.table(_rows(selected, have), COLUMNS, json=json)
@@ -61,7 +69,7 @@ def reproduce(
     ended = []
     places = Places(runs, files, data)
     todo = [units for units in selected.sets() if not _recorded(units, have)]
-    for one in execute(todo, places, hours=_hours(budget), workers=workers, device=device, tell=console.say):
+    for one in execute(todo, places, hours=hours, workers=workers, device=device, tell=console.say):
         ended.append(one)
         reason = f": {one.reason}" if one.reason else ""
         console.say(f"{one.unit.item.name}, {' '.join(one.unit.row.set)}, seed {one.unit.seed}: {one.state}{reason}")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
 from figures import console
-from figures.commands.options import Data, Json, RunName, Runs, opened
+from figures.commands.options import Data, Json, RunName, Runs, flag, opened
 
 if TYPE_CHECKING:
     from drift.run import Run
@@ -27,7 +25,12 @@ COLUMNS = {
 
 
 def runs(*, runs: Runs = Path("runs"), json: Json = False) -> None:
-    """List what was trained."""
+    """List the runs in a folder: method, data, rounds done, accuracy (fraction 0-1).
+
+    Example: `fedscape runs --runs out/demo/runs`
+    """
+    if runs != Path("runs") and not runs.is_dir():
+        raise LookupError(f"there is no folder {runs}; name the folder that holds the runs by --runs DIR.")
     from drift.index import index
 
     rows = index(runs)
@@ -43,10 +46,12 @@ def runs(*, runs: Runs = Path("runs"), json: Json = False) -> None:
 
 
 def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> None:
-    """Show a run: settings, rounds, what is kept, last numbers.
+    """Show a run: settings, rounds, which models are stored, results of the last round.
+
+    Example: `fedscape show fedavg-digits`
 
     Args:
-        run: Folder of a run, or its name or the beginning of it inside --runs.
+        run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
     """
     found = _described(opened(run, runs, None))
     if json:
@@ -63,19 +68,21 @@ def verify(
     run: RunName,
     /,
     *,
-    repair: Annotated[bool, Parameter(negative="", help="Drop or recompute what is broken, and say what.")] = False,
+    repair: Annotated[bool, flag("--repair", "Remove or recompute what is damaged, and name it.")] = False,
     runs: Runs = Path("runs"),
     data: Data = None,
     json: Json = False,
 ) -> int:
-    """Read every file of a run and name what is damaged, missing or foreign; exit code 2 if anything is.
+    """Read every file of a run and name what is damaged, missing or not part of it; exit code 2 if anything is.
 
-    With --repair damaged results and left-overs of stopped writes are removed, and lost rounds are trained again from
+    With --repair, damaged results and left-overs of stopped writes are removed, and lost rounds are trained again from
     the round before them where that gives the same bits. Nothing whole is deleted; exit code 2 if anything stays
-    broken.
+    damaged.
+
+    Example: `fedscape verify fedavg-digits --repair`
 
     Args:
-        run: Folder of a run, or its name or the beginning of it inside --runs.
+        run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
     """
     from drift.run_names import find
 

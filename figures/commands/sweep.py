@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
 from figures import console
 from figures.commands.options import (
     Cluster,
@@ -21,6 +19,7 @@ from figures.commands.options import (
     Workers,
     require_folder,
     require_names,
+    several,
 )
 
 if TYPE_CHECKING:
@@ -43,7 +42,11 @@ def sweep(
     *,
     grid: Annotated[
         list[str],
-        Parameter(consume_multiple=True, negative="", help="Settings to cross: KEY=VALUE,VALUE ..."),
+        several(
+            "--grid",
+            "KEY=VALUE,VALUE",
+            "Settings and their values; one run per combination of values: --grid method=fedavg,ima seed=0,1,2.",
+        ),
     ],
     set: Settings = None,
     runs: Runs = Path("runs"),
@@ -54,9 +57,10 @@ def sweep(
 ) -> int:
     """Train one run for each combination of settings; exit code 2 if one failed or was refused.
 
-    As in `fedscape sweep ima-digits --grid method=fedavg,ima seed=0,1,2 --workers 2`. Runs on disk are not trained
-    again. A run that fails, or whose method refuses the setting, is named with its reason and does not stop the
-    others. Stopped at any moment, the same command goes on where it was.
+    Runs on disk are not trained again. A run that fails, or whose method refuses the setting, is named with its reason
+    and does not stop the others. Stopped at any moment, the same command resumes where it was.
+
+    Example: `fedscape sweep digits-shards2 --grid method=fedavg,ima seed=0,1,2 --workers 2`
 
     Args:
         experiment: Name of a preset (fedscape list experiments) or path of a TOML file.

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
 from figures import console
 from figures.commands.options import (
     Cluster,
@@ -23,6 +21,7 @@ from figures.commands.options import (
     method_names,
     require_folder,
     require_names,
+    several,
 )
 
 if TYPE_CHECKING:
@@ -56,10 +55,12 @@ def train(
     cluster: Cluster = None,
     json: Json = False,
 ) -> None:
-    """Train one run; what is on disk already is not trained again.
+    """Train one run; rounds that are on disk already are not trained again.
 
-    Stopped at any moment, the same command goes on where it was. Workers, or those of a cluster, share the clients of
-    a round; they change no bit and may be others when a run goes on.
+    Stopped at any moment, the same command resumes where it was. With --workers or --cluster the clients of a round
+    are trained in parallel; the result is the same to the last bit, and the number may change when a run is resumed.
+
+    Example: `fedscape train digits-shards2 --set method=fedprox rounds=20`
 
     Args:
         experiment: Name of a preset (fedscape list experiments), path of a TOML file, or folder of a run.
@@ -100,11 +101,12 @@ def compare(
     *,
     methods: Annotated[
         list[str],
-        Parameter(
-            consume_multiple=True, negative="", help="Methods to train: fedscape list methods.", completer=method_names
-        ),
+        several("--methods", "NAME", "Methods to train, one or more (fedscape list methods).", completer=method_names),
     ],
-    seeds: Annotated[list[int], Parameter(consume_multiple=True, negative="", help="Seeds of each method.")],
+    seeds: Annotated[
+        list[int],
+        several("--seeds", "INT", "Seeds of each method, one or more, whole numbers from 0."),
+    ],
     set: Settings = None,
     runs: Runs = Path("runs"),
     data: Data = None,
@@ -113,9 +115,11 @@ def compare(
 ) -> int:
     """Train several methods and seeds of one experiment and tabulate them.
 
-    All see the same initial model, partition, cohorts and batches for a seed; runs on disk are not trained again. A
-    method that refuses the setting is named with its reason, and the others train. Exit code 2 if one was refused or
-    stopped early.
+    For one seed, all methods have the same initial model, partition, clients per round and batches; runs on disk are
+    not trained again. A method that refuses the setting is named with its reason, and the others train. Exit code 2 if
+    one was refused or stopped early.
+
+    Example: `fedscape compare digits-shards2 --methods fedavg fedprox --seeds 0 1 2`
 
     Args:
         experiment: Name of a preset (fedscape list experiments) or path of a TOML file.

@@ -44,4 +44,6 @@ def test_json_says_what_is_measured_and_why_not(folder, capsys):
 
 def test_an_unknown_paper_is_one_line(folder, capsys):
     assert call("claims", folder, "--paper", "fedprox") == 2
-    assert capsys.readouterr().err.strip() == "fedscape: no paper named 'fedprox'; known: ima, fedlaw, lss, fedeve."
+    assert capsys.readouterr().err.strip() == (
+        "fedscape: no paper named 'fedprox'. Known: fedeve, fedlaw, ima, lss. To list them: fedscape list papers."
+    )

@@ -1,0 +1,149 @@
+"""A command line that cannot be read, as one line: what was given, what is accepted, an example."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin
+
+from cyclopts import (
+    App,
+    CoercionError,
+    ConsumeMultipleError,
+    CycloptsError,
+    MissingArgumentError,
+    RepeatArgumentError,
+    UnknownCommandError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+    ValidationError,
+)
+
+from landscape import plugins
+
+if TYPE_CHECKING:
+    from cyclopts import Argument
+
+EXAMPLE = re.compile(r"Example: `(fedscape [^`]+)`")
+"""How a command's docstring gives its example."""
+
+ANYWHERE = ("--debug", "--trust", "--help")
+"""Options that every command takes."""
+
+_KINDS = {"int": "a whole number", "float": "a number", "Path": "a path"}
+
+
+def line(error: CycloptsError, app: App) -> str:
+    """What is wrong with a command line, what is accepted, and where it is written.
+
+    Args:
+        error: As cyclopts raises it.
+        app: The whole command line.
+    """
+    chain = list(error.command_chain or ())
+    name, page = " ".join(chain), " ".join(["fedscape", *chain, "--help"])
+    here = _command(app, chain)
+    if isinstance(error, UnknownCommandError):
+        return _no_command((error.unused_tokens or [""])[0], name, here, page)
+    options = _options(here)
+    if option := _unknown_option(error, options):
+        return f"{plugins.unknown(f'option of {name}', option, options, listed=page)}"
+    return f"{_told(error, name, here)} All options: {page}."
+
+
+def example(function: Callable[..., Any] | None) -> str:
+    """The example in a command's docstring; empty where there is none."""
+    found = EXAMPLE.search(" ".join((inspect.getdoc(function) or "").split()))
+    return found[1] if found else ""
+
+
+def commands(app: App, chain: tuple[str, ...] = ()) -> dict[tuple[str, ...], App]:
+    """Every command that runs something, by the words that call it."""
+    found: dict[tuple[str, ...], App] = {}
+    for name in _names(app):
+        inner = commands(app[name], (*chain, name))
+        found |= inner or {(*chain, name): app[name]}
+    return found
+
+
+def _told(error: CycloptsError, name: str, here: App) -> str:
+    if isinstance(error, UnusedCliTokensError):
+        return _too_many(error.unused_tokens or [], name, here)
+    if isinstance(error, RepeatArgumentError):
+        return f"{name} is given {error.token.keyword} more than once; give it once."
+    argument = error.argument
+    if argument is None:
+        return f"{name}: {' '.join(str(error).split())}"
+    about = _about(argument.name, here)
+    if isinstance(error, MissingArgumentError):
+        return _missing(error, argument, name, here, about)
+    if isinstance(error, ValidationError):
+        value = argument.tokens[0].value if argument.tokens else error.value
+        return f"{argument.name} of {name} is {value!r}; {error.exception_message} {about}"
+    if isinstance(error, CoercionError):
+        return _wrong_type(error, argument, name, about)
+    return f"{name}: {' '.join(str(error).split())}"
+
+
+def _missing(error: MissingArgumentError, argument: Argument, name: str, here: App, about: str) -> str:
+    given = error.keyword or (argument.name if isinstance(error, ConsumeMultipleError) or argument.tokens else "")
+    wanted = f"{given} of {name} is given without a value." if given else f"{name} needs {argument.name}."
+    shown = example(here.default_command)
+    return f"{wanted} {argument.name}: {about}{f' Example: {shown}.' if shown else ''}"
+
+
+def _wrong_type(error: CoercionError, argument: Argument, name: str, about: str) -> str:
+    value = error.token.value if error.token else ""
+    if get_origin(error.target_type) is Literal:
+        return plugins.unknown(argument.name.strip("-").lower(), value, get_args(error.target_type))
+    if error.target_type is bool:
+        return f"{argument.name} of {name} takes no value and is given {value!r}; leave the value out."
+    kind = _KINDS.get(getattr(error.target_type, "__name__", ""), f"a value of type {error.target_type}")
+    return f"{argument.name} of {name} takes {kind} and is given {value!r}. {about}"
+
+
+def _too_many(tokens: list[str], name: str, here: App) -> str:
+    places = [one.name for one in here.assemble_argument_collection() if not one.field_info.is_keyword]
+    takes = f"only {' '.join(places)}" if places else "no argument"
+    return f"unexpected argument {' '.join(tokens)!r}; {name} takes {takes} beside its options."
+
+
+def _no_command(token: str, name: str, here: App, page: str) -> str:
+    known = _names(here)
+    if not token.startswith("-"):
+        return plugins.unknown(f"command of {name}" if name else "command", token, known, listed=page)
+    where = f"a command of {name} ({', '.join(known)})" if name else "a command"
+    return f"option {token} stands where {where} is expected; options follow the command. All commands: {page}."
+
+
+def _unknown_option(error: CycloptsError, options: Iterable[str]) -> str:
+    """The option that there is not; one mistyped is often reported as another that is missing."""
+    if isinstance(error, UnknownOptionError):
+        return error.token.keyword or error.token.value
+    if isinstance(error, MissingArgumentError) and error.keyword is None:
+        tokens = [token.partition("=")[0] for token in error.unused_tokens or ()]
+        return next((token for token in tokens if re.match("--?[a-zA-Z]", token) and token not in options), "")
+    return ""
+
+
+def _command(app: App, chain: Iterable[str]) -> App:
+    for name in chain:
+        app = app[name]
+    return app
+
+
+def _names(app: App) -> list[str]:
+    """Commands of an app, without those that are options."""
+    return [name for name in app if not name.startswith("-")]
+
+
+def _options(here: App) -> list[str]:
+    own = [name for one in here.assemble_argument_collection() for name in one.names if name.startswith("-")]
+    return [*own, *ANYWHERE]
+
+
+def _about(name: str, here: App) -> str:
+    """The sentences of the help page on an argument."""
+    arguments = here.assemble_argument_collection(parse_docstring=True)
+    return next((one.parameter.help or "" for one in arguments if one.name == name), "")
