@@ -1,6 +1,6 @@
 """Figures: every picture of a landscape or of drift, the report and the command line.
 
-style, palette            sizes, fonts, one colour a method, files that are the same bytes every time
+style, palette, layout    sizes, fonts, one colour a method, files that are the same bytes every time
 curves, surfaces, bars, triangles, spectra, drifts, weights   functions that draw computed data on axes (matplotlib)
 gallery/                  named figures, one file each: data(runs) computes, draw(ds) draws
 choice, identity          which runs a figure draws, and what it states about them

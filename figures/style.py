@@ -23,6 +23,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine, TightLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 from matplotlib.transforms import ScaledTranslation
 
+from figures.layout import RoundLayout
 from figures.palette import CLIENT, GLOBAL, METHODS, colour, label, order
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
@@ -111,7 +112,7 @@ def panels(
     """
     with context():
         figure = Picture(figsize=(width, rows * (width / columns * 0.6 + 0.5) + 0.5 if height is None else height))
-        figure.set_layout_engine("constrained")
+        figure.set_layout_engine(RoundLayout())
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
