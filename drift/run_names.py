@@ -32,4 +32,4 @@ def find(runs: str | Path, text: str) -> Path:
     if not names:
         raise LookupError(f"no run named {text!r}: {runs} holds no runs. Train one, or name the folder by --runs DIR.")
     told = plugins.unknown("run", text, names, listed=f"fedscape runs --runs {runs}")
-    raise LookupError(f"{told} They are in {runs}; another folder: --runs DIR.")
+    raise LookupError(f"{told} For the runs in another folder, give --runs DIR.")

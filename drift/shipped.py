@@ -31,6 +31,16 @@ def experiment_file(source: str | Path) -> Path:
         return path
     known = presets()
     if str(source) not in known:
+        if path.is_dir():
+            raise LookupError(
+                f"folder {source} is no run: it has no run.json. Give the name of a preset (fedscape list "
+                "experiments), the path of a TOML file or the folder of a run."
+            )
+        if path.suffix == ".toml":
+            raise LookupError(
+                f"there is no file {source}. Give the path of a TOML file, the name of a preset (fedscape list "
+                "experiments) or the folder of a run."
+            )
         told = plugins.unknown("experiment", str(source), known)
         raise LookupError(f"{told} Or give the path of a TOML file or the folder of a run.")
     return known[str(source)]

@@ -49,8 +49,8 @@ def draw_one(name: str, runs: Sequence[Run], folder: Path, *, stem: str = "", **
 
     from figures import style, substance
 
+    require_options(name, options)
     chosen, plain = gallery.load(name), gallery.called(name)
-    plugins.require_options(f"figure {plain}", chosen.data, options)
     ds, runs = _readable(chosen.data, runs, options)
     ds = ds.assign_attrs(gallery.origin(name))
     called = stem or plain
@@ -65,6 +65,15 @@ def draw_one(name: str, runs: Sequence[Run], folder: Path, *, stem: str = "", **
     paths = style.save(figure, folder / called)
     plt.close(figure)
     return [*paths, numbers, table]
+
+
+def require_options(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse options that a figure does not have, or values of another type.
+
+    Raises:
+        ValueError: With what is accepted.
+    """
+    plugins.require_options(f"figure {gallery.called(name)}", gallery.load(name).data, options)
 
 
 def _readable(

@@ -90,7 +90,19 @@ def _missing(error: MissingArgumentError, argument: Argument, name: str, here: A
     given = error.keyword or (argument.name if isinstance(error, ConsumeMultipleError) or argument.tokens else "")
     wanted = f"{given} of {name} is given without a value." if given else f"{name} needs {argument.name}."
     shown = example(here.default_command)
-    return f"{wanted} {argument.name}: {about}{f' Example: {shown}.' if shown else ''}"
+    took = "" if given else _took_several(error.root_input_tokens or [], here)
+    return f"{wanted} {argument.name}: {about}{_choices(argument.hint)}{took}{f' Example: {shown}.' if shown else ''}"
+
+
+def _choices(hint: Any) -> str:
+    return f" It is one of {', '.join(get_args(hint))}." if get_origin(hint) is Literal else ""
+
+
+def _took_several(tokens: list[str], here: App) -> str:
+    """A hint where an option that takes several values stands before what is missing, and may have taken it."""
+    many = [name for one in here.assemble_argument_collection() for name in one.names if one.token_count()[1]]
+    taken = [name for name in tokens if name in many]
+    return f" {taken[-1]} takes all words that follow it; write them after the argument." if taken else ""
 
 
 def _wrong_type(error: CoercionError, argument: Argument, name: str, about: str) -> str:

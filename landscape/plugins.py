@@ -151,7 +151,7 @@ def unknown(kind: str, name: str, known: Iterable[str], *, listed: str | None = 
     hint = f" Did you mean {likely[0]!r}?" if likely else ""
     listed = listed or LISTED_BY.get(kind)
     if not plain:
-        return f"no {kind} named {name!r}; there is none."
+        return f"no {kind} named {name!r}; there is no {kind}."
     if len(plain) <= FEW or listed is None:
         told = f" To list them: {listed}." if listed else ""
         return f"no {kind} named {name!r}.{hint} Known: {', '.join(plain.values())}.{told}"

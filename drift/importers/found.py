@@ -76,8 +76,8 @@ def found(folder: str | Path, patterns: Patterns) -> Found:
         ordered = dict(sorted(cohort, key=lambda one: (isinstance(one[0], str), one[0])))
         rounds[index] = Files(ends.get((index, "")), starts.get((index, "")), ordered)
     if not rounds:
-        shown = ", ".join(names[:5]) or "no checkpoints"
-        raise LookupError(f"{folder} holds no checkpoints that fit {patterns}; it holds {shown}. {_advice(names)}")
+        shown = f"; it has {', '.join(names[:5])}" if names else ""
+        raise LookupError(f"{folder} has no checkpoints that fit {patterns}{shown}. {_advice(names)}")
     return Found(rounds, not ends and patterns.globals is None, [name for name in names if name not in taken], links)
 
 

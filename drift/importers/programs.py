@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from drift.importers.patterns import Patterns
+from landscape.plugins import unknown
 
 SHIPPED: Mapping[str, Patterns] = {
     "fedscape": Patterns("round*{round}/client_{client}.*", "round*{round}/global.*", "round*{round}/start.*"),
@@ -49,8 +50,5 @@ def named(text: str) -> Patterns:
     if text in SHIPPED:
         return SHIPPED[text]
     if "{" not in text:
-        raise ValueError(
-            f"no pattern named {text!r}; known: {', '.join(SHIPPED)}. Or write one, as "
-            "round{round}/client{client}.pt."
-        )
+        raise ValueError(f"{unknown('pattern', text, SHIPPED)} Or write one, as round{{round}}/client{{client}}.pt.")
     return Patterns(text) if "{client}" in text else Patterns(None, text)

@@ -12,4 +12,5 @@ about      list, doctor
 completion completion
 demo       demo
 options    options that several verbs share
+opening    runs by the texts that name them
 """

@@ -38,7 +38,7 @@ def list_(kind: Kind, /, *, json: Json = False) -> None:
     Example: `fedscape list methods`
 
     Args:
-        kind: What to list.
+        kind: Which names to list.
     """
     own = {"analyses": _analyses, "experiments": _experiments, "papers": _papers}
     rows = own[kind]() if kind in own else _plugins(PACKAGES[kind])

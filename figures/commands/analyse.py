@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from figures import console
+from figures.commands.opening import opened
 from figures.commands.options import (
     AnalysisName,
     Cluster,
@@ -22,7 +23,6 @@ from figures.commands.options import (
     Task,
     Workers,
     arguments,
-    opened,
     require_file,
     require_folder,
 )

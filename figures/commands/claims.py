@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from figures import console
-from figures.commands.options import Data, Json, RunNames, Runs, opened_all, several
+from figures.commands.opening import opened_all
+from figures.commands.options import Data, Json, RunNames, Runs, several
 
 if TYPE_CHECKING:
     from drift.claims.claim import Verdict

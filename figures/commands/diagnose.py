@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from figures import console
-from figures.commands.options import Data, Json, RunName, Runs, Task, Workers, flag, opened
+from figures.commands.opening import opened
+from figures.commands.options import Data, Json, RunName, Runs, Task, Workers, flag
 from figures.diagnosis_words import QUESTIONS, interval, number, percent, verdict
 
 if TYPE_CHECKING:

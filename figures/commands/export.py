@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, RunName, Runs, Task, opened, require_file, require_folder
+from figures.commands.opening import opened
+from figures.commands.options import Data, Json, RunName, Runs, Task, require_file, require_folder
 
 if TYPE_CHECKING:
     from drift.run import Run

@@ -1,4 +1,4 @@
-"""Options that several verbs share, and how a text given for a run becomes runs."""
+"""Options that several verbs share, and the checks of their values."""
 
 from __future__ import annotations
 
@@ -13,12 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from figures import console
-
 if TYPE_CHECKING:
     from cyclopts.completion import CompletionContext
-
-    from drift.run import Run
 
 
 def at_least_one(_: Any, value: int | None) -> None:
@@ -29,6 +25,11 @@ def at_least_one(_: Any, value: int | None) -> None:
     """
     if value is not None and value < 1:
         raise ValueError("it takes 1 or more.")
+
+
+def _address(_: Any, value: str | None) -> None:
+    if value is not None and not re.fullmatch(r"(\w+://)?[^/]+:\d+|inproc://.+", value):
+        raise ValueError("it takes an address with a port.")
 
 
 def _existing_folder(_: Any, value: Path | None) -> None:
@@ -104,6 +105,7 @@ Cluster = Annotated[
     Parameter(
         name="--cluster",
         metavar="ADDRESS",
+        validator=_address,
         help="Address of a Dask scheduler, as in tcp://HOST:8786, whose workers do the work in place of --workers. By "
         "default none.",
     ),
@@ -180,75 +182,6 @@ def require_names(experiment: str, *settings: Sequence[str] | None) -> None:
             require_named(text)
 
 
-def opened(text: str, runs: Path, data: Path | None, task: str | None = None) -> Run:
-    """The run that a path, a name or the beginning of a name means."""
-    from drift.run_names import find
-
-    folder = find(runs, text)
-    from drift.opening import open as open_run
-
-    return open_run(folder, data=data, task=task)
-
-
-def opened_all(texts: Sequence[str], runs: Path, data: Path | None, task: str | None = None) -> list[Run]:
-    """Runs by path, name or beginning of a name; a folder of runs stands for all of them that can be read.
-
-    Raises:
-        LookupError: If there is none, or one that is named itself cannot be read.
-    """
-    from drift.run_names import find
-
-    inside = {text: sorted(path.parent for path in Path(text).glob("*/run.json")) for text in texts}
-    folders = {text: find(runs, text) for text in texts if not inside[text]}
-    from drift.opening import open as open_run
-
-    found: dict[str, Run] = {}
-    for text in texts:
-        one = inside[text]
-        opened_here = readable(one, data, task) if one else [open_run(folders[text], data=data, task=task)]
-        found |= {str(run.folder.resolve()): run for run in opened_here}
-    return list(found.values())
-
-
-def selection(texts: Sequence[str], runs: Path, data: Path | None, task: str | None = None) -> Sequence[Run]:
-    """Runs as `opened_all` has them; where folders of runs are among the texts, `AnyOf` them and those named beside.
-
-    Raises:
-        LookupError: If there is none.
-    """
-    folders = [text for text in texts if any(Path(text).glob("*/run.json"))]
-    found = opened_all(texts, runs, data, task)
-    if not folders:
-        return found
-    from figures.gallery import AnyOf
-
-    named = opened_all([text for text in texts if text not in folders], runs, data, task)
-    places = {run.folder.resolve() for run in named}
-    return AnyOf(found, [run for run in found if run.folder.resolve() in places])
-
-
-def readable(folders: Sequence[Path], data: Path | None, task: str | None = None) -> list[Run]:
-    """The runs of a folder of runs; each one that cannot be read is named, with the reason, and left out.
-
-    Raises:
-        LookupError: If none can be read.
-    """
-    from drift.opening import open as open_run
-
-    found = []
-    for folder in folders:
-        try:
-            run = open_run(folder, data=data, task=task)
-            _ = run.experiment, run.committed
-        except (LookupError, ValueError, OSError) as reason:
-            console.say(f"{folder.name}: left out, it cannot be read: {' '.join(str(reason).split())}")
-        else:
-            found.append(run)
-    if not found:
-        raise LookupError(f"no run in {folders[0].parent} can be read.")
-    return found
-
-
 def require_folder(path: Path) -> None:
     """Refuse a folder that could not be made or written into, before anything is computed; nothing is left behind.
 
@@ -276,8 +209,11 @@ def require_file(path: Path) -> None:
     require_folder(path.absolute().parent)
 
 
-def arguments(texts: Sequence[str] | None) -> dict[str, Any]:
+def arguments(texts: Sequence[str] | None, *, example: str = "round=-1") -> dict[str, Any]:
     """Options by name from texts like round=-1 or rounds=[0,5]; values as TOML, else as text.
+
+    Args:
+        example: What the error shows.
 
     Raises:
         ValueError: If a text has no equals sign.
@@ -286,7 +222,7 @@ def arguments(texts: Sequence[str] | None) -> dict[str, Any]:
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
-            raise ValueError(f"cannot read {text!r}; write KEY=VALUE, as in round=-1.")
+            raise ValueError(f"cannot read {text!r}; write KEY=VALUE, as in {example}.")
         try:
             found[name.strip()] = tomllib.loads(f"value = {value}")["value"]
         except (tomllib.TOMLDecodeError, RecursionError):

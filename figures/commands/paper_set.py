@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from figures import console
-from figures.commands.options import opened_all
+from figures.commands.opening import opened_all
 
 if TYPE_CHECKING:
     from drift.run import Run

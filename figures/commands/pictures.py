@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from figures import console
+from figures.commands.opening import opened_all, selection
 from figures.commands.options import (
     Data,
     FigureName,
@@ -20,10 +21,8 @@ from figures.commands.options import (
     Workers,
     arguments,
     flag,
-    opened_all,
     require_file,
     require_folder,
-    selection,
     several,
 )
 
@@ -126,15 +125,14 @@ def draw(
 
     allow_figure(name)
     require(name)  # refused here, before any run is opened
-    found = selection(run, runs, data, task)
+    found, options = selection(run, runs, data, task), arguments(set)
     from figures.choice import mapped
-    from figures.drawing import draw_one, left_out
+    from figures.drawing import draw_one, left_out, require_options
 
+    require_options(name, options)
     console.say(f"{name}: {constant(name, 'COST')}")
     with console.parts(f"drawing {name}") as part:
-        paths = draw_one(
-            name, mapped(found, lambda one: one.with_progress(part, console.say)), folder, **arguments(set)
-        )
+        paths = draw_one(name, mapped(found, lambda one: one.with_progress(part, console.say)), folder, **options)
     for line in left_out(paths):
         console.say(f"{name}: {line}")
     if json:

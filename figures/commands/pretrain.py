@@ -80,7 +80,7 @@ def pretrain(
             wanted,
             path,
             dataset=dataset,
-            dataset_options=arguments(dataset_options),
+            dataset_options=arguments(dataset_options, example="size=32"),
             classes=classes,
             epochs=epochs,
             data=data,

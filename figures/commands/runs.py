@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from figures import console
-from figures.commands.options import Data, Json, RunName, Runs, flag, opened
+from figures.commands.opening import opened
+from figures.commands.options import Data, Json, RunName, Runs, flag
 
 if TYPE_CHECKING:
     from drift.run import Run

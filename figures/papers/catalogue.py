@@ -113,7 +113,8 @@ class Paper(_Part):
         for one in self.items:
             if name.lower() in (one.item.lower(), one.slug):
                 return one
-        raise ValueError(plugins.unknown("item of this paper", name, [one.item for one in self.items]))
+        listed = "fedscape figures list --paper PAPER"
+        raise ValueError(plugins.unknown("item of this paper", name, [one.slug for one in self.items], listed=listed))
 
 
 def names() -> list[str]:

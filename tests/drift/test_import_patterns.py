@@ -211,7 +211,7 @@ def test_who_holds_what_is_told_by_the_names_of_clients(tmp_path):
         ("/etc/{round}/{client}.pt", "leads out"),
         ("client{client}.pt", r"takes \{round\} and \{client\}"),
         ("{round}/{site}/{client}.pt", "site"),
-        ("pfl", "known: fedscape"),
+        ("pfl", "Known: fedscape"),
     ],
 )
 def test_bad_patterns_are_refused(pattern, message):

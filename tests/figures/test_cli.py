@@ -15,7 +15,8 @@ import tiny
 
 from drift import store
 from figures import cli, console
-from figures.commands.options import arguments, opened_all
+from figures.commands.opening import opened_all
+from figures.commands.options import arguments
 
 ROOT = Path(__file__).resolve().parents[2]
 VERBS = [

@@ -146,9 +146,22 @@ def test_every_command_has_an_example_that_it_accepts(chain, monkeypatch, tmp_pa
         ("reproduce --device gpu", ["no device named 'gpu'", "auto, cpu, cuda"]),
         ("runs --runs nowhere", ["there is no folder nowhere"]),
         ("import nowhere", ["there is no folder nowhere"]),
+        ("import empty", ["empty has no checkpoints that fit", "round_000/global.pt"]),
+        ("import empty --pattern flwr", ["no pattern named 'flwr'", "Did you mean 'flower'", "pfllib"]),
+        ("train empty", ["folder empty is no run", "fedscape list experiments"]),
+        ("train absent.toml", ["there is no file absent.toml", "fedscape list experiments"]),
+        ("train --set rounds=2 digits-shards2", ["train needs EXPERIMENT", "--set takes all words that follow it"]),
+        ("train x --cluster here", ["--cluster of train is 'here'", "tcp://HOST:8786"]),
+        ("list", ["list needs KIND", "one of methods, models, datasets"]),
+        ("show empty", ["empty is no run", "Give the folder of a run"]),
+        ("show nothing", ["no run named 'nothing'", "--runs DIR"]),
+        ("report empty", ["empty is no run", "Give the folder of a run"]),
+        ("export empty --out a.csv", ["empty is no run", "Give the folder of a run"]),
+        ("pretrain digits-shards2 --dataset-options size", ["cannot read 'size'", "as in size=32"]),
     ],
 )
 def test_other_wrong_lines(line, parts, fedscape):
+    Path("empty").mkdir()
     told = refused(fedscape(*line.split()))
     assert [part for part in parts if part not in told] == []
 

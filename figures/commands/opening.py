@@ -1,0 +1,81 @@
+"""Runs by the texts that name them on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from figures import console
+
+if TYPE_CHECKING:
+    from drift.run import Run
+
+
+def opened(text: str, runs: Path, data: Path | None, task: str | None = None) -> Run:
+    """The run that a path, a name or the beginning of a name means."""
+    from drift.run_names import find
+
+    folder = find(runs, text)
+    from drift.opening import open as open_run
+
+    return open_run(folder, data=data, task=task)
+
+
+def opened_all(texts: Sequence[str], runs: Path, data: Path | None, task: str | None = None) -> list[Run]:
+    """Runs by path, name or beginning of a name; a folder of runs stands for all of them that can be read.
+
+    Raises:
+        LookupError: If there is none, or one that is named itself cannot be read.
+    """
+    from drift.run_names import find
+
+    inside = {text: sorted(path.parent for path in Path(text).glob("*/run.json")) for text in texts}
+    folders = {text: find(runs, text) for text in texts if not inside[text]}
+    from drift.opening import open as open_run
+
+    found: dict[str, Run] = {}
+    for text in texts:
+        one = inside[text]
+        opened_here = readable(one, data, task) if one else [open_run(folders[text], data=data, task=task)]
+        found |= {str(run.folder.resolve()): run for run in opened_here}
+    return list(found.values())
+
+
+def selection(texts: Sequence[str], runs: Path, data: Path | None, task: str | None = None) -> Sequence[Run]:
+    """Runs as `opened_all` has them; where folders of runs are among the texts, `AnyOf` them and those named beside.
+
+    Raises:
+        LookupError: If there is none.
+    """
+    folders = [text for text in texts if any(Path(text).glob("*/run.json"))]
+    found = opened_all(texts, runs, data, task)
+    if not folders:
+        return found
+    from figures.gallery import AnyOf
+
+    named = opened_all([text for text in texts if text not in folders], runs, data, task)
+    places = {run.folder.resolve() for run in named}
+    return AnyOf(found, [run for run in found if run.folder.resolve() in places])
+
+
+def readable(folders: Sequence[Path], data: Path | None, task: str | None = None) -> list[Run]:
+    """The runs of a folder of runs; each one that cannot be read is named, with the reason, and left out.
+
+    Raises:
+        LookupError: If none can be read.
+    """
+    from drift.opening import open as open_run
+
+    found = []
+    for folder in folders:
+        try:
+            run = open_run(folder, data=data, task=task)
+            _ = run.experiment, run.committed
+        except (LookupError, ValueError, OSError) as reason:
+            console.say(f"{folder.name}: left out, it cannot be read: {' '.join(str(reason).split())}")
+        else:
+            found.append(run)
+    if not found:
+        raise LookupError(f"no run in {folders[0].parent} can be read.")
+    return found
