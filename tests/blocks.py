@@ -100,6 +100,10 @@ def _language(info: str, text: str) -> str:
     return "bash" if info in ("bash", "sh", "console") or (not info and shown) else "text"
 
 
+STAND_INS = {"ADDRESS": "tcp://localhost:8786"}
+"""Values of shell variables that a command sets which is not run here; others are 2."""
+
+
 @dataclass
 class Session:
     """A page being read: where it is, what its Python and its shell have defined, what was not run and why."""
@@ -173,7 +177,7 @@ class Session:
     def meant(self, token: str) -> list[str]:
         """What a word of a command stands for here."""
         runs = sorted(str(path) for path in Path("runs").glob("*-*"))
-        word = re.sub(r"\$(\w+)", lambda name: self.variables.get(name[1], "2"), token)
+        word = re.sub(r"\$(\w+)", lambda name: self.variables.get(name[1]) or STAND_INS.get(name[1], "2"), token)
         word = word.replace("fashion-mnist", "blobs")  # the data of the tiny experiment
         word = {"RUNS": "runs", "RUN": next(iter(runs), ""), "FILE": "tiny.toml", "DIR": "."}.get(word, word)
         return sorted(glob.glob(word)) or [word] if "*" in word else [word]

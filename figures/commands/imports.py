@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import Data, Json, Runs, Settings, Task, flag, require_folder
+from figures.commands.options import Data, Json, Runs, Task, flag, require_folder, several
 
 Pattern = Annotated[
     str | None,
@@ -64,7 +64,14 @@ def import_(
         str | None,
         Parameter(name="--method", help="Name of the method in figures and lists, as in FedProx. By default unknown."),
     ] = None,
-    set: Settings = None,
+    set: Annotated[
+        list[str] | None,
+        several(
+            "--set",
+            "KEY=VALUE",
+            "What is known of the training, one or more: --set seed=1 partition=iid. By default nothing.",
+        ),
+    ] = None,
     runs: Runs = Path("runs"),
     data: Data = None,
     json: Json = False,

@@ -64,7 +64,7 @@ Task = Annotated[
         name="--task",
         metavar="FILE.py:FUNCTION",
         help="Function of your own that returns a landscape.Task (model, loss, samples), used in place of the recorded "
-        "ones. By default the recorded ones.",
+        "ones. By default those recorded, if any.",
     ),
 ]
 Json = Annotated[bool, flag("--json", "Write the results to stdout as JSON, for programs, in place of a table.")]

@@ -45,7 +45,7 @@ def pretrain(
         Path | None,
         Parameter(
             name=["--out", "-o"],
-            help="File for the trained model. By default pretrained/DATASET-MODEL-sSEED.safetensors.",
+            help="File for the trained model, .safetensors. By default pretrained/DATASET-MODEL-sSEED.safetensors.",
         ),
     ] = None,
     set: Settings = None,
