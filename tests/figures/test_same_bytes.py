@@ -19,6 +19,9 @@ STRIDE = 9
 """The fast test draws each figure whose place in the gallery is a multiple of it."""
 
 
+MODELS = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "FEDSCAPE_TRUST": "gallery_runs:normalised"}
+"""What lets a process make the models of the tests."""
+
 REFUSED = {"ranking-table", "decomposition-rounds", "lines-aligned", "gws-setting", "simplex-optima"}
 """Not drawn of these runs: the first takes users and films, of the next two all curves coincide, the last two take
 runs of one setting each."""
@@ -29,7 +32,7 @@ def written(runs: Path, names: list[str], seed: int) -> dict[str, str]:
     out = runs.with_name(f"out{seed}")
     subprocess.run(
         [sys.executable, Path(__file__).with_name("everything.py"), runs, out, *names],
-        env={**os.environ, "PYTHONHASHSEED": str(seed), "PYTHONPATH": os.pathsep.join(sys.path)},  # models of tests
+        env={**os.environ, **MODELS, "PYTHONHASHSEED": str(seed)},
         check=True,
     )
     files = [path for path in sorted(out.rglob("*")) if path.is_file()]
