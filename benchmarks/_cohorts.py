@@ -19,14 +19,14 @@ from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.flop_counter import FlopCounterMode
 
 from drift import engines
-from drift import method as methods
-from drift.client import Client
+from drift.config import method as methods
+from drift.config.experiment import Local
 from drift.engines.choice import Choice, chosen
-from drift.experiment import Local
+from drift.training.client import Client
 from landscape import models
-from landscape.flat import Flat
-from landscape.samples import Samples
-from landscape.task import Task
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Samples
+from landscape.model.task import Task
 
 LR, MOMENTUM = 0.01, 0.9
 ROOT = Path(__file__).resolve().parent.parent

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from pydantic.fields import FieldInfo
 
-from drift import method as methods
-from drift.experiment import Experiment
-from drift.read import read
+from drift.config import method as methods
+from drift.config.experiment import Experiment
+from drift.config.load import read
 from landscape import plugins
 
 PRESET = "common-fmnist"

@@ -12,12 +12,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from landscape import models, planes
-from landscape.affine import evaluate
-from landscape.precision import has_bfloat16
-from landscape.samples import Samples
-from landscape.sweep import Sweep
-from landscape.task import Task
+from landscape import models
+from landscape.geometry import planes
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+from landscape.sweep.evaluate import evaluate
+from landscape.sweep.grid import Sweep
+from landscape.sweep.precision import has_bfloat16
 
 SHAPES = {"cnn_fmnist": (1, 28, 28), "cnn_cifar10": (3, 32, 32), "mlp": (1, 28, 28), "simple_cnn": (3, 32, 32)}
 

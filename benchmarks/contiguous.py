@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from landscape.affine import evaluate
-from landscape.samples import Samples
-from landscape.task import Task
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+from landscape.sweep.evaluate import evaluate
 
 
 class Network(nn.Module):

@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from drift.changes import UNCHANGED, changes
-from drift.diagnosis import tested
-from drift.experiment import Experiment
-from drift.followed import LAST, LONGER, longer_by
-from drift.read import read, validated
-from drift.rounds_again import bounded_losses, play_again
-from drift.run import Run
-from drift.run_state import run_state
-from drift.simulate import Diverged, simulate
+from drift.analyses.counterfactual.changes import UNCHANGED, changes
+from drift.analyses.counterfactual.followed_changes import LAST, LONGER, longer_by
+from drift.analyses.counterfactual.replayed_rounds import bounded_losses, play_again
+from drift.analyses.rounds.run_state import run_state
+from drift.config.experiment import Experiment
+from drift.config.load import read, validated
+from drift.diagnosis.diagnose import tested
+from drift.runs.run import Run
+from drift.simulation.simulate import Diverged, simulate
 
 HELD_OUT = (41, 42)
 

@@ -27,12 +27,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from landscape import models
+from landscape.curvature.hessian import hvp, pose, top_eigenvalues
+from landscape.curvature.krylov import leading, starting
+from landscape.curvature.minibatch_sharpness import minibatch_sharpness
 from landscape.datasets import open_dataset
-from landscape.hessian import hvp, pose, top_eigenvalues
-from landscape.krylov import leading, starting
-from landscape.minibatch import minibatch_sharpness
-from landscape.samples import Samples
-from landscape.task import Task
+from landscape.model.samples import Samples
+from landscape.model.task import Task
 
 GREY = {"cnn_fmnist": 28, "cnn_digits": 8, "lenet": 28, "lenet5": 28, "mlp": 28, "linear": 28}
 """Sides of grey images, by model; all others take colour images of 32 x 32."""

@@ -30,7 +30,7 @@ import torch
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
 from benchmarks._planes import SHAPES, Case, contestants, ours
-from landscape.precision import relative_difference
+from landscape.sweep.precision import relative_difference
 
 RESULTS = Path(__file__).resolve().parent / "results"
 MEMORY_POINTS = 9

@@ -27,12 +27,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the f
 
 from benchmarks._methods_page import PRESET, page
 from drift import cost
-from drift import method as methods
-from drift.compare import last_ten
-from drift.experiment import Experiment
-from drift.read import read
-from drift.run import Run
-from drift.simulate import simulate
+from drift.config import method as methods
+from drift.config.experiment import Experiment
+from drift.config.load import read
+from drift.runs.run import Run
+from drift.simulation.compare import last_ten
+from drift.simulation.simulate import simulate
 
 ROOT = Path(__file__).resolve().parent.parent
 NUMBERS = ROOT / "docs" / "results" / "methods.json"

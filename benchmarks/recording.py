@@ -24,12 +24,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
-from drift import store
-from drift.keep import Keep
-from drift.read import read
-from drift.run import Run
-from drift.simulate import simulate
-from drift.writer import Writer
+from drift.config.load import read
+from drift.runs.run import Run
+from drift.simulation.background_writer import Writer
+from drift.simulation.simulate import simulate
+from drift.store import files
+from drift.store.keep import Keep
 
 RESULTS = Path(__file__).resolve().parent / "results" / "recording.json"
 
@@ -89,9 +89,9 @@ def sizes(folder: Path) -> list[dict[str, Any]]:
                 costs = []
                 for _ in range(3):
                     begun = time.process_time()
-                    store.write_round(Path(place), record, keep, run.experiment.rounds)
+                    files.write_round(Path(place), record, keep, run.experiment.rounds)
                     costs.append(time.process_time() - begun)
-                found[name] = store.round_path(Path(place), index).stat().st_size
+                found[name] = files.round_path(Path(place), index).stat().st_size
                 found[f"{name}_seconds"] = statistics.median(costs)
         rows.append(found)
         print(

@@ -40,7 +40,7 @@ LINES = [
 
 def experiment(line: dict[str, Any], rounds: int = 3) -> Any:
     """The experiment of a line; `width` sets the parameters d = 75 width + 10."""
-    from drift.read import validated
+    from drift.config.load import validated
 
     momentum = {"momentum": 0.0} if line.get("method") == "scaffold" else {}
     return validated(
@@ -62,11 +62,11 @@ def experiment(line: dict[str, Any], rounds: int = 3) -> Any:
 
 def measured(line: dict[str, Any]) -> dict[str, Any]:
     """In a process of its own: a line's seconds a round, bytes on disk and peak of memory."""
-    from drift import store
-    from drift.method import Setting
-    from drift.play import play
-    from drift.server import Server
-    from drift.setting import build_task, read_data
+    from drift.config.method import Setting
+    from drift.simulation.one_round import play
+    from drift.store import files
+    from drift.training.data import build_task, read_data
+    from drift.training.server import Server
 
     wanted = experiment(line)
     data = read_data(wanted, None)
@@ -79,11 +79,11 @@ def measured(line: dict[str, Any]) -> dict[str, Any]:
             record, server = play(setting, data, server)
             played.append(time.process_time() - begun)
             begun = time.process_time()
-            store.write_round(Path(place), record, wanted.keep, wanted.rounds)
-            store.write_tensors(Path(place) / "state.safetensors", server.tensors(), {"next": index + 1})
+            files.write_round(Path(place), record, wanted.keep, wanted.rounds)
+            files.write_tensors(Path(place) / "state.safetensors", server.tensors(), {"next": index + 1})
             written.append(time.process_time() - begun)
         state = (Path(place) / "state.safetensors").stat().st_size
-        size = store.round_path(Path(place), 1).stat().st_size
+        size = files.round_path(Path(place), 1).stat().st_size
     d = task.layout.size
     return {
         **line,
@@ -103,7 +103,7 @@ def shared(workers: int, rounds: int) -> dict[str, Any]:
     CPU seconds are those of a whole run, all processes together, their start included. The ceiling is the work that as
     many independent processes do at once against that of one.
     """
-    from drift.simulate import simulate
+    from drift.simulation.simulate import simulate
 
     spent: dict[str, list[float]] = {"one": [], "workers": []}
     used: dict[str, list[float]] = {"one": [], "workers": []}

@@ -2,7 +2,8 @@
 
     python -m benchmarks.series [--models cnn_fmnist resnet18_gn] [--clients 10 100] [--rounds 3]
 
-The clients' updates, the previous mean update and the Gram matrix are what `drift.play` computes for the record; the
+The clients' updates, the previous mean update and the Gram matrix are what `drift.simulation.one_round` computes for
+the record; the
 series are coherence, mean cosine, drift variances and locality of that round. A round is the local training of all its
 clients alone: a few real steps of one client, timed and scaled to the paper's number of steps (cnn_fmnist: 600 samples,
 5 epochs of batches of 50, IMA; resnet18_gn: 500 samples, 1 epoch of batches of 20, FedEve) and to the number of
@@ -29,14 +30,14 @@ from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
-from drift.coherence import cohort_coherence, cosines, mean_cosine
-from drift.gram import gram
-from drift.locality import distances
-from drift.variance import client_variance, period_variance
+from drift.analyses.rounds.coherence import cohort_coherence, cosines, mean_cosine
+from drift.analyses.rounds.locality import distances
+from drift.analyses.rounds.variance import client_variance, period_variance
+from drift.store.gram import gram
 from landscape import models
-from landscape.flat import Flat
-from landscape.samples import Samples
-from landscape.task import Task
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Samples
+from landscape.model.task import Task
 
 RESULTS = Path(__file__).resolve().parent / "results" / "series.json"
 
@@ -75,7 +76,7 @@ def seconds_of_a_client(task: Task, local: Local, steps: int) -> float:
 
 
 def recorded(start: Tensor, clients: Tensor, end: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """The Gram matrix and the mean update (d,), as `drift.play` makes them."""
+    """The Gram matrix and the mean update (d,), as `drift.simulation.one_round` makes them."""
     deltas = clients - start
     matrix = gram(start, torch.zeros_like(start), end - start, deltas)
     return matrix, weights.to(deltas) @ deltas

@@ -14,6 +14,7 @@ recorder, recorded, flat_arrays, plain_files, rules   any loop's rounds recorded
 given                     a task of one's own in place of the recorded one
 """
 
-from landscape import plugins
+from landscape import earlier, plugins
 
+earlier.find_in(__name__)
 __all__ = plugins.lazy(__name__)

@@ -9,6 +9,7 @@ explorer, explorer_views  pickers for a notebook, and the pictures that follow t
 cli, commands/            the command fedscape
 """
 
-from landscape import plugins
+from landscape import earlier, plugins
 
+earlier.find_in(__name__)
 __all__ = plugins.lazy(__name__)

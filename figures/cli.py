@@ -13,7 +13,7 @@ from typing import Any
 
 from cyclopts import App, CycloptsError
 
-from figures import console, wrong_options
+from figures import console
 from figures.commands import (
     about,
     analyse,
@@ -30,8 +30,9 @@ from figures.commands import (
     runs,
     sweep,
     train,
+    wrong_options,
 )
-from landscape.memory import OutOfMemory, exhausted
+from landscape.sweep.memory import OutOfMemory, exhausted
 
 HELP = """Loss landscapes and client drift of federated learning: train, store every round, analyse, draw.
 
@@ -136,7 +137,7 @@ def _without_trust(tokens: list[str]) -> list[str]:
         if option != "--trust":
             rest.append(token)
             continue
-        from drift import trust
+        from drift.plugins import trust
 
         trust.allow(name if equals else next(places, ""))
     return rest

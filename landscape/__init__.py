@@ -17,6 +17,7 @@ progress, memory              how far a long computation has come; what happens 
 datasets/, models/            plug-ins, one file each
 """
 
-from landscape import plugins
+from landscape import earlier, plugins
 
+earlier.find_in(__name__)
 __all__ = plugins.lazy(__name__)

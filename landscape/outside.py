@@ -1,6 +1,6 @@
 """Plug-ins that are no part of the package: by FILE.py:NAME, module:NAME, or the name of an entry point.
 
-Whether code may be run is not decided here but by who calls: `drift.trust`.
+Whether code may be run is not decided here but by who calls: `drift.plugins.trust`.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ import matplotlib.pyplot as plt
 
 import drift
 import figures
-from figures import gallery, surfaces
+from figures import gallery
+from figures.axes import surfaces
 
 ROUNDS = 24  # 50 and more for results; 24 show what there is
 RUNS = "runs"  # where runs lie; one that is there already is not trained again
@@ -129,7 +130,7 @@ figures.explorer([fedavg, ima], points=11)
 # %% [markdown]
 # ## Real sizes
 #
-# - `ROUNDS = 50`, and several seeds, `drift.compare.compare("digits-shards2", methods=["fedavg", "ima"], seeds=[8,
+# - `ROUNDS = 50`, and several seeds, `drift.compare("digits-shards2", methods=["fedavg", "ima"], seeds=[8,
 #   9])`: differences between methods are often smaller than those between seeds.
 # - `fedscape list experiments` names presets on Fashion-MNIST and CIFAR-10 with the papers' own settings.
 # - `points=41` for smoother maps; the cost grows with its square.

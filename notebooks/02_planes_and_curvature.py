@@ -12,7 +12,8 @@ import torch
 import drift
 import figures
 import landscape
-from figures import gallery, surfaces
+from figures import gallery
+from figures.axes import surfaces
 
 ROUNDS = 24  # 50 and more for results
 POINTS = 13  # grid points an axis; 41 for smooth maps, at ten times the cost

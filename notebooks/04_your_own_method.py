@@ -148,8 +148,8 @@ plt.show()
 {name: round(float(np.mean(run.metrics().accuracy[-8:])), 3) for name, run in runs.items()}
 
 # %% [markdown]
-# One seed says little. `drift.compare.compare(PRESET, methods=["fedavg", "balanced"], seeds=range(8, 13))` trains five
-# of each, and every figure then draws the mean with a band of one standard deviation.
+# One seed says little. `drift.compare(PRESET, methods=["fedavg", "balanced"], seeds=range(8, 13))`
+# trains five of each, and every figure then draws the mean with a band of one standard deviation.
 #
 # ## See what it did
 #

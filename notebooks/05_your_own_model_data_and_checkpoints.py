@@ -22,10 +22,10 @@ from torch import nn
 import drift
 import figures
 import landscape
+from drift import read_tensors
 from drift.importers.bare import record_checkpoints
 from drift.importers.patterns import Patterns
-from drift.importers.tensors import read_tensors
-from landscape.made import task_from
+from landscape import task_from
 
 ROUNDS = 8  # of each training here; yours has its own
 

@@ -16,8 +16,9 @@ import numpy as np
 import drift
 import figures
 import figures.gallery
-from drift.compare import compare
-from figures import explore, gallery, style, surfaces
+from drift import compare
+from figures import gallery, interactive, style
+from figures.axes import surfaces
 
 ROUNDS = 24  # 50 and more for results
 SEEDS = (8, 9)  # five and more for a band that means something
@@ -90,7 +91,7 @@ print(*figures.save(figure, "out/my-planes", formats=["pdf", "png"]), sep="\n")
 # Plotly figures can be changed after they are made, like any other, and exported as a page that needs no network.
 
 # %%
-turned = explore.surface_rounds(list(planes.values())[:3])
+turned = interactive.surface_rounds(list(planes.values())[:3])
 turned.update_layout(height=420, scene_camera_eye={"x": 1.4, "y": -1.4, "z": 1.1})
 turned.write_html("out/planes.html", include_plotlyjs=True)
 turned

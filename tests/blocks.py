@@ -25,7 +25,7 @@ from markdown_it import MarkdownIt
 
 import drift
 import drift.methods
-from drift import shipped
+from drift.config import shipped
 from figures.cli import app, main
 
 ROOT = Path(__file__).parents[1]
@@ -41,8 +41,8 @@ NOT_RUN = {
     ("README.md", "fedscape figures draw --paper"): "needs the paper's runs; tests/figures/test_papers.py",
     ("README.md", "fedscape figures gallery"): "minutes; tests/figures/test_gallery.py draws every figure",
     ("README.md", "fedscape sweep --workers"): "starts processes; tests/figures/test_sweep_command.py",
-    ("README.md", "fedscape doctor"): "looks at the machine; tests/figures/test_doctor.py runs it",
-    ("docs/index.md", "fedscape doctor"): "looks at the machine; tests/figures/test_doctor.py runs it",
+    ("README.md", "fedscape doctor"): "looks at the machine; tests/figures/commands/test_doctor.py runs it",
+    ("docs/index.md", "fedscape doctor"): "looks at the machine; tests/figures/commands/test_doctor.py runs it",
     ("docs/index.md", "fedscape report"): "seconds; the README's is run",
     ("docs/gallery.md", "fedscape figures draw"): "seconds; the README's is run",
     ("docs/index.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",

@@ -8,8 +8,8 @@ import numpy as np
 from torch import nn
 
 import drift
-from drift.experiment import Experiment
-from drift.run import Run
+from drift.config.experiment import Experiment
+from drift.runs.run import Run
 from figures.gallery import AnyOf
 
 QUICK = {

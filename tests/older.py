@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from drift import chain, store
+from drift.config import chain
+from drift.store import files
 
 STORED = Path(__file__).parent / "older_runs"
 """Runs that commit 345e1f0 trained: whole, packed (format 2), and two that were stopped after two rounds of four."""
@@ -21,10 +22,10 @@ def without_names(folder: Path, upto: int | None = None) -> None:
     """Rewrite the files of a run as those versions did; `upto`: rounds before this one only, and not the state."""
     for index in chain.numbers(folder):
         if upto is None or index < upto:
-            path = store.round_path(folder, index)
-            tensors, _ = store.read_tensors(path)
-            store.write_tensors(path, {name: value.clone() for name, value in tensors.items()}, {"round": index})
+            path = files.round_path(folder, index)
+            tensors, _ = files.read_tensors(path)
+            files.write_tensors(path, {name: value.clone() for name, value in tensors.items()}, {"round": index})
     if upto is None:
-        tensors, about = store.read_tensors(folder / store.STATE)
+        tensors, about = files.read_tensors(folder / files.STATE)
         copies = {name: value.clone() for name, value in tensors.items()}
-        store.write_tensors(folder / store.STATE, copies, {"next": about["next"]})
+        files.write_tensors(folder / files.STATE, copies, {"next": about["next"]})

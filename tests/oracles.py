@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from landscape.samples import Samples
-from landscape.task import Task
+from landscape.model.samples import Samples
+from landscape.model.task import Task
 
 
 @dataclass(frozen=True)

@@ -162,7 +162,7 @@ def test_a_changed_setting_option_or_source_makes_a_picture_stale(tmp_path, monk
         patch.setattr(remake, "sources", lambda name: [DOCS / "conf.py"])
         assert remake.stale() == sorted(now)
     named = {path.relative_to(blocks.ROOT).as_posix() for path in remake.sources("variance-rounds")}
-    assert {"figures/gallery/variance_rounds.py", "figures/style.py", "drift/variance.py"} <= named
+    assert {"figures/gallery/variance_rounds.py", "figures/style.py", "drift/analyses/rounds/variance.py"} <= named
 
 
 def test_a_thumbnail_keeps_the_colours_of_the_methods():

@@ -88,3 +88,88 @@ def test_help_does_not_import_torch():
     assert told.returncode == 0, told.stderr
     assert "demo" in told.stdout
     assert told.stdout.splitlines()[-1] == "loaded: []"
+
+
+FLOORS = {
+    "landscape": (
+        "earlier outside plugins results model models datasets batched_training sweep geometry surfaces curvature "
+        "measures spectra"
+    ),
+    "drift": (
+        "plugins partitions store config parallel training methods engines record runs simulation analyses importers "
+        "diagnosis claims trackers"
+    ),
+    "drift.analyses": (
+        "bootstrap per_round evaluate_on cost_estimate rounds landscapes curvature decomposition counterfactual "
+        "accuracy"
+    ),
+    "figures": "console palette style selection axes papers interactive gallery page commands cli",
+}
+"""Rooms of a package from the lowest floor to the highest; a room imports rooms below it."""
+
+DOORS = {"drift.method", "drift.recorder", "landscape.task"}
+"""Short paths that users import; each is one file that imports its names from a room."""
+
+
+def arrows(package: str) -> set[tuple[str, str, str]]:
+    """(room, imported room, file) of all imports within a package, those for type checkers alone left out."""
+    found = set()
+    folder = ROOT / package.replace(".", "/")
+    for path in sorted(folder.rglob("*.py")):
+        inner = path.relative_to(folder).with_suffix("").parts
+        if inner == ("__init__",) or f"{package}.{inner[0]}" in DOORS:
+            continue
+        for module in runtime_imports(path.read_text()):
+            if module.startswith(f"{package}."):
+                found.add((inner[0], module.removeprefix(f"{package}.").split(".")[0], label(path)))
+    return {(room, other, file) for room, other, file in found if room != other}
+
+
+def runtime_imports(source: str) -> set[str]:
+    """Dotted names of all modules, and of what is imported from them, but those under `if TYPE_CHECKING`."""
+    tree, found = ast.parse(source), set()
+    unseen = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in unseen:
+            continue
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_rooms_import_rooms_below_them(package):
+    floors = FLOORS[package].split()
+    rooms = {
+        path.stem for path in (ROOT / package.replace(".", "/")).iterdir() if path.suffix == ".py" or path.is_dir()
+    }
+    doors = {door.rpartition(".")[2] for door in DOORS if door.rpartition(".")[0] == package}
+    assert rooms - {"__init__", "__pycache__"} - doors == set(floors)
+    upward = [
+        f"{file} imports {package}.{other}"
+        for room, other, file in arrows(package)
+        if other in floors and floors.index(other) > floors.index(room)
+    ]
+    assert not upward, upward
+
+
+def test_rooms_are_few():
+    rooms = {
+        package: [path for path in (ROOT / package).iterdir() if (path / "__init__.py").exists()]
+        for package in FORBIDDEN
+    }
+    assert len(rooms["drift"]) <= 16
+    assert len(rooms["landscape"]) <= 12
+    assert len(rooms["figures"]) <= 12
+
+
+@pytest.mark.parametrize("package", [package for package in PACKAGES if package.count(".") >= 1])
+def test_a_room_says_what_lives_there(package):
+    assert len((importlib.import_module(package).__doc__ or "").strip().splitlines()) >= 2

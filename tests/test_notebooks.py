@@ -76,7 +76,7 @@ def desk(folder, monkeypatch):
 def test_a_notebook_runs_from_top_to_bottom_and_ends_with_an_explorer(path, desk):
     pytest.importorskip("ipywidgets", reason="no ipywidgets here; pip install 'fedscape[notebook]'")
     pytest.importorskip("anywidget", reason="no anywidget here; pip install 'fedscape[notebook]'")
-    from figures.explorer import Explorer
+    from figures.interactive.explorer import Explorer
 
     last = run(path, {"__name__": "__main__"})[-1]
     assert isinstance(last, Explorer)

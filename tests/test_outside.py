@@ -12,14 +12,15 @@ import pytest
 import tiny
 
 import drift
-from drift import trust
-from drift.index import index
-from drift.read import read
-from drift.run import Run
+from drift.config.load import read
+from drift.plugins import trust
+from drift.runs.run import Run
+from drift.simulation.run_index import index
+from landscape.results import zarr_files
 
 CODE = {
     "method": '''
-from drift.method import Method, Combined
+from drift.config.method import Method, Combined
 
 class Halved(Method):
     """Half of the mean update."""
@@ -42,6 +43,7 @@ class Strided(Partitioner):
         return [np.arange(client, len(labels), clients) for client in range(clients)]
 ''',
     "dataset": '''
+from landscape.results import zarr_files
 from landscape.datasets import open_dataset
 from landscape.datasets.blobs import load
 
@@ -208,7 +210,6 @@ def test_a_fresh_process_opens_and_reports_them_all(elsewhere):
 @pytest.mark.parametrize("way", WAYS)
 def test_a_figure_is_drawn_by_its_name_and_its_file_says_whose_it_is(elsewhere, fedscape, way):
     from figures.gallery import load
-    from landscape import results
 
     run = tiny.trained(Path("runs"))
     with pytest.raises(ValueError, match="code that is no part of fedscape"):
@@ -217,7 +218,7 @@ def test_a_figure_is_drawn_by_its_name_and_its_file_says_whose_it_is(elsewhere, 
     code, _, err = fedscape("figures", "draw", called("figure", way), run.folder)
     assert code == 0, err
     stem = "my-figure" if way == "entry point" else "Lengths"
-    ds = results.load(Path(f"out/figures/{stem}.zarr"))
+    ds = zarr_files.load(Path(f"out/figures/{stem}.zarr"))
     assert ds.attrs["figure"] == recorded(elsewhere, "figure", way).removeprefix(f"{elsewhere}/")
     assert len(ds.attrs["source_digest"]) == 16
 
@@ -270,7 +271,7 @@ def test_an_object_from_a_script_is_found_again(elsewhere, kind):
 
 
 def test_a_class_that_nothing_could_find_again_is_refused_before_anything_is_written(elsewhere):
-    from drift.method import Method
+    from drift.config.method import Method
 
     class Hidden(Method):
         pass
@@ -278,7 +279,7 @@ def test_a_class_that_nothing_could_find_again_is_refused_before_anything_is_wri
     with pytest.raises(ValueError, match="Hidden stands inside a function or in a session"):
         drift.simulate("tiny.toml", method=Hidden())
     assert not Path("runs").exists()
-    lines = "import drift\nfrom drift.method import Method\nclass Mine(Method): pass\n"
+    lines = "import drift\nfrom drift.config.method import Method\nclass Mine(Method): pass\n"
     code = f"{lines}drift.simulate('tiny.toml', method=Mine())"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "Mine stands inside a function or in a session" in told.stderr.splitlines()[-1]
@@ -341,7 +342,6 @@ PINNED = {"fedavg": "87a1437b", "ima": "a31ca58d", "fedeve": "03624169", "lss": 
 
 
 def test_a_damaged_round_leaves_its_run_out_of_a_figure_over_a_folder_and_no_other(elsewhere, fedscape):
-    from landscape import results
 
     good, bad = tiny.trained(Path("runs")), tiny.trained(Path("runs"), "method=fedprox")
     record = sorted((bad.folder / "rounds").iterdir())[1]
@@ -350,7 +350,7 @@ def test_a_damaged_round_leaves_its_run_out_of_a_figure_over_a_folder_and_no_oth
         status, _, err = fedscape("figures", *verb)
         lines = [line for line in err.splitlines() if f"{bad.name}: left out, it cannot be read: " in line]
         assert status == 0 and lines and record.name in lines[0], (verb, err)
-        ds = results.load(Path(f"out/figures/{verb[1]}.zarr"))
+        ds = zarr_files.load(Path(f"out/figures/{verb[1]}.zarr"))
         assert ds.attrs["runs"] == good.name and bad.name in ds.attrs["left_out_brief"]
     status, _, err = fedscape("figures", "draw", "norms-rounds", good.folder, bad.folder)
     assert status == 2 and record.name in err.strip().splitlines()[-1], "one that is named itself is not left out"

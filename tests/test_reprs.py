@@ -7,7 +7,7 @@ import tiny
 import torch
 
 import landscape
-from landscape.curves import Curve
+from landscape.geometry.curves import Curve
 
 
 @pytest.fixture(scope="module")

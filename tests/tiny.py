@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from drift.experiment import Experiment
-from drift.read import read, validated
-from drift.run import Run
-from drift.simulate import simulate
+from drift.config.experiment import Experiment
+from drift.config.load import read, validated
+from drift.runs.run import Run
+from drift.simulation.simulate import simulate
 
 TOML = """# Tiny experiment of the tests.
 rounds = 3

@@ -30,9 +30,10 @@ from PIL import Image  # noqa: E402 - after the path is set
 
 from _ext.facts import IMAGES, NOT_DRAWN  # noqa: E402
 from _ext.thumbnails import thumbnail  # noqa: E402
-from drift.experiment import Experiment  # noqa: E402
-from drift.read import read  # noqa: E402
-from figures import demo, gallery  # noqa: E402
+from drift.config.experiment import Experiment  # noqa: E402
+from drift.config.load import read  # noqa: E402
+from figures import gallery  # noqa: E402
+from figures.commands import _demo_steps  # noqa: E402
 
 LARGE = ("planes-clients", "settings-rounds", "trajectory-plane", "variance-rounds")
 """Figures that README and docs show in full size, beside their thumbnails."""
@@ -98,14 +99,15 @@ class Picture:
 
 def plan() -> dict[str, Picture]:
     """Of every figure that the pages show, what it is drawn from."""
-    known = demo.planned() | {
+    known = _demo_steps.planned() | {
         group: [read("demo", *settings) for settings in members] for group, members in FURTHER.items()
     }
     drawn = [name for name in gallery.names() if name not in NOT_DRAWN]
-    groups = demo.GROUPS | GROUPS
+    groups = _demo_steps.GROUPS | GROUPS
     return {
         name: Picture(
-            tuple(one for group in groups.get(name, ("methods",)) for one in known[group]), demo.OPTIONS.get(name, {})
+            tuple(one for group in groups.get(name, ("methods",)) for one in known[group]),
+            _demo_steps.OPTIONS.get(name, {}),
         )
         for name in drawn
     }
@@ -135,7 +137,7 @@ def sources(name: str) -> list[Path]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and node.module
         for module in (node.module, *(f"{node.module}.{one.name}" for one in node.names))
-    } - {"drift.run"}  # how runs are stored: no picture changes with it
+    } - {"drift.runs.run"}  # how runs are stored: no picture changes with it
     files = (ROOT / f"{module.replace('.', '/')}.py" for module in modules)
     return sorted({path, *(file for file in files if file.exists())})
 
@@ -153,13 +155,13 @@ def stale() -> list[str]:
 
 def make(out: Path, workers: int) -> list[str]:
     """Train, draw and write every picture and the record; figures that could not be drawn, with the reason."""
-    from drift.compare import train_all
-    from drift.opening import open as opened
-    from figures.drawing import draw_all
+    from drift.runs.open import open as opened
+    from drift.simulation.compare import train_all
+    from figures.commands._draw_files import draw_all
 
-    left = [f"{name}: {reason}" for name, reason in demo.demo(out, workers=workers).left_out.items()]
+    left = [f"{name}: {reason}" for name, reason in _demo_steps.demo(out, workers=workers).left_out.items()]
     runs, pictures, figures = out / "runs", plan(), out / "figures"
-    rest = {name: pictures[name] for name in pictures if name not in demo.shown()}
+    rest = {name: pictures[name] for name in pictures if name not in _demo_steps.shown()}
     train_all([one for name in rest for one in rest[name].experiments], runs=runs, workers=workers)
     jobs = {
         name: ([opened(runs / one.slug) for one in picture.experiments], picture.options)
@@ -182,7 +184,7 @@ def write(figures: Path) -> None:
             (IMAGES / f"{name}.png").write_bytes(thumbnail(picture))
     for name in LARGE:
         shutil.copyfile(figures / f"{name}.png", IMAGES.parent / f"{name}.png")
-    from drift.simulate import versions
+    from drift.simulation.simulate import versions
 
     made = {"processor": _processor(), "versions": versions()}
     RECORD.write_text(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from drift.claims.claim import Claim, Verdict
-    from drift.run import Run
+    from drift.runs.run import Run
 
 PAPERS = ("ima", "fedlaw", "lss", "fedeve")
 

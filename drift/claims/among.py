@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from drift.claims.claim import Effects
-from drift.run import Run
+from drift.runs.run import Run
 
 OfRun = Callable[[Run], float]
 OfPair = Callable[[Run, Run], float]

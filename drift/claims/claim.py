@@ -8,8 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from drift.bootstrap import mean_interval
-from drift.run import Run
+from drift.analyses.bootstrap import mean_interval
+from drift.runs.run import Run
 
 Effects = Mapping[int, float]
 """Effect by seed; positive as claimed."""

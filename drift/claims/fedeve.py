@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from drift.analyses.rounds.labels import label_scatter
+from drift.analyses.rounds.variance import drift_variances
 from drift.claims.among import extremes, pairs
 from drift.claims.claim import Claim, Effects
 from drift.claims.measures import accuracy
-from drift.labels import label_scatter
 from drift.partitions.drift import Partition as DriftPartition
-from drift.run import Run
-from drift.variance import drift_variances
+from drift.runs.run import Run
 
 
 def _gain(run: Run) -> float:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from drift.analyses.counterfactual.whatif import what_if
+from drift.analyses.curvature.eigenvalues import eigen_rounds
+from drift.analyses.landscapes.model_quality import weight_histograms
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.norms_and_weights import learned, update_norms
+from drift.analyses.rounds.server_epochs import server_epochs
 from drift.claims.among import each, extremes, pairs
 from drift.claims.claim import Claim
 from drift.claims.measures import accuracy, late, quarters
-from drift.coherence import coherence
-from drift.quality import weight_histograms
-from drift.run import Run
-from drift.server_epochs import server_epochs
-from drift.sharpest import eigen_rounds
-from drift.weights import learned, update_norms
-from drift.whatif import what_if
+from drift.runs.run import Run
 
 
 def _shrinking_gains(run: Run) -> float:

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from drift.averages import error_averaged
+from drift.analyses.counterfactual.whatif import what_if
+from drift.analyses.landscapes.averages import error_averaged
+from drift.analyses.landscapes.planes import average_line, global_line, round_plane
+from drift.analyses.rounds.locality import locality
 from drift.claims.among import each, extremes, pairs
 from drift.claims.claim import Claim, Effects
 from drift.claims.measures import accuracy, biases, late
-from drift.locality import locality
-from drift.method import Method
-from drift.run import Run
-from drift.terrain import average_line, global_line, round_plane
-from drift.whatif import what_if
-from landscape.minimum import fitted_minimum
+from drift.config.method import Method
+from drift.runs.run import Run
+from landscape.surfaces.minimum import fitted_minimum
 
 POINTS = 5
 """Grid of planes whose marks alone are read."""

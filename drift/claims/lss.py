@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from drift.averages import error_averaged
+from drift.analyses.curvature.density_and_minibatches import round_sharpness
+from drift.analyses.landscapes.averages import error_averaged
+from drift.analyses.landscapes.barriers import client_barriers
+from drift.analyses.landscapes.model_quality import noise_robustness, three_accuracies
 from drift.claims.among import each, pairs
 from drift.claims.claim import Claim
 from drift.claims.measures import accuracy, late
-from drift.curvature import round_sharpness
-from drift.paths import client_barriers
-from drift.quality import noise_robustness, three_accuracies
-from drift.run import Run
+from drift.runs.run import Run
 
 
 def _drop(run: Run) -> float:

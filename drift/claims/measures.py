@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import xarray as xr
 
-from drift.decomposition import decomposition
-from drift.run import Run
-from drift.series import evenly_spaced
+from drift.analyses.decomposition.decomposition import decomposition
+from drift.analyses.per_round import evenly_spaced
+from drift.runs.run import Run
 
 LAST = 10
 """Rounds at the end that accuracies are averaged over, as in the papers' tables."""

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from torch import Tensor
 
-from drift.client import Client, Update
-from drift.method import Method, Setting
+from drift.config.method import Method, Setting
+from drift.training.client import Client, Update
 
 if TYPE_CHECKING:
-    from drift.server import Server
-    from drift.setting import Data
+    from drift.training.data import Data
+    from drift.training.server import Server
 
 NAMES = ("serial", "batched")
 

@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift import optimizer
-from drift.client import Client, Update
-from drift.correction import stacked
-from drift.method import Method
-from landscape.rows import Rows, rows
-from landscape.samples import Inputs, Samples, leaves, mapped
-from landscape.scratch import scratch
+from drift.config.method import Method
+from drift.training import optimizer
+from drift.training.client import Client, Update
+from drift.training.correction import stacked
+from landscape.batched_training.per_model_gradients import Rows, rows
+from landscape.batched_training.scratch_memory import scratch
+from landscape.model.samples import Inputs, Samples, leaves, mapped
 
 BUDGET = {"cpu": 2**29, "cuda": 2**34}
 """Bytes of models, gradients and activations that are trained at once; the rest of a cohort follows."""

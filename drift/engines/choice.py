@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from drift.client import Client
+from drift.config.method import Method
 from drift.engines import batched, serial
-from drift.method import Method
-from landscape.rows import alone, rows
-from landscape.samples import mapped
+from drift.training.client import Client
+from landscape.batched_training.per_model_gradients import alone, rows
+from landscape.model.samples import mapped
 
 STEPS = 2
 """Steps of each candidate that are timed."""

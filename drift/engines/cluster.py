@@ -22,13 +22,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift.client import Update
+from drift.config.method import Setting, State
 from drift.engines.pure import Holding, Received
-from drift.method import Setting, State
-from drift.parcels import packed, unpacked
-from drift.server import Server
-from drift.setting import Data
-from drift.workers import Crashed
+from drift.parallel.shared_tensors import packed, unpacked
+from drift.parallel.worker_pool import Crashed
+from drift.training.client import Update
+from drift.training.data import Data
+from drift.training.server import Server
 
 PATIENCE = 10.0
 """Seconds in which a scheduler has to answer."""

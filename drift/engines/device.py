@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import torch
 
-from drift.client import Client
+from drift.config.method import Method
 from drift.engines import serial
 from drift.engines.choice import Choice
-from drift.method import Method
-from drift.transfer import fetched, placed
-from landscape.task import Task
+from drift.training.client import Client
+from drift.training.transfer import fetched, placed
+from landscape.model.task import Task
 
 STEPS = 2
 """Minibatch steps of one client that both devices train before the first round."""

@@ -7,7 +7,7 @@ from typing import Any
 from distributed import WorkerPlugin
 
 from drift.engines.cluster import HELD, Parcel
-from landscape.memory import keep_memory
+from landscape.sweep.memory import keep_memory
 
 
 class Holder(WorkerPlugin):

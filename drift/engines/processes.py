@@ -16,13 +16,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift.client import Update
+from drift.config.method import Setting, State
 from drift.engines.pure import Holding, Received
-from drift.method import Setting, State
-from drift.parcels import Region, Shared, mapped, share
-from drift.server import Server
-from drift.setting import Data
-from drift.workers import Workers
+from drift.parallel.shared_tensors import Region, Shared, mapped, share
+from drift.parallel.worker_pool import Workers
+from drift.training.client import Update
+from drift.training.data import Data
+from drift.training.server import Server
 
 
 class Processes:

@@ -11,12 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift.client import Update
-from drift.cohorts import clients, sent
-from drift.experiment import Experiment
-from drift.method import Setting, State
-from drift.server import Server
-from drift.setting import Data, build_task, dealt
+from drift.config.experiment import Experiment
+from drift.config.method import Setting, State
+from drift.training.client import Update
+from drift.training.cohort_clients import clients, sent
+from drift.training.data import Data, build_task, dealt
+from drift.training.server import Server
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Holding:
         return {}
 
     def dealt(self, index: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Sample numbers of all clients in a round, see `drift.setting.dealt`."""
+        """Sample numbers of all clients in a round, see `drift.training.data.dealt`."""
         if index not in self._dealt:
             self._dealt.clear()
             self._dealt[index] = dealt(self.setting.experiment, self.data, index)

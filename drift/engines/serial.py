@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from drift.client import Client, Update
-from drift.method import Method
+from drift.config.method import Method
+from drift.training.client import Client, Update
 
 
 def train(method: Method, clients: Iterable[Client]) -> list[Update]:

@@ -10,16 +10,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drift.given import Given, apart
 from drift.importers.found import Files
 from drift.importers.models import checkpoints, measured, read_model, read_round, read_sizes, run_name
 from drift.importers.patterns import Patterns
-from drift.importers.tensors import read_tensors
 from drift.importers.unnamed import without_names
-from drift.recorder import Recorder
-from drift.run import Run
-from landscape.progress import Progress, counted
-from landscape.task import Task
+from drift.record.recorder import Recorder
+from drift.runs.own_task import Given, apart
+from drift.runs.run import Run
+from drift.store.foreign_tensors import read_tensors
+from landscape.model.task import Task
+from landscape.results.progress import Progress, counted
 
 State = dict[str, Tensor]
 
@@ -33,7 +33,7 @@ def record_checkpoints(
     progress: Progress | None = None,
     told: Mapping[str, Any] | None = None,
 ) -> Run:
-    """A run on disk made from state dicts alone, as `drift.recorder` would have recorded them.
+    """A run on disk made from state dicts alone, as `drift.record.recorder` would have recorded them.
 
     Drift analyses need no more. Landscapes need a task: `drift.open(folder, task=...)`, or `--task`.
 
@@ -41,10 +41,11 @@ def record_checkpoints(
         folder: Where the checkpoints lie, with `sizes.json` as `import_checkpoints` takes it.
         patterns: Which file is which model.
         task: Measures the global models on its test split, and says which tensors are parameters; None: no metrics,
-            and parameters are what `drift.flat_arrays.FlatArrays.of` takes for them.
+            and parameters are what `drift.record.flat_arrays.FlatArrays.of` takes for them.
         runs: Folder of runs.
         progress: Called with the rounds that are read and all rounds: once for their digests, once for the models.
-        told: What is known of the training: name, method, data, partition, seed, settings, as `drift.recorder.Recorder`
+        told: What is known of the training: name, method, data, partition, seed, settings, as
+        `drift.record.recorder.Recorder`
             takes them.
 
     Raises:

@@ -10,22 +10,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drift import links, locks, store, trust
-from drift.experiment import Experiment
-from drift.gram import gram
+from drift.config.experiment import Experiment
+from drift.config.load import read
 from drift.importers.found import Found
 from drift.importers.models import Model, checkpoints, measured, read_model, read_round, read_sizes, run_name
 from drift.importers.patterns import Patterns
-from drift.read import read
-from drift.recorded import SAYABLE, said
-from drift.rounds import Round
-from drift.run import Run
-from drift.server import Server
-from drift.setting import build_task, read_data
-from drift.simulate import versions
-from drift.space import require_space
-from landscape.progress import Progress, counted
-from landscape.task import Task
+from drift.plugins import trust
+from drift.record.run_description import SAYABLE, said
+from drift.runs.run import Run
+from drift.simulation.disk_space import require_space
+from drift.simulation.simulate import versions
+from drift.store import files as store
+from drift.store import links, locks
+from drift.store.gram import gram
+from drift.store.round_record import Round
+from drift.training.data import build_task, read_data
+from drift.training.server import Server
+from landscape.model.task import Task
+from landscape.results.progress import Progress, counted
 
 
 def import_checkpoints(

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from drift.flat_arrays import State, named
-from drift.recorder import Recorder
+from drift.record.flat_arrays import State, named
+from drift.record.recorder import Recorder
 
 Strategy = TypeVar("Strategy")
 
@@ -43,7 +43,8 @@ def recorded(strategy: Strategy, folder: str | Path, *, model: State | None = No
         strategy: Any, with its own `start` or not.
         folder: Where the run will lie.
         model: Module that tells what is frozen or tied; None: read from the names of the arrays, see `FlatArrays.of`.
-        options: As `drift.recorder.Recorder` takes them: name, data, partition, seed, settings and so on. The method is
+        options: As `drift.record.recorder.Recorder` takes them: name, data, partition, seed, settings and so on. The
+        method is
             called by the strategy's class where `method` does not say otherwise.
 
     Raises:
@@ -56,7 +57,7 @@ def recorded(strategy: Strategy, folder: str | Path, *, model: State | None = No
         raise ValueError(
             f"{type(strategy).__name__} has no {absent[0]}: it is no strategy of Flower's message interface "
             "(flwr.serverapp.strategy, since Flower 1.21). Of the one before (flwr.server.strategy), record the rounds "
-            "by drift.recorder.Recorder."
+            "by drift.record.recorder.Recorder."
         )
     options.setdefault("method", type(strategy).__name__)
     watch = _Watch(strategy, Recorder(folder, model, **options))

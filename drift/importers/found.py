@@ -6,10 +6,10 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from drift.importers.guarded import require_inside
 from drift.importers.patterns import Patterns, expression
 from drift.importers.programs import SHIPPED
-from drift.importers.tensors import SUFFIXES
+from drift.store.foreign_tensors import SUFFIXES
+from drift.store.guarded_load import require_inside
 
 NUMBERS = 1_000_000
 """Numbers of clients below this are taken as they are; larger ones are names."""

@@ -10,15 +10,15 @@ import torch
 from torch import Tensor
 
 from drift.importers.found import Files, Found, found
-from drift.importers.guarded import require_inside, require_room
 from drift.importers.patterns import Patterns
 from drift.importers.programs import SHIPPED
-from drift.importers.tensors import one_line, read_tensors
 from drift.importers.unnamed import in_order, without_names
-from landscape.affine import evaluate
-from landscape.parsed import json_table
-from landscape.progress import Progress, counted
-from landscape.task import Task
+from drift.store.foreign_tensors import one_line, read_tensors
+from drift.store.guarded_load import require_inside, require_room
+from landscape.model.task import Task
+from landscape.results.parsed_text import json_table
+from landscape.results.progress import Progress, counted
+from landscape.sweep.evaluate import evaluate
 
 Model = tuple[Tensor, Tensor]
 """theta (d,) and floating buffers (b,)."""

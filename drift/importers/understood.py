@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from drift.flat_arrays import FlatArrays, named
 from drift.importers.found import Found, found
 from drift.importers.models import read_sizes
 from drift.importers.patterns import Patterns
 from drift.importers.programs import ASSUMED, SHIPPED
-from drift.importers.tensors import read_tensors
 from drift.importers.unnamed import without_names
-from drift.verify import spans
+from drift.record.flat_arrays import FlatArrays, named
+from drift.simulation.verify import spans
+from drift.store.foreign_tensors import read_tensors
 
 
 def understood(folder: str | Path, patterns: Patterns | None = None) -> dict[str, Any]:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from drift.importers.tensors import FLAT
-from landscape.task import Task
+from drift.store.foreign_tensors import FLAT
+from landscape.model.task import Task
 
 _PLACE = re.compile(r"arr_(\d+)")
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from drift.soups import Soup
+from drift.methods._soups import Soup
 
 
 class DiWA(Soup):

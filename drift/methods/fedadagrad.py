@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from drift.bundles import Bundle
-from drift.fedopt import FedOpt
+from drift.methods._adaptive_server import FedOpt
+from drift.plugins.bundles import Bundle
 
 
 class FedAdagrad(FedOpt):

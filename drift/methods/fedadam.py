@@ -7,9 +7,9 @@ from typing import ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from drift.bundles import Bundle
-from drift.fedopt import FedOpt, corrected
-from drift.method import Beta
+from drift.config.method import Beta
+from drift.methods._adaptive_server import FedOpt, corrected
+from drift.plugins.bundles import Bundle
 
 
 class FedAdam(FedOpt):

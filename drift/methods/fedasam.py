@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from drift.method import Method
-from drift.sam import Ascent
+from drift.config.method import Method
+from drift.methods._sam import Ascent
 
 if TYPE_CHECKING:
-    from drift.client import Client, Update
+    from drift.training.client import Client, Update
 
 
 class FedASAM(Method):

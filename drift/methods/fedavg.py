@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from drift.bundles import Bundle
-from drift.method import Cohort, Combined, Method, Outcome, Setting, State
+from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
+from drift.plugins.bundles import Bundle
 
 
 class FedAvg(Method):

@@ -8,8 +8,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.bundles import Bundle
-from drift.method import Beta, Cohort, Combined, Method, Outcome, Setting, State
+from drift.config.method import Beta, Cohort, Combined, Method, Outcome, Setting, State
+from drift.plugins.bundles import Bundle
 
 
 class FedAvgM(Method):

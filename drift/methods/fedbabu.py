@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-from drift.correction import Correction
-from drift.method import Method, Setting, State
-from drift.parts import frozen, head_mask, require_head
+from drift.config.method import Method, Setting, State
+from drift.training.correction import Correction
+from drift.training.model_parts import frozen, head_mask, require_head
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from drift.client import Client
-    from drift.experiment import Experiment
+    from drift.config.experiment import Experiment
+    from drift.training.client import Client
 
 
 class FedBABU(Method):

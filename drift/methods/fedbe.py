@@ -8,12 +8,12 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.bundles import Bundle
-from drift.keys import generator
-from drift.method import Cohort, Combined, Setting, State
-from drift.parts import require_classes
-from drift.server_training import CODE, LACKS, ServerTraining, active, distillation, logits, proxy
-from landscape.layout import Layout
+from drift.config.method import Cohort, Combined, Setting, State
+from drift.config.random_keys import generator
+from drift.methods._server_training import CODE, LACKS, ServerTraining, active, distillation, logits, proxy
+from drift.plugins.bundles import Bundle
+from drift.training.model_parts import require_classes
+from landscape.model.layout import Layout
 
 
 class FedBE(ServerTraining):

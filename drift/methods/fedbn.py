@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from pydantic import Field
 
-from drift.method import Method, Setting, State
-from drift.parts import norm_mask
-from drift.validation import require_held_out
-from landscape.affine import evaluate
+from drift.config.method import Method, Setting, State
+from drift.training.model_parts import norm_mask
+from drift.training.validation import require_held_out
+from landscape.sweep.evaluate import evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from torch import Tensor
 
-    from drift.client import Client, Update
-    from drift.experiment import Experiment
+    from drift.config.experiment import Experiment
+    from drift.training.client import Client, Update
 
 
 class FedBN(Method):

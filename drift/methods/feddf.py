@@ -7,10 +7,10 @@ from typing import ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from drift.bundles import Bundle
-from drift.method import Cohort, Combined, Setting, State
-from drift.parts import require_classes
-from drift.server_training import CODE, LACKS, PAPER, ServerTraining, active, distillation, last, logits, proxy
+from drift.config.method import Cohort, Combined, Setting, State
+from drift.methods._server_training import CODE, LACKS, PAPER, ServerTraining, active, distillation, last, logits, proxy
+from drift.plugins.bundles import Bundle
+from drift.training.model_parts import require_classes
 
 
 class FedDF(ServerTraining):

@@ -8,9 +8,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.bundles import Bundle
-from drift.method import Cohort, Combined, Method, Outcome, Setting, State
-from landscape.layout import Layout
+from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
+from drift.plugins.bundles import Bundle
+from landscape.model.layout import Layout
 
 
 class FedEve(Method):

@@ -10,16 +10,16 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from drift.anchors import ClassMeans, aligned, calibrate, initial_anchors
-from drift.bundles import Bundle
-from drift.keys import key
-from drift.method import Beta, Cohort, Combined, Method, Outcome, Setting, State
-from drift.parts import features, require_classes, require_head
+from drift.config.method import Beta, Cohort, Combined, Method, Outcome, Setting, State
+from drift.config.random_keys import key
+from drift.methods._anchors import ClassMeans, aligned, calibrate, initial_anchors
+from drift.plugins.bundles import Bundle
+from drift.training.model_parts import features, require_classes, require_head
 
 if TYPE_CHECKING:
-    from drift.client import Client, Update
-    from landscape.flat import Flat
-    from landscape.samples import Samples
+    from drift.training.client import Client, Update
+    from landscape.model.bound_model import Flat
+    from landscape.model.samples import Samples
 
 
 class FedFA(Method):

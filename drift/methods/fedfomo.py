@@ -9,17 +9,17 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.bundles import Bundle
-from drift.keys import rng
-from drift.method import Cohort, Combined, Method, Outcome, Setting, State
-from drift.validation import require_held_out, validated, validation_samples
+from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
+from drift.config.random_keys import rng
+from drift.plugins.bundles import Bundle
+from drift.training.validation import require_held_out, validated, validation_samples
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from drift.client import Client, Update
-    from drift.experiment import Experiment
-    from landscape.samples import Samples
+    from drift.config.experiment import Experiment
+    from drift.training.client import Client, Update
+    from landscape.model.samples import Samples
 
 MOST_AFFINE = 10_000
 """Clients between which affinities are kept at most."""

@@ -7,8 +7,8 @@ from typing import ClassVar, Literal
 import torch
 from pydantic import Field
 
-from drift.bundles import Bundle
-from drift.method import Cohort, Combined, Method, Outcome, Setting, State
+from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
+from drift.plugins.bundles import Bundle
 
 
 class FedGMA(Method):

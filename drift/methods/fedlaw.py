@@ -9,13 +9,13 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from drift.batch_statistics import use_batches
-from drift.bundles import Bundle, suffix
-from drift.keys import generator
-from drift.learned_weights import Aggregate, Base, Learner, Learns, Schedule, initial
-from drift.method import Beta, Cohort, Combined, Method, Setting, State
-from drift.server_training import proxy_statistics
-from landscape.samples import Samples
+from drift.config.method import Beta, Cohort, Combined, Method, Setting, State
+from drift.config.random_keys import generator
+from drift.methods._learned_weights import Aggregate, Base, Learner, Learns, Schedule, initial
+from drift.methods._server_training import proxy_statistics
+from drift.plugins.bundles import Bundle, suffix
+from drift.training.batch_statistics import use_batches
+from landscape.model.samples import Samples
 
 Variant = Literal["joint", "gws", "attentive", "early_stopped", "swa"]
 Stage = tuple[Learns, int, bool]

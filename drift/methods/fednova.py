@@ -8,10 +8,10 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.method import Cohort, Combined, Method, Setting, State, weighted
+from drift.config.method import Cohort, Combined, Method, Setting, State, weighted
 
 if TYPE_CHECKING:
-    from drift.experiment import Experiment
+    from drift.config.experiment import Experiment
 
 
 class FedNova(Method):

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from drift.bundles import Bundle
-from drift.correction import Correction
-from drift.method import Method
+from drift.config.method import Method
+from drift.plugins.bundles import Bundle
+from drift.training.correction import Correction
 
 if TYPE_CHECKING:
-    from drift.client import Client
+    from drift.training.client import Client
 
 
 class FedProx(Method):

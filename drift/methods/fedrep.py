@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import Field
 
-from drift.method import Method, Setting, State
-from drift.parts import frozen, head_mask, require_head
+from drift.config.method import Method, Setting, State
+from drift.training.model_parts import frozen, head_mask, require_head
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from drift.client import Client, Update
+    from drift.training.client import Client, Update
 
 
 class FedRep(Method):

@@ -9,13 +9,13 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from drift.bundles import Bundle
-from drift.late_phase import Late, late_local
-from drift.method import Cohort, Combined, Method, Outcome, Setting, State
-from drift.wrapper import Wrapper, inner, prefixed, under
+from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
+from drift.methods._late_phase import Late, late_local
+from drift.plugins.bundles import Bundle
+from drift.training.method_wrapper import Wrapper, inner, prefixed, under
 
 if TYPE_CHECKING:
-    from drift.experiment import Experiment, Local
+    from drift.config.experiment import Experiment, Local
 
 _RETURNING = "returning."
 

@@ -10,17 +10,17 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.batch_statistics import recomputed
-from drift.bundles import Bundle
-from drift.client import Client, Update
-from drift.method import Method
-from drift.optimizer import Optimizer
-from drift.pool import Coefficients, Distance, Kind, MeanDistance, Volume, simplex_point
-from landscape.flat import Flat
-from landscape.samples import Samples
+from drift.config.method import Method
+from drift.methods._pool import Coefficients, Distance, Kind, MeanDistance, Volume, simplex_point
+from drift.plugins.bundles import Bundle
+from drift.training.batch_statistics import recomputed
+from drift.training.client import Client, Update
+from drift.training.optimizer import Optimizer
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Samples
 
 if TYPE_CHECKING:
-    from drift.experiment import Experiment
+    from drift.config.experiment import Experiment
 
 
 @dataclass(frozen=True)

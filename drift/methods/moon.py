@@ -9,14 +9,14 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from drift.bundles import Bundle
-from drift.method import Method, Setting, State
-from drift.parts import features, features_at, require_head
+from drift.config.method import Method, Setting, State
+from drift.plugins.bundles import Bundle
+from drift.training.model_parts import features, features_at, require_head
 
 if TYPE_CHECKING:
-    from drift.client import Client, Update
-    from landscape.flat import Flat
-    from landscape.samples import Samples
+    from drift.training.client import Client, Update
+    from landscape.model.bound_model import Flat
+    from landscape.model.samples import Samples
 
 
 class Moon(Method):

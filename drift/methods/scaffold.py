@@ -9,13 +9,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.bundles import Bundle
-from drift.correction import Correction
-from drift.method import Cohort, Combined, Method, Outcome, Setting, State, Weighting, averaging, weighted
+from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State, Weighting, averaging, weighted
+from drift.plugins.bundles import Bundle
+from drift.training.correction import Correction
 
 if TYPE_CHECKING:
-    from drift.client import Client, Update
-    from drift.experiment import Experiment
+    from drift.config.experiment import Experiment
+    from drift.training.client import Client, Update
 
 
 class Scaffold(Method):

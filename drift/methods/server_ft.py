@@ -6,9 +6,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from drift.bundles import Bundle
-from drift.method import Cohort, Combined, Setting, State
-from drift.server_training import CODE, LACKS, PAPER, ServerTraining, last, proxy
+from drift.config.method import Cohort, Combined, Setting, State
+from drift.methods._server_training import CODE, LACKS, PAPER, ServerTraining, last, proxy
+from drift.plugins.bundles import Bundle
 
 
 class ServerFT(ServerTraining):

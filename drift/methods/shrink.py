@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from drift.method import Cohort, Combined, Method, Setting, State
+from drift.config.method import Cohort, Combined, Method, Setting, State
 
 
 class Shrink(Method):

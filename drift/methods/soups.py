@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drift.soups import Soup
+from drift.methods._soups import Soup
 
 
 class Soups(Soup):

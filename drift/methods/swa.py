@@ -10,13 +10,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.batch_statistics import recomputed
-from drift.client import steps
-from drift.method import Method
+from drift.config.method import Method
+from drift.training.batch_statistics import recomputed
+from drift.training.client import steps
 
 if TYPE_CHECKING:
-    from drift.client import Client, Update
-    from landscape.samples import Samples
+    from drift.training.client import Client, Update
+    from landscape.model.samples import Samples
 
 
 class SWA(Method):

@@ -10,14 +10,14 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.batch_statistics import recomputed
-from drift.method import Method
-from drift.validation import require_held_out, validated, validation_samples
+from drift.config.method import Method
+from drift.training.batch_statistics import recomputed
+from drift.training.validation import require_held_out, validated, validation_samples
 
 if TYPE_CHECKING:
-    from drift.client import Client, Update
-    from drift.experiment import Experiment
-    from landscape.samples import Samples
+    from drift.config.experiment import Experiment
+    from drift.training.client import Client, Update
+    from landscape.model.samples import Samples
 
 
 class SWAD(Method):

@@ -24,8 +24,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from drift import trust
 from drift.partitions._partitioner import Partitioner, require_samples
+from drift.plugins import trust
 from landscape import plugins
 
 __all__ = ["Partitioner", "histogram", "load", "names", "require_samples"]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from pydantic import SerializeAsAny, field_serializer, field_validator
 
-from drift import named
 from drift.partitions._partitioner import Partitioner
+from drift.plugins import tables
 
 Groups = Mapping[str, np.ndarray]
 """Further whole numbers of every sample, shape (n,), by what they tell: "domain", "user", "coarse"."""
@@ -41,7 +41,7 @@ class Grouped(Partitioner):
         """
         if groups is None or kind not in groups:
             raise ValueError(
-                f"partition {named.name(self)} needs the {_CALLED.get(kind, kind)} of every sample, which the dataset "
+                f"partition {tables.name(self)} needs the {_CALLED.get(kind, kind)} of every sample, which the dataset "
                 f"does not tell; those that do: {_TOLD_BY.get(kind, 'none')}."
             )
         found = np.asarray(groups[kind])
@@ -60,18 +60,18 @@ class Based(Grouped):
     def _named_base(cls, value: Any) -> Any:
         from drift import partitions  # which imports this file through its plug-ins
 
-        return named.build(value, partitions.load)
+        return tables.build(value, partitions.load)
 
     @field_validator("base")
     @classmethod
     def _base_stays(cls, value: Partitioner) -> Partitioner:
         if value.moves:
-            raise ValueError(f"base is {named.name(value)}, which deals data out anew each round; give another one.")
+            raise ValueError(f"base is {tables.name(value)}, which deals data out anew each round; give another one.")
         return value
 
     @field_serializer("base")
     def _dump_base(self, value: Partitioner) -> dict[str, Any]:
-        return named.dump(value)
+        return tables.dump(value)
 
 
 def divided(

@@ -12,9 +12,10 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, SerializeAsAny, field_serializer, field_validator
 
-from drift import named, partitions
+from drift import partitions
 from drift.partitions._partitioner import Partitioner, require_samples
 from drift.partitions.dirichlet import dealt
+from drift.plugins import tables
 
 
 class Partition(Partitioner):
@@ -41,7 +42,7 @@ class Partition(Partitioner):
     @field_validator("base", mode="before")
     @classmethod
     def _named_base(cls, value: Any) -> Any:
-        return named.build(value, partitions.load)
+        return tables.build(value, partitions.load)
 
     @field_validator("base")
     @classmethod
@@ -52,7 +53,7 @@ class Partition(Partitioner):
 
     @field_serializer("base")
     def _dump_base(self, value: Partitioner | None) -> dict[str, Any] | None:
-        return None if value is None else named.dump(value)
+        return None if value is None else tables.dump(value)
 
     @property
     def moves(self) -> bool:

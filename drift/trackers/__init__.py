@@ -1,4 +1,7 @@
-"""Numbers of a run for experiment trackers, each one file: tensorboard, mlflow, wandb."""
+"""Numbers of a run for experiment trackers: one file per tracker, its file name is its public name.
+
+A tracker takes settings once and numbers per round; `track` sends those of a recorded run.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from landscape import plugins
 
 if TYPE_CHECKING:
-    from drift.run import Run
+    from drift.runs.run import Run
 
 
 class Tracker(Protocol):
@@ -47,8 +50,8 @@ def tracker(name: str, folder: str | Path) -> Tracker:
 
 
 def track(run: Run, to: Tracker) -> None:
-    """Tell a tracker the settings of a run and the numbers of all its rounds, as `drift.table` has them."""
-    from drift.table import table
+    """Send the settings of a run and the numbers of all its rounds (`export_table.table`) to a tracker."""
+    from drift.analyses.rounds.export_table import table
 
     to.begin(run.name, _flat(run.about["experiment"]))
     try:

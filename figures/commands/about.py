@@ -53,7 +53,7 @@ def doctor(*, data: Data = None, json: Json = False) -> int:
 
     Example: `fedscape doctor`
     """
-    from figures.doctor import examine
+    from figures.commands.doctor import examine
 
     found = examine(data)
     if json:
@@ -92,7 +92,7 @@ def _plugins(package: str) -> list[dict[str, str]]:
 
 def _experiments() -> list[dict[str, str]]:
     """Presets with the first sentence of the comment that each file begins with, and the paper that it names."""
-    from drift.shipped import presets
+    from drift.config.shipped import presets
     from landscape.plugins import sentence
 
     paths = list(presets().values())

@@ -55,6 +55,9 @@ SHORT = {"plane": "round_plane", "eigenvalues": "eigen_rounds"}
 
 POINTS = "the cluster shares points of planes and lines alone."
 
+DRIFT = Path(__file__).resolve().parents[2] / "drift"
+"""The package whose analyses there are."""
+
 SUFFIXES = (".csv", ".vtk", ".ply", ".zarr")
 """Of files that numbers are written to."""
 
@@ -105,8 +108,8 @@ def analyse(
     if out is not None:
         (require_folder if out.suffix == ".zarr" else require_file)(out)
     options, ready = arguments(set), opened(run, runs, data, task)
-    from drift.measures import Measure
-    from drift.sweepers import crew
+    from drift.runs.own_metrics import Measure
+    from drift.simulation.sweep_points import crew
 
     function = getattr(importlib.import_module(chosen.module), chosen.name)
     plugins.require_options(chosen.name, function, options)
@@ -131,24 +134,25 @@ def analyse(
 def analyses() -> dict[str, Analysis]:
     """Every analysis by name; nothing is imported."""
     found = {}
-    for path in sorted((Path(__file__).resolve().parents[2] / "drift").glob("*.py")):
+    for path in sorted(DRIFT.rglob("*.py")):
+        module = ".".join(("drift", *path.relative_to(DRIFT).with_suffix("").parts))
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if isinstance(node, ast.FunctionDef) and _is_analysis(node):
                 arguments = [one.arg for one in (*node.args.args[1:], *node.args.kwonlyargs) if one.arg != "partial"]
                 first = (ast.get_docstring(node) or "").partition("\n")[0]
-                found[node.name] = Analysis(node.name, f"drift.{path.stem}", first, tuple(arguments))
+                found[node.name] = Analysis(node.name, module, first, tuple(arguments))
     return dict(sorted(found.items()))
 
 
 def _write(ds: xr.Dataset, path: Path) -> None:
     """Write a dataset in the format of the path's suffix, whole or not at all."""
     if path.suffix == ".zarr":
-        from landscape import results
+        from landscape.results import zarr_files
 
-        results.save(ds, path)
+        zarr_files.save(ds, path)
         return
-    from drift.atomic import write_bytes
-    from landscape.export import exported
+    from drift.store.atomic_write import write_bytes
+    from landscape.results.export import exported
 
     write_bytes(path, exported(ds, path.suffix.removeprefix(".")))
 

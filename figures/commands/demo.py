@@ -23,8 +23,8 @@ def demo(
 
     Example: `fedscape demo --out out/demo`
     """
-    from figures.demo import BEYOND, COLUMNS, MUTE
-    from figures.demo import demo as run_demo
+    from figures.commands._demo_steps import BEYOND, COLUMNS, MUTE
+    from figures.commands._demo_steps import demo as run_demo
 
     require_folder(out)
     made = run_demo(out, workers=workers)

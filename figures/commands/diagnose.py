@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 from figures import console
 from figures.commands.opening import opened
 from figures.commands.options import Data, Json, RunName, Runs, Task, Workers, flag
-from figures.diagnosis_words import QUESTIONS, interval, number, percent, verdict
+from figures.page.diagnosis_text import QUESTIONS, interval, number, percent, verdict
 
 if TYPE_CHECKING:
-    from drift.causes import Cause
-    from drift.diagnosis import Diagnosis
-    from drift.finding import Finding
+    from drift.diagnosis.causes import Cause
+    from drift.diagnosis.diagnose import Diagnosis
+    from drift.diagnosis.finding import Finding
 
 Quick = Annotated[bool, flag("--quick", "Use only what the run recorded; no round is trained again.")]
 
@@ -43,7 +43,7 @@ def diagnose(
         run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
     """
     found = opened(run, runs, data, task)
-    from drift.diagnosis import diagnose as diagnosis
+    from drift.diagnosis.diagnose import diagnose as diagnosis
 
     with console.parts(f"diagnosing {found.name}") as part:
         result = diagnosis(found.with_progress(part, console.say), quick=quick, workers=workers)

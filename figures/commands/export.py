@@ -13,7 +13,7 @@ from figures.commands.opening import opened
 from figures.commands.options import Data, Json, RunName, Runs, Task, require_file, require_folder
 
 if TYPE_CHECKING:
-    from drift.run import Run
+    from drift.runs.run import Run
 
 File = Annotated[
     Path,
@@ -65,7 +65,7 @@ def export(
         raise ValueError(f"{out} exists; name a new folder.")
     (require_file if out.suffix and to is None else require_folder)(out)
     found = opened(run, runs, data, task)
-    from drift.table import SUFFIXES as TABLES
+    from drift.analyses.rounds.export_table import SUFFIXES as TABLES
 
     if (to is not None or out.suffix in TABLES) and (round is not None or client is not None):
         raise ValueError(f"--round and --client choose a model, {out} gets all rounds; leave them out.")
@@ -74,8 +74,8 @@ def export(
 
         track(found, tracker(to, out))
     elif out.suffix in TABLES:
-        from drift.atomic import write_bytes
-        from drift.table import table, table_file
+        from drift.analyses.rounds.export_table import table, table_file
+        from drift.store.atomic_write import write_bytes
 
         write_bytes(out, table_file(table(found), out.suffix))
     else:
@@ -87,8 +87,8 @@ def export(
 
 
 def _write_model(run: Run, round: int, client: str | None, out: Path) -> None:
-    from drift.atomic import write_bytes
-    from drift.stored import save_transformers, state_dict, state_file
+    from drift.runs.export_model import save_transformers, state_dict, state_file
+    from drift.store.atomic_write import write_bytes
 
     state = state_dict(run, round, int(client) if client is not None and client.isdecimal() else client)
     if out.suffix:

@@ -90,7 +90,7 @@ def import_(
     """
     from dataclasses import replace
 
-    from drift.named import require_named
+    from drift.plugins.tables import require_named
 
     if not path.is_dir():
         raise LookupError(f"there is no folder {path}; name the folder of the checkpoints.")

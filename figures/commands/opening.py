@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 from figures import console
 
 if TYPE_CHECKING:
-    from drift.run import Run
+    from drift.runs.run import Run
 
 
 def opened(text: str, runs: Path, data: Path | None, task: str | None = None) -> Run:
     """The run that a path, a name or the beginning of a name means."""
-    from drift.run_names import find
+    from drift.runs.run_names import find
 
     folder = find(runs, text)
-    from drift.opening import open as open_run
+    from drift.runs.open import open as open_run
 
     return open_run(folder, data=data, task=task)
 
@@ -28,11 +28,11 @@ def opened_all(texts: Sequence[str], runs: Path, data: Path | None, task: str | 
     Raises:
         LookupError: If there is none, or one that is named itself cannot be read.
     """
-    from drift.run_names import find
+    from drift.runs.run_names import find
 
     inside = {text: sorted(path.parent for path in Path(text).glob("*/run.json")) for text in texts}
     folders = {text: find(runs, text) for text in texts if not inside[text]}
-    from drift.opening import open as open_run
+    from drift.runs.open import open as open_run
 
     found: dict[str, Run] = {}
     for text in texts:
@@ -65,7 +65,7 @@ def readable(folders: Sequence[Path], data: Path | None, task: str | None = None
     Raises:
         LookupError: If none can be read.
     """
-    from drift.opening import open as open_run
+    from drift.runs.open import open as open_run
 
     found = []
     for folder in folders:

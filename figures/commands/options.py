@@ -117,7 +117,7 @@ Folder = Annotated[
 
 def run_names(context: CompletionContext) -> list[str]:
     """Runs in the folder that --runs names; a name that a shell would not take as it stands is left out."""
-    from drift.run_names import run_names as names
+    from drift.runs.run_names import run_names as names
 
     runs = context.get("--runs")
     folder = Path("runs") if runs is None or runs.raw is None else Path(runs.raw)
@@ -134,7 +134,7 @@ def figure_names(context: CompletionContext) -> list[str]:
 
 def experiment_names(context: CompletionContext) -> list[str]:
     """Presets."""
-    from drift.shipped import presets
+    from drift.config.shipped import presets
 
     return sorted(presets())
 
@@ -173,8 +173,8 @@ def require_names(experiment: str, *settings: Sequence[str] | None) -> None:
         LookupError: If there is no such experiment.
         ValueError: If a setting names what there is not.
     """
-    from drift.named import require_named
-    from drift.shipped import experiment_file
+    from drift.config.shipped import experiment_file
+    from drift.plugins.tables import require_named
 
     experiment_file(experiment)
     for texts in settings:

@@ -10,9 +10,9 @@ from figures import console
 from figures.commands.opening import opened_all
 
 if TYPE_CHECKING:
-    from drift.run import Run
-    from figures.drawing import Outcome
-    from figures.papers.drawing import Planned
+    from drift.runs.run import Run
+    from figures.commands._draw_files import Outcome
+    from figures.commands._draw_papers import Planned
 
 HEADS = {"item": "item", "figure": "figure", "shows": "shows", "claim": "claim", "cost": "cost"}
 
@@ -53,8 +53,8 @@ def draw_paper(
         folder: For the pictures.
         json: Whether to write what was drawn and what is missing as JSON.
     """
-    from figures.choice import listed
-    from figures.papers.drawing import planned
+    from figures.commands._draw_papers import planned
+    from figures.selection.run_selection import listed
 
     plan = planned(paper, runs, chosen)
     outcomes = {one.item.item: _draw(one, folder) if one.runs else "no runs" for one in plan}
@@ -91,7 +91,7 @@ def _told(one: Planned, outcome: Outcome, home: Path) -> dict[str, Any]:
 
 def _draw(one: Planned, folder: Path) -> Outcome:
     """Files of an item, or why its runs do not allow it."""
-    from figures.drawing import draw_one, left_out
+    from figures.commands._draw_files import draw_one, left_out
     from figures.gallery import AnyOf, constant
 
     name = one.item.figure

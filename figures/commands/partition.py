@@ -12,8 +12,8 @@ from figures import console
 from figures.commands.options import Data, ExperimentName, Json, Settings, require_folder, require_names
 
 if TYPE_CHECKING:
-    from drift.experiment import Experiment
-    from drift.setting import Data as Held
+    from drift.config.experiment import Experiment
+    from drift.training.data import Data as Held
 
 WIDE = 12
 """Classes that still have a column each."""
@@ -39,8 +39,8 @@ def partition(
         experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
     """
     require_names(experiment, set)
-    from drift.read import read
-    from drift.setting import read_data
+    from drift.config.load import read
+    from drift.training.data import read_data
 
     wanted = read(experiment, *(set or ()))
     if out is not None:
@@ -82,10 +82,10 @@ def _short(row: dict[str, Any], classes: tuple[str, ...]) -> dict[str, Any]:
 def _drawn(wanted: Experiment, held: Held, folder: Path) -> list[Path]:
     """Files of the figure labels-partition, with the cohorts that a training would draw."""
     os.environ.setdefault("MPLBACKEND", "Agg")
-    from drift.keys import cohort
+    from drift.config.random_keys import cohort
     from figures import style
     from figures.gallery import labels_partition
-    from figures.gallery._words import in_words
+    from figures.selection.partition_text import in_words
 
     spread = wanted.clients
     shown = range(min(30, wanted.rounds))

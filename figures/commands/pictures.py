@@ -120,14 +120,14 @@ def draw(
         raise ValueError(f"--item {item[0]} is an item of a paper; name the paper by --paper.")
     if not run:
         raise ValueError(f"no run is given; give runs or a folder of them, as in fedscape figures draw {name} RUN.")
-    from drift.trust import allow_figure
+    from drift.plugins.trust import allow_figure
     from figures.gallery import constant, require
 
     allow_figure(name)
     require(name)  # refused here, before any run is opened
     found, options = selection(run, runs, data, task), arguments(set)
-    from figures.choice import mapped
-    from figures.drawing import draw_one, left_out, require_options
+    from figures.commands._draw_files import draw_one, left_out, require_options
+    from figures.selection.run_selection import mapped
 
     require_options(name, options)
     console.say(f"{name}: {constant(name, 'COST')}")
@@ -170,9 +170,9 @@ def gallery(
     folder = out or Path("out/figures")
     require_folder(folder)
     found = opened_all(run, runs, data, task)
-    from figures.drawing import Job, draw_all, left_out
+    from figures.commands._draw_files import Job, draw_all, left_out
+    from figures.commands._tiny_options import options
     from figures.gallery import names
-    from figures.tiny import options
 
     jobs: dict[str, Job] = {name: (found, options(name) if tiny else {}) for name in names()}
     with console.progress("drawing", len(jobs)) as step:
@@ -216,8 +216,8 @@ def report(
     """
     require_file(output)
     found = opened_all(run, runs, data, task)
-    from figures.report import report as write
-    from figures.report_runs import Failed
+    from figures.page.remembered_runs import Failed
+    from figures.page.report import report as write
 
     failed = Failed()
     with console.progress("writing the report", len(found)) as step:

@@ -63,8 +63,8 @@ def pretrain(
         experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
     """
     require_names(experiment, set, None if dataset is None else [f"task.dataset={dataset}"])
-    from drift.pretrain import pretrain as trained
-    from drift.read import read
+    from drift.config.load import read
+    from drift.simulation.pretrain import pretrain as trained
 
     wanted = read(experiment, *(set or ()), init=None)
     source = dataset or wanted.task.dataset

@@ -54,11 +54,11 @@ def reproduce(
 
     Example: `fedscape reproduce --paper ima --budget 2h --workers 2`
     """
-    from drift.campaign.plan import load
-    from drift.shipped import plans
+    from drift.claims.campaign.plan import load
+    from drift.config.shipped import plans
 
     selected, hours = load(plan or plans()["reproduction"]).of_papers(paper or ()), _hours(budget)
-    from drift.campaign.execute import Places, execute, recorded
+    from drift.claims.campaign.execute import Places, execute, recorded
 
     have = recorded(files)
     if list:
@@ -105,7 +105,7 @@ def _rows(plan: Any, have: set[str]) -> list[dict[str, Any]]:
 
 
 def _recorded(units: Any, have: set[str]) -> bool:
-    from drift.campaign.plan import identity
+    from drift.claims.campaign.plan import identity
 
     try:
         return all(identity(unit.experiment) in have for unit in units)

@@ -10,7 +10,7 @@ from figures.commands.opening import opened
 from figures.commands.options import Data, Json, RunName, Runs, flag
 
 if TYPE_CHECKING:
-    from drift.run import Run
+    from drift.runs.run import Run
 
 COLUMNS = {
     "name": "run",
@@ -32,7 +32,7 @@ def runs(*, runs: Runs = Path("runs"), json: Json = False) -> None:
     """
     if runs != Path("runs") and not runs.is_dir():
         raise LookupError(f"there is no folder {runs}; name the folder that holds the runs by --runs DIR.")
-    from drift.index import index
+    from drift.simulation.run_index import index
 
     rows = index(runs)
     if json:
@@ -85,12 +85,12 @@ def verify(
     Args:
         run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
     """
-    from drift.run_names import find
+    from drift.runs.run_names import find
 
     folder = Path(run) if Path(run).is_dir() else find(runs, run)
     if repair:
         return _repaired(folder, data, json)
-    from drift.verify import verify as problems_of
+    from drift.simulation.verify import verify as problems_of
 
     with console.progress(f"reading {folder.name}"):
         problems = problems_of(folder)
@@ -105,7 +105,7 @@ def verify(
 
 
 def _repaired(folder: Path, data: Path | None, json: bool) -> int:
-    from drift.repair import repair
+    from drift.simulation.repair import repair
 
     with console.progress(f"repairing {folder.name}"):
         found = repair(folder, data=data)
@@ -120,8 +120,8 @@ def _repaired(folder: Path, data: Path | None, json: bool) -> int:
 
 
 def _described(run: Run) -> dict[str, Any]:
-    from drift import named
-    from drift.verify import spans
+    from drift.plugins import tables
+    from drift.simulation.verify import spans
 
     indices = run.rounds()
     size = sum(path.stat().st_size for path in run.folder.rglob("*") if path.is_file())
@@ -137,7 +137,7 @@ def _described(run: Run) -> dict[str, Any]:
         "device": _chosen(run, "device"),
         "method": run.label,
         "data": run.data_name,
-        "partition": named.name(run.experiment.clients.partition),
+        "partition": tables.name(run.experiment.clients.partition),
         "seed": run.seed,
         "told": run.about.get("told"),
         "not known": run.about.get("unknown"),

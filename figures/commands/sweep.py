@@ -23,8 +23,8 @@ from figures.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from drift.crossed import Refused
-    from drift.grid import Planned, Watch
+    from drift.simulation.crossed_settings import Refused
+    from drift.simulation.settings_grid import Planned, Watch
 
 COLUMNS = {
     "run": "run",
@@ -66,7 +66,7 @@ def sweep(
         experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
     """
     require_names(experiment, set, grid)
-    from drift import grid as grids
+    from drift.simulation import settings_grid as grids
 
     refused: list[Refused] = []
     wanted = grids.grid(experiment, grids.values(grid), *(set or ()), hear=refused.append)
@@ -82,7 +82,7 @@ def sweep(
 
 
 def _row(planned: Planned) -> dict[str, Any]:
-    from drift.compare import last_ten
+    from drift.simulation.compare import last_ten
 
     whole = planned.state in ("done", "on disk")
     return {

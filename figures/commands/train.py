@@ -25,9 +25,9 @@ from figures.commands.options import (
 )
 
 if TYPE_CHECKING:
-    from drift.crossed import Refused
-    from drift.rounds import Round
-    from drift.run import Run
+    from drift.runs.run import Run
+    from drift.simulation.crossed_settings import Refused
+    from drift.store.round_record import Round
 
 COLUMNS = {
     "method": "method",
@@ -66,10 +66,10 @@ def train(
         experiment: Name of a preset (fedscape list experiments), path of a TOML file, or folder of a run.
     """
     require_names(experiment, set)
-    from drift.read import read
-    from drift.run import Run
-    from drift.simulate import simulate
-    from drift.trust import names_in
+    from drift.config.load import read
+    from drift.plugins.trust import names_in
+    from drift.runs.run import Run
+    from drift.simulation.simulate import simulate
 
     wanted = read(experiment, *(set or ()))
     run = Run(runs / wanted.slug, data)
@@ -125,9 +125,9 @@ def compare(
         experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
     """
     require_names(experiment, set, [f"method={method}" for method in methods])
-    from drift.compare import summary, train_all
-    from drift.crossed import crossed
-    from drift.run import Run
+    from drift.runs.run import Run
+    from drift.simulation.compare import summary, train_all
+    from drift.simulation.crossed_settings import crossed
 
     refused: list[Refused] = []
     wanted = crossed(experiment, {"method": methods, "seed": seeds}, *(set or ()), hear=refused.append)
@@ -155,7 +155,7 @@ def _left_out(refused: list[Refused]) -> list[dict[str, Any]]:
 
 @contextmanager
 def progress_of_all(number: int, total: int) -> Iterator[Report]:
-    """A report for `drift.compare`: one bar over the rounds of all runs, one line a finished run."""
+    """A report for `drift.simulation.compare`: one bar over the rounds of all runs, one line a finished run."""
     done: dict[str, int] = {}
     with console.progress(f"training {number} runs", total) as step:
 
@@ -198,4 +198,4 @@ def _line(record: Round, total: int) -> str:
 
 
 if TYPE_CHECKING:
-    from drift.compare import Report
+    from drift.simulation.compare import Report

@@ -17,7 +17,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from drift import trust
+from drift.plugins import trust
 from landscape import outside, plugins
 
 if TYPE_CHECKING:
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-    from drift.run import Run
-    from figures.choice import AnyOf
+    from drift.runs.run import Run
     from figures.gallery._checked import Checked
+    from figures.selection.run_selection import AnyOf
 
 __all__ = ["COSTS", "AnyOf", "NamedFigure", "constant", "load", "names", "require"]
 
@@ -36,7 +36,7 @@ __all__ = ["COSTS", "AnyOf", "NamedFigure", "constant", "load", "names", "requir
 def __getattr__(name: str) -> Any:
     """`AnyOf`, which needs torch, where it is asked for; a list of figures does without."""
     if name == "AnyOf":
-        from figures.choice import AnyOf
+        from figures.selection.run_selection import AnyOf
 
         return AnyOf
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from drift.run import Run
+from drift.runs.run import Run
 from figures import style
-from figures.gallery import _keys, _stack
+from figures.gallery import _stack
+from figures.selection import setting_text
 
 
 def cases(runs: Sequence[Run], by: str, compute: Callable[[Sequence[Run]], xr.Dataset]) -> xr.Dataset:
@@ -25,13 +26,13 @@ def cases(runs: Sequence[Run], by: str, compute: Callable[[Sequence[Run]], xr.Da
     if not by:
         return compute(runs)
     chosen = _stack.comparable(runs, [by])
-    values = sorted({_keys.value(run, by) for run in chosen} - {None})
+    values = sorted({setting_text.value(run, by) for run in chosen} - {None})
     if not values:
         raise LookupError(f"no run has a setting {by}; name one as fedscape sweep --grid does, such as local.lr_decay.")
-    parts = [compute([run for run in chosen if _keys.value(run, by) == value]) for value in values]
+    parts = [compute([run for run in chosen if setting_text.value(run, by) == value]) for value in values]
     bare = [part.drop_attrs(deep=False) for part in parts]
     joined = xr.concat(bare, "case", join="outer", data_vars="all", coords="minimal", compat="equals")
-    joined = joined.assign_coords(case=("case", np.array(values), {"long_name": _keys.words(by)}))
+    joined = joined.assign_coords(case=("case", np.array(values), {"long_name": setting_text.words(by)}))
     return _stack.described(joined.assign_attrs({**parts[0].attrs, "by": by}), chosen)
 
 
@@ -40,7 +41,7 @@ def each(ds: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
     if "case" not in ds.dims:
         return [("", ds)]
     name = style.text(ds.case)
-    return [(f"{name}: {_keys.text(value.item())}", ds.sel(case=value)) for value in ds.case.values]
+    return [(f"{name}: {setting_text.text(value.item())}", ds.sel(case=value)) for value in ds.case.values]
 
 
 def alike(axs: np.ndarray) -> None:

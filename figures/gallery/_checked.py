@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
+from drift.runs.run import Run
 from figures import style
-from figures.choice import asked, difference, listed, refusal, required
-from figures.identity import caption, identified
-from landscape.results import ordered
+from figures.selection.identity import caption, identified
+from figures.selection.run_selection import asked, difference, listed, refusal, required
+from landscape.results.zarr_files import ordered
 
 if TYPE_CHECKING:
     from figures.gallery import NamedFigure

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drift.run import Run
+from drift.runs.run import Run
 from figures import papers
 from figures.gallery import _tables
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import xarray as xr
 
-from drift import minima, terrain
-from drift.run import Run
+from drift.analyses.landscapes import minima, planes
+from drift.runs.run import Run
 
 
 def round_plane(run: Run, **how: Any) -> xr.Dataset:
-    """`drift.terrain.round_plane` with the variables of `drift.minima.round_minimum`."""
-    return run.cached(terrain.round_plane, **how).assign(run.cached(minima.round_minimum, **how).data_vars)
+    """`drift.round_plane` of a run, with its fitted minimum."""
+    return run.cached(planes.round_plane, **how).assign(run.cached(minima.round_minimum, **how).data_vars)
 
 
 def global_plane(run: Run, **how: Any) -> xr.Dataset:
-    """`drift.terrain.global_plane` with the variables of `drift.minima.global_minimum`."""
-    return run.cached(terrain.global_plane, **how).assign(run.cached(minima.global_minimum, **how).data_vars)
+    """`drift.global_plane` of a run, with its fitted minimum."""
+    return run.cached(planes.global_plane, **how).assign(run.cached(minima.global_minimum, **how).data_vars)

@@ -9,8 +9,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from drift.methods.lss import LSS
-from drift.run import Run
-from figures import curves, style
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _stack
 
 COMMAND = "fedscape sweep lss-cifar10-dir1-quick --grid method=lss method.candidates=2,3,4"

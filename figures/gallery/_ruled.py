@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from figures import style
-from figures.curves import deviation, mean
-from figures.gallery import _keys
+from figures.axes.curves import deviation, mean
+from figures.selection import setting_text
 
 PALE = "#6a6a6a"
 """Colour of a paper's own numbers."""
@@ -30,7 +30,7 @@ def draw(ds: xr.Dataset, *, title: str, write: Callable[[float], str]) -> Figure
         title: What the numbers are.
         write: A number as text.
     """
-    names = [_keys.label(str(name)) for name in ds.row.values]
+    names = [setting_text.label(str(name)) for name in ds.row.values]
     blocks = _blocks([_group(ds.isel(column=place), write) for place in range(ds.sizes["column"])], names)
     heights = [len(rows) * 0.17 + tall * 0.13 + 0.42 for rows, tall in map(_extent, blocks)]
     note = textwrap.wrap(_note(ds, title), 125)

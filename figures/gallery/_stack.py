@@ -8,12 +8,12 @@ from typing import Any
 
 import xarray as xr
 
-from drift.run import Run
+from drift.runs.run import Run
 from figures import style
-from figures.choice import apart, asked, narrowed, required, variant
-from figures.choice import part as part_of
-from figures.gallery import _keys
-from figures.groups import differing, settings
+from figures.selection import setting_text
+from figures.selection.groups import differing, settings
+from figures.selection.run_selection import apart, asked, narrowed, required, variant
+from figures.selection.run_selection import part as part_of
 
 Compute = Callable[[Run], xr.Dataset]
 
@@ -52,7 +52,7 @@ def comparable(runs: Sequence[Run], over: Collection[str] = ()) -> Sequence[Run]
 
 def _without_variants(group: Sequence[Run], needed: set[Path], over: Collection[str]) -> list[Run]:
     """Of each method, the runs that differ in their seed and `over` only: all that have to be drawn, else the most."""
-    free = [place for key in over for place in _keys.places(key)]
+    free = [place for key in over for place in setting_text.places(key)]
     variants: dict[str, dict[str, list[Run]]] = {}
     for run in group:
         variants.setdefault(run.label, {}).setdefault(variant(run, free), []).append(run)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drift.run import Run
+from drift.runs.run import Run
 from figures import papers
-from figures.gallery import _keys, _stack, _words
+from figures.gallery import _stack
 from figures.gallery._ruled import PALE, draw, percent
+from figures.selection import partition_text, setting_text
 
 __all__ = ["PALE", "draw", "late", "measured", "percent"]
 
@@ -59,8 +60,8 @@ def measured(
         called = dict.fromkeys(called, "")
     table: dict[tuple[str, str, int], Run] = {}
     for run in runs:
-        parts = [called[run.folder], *(_keys.text(_keys.value(run, key)) for key in over)]
-        row = _keys.text(_keys.value(run, rows))
+        parts = [called[run.folder], *(setting_text.text(setting_text.value(run, key)) for key in over)]
+        row = setting_text.text(setting_text.value(run, rows))
         place = row, ", ".join(filter(None, parts)), run.experiment.seed
         before = table.setdefault(place, run)
         if before.folder != run.folder:
@@ -113,7 +114,7 @@ def _in_words(runs: Sequence[Run]) -> dict[Any, str]:
         run.folder: (
             run.experiment.task.dataset.replace("_", " "),
             run.experiment.task.model.replace("_", " "),
-            _words.partition_of(run),
+            partition_text.partition_of(run),
             f"{run.experiment.clients.per_round} of {run.experiment.clients.number} clients",
             f"{run.experiment.rounds} rounds",
         )
@@ -128,7 +129,7 @@ def _order(found: Sequence[str], printed: Sequence[str], key: str = "") -> list[
     first = [name for name in dict.fromkeys(printed) if name in found]
     rest = [name for name in dict.fromkeys(found) if name not in first]
     if key in ("method", "base", "pool"):
-        return [*first, *_keys.in_order(rest)]
+        return [*first, *setting_text.in_order(rest)]
     try:
         return [*first, *sorted(rest, key=float)]
     except ValueError:

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.quality import three_accuracies
-from drift.run import Run
-from figures import choice, curves, quality, style
+from drift.analyses.landscapes.model_quality import three_accuracies
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, model_quality
 from figures.gallery import _stack
+from figures.selection import run_selection
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of a round"
 
@@ -30,7 +32,7 @@ def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> x
         command = "fedscape train digits-shards2 --set keep.clients=all"
         raise LookupError(_stack.absent("no run kept the clients of a round", command))
 
-    chosen = choice.narrowed(some, chosen, "it kept no clients")
+    chosen = run_selection.narrowed(some, chosen, "it kept no clients")
 
     def compute(run: Run) -> xr.Dataset:
         return run.cached(three_accuracies, round=round, criterion=criterion)
@@ -48,10 +50,10 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 2, height=2.7, width_ratios=(1.6, 1))
     names = {"global_accuracy": "global", "averaged_local": "local,\nmean", "worst_ood": "local, on the\nworst client"}
     values = ds[list(names)].to_array("mark")
-    quality.bars(values, ax=axs[0, 0], over="mark", ticks=list(names.values()))
+    model_quality.bars(values, ax=axs[0, 0], over="mark", ticks=list(names.values()))
     axs[0, 0].set_ylabel("accuracy")
     axs[0, 0].set_xlabel("models")
-    quality.matrix(ds.ood, ax=axs[0, 1])
+    model_quality.matrix(ds.ood, ax=axs[0, 1])
     kind = "test data, label shares" if ds.attrs["criterion"] == "label" else "training data"
     axs[0, 1].set_title(f"{style.label(ds.attrs['method'])}, round {ds.attrs['round']}: {kind}", fontsize=7)
     style.key(figure, [axs[0, 0]], title=curves.band(ds))

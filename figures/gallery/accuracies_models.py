@@ -9,10 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift.quality import three_accuracies
-from drift.run import Run
-from figures import choice, curves, style
+from drift.analyses.landscapes.model_quality import three_accuracies
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _pools, _stack
+from figures.selection import run_selection
 
 NEEDS = "runs of lss with two numbers of candidates or more, alike in all else, that kept the clients of a round"
 
@@ -37,7 +39,7 @@ def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> x
         command = f"{_pools.COMMAND} --set keep.clients=all"
         raise LookupError(_stack.absent("no run kept the clients of a round", command))
 
-    kept = choice.narrowed(runs, kept, "it kept no clients")
+    kept = run_selection.narrowed(runs, kept, "it kept no clients")
 
     def compute(run: Run) -> xr.Dataset:
         return run.cached(three_accuracies, round=round, criterion=criterion)[list(_PANELS)]

@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
+from drift.runs.run import Run
 from figures import style
-from figures.gallery import _columns, _keys, _tables
+from figures.gallery import _columns, _tables
+from figures.selection import setting_text
 
 NEEDS = "runs of any methods in any settings"
 
@@ -44,7 +45,7 @@ def data(
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
-    over = ", ".join(_keys.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    over = ", ".join(setting_text.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
     title = f"test accuracy in % after R rounds{f', by {over}' if over else ''}"
     return _tables.draw(ds, title=title, write=_tables.percent)
 

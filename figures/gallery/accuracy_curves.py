@@ -10,9 +10,11 @@ import xarray as xr
 from matplotlib.figure import Figure
 from scipy.signal import savgol_filter
 
-from drift.run import Run
-from figures import curves, style
-from figures.gallery import _keys, _stack
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
+from figures.gallery import _stack
+from figures.selection import setting_text
 
 NEEDS = "runs of any methods, trained in one setting; lines differ in a setting, such as the start of IMA"
 
@@ -37,7 +39,7 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth
         raise ValueError(f"smooth is {smooth}; give an odd number of rounds, 1 for none.")
     table: dict[tuple[str, tuple[Any, ...], int], Run] = {}
     for run in _stack.comparable(runs, over):
-        place = _keys.base(run.label), tuple(_keys.value(run, key) for key in over), run.experiment.seed
+        place = setting_text.base(run.label), tuple(setting_text.value(run, key) for key in over), run.experiment.seed
         before = table.setdefault(place, run)
         if before.folder != run.folder:
             raise ValueError(
@@ -97,8 +99,8 @@ _WITHOUT = "without"
 def _name(values: Sequence[Any], over: Sequence[str]) -> str:
     if all(value is None for value in values):
         return _WITHOUT
-    named = [_SHORT.get(key, _keys.words(key)) for key in over]
-    return ", ".join(f"{name} {_keys.text(value)}" for name, value in zip(named, values, strict=True))
+    named = [_SHORT.get(key, setting_text.words(key)) for key in over]
+    return ", ".join(f"{name} {setting_text.text(value)}" for name, value in zip(named, values, strict=True))
 
 
 _SHORT = {"method.start": "start", "method.window": "window"}

@@ -9,8 +9,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift.run import Run
-from figures import curves, style
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting"

@@ -10,9 +10,11 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift.run import Run
-from figures import curves, style
-from figures.gallery import _keys, _stack, _words
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
+from figures.gallery import _stack
+from figures.selection import partition_text, setting_text
 
 NEEDS = "runs of any methods in any settings"
 
@@ -98,8 +100,8 @@ def _panel(run: Run, over: Sequence[str]) -> str:
     parts = (
         spec.task.dataset.replace("_", " "),
         spec.task.model.replace("_", " "),
-        _words.partition_of(run),
+        partition_text.partition_of(run),
         f"{spec.clients.per_round} of {spec.clients.number} clients" if few else "",
-        *(f"{_keys.words(key)} {_keys.text(_keys.value(run, key))}" for key in over),
+        *(f"{setting_text.words(key)} {setting_text.text(setting_text.value(run, key))}" for key in over),
     )
     return ", ".join(filter(None, parts))

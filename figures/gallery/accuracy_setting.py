@@ -11,9 +11,11 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift.run import Run
-from figures import curves, style
-from figures.gallery import _keys, _stack, _tables
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
+from figures.gallery import _stack, _tables
+from figures.selection import setting_text
 
 NEEDS = "runs of any methods with two values or more of a setting, such as the Dirichlet concentration"
 
@@ -45,14 +47,14 @@ def data(
     chosen, key = _chosen(runs, over)
     table: dict[tuple[str, Any, int], Run] = {}
     for run in chosen:
-        place = run.label, _keys.value(run, key), run.experiment.seed
+        place = run.label, setting_text.value(run, key), run.experiment.seed
         before = table.setdefault(place, run)
         if before.folder != run.folder:
             raise ValueError(
-                f"{before.name} and {run.name} are both {place[0]} with {key} = {_keys.text(place[1])} and seed "
+                f"{before.name} and {run.name} are both {place[0]} with {key} = {setting_text.text(place[1])} and seed "
                 f"{place[2]}; give runs of one setting."
             )
-    rows, seeds = _keys.in_order(row for row, _, _ in table), sorted({seed for _, _, seed in table})
+    rows, seeds = setting_text.in_order(row for row, _, _ in table), sorted({seed for _, _, seed in table})
     values = sorted({value for _, value, _ in table})
     held = np.full((len(rows), len(values), len(seeds)), np.nan)
     for (row, value, seed), run in table.items():
@@ -60,7 +62,7 @@ def data(
     about = {"long_name": f"{'test ' if metric == 'accuracy' else ''}{metric}", "units": _unit(metric)}
     found = xr.Dataset(
         {metric: (("row", "value", "seed"), held, about)},
-        coords={"row": rows, "value": ("value", values, {"long_name": _keys.words(key)}), "seed": seeds},
+        coords={"row": rows, "value": ("value", values, {"long_name": setting_text.words(key)}), "seed": seeds},
         attrs={"metric": metric, "over": key, "reference": reference},
     )
     return _stack.described(_with_gain(found, metric, reference) if gain else found, chosen)
@@ -88,12 +90,12 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
         values = ds[name].sel(row=row)
         if not bool(values.notnull().any()):
             continue
-        averaged = row != _keys.base(row)
+        averaged = row != setting_text.base(row)
         look: dict[str, Any] = {"marker": "s" if averaged else "o", "markersize": 3, "linewidth": 1.1}
         if averaged and name != "gain":
             look |= {"linestyle": (0, (3, 1.2)), "markerfacecolor": "white"}
-        colour = style.colour(_keys.base(row)) if averaged else style.colour(row)
-        curves.banded(values, ax=ax, over="value", color=colour, label=_keys.label(row), **look)
+        colour = style.colour(setting_text.base(row)) if averaged else style.colour(row)
+        curves.banded(values, ax=ax, over="value", color=colour, label=setting_text.label(row), **look)
     values = ds.value.values.astype(float)
     if (values > 0).all() and values.max() >= 8 * values.min():
         ax.set_xscale("log")
@@ -105,7 +107,7 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
 
 def _with_gain(ds: xr.Dataset, metric: str, reference: str) -> xr.Dataset:
     rows = list(map(str, ds.row.values))
-    against = {row: _keys.base(row) if reference == "base" else reference for row in rows}
+    against = {row: setting_text.base(row) if reference == "base" else reference for row in rows}
     pairs = {row: other for row, other in against.items() if other != row and other in rows}
     if not pairs:
         command = "fedscape sweep digits-shards2 --grid method=fedavg,ima local.epochs=1,3"
@@ -122,7 +124,7 @@ def _with_gain(ds: xr.Dataset, metric: str, reference: str) -> xr.Dataset:
 
 
 def _whose(ds: xr.Dataset) -> str:
-    return "the same without IMA" if ds.attrs["reference"] == "base" else _keys.label(ds.attrs["reference"])
+    return "the same without IMA" if ds.attrs["reference"] == "base" else setting_text.label(ds.attrs["reference"])
 
 
 def _unit(metric: str) -> str:
@@ -138,12 +140,12 @@ def _chosen(runs: Sequence[Run], over: str) -> tuple[list[Run], str]:
     groups: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         for key in [over] if over else _numbers(run):
-            if isinstance(_keys.value(run, key), int | float):
+            if isinstance(setting_text.value(run, key), int | float):
                 groups.setdefault((key, _rest(run, key)), []).append(run)
 
     def size(place: tuple[str, str]) -> tuple[int, int]:
         held = groups[place]
-        return len({_keys.value(run, place[0]) for run in held}), len({run.label for run in held})
+        return len({setting_text.value(run, place[0]) for run in held}), len({run.label for run in held})
 
     best = max(groups, key=size, default=None)
     if best is None or size(best)[0] < 2:

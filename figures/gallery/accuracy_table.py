@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
+from drift.runs.run import Run
 from figures import style
-from figures.gallery import _keys, _tables
+from figures.gallery import _tables
+from figures.selection import setting_text
 
 NEEDS = "runs of any methods in any settings"
 
@@ -52,7 +53,7 @@ def draw(ds: xr.Dataset) -> Figure:
     rounds = "last round" if ds.attrs["last"] == 1 else f"mean of the last {ds.attrs['last']} rounds"
     metric = f"test {metric}" if metric in ("accuracy", "error", "loss") else metric
     title = f"{metric}{' in %' if fraction else ''}, {rounds}"
-    over = ", ".join(_keys.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    over = ", ".join(setting_text.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
     return _tables.draw(
         ds, title=f"{title}, by {over}" if over else title, write=_tables.percent if fraction else "{:.4g}".format
     )

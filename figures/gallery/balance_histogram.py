@@ -8,10 +8,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
-from drift.weights import balance_mean
-from figures import choice, style, weights
+from drift.analyses.rounds.norms_and_weights import balance_mean
+from drift.runs.run import Run
+from figures import style
+from figures.axes import weights
 from figures.gallery import _stack
+from figures.selection import run_selection
 
 NEEDS = "two runs or more, of any settings, of FedLAW (joint or GWS) or another method whose weights do not sum to 1"
 
@@ -31,7 +33,7 @@ def data(runs: Sequence[Run], *, window: tuple[float, float] = (0.45, 0.55)) -> 
             "fedscape train digits-shards2 --set method.name=fedlaw --set method.variant=gws, and with other seeds"
         )
         raise LookupError(_stack.absent(f"{len(kept)} of {len(runs)} runs shrink their model", command))
-    choice.narrowed(runs, [run for run, _ in kept.values()], "its weights sum to 1")
+    run_selection.narrowed(runs, [run for run, _ in kept.values()], "its weights sum to 1")
     columns = {name: [float(part[name]) for _, part in kept.values()] for name in ("ratio", "gamma")}
     ds = xr.Dataset(
         {name: ("sample", values) for name, values in columns.items()},

@@ -8,10 +8,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
-from drift.weights import balance
-from figures import choice, curves, style, weights
+from drift.analyses.rounds.norms_and_weights import balance
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, weights
 from figures.gallery import _stack
+from figures.selection import run_selection
 
 NEEDS = "runs of FedLAW (joint or GWS) or another method whose weights do not sum to 1, trained in one setting"
 
@@ -25,7 +27,8 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
         command = "fedscape train digits-shards2 --set method.name=fedlaw --set method.variant=gws"
         raise LookupError(_stack.absent(f"none of {len(runs)} runs shrinks its model", command))
     return _stack.stacked(
-        _stack.comparable(choice.narrowed(runs, shrinking, "its weights sum to 1")), lambda run: run.cached(balance)
+        _stack.comparable(run_selection.narrowed(runs, shrinking, "its weights sum to 1")),
+        lambda run: run.cached(balance),
     )
 
 

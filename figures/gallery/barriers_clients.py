@@ -11,9 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
-from drift.paths import client_barriers
-from drift.run import Run
-from drift.series import evenly_spaced
+from drift.analyses.landscapes.barriers import client_barriers
+from drift.analyses.per_round import evenly_spaced
+from drift.runs.run import Run
 from figures import style
 from figures.gallery import _stack
 

@@ -9,13 +9,14 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from drift.analyses.landscapes.pool_barriers import pool_barriers
+from drift.analyses.per_round import evenly_spaced
 from drift.methods.lss import LSS
-from drift.pool_barriers import pool_barriers
-from drift.run import Run
-from drift.series import evenly_spaced
-from figures import choice, style
+from drift.runs.run import Run
+from figures import style
 from figures.gallery import _stack
 from figures.gallery.barriers_clients import LEAST, matrix
+from figures.selection import run_selection
 
 NEEDS = "one run of lss that kept what the clients received in some rounds"
 
@@ -41,13 +42,13 @@ def data(
         count: Random averages.
         split: Samples of the loss.
     """
-    runs = choice.asked(runs, method, seed)
+    runs = run_selection.asked(runs, method, seed)
     suited: Sequence[Run] = [run for run in runs if isinstance(run.method, LSS) and run.kept("globals")]
     if not suited:
         raise LookupError(
             _stack.absent("no run grew pools of models", "fedscape train digits-shards2 --set method=lss")
         )
-    suited = choice.narrowed(runs, suited, "it grew no pools of models, or kept none")
+    suited = run_selection.narrowed(runs, suited, "it grew no pools of models, or kept none")
     run = _stack.one(suited, method, seed, usual="lss")
     chosen = evenly_spaced(run.kept("globals"), 2) if rounds is None else list(rounds)
     found = [run.cached(pool_barriers, round=index, points=points, count=count, split=split) for index in chosen]

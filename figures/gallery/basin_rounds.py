@@ -8,11 +8,13 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift import series
-from drift.basin import basin_rounds
-from drift.run import Run
-from figures import choice, curves, style
+from drift.analyses import per_round
+from drift.analyses.landscapes.basin import basin_rounds
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _stack
+from figures.selection import run_selection
 
 NEEDS = "runs of any methods with three clients a round or more, trained in one setting, that kept clients of rounds"
 
@@ -40,11 +42,11 @@ def data(
         command = f"fedscape train digits-shards2 --set keep.{models}=all"
         raise LookupError(_stack.absent("no run kept rounds with three models", command))
 
-    chosen = choice.narrowed(some, chosen, "it kept no rounds with three models")
+    chosen = run_selection.narrowed(some, chosen, "it kept no rounds with three models")
 
     def compute(run: Run) -> xr.Dataset:
         kept = run.kept(models)
-        indices = series.evenly_spaced(kept if models == "clients" else kept[2:], rounds)
+        indices = per_round.evenly_spaced(kept if models == "clients" else kept[2:], rounds)
         found = run.cached(basin_rounds, rounds=indices, models=models, rise=rise, points=points)
         return found[list(_SHOWN)].sel(rank=1, drop=True)
 

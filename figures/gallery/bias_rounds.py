@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import series
-from drift.decomposition import decomposition
-from drift.run import Run
-from figures import curves, style
+from drift.analyses import per_round
+from drift.analyses.decomposition.decomposition import decomposition
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _cases, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds"
@@ -32,7 +33,7 @@ def data(runs: Sequence[Run], *, rounds: int = 8, samples_per_client: int = 50, 
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = series.evenly_spaced(run.kept("clients"), rounds)
+        indices = per_round.evenly_spaced(run.kept("clients"), rounds)
         found = run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client)
         return found[[*_SHOWN, "fma_error"]].assign(error=run.metrics()["error"].sel(round=found["round"]))
 

@@ -8,10 +8,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.coherence import coherence
-from drift.run import Run
-from figures import choice, curves, drifts, style
+from drift.analyses.rounds.coherence import coherence
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, drifts
 from figures.gallery import _stack
+from figures.selection import run_selection
 
 NEEDS = (
     "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one setting with label skew, two clients a round"
@@ -27,10 +29,10 @@ def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None, smooth: i
         methods: Which two are shown; by default FedAvg and FedLAW (GWS), or the two first in legends.
         smooth: Rounds in the moving average.
     """
-    known = _stack.preferred(_stack.comparable(choice.asked(runs, methods)), methods, ("fedavg", "fedlaw-gws"))
+    known = _stack.preferred(_stack.comparable(run_selection.asked(runs, methods)), methods, ("fedavg", "fedlaw-gws"))
     two = style.order(run.label for run in known)[:2]
     why = "this figure shows two methods; choose them by the option methods"
-    known = choice.narrowed(known, [run for run in known if run.label in two], why)
+    known = run_selection.narrowed(known, [run for run in known if run.label in two], why)
     columns = ["group_cosine", "group_cosine_smooth", "evenness", "balanced"]
     found = _stack.stacked(known, lambda run: run.cached(coherence, smooth=smooth, groups="balance")[columns])
     if not np.isfinite(found.group_cosine.values).any():

@@ -9,12 +9,14 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift.cost import cost
-from drift.run import Run
-from figures import choice, papers, quality, style
-from figures.amounts import ranged
-from figures.gallery import _keys, _stack, _tables
-from landscape.cost import REPEATS
+from drift.analyses.rounds.cost import cost
+from drift.runs.run import Run
+from figures import papers, style
+from figures.axes import model_quality
+from figures.axes.units import ranged
+from figures.gallery import _stack, _tables
+from figures.selection import run_selection, setting_text
+from landscape.measures.cost import REPEATS
 
 NEEDS = "runs of any methods, trained in one setting, that kept a global model and what its clients received"
 
@@ -54,8 +56,8 @@ def data(
     chosen: dict[str, Run] = {}
     some = _stack.comparable(runs, ["pool"])
     for run in sorted(some, key=lambda run: run.experiment.seed):
-        chosen.setdefault(_keys.value(run, "pool"), run)
-    choice.narrowed(some, chosen.values(), "this table has one run per method")
+        chosen.setdefault(setting_text.value(run, "pool"), run)
+    run_selection.narrowed(some, chosen.values(), "this table has one run per method")
     rows = _ordered(chosen)
     found = xr.concat([chosen[row].cached(cost, round=round, repeats=repeats) for row in rows], "row", join="exact")
     found = found.assign_coords(row=rows).drop_attrs(deep=False)
@@ -71,7 +73,7 @@ def data(
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table, one method a row; below it, in grey, what the paper prints."""
-    names = [_keys.label(str(name)) for name in ds.row.values]
+    names = [setting_text.label(str(name)) for name in ds.row.values]
     printed = {f"{key}_printed": COLUMNS[key] for key in PRINTED if f"{key}_printed" in ds}
     count = 1 + bool(printed)
     figure, axs = style.panels(count, 1, height=count * (0.95 + 0.33 * len(names)))
@@ -89,7 +91,7 @@ def _table(ds: xr.Dataset, columns: Mapping[str, tuple[str, str]], names: Sequen
     cells = [
         [ranged(ds.isel(row=place), key, unit) for key, (_, unit) in columns.items()] for place in range(len(names))
     ]
-    quality.table(names, ["method", *(text for text, _ in columns.values())], cells, ax=ax)
+    model_quality.table(names, ["method", *(text for text, _ in columns.values())], cells, ax=ax)
 
 
 def _ordered(rows: Mapping[str, Run]) -> list[str]:

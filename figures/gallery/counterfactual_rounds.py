@@ -10,10 +10,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift import series
-from drift.counterfactual import counterfactual
-from drift.run import Run
-from figures import curves, style
+from drift.analyses import per_round
+from drift.analyses.counterfactual.counterfactual import counterfactual
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _stack
 
 NEEDS = "a run that kept its globals; runs of the same method with other seeds are averaged"
@@ -48,7 +49,7 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = series.evenly_spaced(run.kept("globals"), rounds) or None
+        indices = per_round.evenly_spaced(run.kept("globals"), rounds) or None
         return run.cached(counterfactual, rounds=indices, scale=scale, workers=workers)[_DRAWN]
 
     return _stack.stacked(_stack.of_method(runs, method), compute)

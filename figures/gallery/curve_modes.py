@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.paths import mode_curve
-from drift.run import Run
-from drift.series import evenly_spaced
-from figures import style, surfaces
+from drift.analyses.landscapes.barriers import mode_curve
+from drift.analyses.per_round import evenly_spaced
+from drift.runs.run import Run
+from figures import style
+from figures.axes import surfaces
 from figures.gallery import _stack
 
 NEEDS = "one run that kept the clients of a round with two clients or more"

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import series
-from drift.decomposition import decomposition
-from drift.run import Run
-from figures import curves, style
+from drift.analyses import per_round
+from drift.analyses.decomposition.decomposition import decomposition
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds; trains clients again"
@@ -51,7 +52,7 @@ def data(
     shown = [group[0] for group in groups.values()] if estimator == "runs" else chosen
 
     def compute(run: Run) -> xr.Dataset:
-        indices = series.evenly_spaced(run.kept("clients"), rounds)
+        indices = per_round.evenly_spaced(run.kept("clients"), rounds)
         if not indices:
             command = "fedscape train digits-shards2 --set keep.clients=all"
             raise LookupError(_stack.absent(f"run {run.name} kept no clients", command))

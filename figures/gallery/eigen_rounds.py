@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import series, sharpest
-from drift.run import Run
-from drift.weights import update_norms
-from figures import curves, spectra, style, weights
+from drift.analyses import per_round
+from drift.analyses.curvature import eigenvalues
+from drift.analyses.rounds.norms_and_weights import update_norms
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, spectra, weights
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
@@ -31,8 +33,8 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = series.evenly_spaced(run.kept("globals"), rounds)
-        found = run.cached(sharpest.eigen_rounds, rounds=indices, k=k, split=split, tolerance=tolerance)
+        indices = per_round.evenly_spaced(run.kept("globals"), rounds)
+        found = run.cached(eigenvalues.eigen_rounds, rounds=indices, k=k, split=split, tolerance=tolerance)
         norms = run.cached(update_norms)[["end_norm"]]
         return found[["eigenvalue", "ratio"]].rename(round="eigen_round").merge(norms)
 

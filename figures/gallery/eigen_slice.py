@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import sharpest
-from drift.run import Run
-from figures import curves, spectra, style
+from drift.analyses.curvature import eigenvalues
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, spectra
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
@@ -28,7 +29,7 @@ def data(runs: Sequence[Run], *, radius: float = 0.5, points: int = 41, split: s
     chosen = ["loss", "error", "eigenvalue"]
 
     def compute(run: Run) -> xr.Dataset:
-        return run.cached(sharpest.eigen_slice, radius=radius, points=points, split=split)[chosen]
+        return run.cached(eigenvalues.eigen_slice, radius=radius, points=points, split=split)[chosen]
 
     return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
 

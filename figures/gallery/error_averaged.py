@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import averages, series
-from drift.run import Run
-from figures import curves, drifts, style
+from drift.analyses import per_round
+from drift.analyses.landscapes import averages
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, drifts
 from figures.gallery import _cases, _stack
 
 NEEDS = "a run that kept the clients of some rounds; runs of the same method with other seeds are averaged"
@@ -40,8 +42,8 @@ def data(
         if not kept:
             command = "fedscape train digits-shards2 --set keep.clients=all"
             raise LookupError(_stack.absent(f"run {run.name} kept no clients", command))
-        errors = run.cached(averages.error_averaged, rounds=series.evenly_spaced(kept, rounds), subsets=subsets)
-        alike = run.cached(averages.similarity_rounds, rounds=series.evenly_spaced(kept, cka_rounds))
+        errors = run.cached(averages.error_averaged, rounds=per_round.evenly_spaced(kept, rounds), subsets=subsets)
+        alike = run.cached(averages.similarity_rounds, rounds=per_round.evenly_spaced(kept, cka_rounds))
         return errors[["error"]].merge(alike[["cka"]].rename(round="cka_round"))
 
     def both(some: Sequence[Run]) -> xr.Dataset:

@@ -8,10 +8,11 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import named
-from drift.run import Run
-from drift.variance import drift_variances
-from figures import drifts, style
+from drift.analyses.rounds.variance import drift_variances
+from drift.plugins import tables
+from drift.runs.run import Run
+from figures import style
+from figures.axes import drifts
 from figures.gallery import _stack
 
 NEEDS = "runs of one method with Dirichlet partitions of two concentrations or more"
@@ -78,7 +79,7 @@ def _chosen(runs: Sequence[Run]) -> list[Run]:
 def _concentration(run: Run) -> float:
     """Concentration of a Dirichlet partition, infinite where users hold their own data, NaN for any other."""
     partition = run.experiment.clients.partition
-    name = named.name(partition)
+    name = tables.name(partition)
     if name == "users":
         return float("inf")
     return float(getattr(partition, "concentration", np.nan)) if name in ("dirichlet", "dirichlet_clients") else np.nan

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
-from drift.weights import balance_mean
+from drift.analyses.rounds.norms_and_weights import balance_mean
+from drift.runs.run import Run
 from figures import style
-from figures.gallery import _keys, _tables
+from figures.gallery import _tables
+from figures.selection import setting_text
 
 NEEDS = "runs of FedLAW (joint or GWS) or any other methods, in any settings"
 
@@ -46,6 +47,6 @@ def data(
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
-    over = ", ".join(_keys.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    over = ", ".join(setting_text.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
     title = f"shrinking factor, mean of {ds.attrs['about']}{', by ' + over if over else ''}"
     return _tables.draw(ds, title=title, write="{:.4f}".format)

@@ -11,9 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from drift import gap, series
-from drift.run import Run
-from figures import curves, style
+from drift.analyses import per_round
+from drift.analyses.decomposition import gap
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds"
@@ -30,7 +32,7 @@ def data(runs: Sequence[Run], *, rounds: int = 6, samples: int = 500) -> xr.Data
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = series.evenly_spaced(run.kept("clients"), rounds)
+        indices = per_round.evenly_spaced(run.kept("clients"), rounds)
         return run.cached(gap.gap_scaling, rounds=indices, samples=samples, outputs="probabilities")[["gap", "slope"]]
 
     return _stack.stacked(_stack.comparable(runs), compute)

@@ -10,10 +10,12 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift.run import Run
-from drift.weights import balance_mean
-from figures import curves, style
-from figures.gallery import _keys, _stack, _tables, _words
+from drift.analyses.rounds.norms_and_weights import balance_mean
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
+from figures.gallery import _stack, _tables
+from figures.selection import partition_text, setting_text
 
 NEEDS = "runs of FedAvg and FedLAW (GWS) with two values or more of a setting, such as local.epochs"
 
@@ -63,7 +65,7 @@ def data(
         held["gamma"][at], held["optimisation"][at] = float(middle.gamma), float(middle.optimisation)
     found = xr.Dataset(
         {name: (("line", "value", "seed"), numbers) for name, numbers in held.items()},
-        coords={"line": lines, "value": ("value", values, {"long_name": _keys.words(over)}), "seed": seeds},
+        coords={"line": lines, "value": ("value", values, {"long_name": setting_text.words(over)}), "seed": seeds},
         attrs={"over": over, "method": method, "reference": reference},
     )
     found.gain.attrs.update(long_name=f"gain over {style.label(reference)}", units="points")
@@ -91,7 +93,7 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
         look: dict[str, Any] = {"linestyle": dashes[index % len(dashes)], "marker": "osD^"[index % 4], "markersize": 3}
         look |= {"label": line} if ds.sizes["line"] > 1 else {}
         curves.banded(places.sel(line=line), ax=ax, over="value", color=colour, **look)
-    ax.set_xticks(range(ds.sizes["value"]), [_keys.text(value) for value in ds.value.values.tolist()])
+    ax.set_xticks(range(ds.sizes["value"]), [setting_text.text(value) for value in ds.value.values.tolist()])
     ax.set_xlabel(style.text(ds.value))
     ax.set_ylabel(style.text(ds[name]))
 
@@ -100,7 +102,7 @@ def _pairs(runs: Sequence[Run], over: str, method: str, reference: str) -> dict[
     """The run of the method and that of the reference, wherever both are there."""
     table: dict[str, dict[_Place, Run]] = {method: {}, reference: {}}
     for run in runs:
-        if run.label in table and (value := _keys.value(run, over)) is not None:
+        if run.label in table and (value := setting_text.value(run, over)) is not None:
             before = table[run.label].setdefault((_line(run, over), value, run.experiment.seed), run)
             if before.folder != run.folder:
                 raise ValueError(f"{before.name} and {run.name} differ in more than {over}; give runs of one setting.")
@@ -110,12 +112,12 @@ def _pairs(runs: Sequence[Run], over: str, method: str, reference: str) -> dict[
 def _line(run: Run, over: str) -> str:
     """The run's partition in words, without its concentration where that is what is varied."""
     if over != "clients.concentration":
-        return _words.partition_of(run)
+        return partition_text.partition_of(run)
     plain = run.experiment.clients.partition.model_copy(update={"concentration": 1.0})
-    return _words.in_words(plain).replace("Dir(1)", "Dirichlet")
+    return partition_text.in_words(plain).replace("Dir(1)", "Dirichlet")
 
 
 def _ordered(pairs: dict[_Place, tuple[Run, Run]]) -> list[str]:
     """Lines from the least to the most skewed partition, by concentration where there is one."""
-    known = {line: _keys.value(run, "clients.concentration") for (line, _, _), (run, _) in pairs.items()}
+    known = {line: setting_text.value(run, "clients.concentration") for (line, _, _), (run, _) in pairs.items()}
     return sorted(known, key=lambda line: (-(known[line] or 0), line))

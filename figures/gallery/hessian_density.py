@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import curvature, series
-from drift.run import Run
-from figures import spectra, style
+from drift.analyses import per_round
+from drift.analyses.curvature import density_and_minibatches
+from drift.runs.run import Run
+from figures import style
+from figures.axes import spectra
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
@@ -29,9 +31,9 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = series.evenly_spaced(run.kept("globals"), rounds)
+        indices = per_round.evenly_spaced(run.kept("globals"), rounds)
         options = {"steps": steps, "probes": probes, "points": points}
-        found = run.cached(curvature.density_rounds, rounds=indices, split=split, **options)
+        found = run.cached(density_and_minibatches.density_rounds, rounds=indices, split=split, **options)
         return found[["density", "eigenvalue"]].rename(round="density_round")
 
     return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)

@@ -8,10 +8,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.heterogeneity import heterogeneity
-from drift.run import Run
-from figures import choice, curves, drifts, style
+from drift.analyses.rounds.heterogeneity import heterogeneity
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, drifts
 from figures.gallery import _stack
+from figures.selection import run_selection
 
 NEEDS = "runs of FedAvg and FedLAW, or of any methods, trained in one setting with label skew"
 
@@ -29,7 +31,7 @@ def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None) -> xr.Dat
     """
     return _stack.stacked(
         _stack.preferred(
-            _stack.comparable(choice.asked(runs, methods)), methods, ("fedavg", "fedlaw-attentive", "fedlaw")
+            _stack.comparable(run_selection.asked(runs, methods)), methods, ("fedavg", "fedlaw-attentive", "fedlaw")
         ),
         lambda run: run.cached(heterogeneity).drop_vars("share"),
     )

@@ -9,11 +9,12 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.partitions import histogram
-from drift.run import Run
-from drift.setting import Data
-from figures import drifts, style
+from drift.runs.run import Run
+from drift.training.data import Data
+from figures import style
+from figures.axes import drifts
 from figures.gallery import _stack
-from figures.gallery._words import partition_of
+from figures.selection.partition_text import partition_of
 
 NEEDS = "one run of any method"
 

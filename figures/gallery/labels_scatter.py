@@ -10,11 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift.labels import label_scatter
-from drift.run import Run
-from figures import choice, drifts, style
+from drift.analyses.rounds.labels import label_scatter
+from drift.runs.run import Run
+from figures import style
+from figures.axes import drifts
 from figures.gallery import _stack
-from figures.gallery._words import partition_of
+from figures.selection import run_selection
+from figures.selection.partition_text import partition_of
 
 NEEDS = "runs of any methods; one row for each partition, at most four"
 
@@ -110,7 +112,9 @@ def _chosen(runs: Sequence[Run]) -> list[Run]:
         same = groups.setdefault(f"{spec.task.dataset} {spec.clients.number} {spec.clients.per_round}", {})
         same.setdefault(partition_of(run), run)
     selected = list(max(groups.values(), key=len).values())[:4]
-    choice.narrowed(runs, selected, "this figure shows one run per partition, at most four, of one dataset and cohort")
+    run_selection.narrowed(
+        runs, selected, "this figure shows one run per partition, at most four, of one dataset and cohort"
+    )
     return selected
 
 

@@ -10,8 +10,8 @@ import xarray as xr
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from drift.layer_drift import layer_drift
-from drift.run import Run
+from drift.analyses.rounds.layer_drift import layer_drift
+from drift.runs.run import Run
 from figures import style
 from figures.gallery import _stack
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import series
-from drift.layers import layer_rounds
-from drift.run import Run
-from figures import curves, spectra, style
+from drift.analyses import per_round
+from drift.analyses.curvature.layer_eigenvalues import layer_rounds
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, spectra
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
@@ -31,7 +32,7 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = series.evenly_spaced(run.kept("globals"), rounds)
+        indices = per_round.evenly_spaced(run.kept("globals"), rounds)
         found = run.cached(layer_rounds, rounds=indices, split=split, curvature=curvature, tolerance=tolerance)
         return found[["eigenvalue"]].rename(round="layer_round")
 

@@ -8,11 +8,12 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift.paths import aligned_barrier
-from drift.run import Run
-from drift.series import evenly_spaced
-from figures import choice, style
+from drift.analyses.landscapes.barriers import aligned_barrier
+from drift.analyses.per_round import evenly_spaced
+from drift.runs.run import Run
+from figures import style
 from figures.gallery import _stack
+from figures.selection import run_selection
 
 NEEDS = "one run of a plain stack of layers that kept the clients of some rounds; with a second seed also two runs"
 
@@ -47,7 +48,9 @@ def data(
         for index in chosen
     ]
     pair = [run, *others[:1]] if others and run.kept("globals") and others[0].kept("globals") else [run]
-    choice.narrowed(_stack.of_method(runs, method), pair, "this figure shows two seeds that kept their global models")
+    run_selection.narrowed(
+        _stack.of_method(runs, method), pair, "this figure shows two seeds that kept their global models"
+    )
     for other in pair[1:]:
         between = run.cached(aligned_barrier, other=str(other.folder), **options)
         seeds = f"{run.experiment.seed} and {other.experiment.seed}"

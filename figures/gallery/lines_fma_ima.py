@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import terrain
-from drift.run import Run
-from figures import curves, style, surfaces
+from drift.analyses.landscapes import planes
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, surfaces
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of their last rounds"
@@ -33,7 +34,7 @@ def data(runs: Sequence[Run], *, window: int = 5, points: int = 41) -> xr.Datase
                     "fedscape train digits-shards2 --set keep.globals=all",
                 )
             )
-        return run.cached(terrain.average_line, window=window, points=points)[["loss", "error"]]
+        return run.cached(planes.average_line, window=window, points=points)[["loss", "error"]]
 
     return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(window=window)
 

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import series, terrain
-from drift.run import Run
-from figures import style, surfaces
+from drift.analyses import per_round
+from drift.analyses.landscapes import planes
+from drift.runs.run import Run
+from figures import style
+from figures.axes import surfaces
 from figures.gallery import _stack
 
 NEEDS = "one run that kept the global models of two rounds or more"
@@ -43,9 +45,9 @@ def data(
                 "fedscape train digits-shards2 --set keep.globals=all",
             )
         )
-    firsts = series.evenly_spaced(range(len(kept) - gap), lines)
+    firsts = per_round.evenly_spaced(range(len(kept) - gap), lines)
     pairs = [(kept[place], kept[place + gap]) for place in firsts]
-    found = [run.cached(terrain.global_line, rounds=pair, points=points).drop_attrs(deep=False) for pair in pairs]
+    found = [run.cached(planes.global_line, rounds=pair, points=points).drop_attrs(deep=False) for pair in pairs]
     ends = {"round": [first for first, _ in pairs], "second": ("round", [second for _, second in pairs])}
     whole = xr.concat([line[["loss", "error"]] for line in found], "round", join="exact")
     return _stack.described(whole.assign_coords(ends), [run])

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.locality import locality
-from drift.run import Run
-from figures import curves, style
+from drift.analyses.rounds.locality import locality
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _cases, _stack
 
 NEEDS = "runs of any methods, trained in one setting"

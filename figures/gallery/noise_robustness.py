@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.quality import noise_robustness
-from drift.run import Run
-from figures import curves, quality, style
+from drift.analyses.landscapes.model_quality import noise_robustness
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, model_quality
 from figures.gallery import _stack
-from landscape.robustness import LEVELS
+from landscape.measures.robustness import LEVELS
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
@@ -38,10 +39,12 @@ def data(runs: Sequence[Run], *, levels: Sequence[float] = LEVELS, draws: int = 
 def draw(ds: xr.Dataset) -> Figure:
     """Accuracy without noise, and what is lost of it at each amplitude, in percentage points."""
     figure, axs = style.panels(1, 2, height=2.5, width_ratios=(1, 2))
-    quality.bars(ds.accuracy.expand_dims("mark"), ax=axs[0, 0], over="mark", ticks=["no noise"])
+    model_quality.bars(ds.accuracy.expand_dims("mark"), ax=axs[0, 0], over="mark", ticks=["no noise"])
     axs[0, 0].set_ylabel("accuracy")
     axs[0, 0].set_xlabel("test inputs")
-    quality.bars(100 * ds["drop"], ax=axs[0, 1], over="value", ticks=[f"{255 * value:.3g}/255" for value in ds.value])
+    model_quality.bars(
+        100 * ds["drop"], ax=axs[0, 1], over="value", ticks=[f"{255 * value:.3g}/255" for value in ds.value]
+    )
     axs[0, 1].axhline(0, color="black", linewidth=0.6)
     axs[0, 1].set_ylabel("accuracy drop [points]")
     axs[0, 1].set_xlabel(f"amplitude of uniform noise on inputs in [0, 1], mean of {ds.attrs['draws']} draws")

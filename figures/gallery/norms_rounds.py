@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
-from drift.weights import update_norms
-from figures import curves, style, weights
+from drift.analyses.rounds.norms_and_weights import update_norms
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, weights
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting"

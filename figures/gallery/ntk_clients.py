@@ -9,9 +9,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift.ntk import ntk_variance
-from drift.run import Run
-from drift.series import evenly_spaced
+from drift.analyses.decomposition.ntk import ntk_variance
+from drift.analyses.per_round import evenly_spaced
+from drift.runs.run import Run
 from figures import style
 from figures.gallery import _stack
 

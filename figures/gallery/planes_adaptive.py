@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
-from drift.terrain import round_plane
-from figures import style, surfaces
+from drift.analyses.landscapes.planes import round_plane
+from drift.runs.run import Run
+from figures import style
+from figures.axes import surfaces
 from figures.gallery import _stack
 from figures.gallery.planes_clients import longest_first
 

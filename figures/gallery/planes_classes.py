@@ -9,9 +9,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.classes import class_plane
-from drift.run import Run
-from figures import style, surfaces
+from drift.analyses.landscapes.class_plane import class_plane
+from drift.runs.run import Run
+from figures import style
+from figures.axes import surfaces
 from figures.gallery import _stack
 from figures.gallery.planes_clients import longest_first
 

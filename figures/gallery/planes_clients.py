@@ -10,8 +10,9 @@ import torch
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
-from figures import style, surfaces
+from drift.runs.run import Run
+from figures import style
+from figures.axes import surfaces
 from figures.gallery import _minima, _stack
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some rounds and its last three models"

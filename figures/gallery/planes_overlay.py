@@ -13,9 +13,10 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from drift.overlay import overlay_plane
-from drift.run import Run
-from figures import style, surfaces
+from drift.analyses.landscapes.overlay_plane import overlay_plane
+from drift.runs.run import Run
+from figures import style
+from figures.axes import surfaces
 from figures.gallery import _stack
 from figures.gallery.planes_clients import longest_first
 

@@ -9,9 +9,10 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift.projection import projected_plane
-from drift.run import Run
-from figures import style, surfaces
+from drift.analyses.landscapes.projected_plane import projected_plane
+from drift.runs.run import Run
+from figures import style
+from figures.axes import surfaces
 from figures.gallery import _stack
 from figures.gallery.planes_clients import longest_first
 

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.around import random_plane
-from drift.run import Run
-from figures import choice, style, surfaces
+from drift.analyses.landscapes.random_plane import random_plane
+from drift.runs.run import Run
+from figures import style
+from figures.axes import surfaces
 from figures.gallery import _stack
+from figures.selection import run_selection
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
@@ -35,7 +37,7 @@ def data(
         return run.cached(random_plane, **options)[["loss", "error"]]
 
     once: Sequence[Run] = [run for run in chosen if run.experiment.seed == first]
-    once = choice.narrowed(chosen, once, "this figure shows one seed")
+    once = run_selection.narrowed(chosen, once, "this figure shows one seed")
     return _stack.stacked(once, compute).assign_attrs(split=split)
 
 

@@ -9,10 +9,12 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from drift.run import Run
-from figures import choice, papers, style, surfaces
-from figures.gallery import _minima, _stack, _words
+from drift.runs.run import Run
+from figures import papers, style
+from figures.axes import surfaces
+from figures.gallery import _minima, _stack
 from figures.gallery.planes_clients import OWN_SCALE, longest_first, shortened, three
+from figures.selection import partition_text, run_selection
 
 NEEDS = "runs of any methods and settings with three clients a round or more, that kept the clients of some rounds"
 
@@ -45,7 +47,7 @@ def data(
         raise LookupError(_stack.absent(few, command))
     rows = dict(list(rows.items())[:most])
     why = f"this figure shows one seed per method and setting, {most} rows, and runs with clients of three rounds"
-    choice.narrowed(runs, rows.values(), why)
+    run_selection.narrowed(runs, rows.values(), why)
     planes = [plane for run in rows.values() for plane in _planes(run, points)]
     joined = _stack.beside(planes).assign_coords(row=("panel", [name for name in rows for _ in range(COLUMNS)]))
     return _stack.described(joined, list(rows.values())).assign_attrs(variable=variable)
@@ -93,7 +95,10 @@ def _rows(runs: Sequence[Run], paper: str, item: str) -> dict[str, Run]:
     labels = {run.label for run in able}
     found: dict[str, Run] = {}
     for run in sorted(able, key=lambda run: run.experiment.seed):
-        words = called.get(run.folder) or f"{run.experiment.task.dataset.replace('_', ' ')}, {_words.partition_of(run)}"
+        words = (
+            called.get(run.folder)
+            or f"{run.experiment.task.dataset.replace('_', ' ')}, {partition_text.partition_of(run)}"
+        )
         found.setdefault(f"{style.label(run.label)}, {words}" if len(labels) > 1 else words, run)
     order = list(called) or [run.folder for run in runs]
     return dict(sorted(found.items(), key=lambda pair: order.index(pair[1].folder)))

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
-from figures import choice, style, surfaces
+from drift.runs.run import Run
+from figures import style
+from figures.axes import surfaces
 from figures.gallery import _minima, _stack
 from figures.gallery.planes_clients import longest_first
+from figures.selection import run_selection
 
 NEEDS = "one run of a model with batch normalisation, with three clients a round or more, that kept clients of a round"
 
@@ -36,12 +38,12 @@ def data(
         points: Grid points an axis.
         split: Samples of loss and error.
     """
-    some = choice.asked(runs, method, seed)
+    some = run_selection.asked(runs, method, seed)
     suited: Sequence[Run] = [run for run in some if run.kept("clients") and run.task.layout.buffers]
     if not suited:
         command = "fedscape train digits-shards2 --set task.model=resnet8"
         raise LookupError(_stack.absent("no run has a model with batch normalisation and kept clients", command))
-    suited = choice.narrowed(some, suited, "it kept no clients or has no batch normalisation")
+    suited = run_selection.narrowed(some, suited, "it kept no clients or has no batch normalisation")
     run, kept = _stack.with_planes(suited, method, seed)
     index = kept[-1] if round is None else round
     options = {"round": index, "points": points, "split": split, "clients": longest_first(run, index)}

@@ -8,10 +8,11 @@ from functools import partial
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.recommended import ranking_rounds
-from drift.run import Run
-from figures import choice, style
+from drift.analyses.accuracy.ranking import ranking_rounds
+from drift.runs.run import Run
+from figures import style
 from figures.gallery import _columns, _stack, _tables
+from figures.selection import run_selection
 
 NEEDS = "runs of any methods on movielens1m that kept their last global model"
 
@@ -29,7 +30,7 @@ def data(runs: Sequence[Run], *, ranks: Sequence[int] = (5, 10), paper: str = ""
     if not suited:
         what = f"none of {len(runs)} runs recommends anything"
         raise LookupError(_stack.absent(what, "fedscape train fedeve-movielens"))
-    suited = choice.narrowed(runs, suited, "it recommends nothing")
+    suited = run_selection.narrowed(runs, suited, "it recommends nothing")
     numbers: dict[str, Callable[[Run], float]] = {"AUC": partial(_number, variable="auc", ranks=ranks)}
     for name, variable in (("HR", "hit_rate"), ("NDCG", "ndcg")):
         numbers |= {f"{name}@{k}": partial(_number, variable=variable, ranks=ranks, rank=k) for k in ranks}

@@ -8,11 +8,11 @@ from functools import partial
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.quality import noise_robustness
-from drift.run import Run
+from drift.analyses.landscapes.model_quality import noise_robustness
+from drift.runs.run import Run
 from figures import style
 from figures.gallery import _columns, _tables
-from landscape.robustness import LEVELS
+from landscape.measures.robustness import LEVELS
 
 NEEDS = "runs of any methods in any settings, that kept the global models of the rounds looked at"
 

@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
+from drift.runs.run import Run
 from figures import style
-from figures.gallery import _keys, _stack, _tables
+from figures.gallery import _stack, _tables
+from figures.selection import setting_text
 
 NEEDS = "runs of any methods, trained in one setting"
 
@@ -53,7 +54,7 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """A table; a dash where the target was not reached."""
     whose = f" (that of {style.label(ds.attrs['by'])})" if ds.attrs["by"] else ""
-    over = ", ".join(_keys.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    over = ", ".join(setting_text.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
     title = f"rounds to {100 * ds.attrs['target']:.2f} % test accuracy{whose}{', by ' + over if over else ''}"
     return _tables.draw(ds, title=title, write=lambda value: f"{value:.0f}")
 

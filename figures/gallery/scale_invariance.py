@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import quality
-from drift.run import Run
-from figures import curves, style, surfaces
+from drift.analyses.landscapes import model_quality
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, surfaces
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
@@ -29,7 +30,7 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        return run.cached(quality.scale_curve, low=low, high=high, points=points, split=split)[["loss", "error"]]
+        return run.cached(model_quality.scale_curve, low=low, high=high, points=points, split=split)[["loss", "error"]]
 
     return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
 

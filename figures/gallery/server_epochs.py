@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
-from drift.series import evenly_spaced
-from drift.server_epochs import server_epochs
-from figures import choice, style, weights
+from drift.analyses.per_round import evenly_spaced
+from drift.analyses.rounds.server_epochs import server_epochs
+from drift.runs.run import Run
+from figures import style
+from figures.axes import weights
 from figures.gallery import _stack
+from figures.selection import run_selection
 
 NEEDS = "one run of FedLAW, any variant"
 
@@ -27,12 +29,12 @@ def data(
         method: Whose run is shown, if it is there.
         rounds: Rounds shown; by default the first, a middle and the last one in which the server learned.
     """
-    some = choice.asked(runs, method, seed)
+    some = run_selection.asked(runs, method, seed)
     found: Sequence[Run] = [run for run in some if run.label.partition("-")[0] == "fedlaw"]
     if not found:
         command = "fedscape train digits-shards2 --set method.name=fedlaw"
         raise LookupError(_stack.absent(f"none of {len(runs)} runs learned its weights", command))
-    found = choice.narrowed(some, found, "it learned no weights")
+    found = run_selection.narrowed(some, found, "it learned no weights")
     run = _stack.one(found, method, seed, usual="fedlaw")
     last = getattr(run.method, "stop_round", None)
     learning = [index for index in run.rounds() if last is None or index <= last]

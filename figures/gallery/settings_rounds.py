@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import named
-from drift.run import Run
-from figures import curves, style
+from drift.plugins import tables
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _stack
 
 NEEDS = "runs of one method with the partition drift, in two settings or more"
@@ -84,7 +85,7 @@ def _chosen(runs: Sequence[Run]) -> list[Run]:
     groups: dict[str, list[Run]] = {}
     for run in runs:
         spec = run.experiment
-        if named.name(spec.clients.partition) == "drift":
+        if tables.name(spec.clients.partition) == "drift":
             local = spec.local.model_copy(update={"epochs": 1})
             alike = spec.model_copy(update={"seed": 0, "clients": None, "local": local})
             known = f"{run.label} {alike!r} {spec.clients.number} {spec.clients.per_round}"

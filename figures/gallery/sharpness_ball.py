@@ -8,9 +8,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.quality import ball_sharpness
-from drift.run import Run
-from figures import curves, style
+from drift.analyses.landscapes.model_quality import ball_sharpness
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"

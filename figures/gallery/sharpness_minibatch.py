@@ -8,9 +8,11 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import curvature, series
-from drift.run import Run
-from figures import curves, spectra, style
+from drift.analyses import per_round
+from drift.analyses.curvature import density_and_minibatches
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, spectra
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
@@ -30,8 +32,10 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = series.evenly_spaced(run.kept("globals"), rounds)
-        found = run.cached(curvature.sharpness_rounds, rounds=indices, batch=batch, batches=batches, split=split)
+        indices = per_round.evenly_spaced(run.kept("globals"), rounds)
+        found = run.cached(
+            density_and_minibatches.sharpness_rounds, rounds=indices, batch=batch, batches=batches, split=split
+        )
         return found[["eigenvalue", "median", "full"]].rename(round="eigen_round")
 
     return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split, batch=batch)

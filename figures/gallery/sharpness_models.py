@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift.curvature import sharpness_rounds
-from drift.run import Run
-from figures import curves, papers, style
+from drift.analyses.curvature.density_and_minibatches import sharpness_rounds
+from drift.runs.run import Run
+from figures import papers, style
+from figures.axes import curves
 from figures.gallery import _pools, _tables
 
 NEEDS = "runs of lss with two numbers of candidates or more, alike in all else, that kept the global model of a round"

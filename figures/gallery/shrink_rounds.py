@@ -11,8 +11,9 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift.run import Run
-from figures import curves, style
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _stack
 
 NEEDS = "runs of shrink with two factors gamma or more, trained in one setting"

@@ -11,11 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift.best_weights import best_weights, together
-from drift.mixtures import weight_simplex
-from drift.run import Run
-from drift.series import evenly_spaced
-from figures import style, surfaces, triangles
+from drift.analyses.landscapes.best_weights import best_weights, together
+from drift.analyses.landscapes.weight_simplex import weight_simplex
+from drift.analyses.per_round import evenly_spaced
+from drift.runs.run import Run
+from figures import style
+from figures.axes import surfaces, triangles
 from figures.gallery import _stack
 
 NEEDS = "one run that kept the same three clients in several rounds, best one with full participation"

@@ -8,10 +8,12 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.label_shares import class_shares
-from drift.run import Run
-from figures import choice, drifts, style, surfaces, triangles
-from figures.gallery import _stack, _words, simplex_optima
+from drift.analyses.rounds.label_shares import class_shares
+from drift.runs.run import Run
+from figures import style
+from figures.axes import drifts, surfaces, triangles
+from figures.gallery import _stack, simplex_optima
+from figures.selection import partition_text, run_selection
 
 NEEDS = "runs of one method with three clients in two partitions or more, that kept their clients in several rounds"
 
@@ -47,12 +49,12 @@ def data(
         _stack.preferred(runs, None if method is None else [method], ["fedavg"]), key=lambda run: run.experiment.seed
     ):
         if run.experiment.clients.number == 3 and run.kept("clients"):
-            chosen.setdefault(_words.partition_of(run), run)
+            chosen.setdefault(partition_text.partition_of(run), run)
     if len(chosen) < 2:
         command = "fedscape sweep fedlaw-cifar10-toy3-quick --grid clients.even=10.0,0.5"
         raise LookupError(_stack.absent(f"{len(chosen)} partitions have a run that kept three clients", command))
     why = "this figure shows one run of three clients per partition, that kept its clients"
-    choice.narrowed(choice.asked(runs, method), chosen.values(), why)
+    run_selection.narrowed(run_selection.asked(runs, method), chosen.values(), why)
     usual = PRINTED if all(PRINTED in run.kept("clients") for run in chosen.values()) else None
     shown = usual if round is None else round
     look: dict[str, Any] = {"round": shown, "rounds": rounds, "step": step, "extend": extend}

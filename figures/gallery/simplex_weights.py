@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.mixtures import weight_simplex
-from drift.run import Run
-from figures import style, surfaces
+from drift.analyses.landscapes.weight_simplex import weight_simplex
+from drift.runs.run import Run
+from figures import style
+from figures.axes import surfaces
+from figures.axes.triangles import triangle
 from figures.gallery import _stack
-from figures.triangles import triangle
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some rounds"
 

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift import series
-from drift.run import Run
-from drift.traces import trace_rounds
-from figures import curves, style
+from drift.analyses import per_round
+from drift.analyses.curvature.trace import trace_rounds
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
@@ -28,7 +29,7 @@ def data(runs: Sequence[Run], *, rounds: int = 4, split: str = "test", products:
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = series.evenly_spaced(run.kept("globals"), rounds)
+        indices = per_round.evenly_spaced(run.kept("globals"), rounds)
         found = run.cached(trace_rounds, rounds=indices, split=split, products=products)
         shown = found[["trace", "gauss_newton_trace", "frobenius"]].rename(round="trace_round")
         share = (shown.gauss_newton_trace / shown.trace).assign_attrs(long_name="Gauss-Newton share", units="1")

@@ -9,9 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift.run import Run
-from drift.trajectory import trajectory_plane
-from figures import style, surfaces
+from drift.analyses.landscapes.trajectory_plane import trajectory_plane
+from drift.runs.run import Run
+from figures import style
+from figures.axes import surfaces
 from figures.gallery import _stack
 
 NEEDS = "one run that kept the global models of two rounds or more"

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
-from drift.variance import drift_variances
-from figures import curves, style
+from drift.analyses.rounds.variance import drift_variances
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _stack
 
 NEEDS = "runs of any methods, trained in one setting"

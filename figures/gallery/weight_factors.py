@@ -8,10 +8,12 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
-from drift.weight_factors import pooled_factors, weight_factors
-from figures import choice, papers, style, weights
+from drift.analyses.rounds.weight_factors import pooled_factors, weight_factors
+from drift.runs.run import Run
+from figures import papers, style
+from figures.axes import weights
 from figures.gallery import _stack, _tables
+from figures.selection import run_selection
 
 NEEDS = "runs of FedLAW that learn client weights (any variant but GWS), of any settings; four clients or more"
 
@@ -38,7 +40,9 @@ def data(
         raise LookupError(
             _stack.absent(f"none of {len(runs)} runs learned weights of clients that differ in their data", command)
         )
-    choice.narrowed(runs, [run for run, _ in usable], "it learned no weights of clients that differ in their data")
+    run_selection.narrowed(
+        runs, [run for run, _ in usable], "it learned no weights of clients that differ in their data"
+    )
     columns = ["pearson", "low", "high"]
     found = [part[columns] for _, part in usable]
     names = [_name(run) for run, _ in usable]

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.quality import weight_histograms
-from drift.run import Run
-from figures import choice, curves, quality, style
+from drift.analyses.landscapes.model_quality import weight_histograms
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, model_quality
 from figures.gallery import _stack
-from landscape.norms import NEAR_ZERO
+from figures.selection import run_selection
+from landscape.measures.norms import NEAR_ZERO
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
@@ -29,7 +31,7 @@ def data(runs: Sequence[Run], *, bins: int = 101, limit: float | None = None) ->
     chosen: Sequence[Run] = [run for run in some if run.kept("globals")]
     if not chosen:
         raise LookupError(_stack.absent("no run kept a global model", "fedscape train digits-shards2"))
-    chosen = choice.narrowed(some, chosen, "it kept no global model")
+    chosen = run_selection.narrowed(some, chosen, "it kept no global model")
     last = [run.round(run.kept("globals")[-1]).kept("end") for run in chosen]
     reach = limit if limit is not None else max(float(theta.abs().max()) for theta in last)
 
@@ -44,12 +46,12 @@ def data(runs: Sequence[Run], *, bins: int = 101, limit: float | None = None) ->
 def draw(ds: xr.Dataset) -> Figure:
     """Stepped histograms; bars for the share near zero and the norm."""
     figure, axs = style.panels(1, 3, height=2.5, width_ratios=(2.2, 1, 1))
-    quality.histogram(ds, ax=axs[0, 0])
+    model_quality.histogram(ds, ax=axs[0, 0])
     for ax, name, label in (
         (axs[0, 1], "near_zero", f"share with |w| < {NEAR_ZERO}"),
         (axs[0, 2], "norm", r"weight norm $\|w\|_2$"),
     ):
-        quality.bars(ds[name].expand_dims("mark"), ax=ax, over="mark", ticks=[""])
+        model_quality.bars(ds[name].expand_dims("mark"), ax=ax, over="mark", ticks=[""])
         ax.set_ylabel(label)
         ax.set_xlabel("method")
     style.key(figure, axs.flat, title=curves.band(ds))

@@ -9,9 +9,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.run import Run
-from drift.weights import learned
-from figures import curves, style
+from drift.analyses.rounds.norms_and_weights import learned
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _stack
 
 NEEDS = "runs of FedLAW (any variant but GWS), or of other methods, with some corrupted clients (clients.corrupted)"

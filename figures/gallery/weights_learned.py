@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.label_shares import balance_groups, require_partition
-from drift.run import Run
-from drift.weights import learned
-from figures import choice, curves, style, weights
+from drift.analyses.rounds.label_shares import balance_groups, require_partition
+from drift.analyses.rounds.norms_and_weights import learned
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves, weights
 from figures.gallery import _stack
+from figures.selection import run_selection
 
 NEEDS = "runs of FedLAW, any variant, trained in one setting"
 
@@ -22,14 +24,14 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     """gamma over algorithm, seed and round; weights and weight_ratio over algorithm, seed, round and client.
 
     Also balanced_weight and balanced_share over algorithm, seed and round: of the clients that hold the classes
-    evenly (`drift.label_shares.balance_groups`), the sum of their weights, and of their shares of the cohort's data;
-    not where it is unknown who held which samples.
+    evenly (`drift.analyses.rounds.label_shares.balance_groups`), the sum of their weights, and of their shares of the
+    cohort's data; not where it is unknown who held which samples.
     """
     found: Sequence[Run] = [run for run in runs if run.label.partition("-")[0] == "fedlaw"]
     if not found:
         command = "fedscape train digits-shards2 --set method.name=fedlaw"
         raise LookupError(_stack.absent(f"none of {len(runs)} runs learned its weights", command))
-    found = choice.narrowed(runs, found, "it learned no weights")
+    found = run_selection.narrowed(runs, found, "it learned no weights")
     return _stack.stacked(_stack.comparable(found), _with_groups)
 
 

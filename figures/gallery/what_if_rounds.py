@@ -11,10 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift import series
-from drift.run import Run
-from drift.whatif import what_if
-from figures import curves, style
+from drift.analyses import per_round
+from drift.analyses.counterfactual.whatif import what_if
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
 from figures.gallery import _stack
 
 NEEDS = "a run that kept the clients of some rounds; runs of the same method with other seeds are averaged"
@@ -41,7 +42,7 @@ def data(
         if not run.kept("clients"):
             command = "fedscape train digits-shards2 --set keep.clients=all"
             raise LookupError(_stack.absent(f"run {run.name} kept no clients", command))
-        indices = series.evenly_spaced(run.kept("globals"), rounds)
+        indices = per_round.evenly_spaced(run.kept("globals"), rounds)
         return run.cached(what_if, rounds=indices, windows=list(windows))[["gain", "error_gain", "gamma"]]
 
     return _stack.stacked(_stack.of_method(runs, method), compute)

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from landscape import plugins
-from landscape.parsed import from_toml
+from landscape.results.parsed_text import from_toml
 
 Grid = dict[str, list[Any]]
 """Values by setting, as `fedscape sweep --grid` crosses them; without an entry, one run."""

@@ -11,12 +11,12 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drift.experiment import Experiment
-from drift.read import read
+from drift.config.experiment import Experiment
+from drift.config.load import read
 from figures.papers.catalogue import Grid, Item, Setting
 
 if TYPE_CHECKING:
-    from drift.run import Run
+    from drift.runs.run import Run
 
 FREE = ("seed", "keep", "rounds", "threads", "engine", "device", "evaluate_every")
 """Settings in which a run of an item may differ from its preset, unless the item's grid names them."""

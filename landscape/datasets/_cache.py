@@ -17,8 +17,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from landscape.datasets._dataset import Groups, fingerprint
-from landscape.parsed import json_table
-from landscape.samples import Samples
+from landscape.model.samples import Samples
+from landscape.results.parsed_text import json_table
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from landscape.datasets._dataset import Dataset, taken
-from landscape.samples import Samples
+from landscape.model.samples import Samples
 
 
 def of_classes(dataset: Dataset, chosen: Sequence[int]) -> Dataset:

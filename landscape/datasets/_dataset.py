@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.samples import Samples, leaves, mapped
+from landscape.model.samples import Samples, leaves, mapped
 
 SCALES = ("unit", "half", "standard")
 

@@ -15,8 +15,8 @@ import torch
 from landscape.datasets import _cache, _known, _source
 from landscape.datasets._dataset import Dataset, Groups
 from landscape.datasets._source import Files, Source
-from landscape.parsed import json_table
-from landscape.samples import Samples
+from landscape.model.samples import Samples
+from landscape.results.parsed_text import json_table
 
 __all__ = ["Source", "load"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from landscape.samples import Samples
+from landscape.model.samples import Samples
 
 
 @dataclass(frozen=True)

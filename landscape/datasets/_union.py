@@ -12,7 +12,7 @@ from torch import Tensor
 
 from landscape.datasets import _split
 from landscape.datasets._dataset import Dataset, Groups, fingerprint
-from landscape.samples import Samples
+from landscape.model.samples import Samples
 
 _BLOCK = 4096  # images resized at a time
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from landscape.datasets._dataset import Dataset, fingerprint
-from landscape.samples import Samples
+from landscape.model.samples import Samples
 
 
 def load(

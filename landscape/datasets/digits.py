@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from landscape.datasets._dataset import Dataset, fingerprint
-from landscape.samples import Samples
+from landscape.model.samples import Samples
 
 
 def load(folder: Path | None = None) -> Dataset:

@@ -10,7 +10,7 @@ import torch
 
 from landscape.datasets import _images, _split
 from landscape.datasets._dataset import Dataset, Groups, fingerprint, taken
-from landscape.samples import Samples, leaves
+from landscape.model.samples import Samples, leaves
 
 SOURCE = _images.Source(
     name="femnist",

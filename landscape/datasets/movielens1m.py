@@ -11,7 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from landscape.datasets import _movielens, _split
 from landscape.datasets._dataset import Dataset, Groups, fingerprint
 from landscape.datasets._movielens import FIELDS, Ratings
-from landscape.samples import Samples
+from landscape.model.samples import Samples
 
 
 def load(

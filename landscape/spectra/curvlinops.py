@@ -13,11 +13,11 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from landscape.hessian import Problem, check_loss
-from landscape.lanczos import Eigenpairs, relative, signed
-from landscape.products import product
-from landscape.samples import mapped
-from landscape.task import cross_entropy
+from landscape.curvature.curvature_products import product
+from landscape.curvature.hessian import Problem, check_loss
+from landscape.curvature.lanczos import Eigenpairs, relative, signed
+from landscape.model.samples import mapped
+from landscape.model.task import cross_entropy
 
 
 def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:

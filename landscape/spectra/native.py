@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from landscape.hessian import Problem
-from landscape.krylov import leading, starting
-from landscape.lanczos import Eigenpairs
-from landscape.products import linearised
+from landscape.curvature.curvature_products import linearised
+from landscape.curvature.hessian import Problem
+from landscape.curvature.krylov import leading, starting
+from landscape.curvature.lanczos import Eigenpairs
 
 
 def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:

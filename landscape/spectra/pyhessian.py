@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from landscape.flat import Flat
-from landscape.hessian import Problem, check_loss, hvp, second_derivatives
-from landscape.lanczos import Eigenpairs
-from landscape.samples import Samples
+from landscape.curvature.hessian import Problem, check_loss, hvp, second_derivatives
+from landscape.curvature.lanczos import Eigenpairs
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Samples
 
 
 def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:

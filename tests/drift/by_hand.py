@@ -15,11 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from drift.play import play
-from drift.server import Server
-from drift.setting import Data
-from landscape.samples import Samples
-from landscape.task import Task
+from drift.simulation.one_round import play
+from drift.training.data import Data
+from drift.training.server import Server
+from landscape.model.samples import Samples
+from landscape.model.task import Task
 from tests.drift import hand
 
 Array = NDArray[np.float64]

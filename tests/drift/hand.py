@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from drift.experiment import Experiment
-from drift.gram import gram
-from drift.method import Cohort, Method, Outcome, Setting, State
-from drift.rounds import Round
-from landscape.samples import Samples
-from landscape.task import Task
+from drift.config.experiment import Experiment
+from drift.config.method import Cohort, Method, Outcome, Setting, State
+from drift.store.gram import gram
+from drift.store.round_record import Round
+from landscape.model.samples import Samples
+from landscape.model.task import Task
 from tests.oracles import half_squared_error
 
 
@@ -131,7 +131,7 @@ def _with_extras(made: Round, extras: State) -> Round:
 
 @dataclass(frozen=True)
 class HandRun:
-    """Looks like drift.run.Run to an analysis that reads records: rounds, experiment, layout, task."""
+    """Looks like drift.runs.run.Run to an analysis that reads records: rounds, experiment, layout, task."""
 
     records: list[Round]
     experiment: Experiment = field(default_factory=experiment)

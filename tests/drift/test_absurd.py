@@ -10,13 +10,13 @@ import tiny
 import torch
 from safetensors.torch import save_file
 
-from drift.atomic import write_bytes
+from drift.config.load import read
 from drift.importers.found import Files, Found
-from drift.importers.guarded import TENSORS, Refused
 from drift.importers.models import read_sizes, run_name
-from drift.importers.tensors import read_tensors
-from drift.read import read
-from drift.space import expected_bytes
+from drift.simulation.disk_space import expected_bytes
+from drift.store.atomic_write import write_bytes
+from drift.store.foreign_tensors import read_tensors
+from drift.store.guarded_load import TENSORS, Refused
 from figures import console
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tiny
 
-from drift import method as methods
+from drift.config import method as methods
 from figures.commands.analyse import analyses
 
 EXTRA = {

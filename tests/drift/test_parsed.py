@@ -7,14 +7,15 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from drift import chain, plain_files, start, store
-from drift.campaign import plan, records
+from drift.claims.campaign import plan, records
+from drift.config import chain, initial_model
+from drift.config.load import read
 from drift.importers.found import Found
 from drift.importers.models import read_sizes
-from drift.read import read
+from drift.store import files, numpy_files
 from figures.papers import catalogue
 from landscape.datasets import _cache, _images
-from landscape.parsed import from_json, from_toml
+from landscape.results.parsed_text import from_json, from_toml
 
 NESTED = {
     "lists": "[" * 100_000,
@@ -39,7 +40,7 @@ def _safetensors(path, **header):
     """A file of a tensor, whose header has the digest of whatever it says."""
     text = header.get("about", "{}")
     tensors = {"theta": torch.zeros(2)}
-    save_file(tensors, path, {"format": store.FORMAT, "digest": store.digest(tensors, text), **header})
+    save_file(tensors, path, {"format": files.FORMAT, "digest": files.digest(tensors, text), **header})
     return path
 
 
@@ -54,8 +55,8 @@ def _refused(read_it, path):
 
 
 JSON_FILES = {
-    "run.json": store.read_json,
-    "recorder.json": plain_files.read_json,
+    "run.json": files.read_json,
+    "recorder.json": numpy_files.read_json,
     "campaign.json": records.read,
     "sizes.json": lambda path: read_sizes(path.parent, Found({}, False, [], [])),
 }
@@ -84,9 +85,9 @@ def test_the_items_of_a_paper(tmp_path, monkeypatch, text):
 
 
 HEADERS = {
-    "store": store.read_tensors,
-    "recorder": plain_files.read_tensors,
-    "start": start.read_start,
+    "store": files.read_tensors,
+    "recorder": numpy_files.read_tensors,
+    "start": initial_model.read_start,
 }
 IN_HEADERS = {name: text for name, text in NESTED.items() if name != "no Unicode"}  # safetensors refuses these itself
 
@@ -99,21 +100,21 @@ def test_headers_of_tensors(tmp_path, name, text):
 
 @pytest.mark.parametrize("text", IN_HEADERS.values(), ids=IN_HEADERS.keys())
 def test_tables_of_packed_tensors(tmp_path, text):
-    _refused(store.read_tensors, _safetensors(tmp_path / "a.safetensors", format=store.PACKED, packed=text))
+    _refused(files.read_tensors, _safetensors(tmp_path / "a.safetensors", format=files.PACKED, packed=text))
 
 
 @pytest.mark.parametrize("text", IN_HEADERS.values(), ids=IN_HEADERS.keys())
 def test_the_chain_takes_such_files_for_unreadable(tmp_path, text):
     (tmp_path / "rounds").mkdir()
-    _safetensors(tmp_path / store.STATE, about=text)
-    _safetensors(store.round_path(tmp_path, 0), about=text)
+    _safetensors(tmp_path / files.STATE, about=text)
+    _safetensors(files.round_path(tmp_path, 0), about=text)
     assert chain.read_state(tmp_path) is None
     assert chain.read_round(tmp_path, 0) is None
 
 
 @pytest.mark.parametrize("about", [{"classes": 5}, {"layout": 5}, {"layout": [1]}, {"layout": [["a", ["b"]]]}])
 def test_a_start_that_describes_nothing_is_refused(tmp_path, about):
-    _refused(start.read_start, _safetensors(tmp_path / "a.safetensors", about=json.dumps(about)))
+    _refused(initial_model.read_start, _safetensors(tmp_path / "a.safetensors", about=json.dumps(about)))
 
 
 @pytest.mark.parametrize("text", IN_HEADERS.values(), ids=IN_HEADERS.keys())

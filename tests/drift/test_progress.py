@@ -4,8 +4,8 @@ import pytest
 import tiny
 
 from drift import coherence, decomposition, eigen_rounds, error_averaged, learned, round_plane
-from drift.averages import similarity_rounds
-from drift.run import Run
+from drift.analyses.landscapes.averages import similarity_rounds
+from drift.runs.run import Run
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from drift import method as methods
-from drift.read import presets, read
-from drift.simulate import simulate
+from drift.config import method as methods
+from drift.config.load import presets, read
+from drift.simulation.simulate import simulate
 
 PRESETS = {
     "common-fmnist": ["task.train_samples=3000"],

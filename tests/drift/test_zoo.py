@@ -9,17 +9,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from drift.cohorts import first_cohort
+from drift.config.load import validated
+from drift.config.method import Setting
+from drift.config.random_keys import key
 from drift.engines.choice import chosen
-from drift.keys import key
-from drift.method import Setting
-from drift.play import play
-from drift.read import validated
-from drift.server import Server
-from drift.setting import Data
-from drift.simulate import simulate
-from landscape.samples import Samples
-from landscape.task import Task
+from drift.simulation.one_round import play
+from drift.simulation.simulate import simulate
+from drift.training.cohort_clients import first_cohort
+from drift.training.data import Data
+from drift.training.server import Server
+from landscape.model.samples import Samples
+from landscape.model.task import Task
 from tests.landscape import zoo
 
 PARTS = [np.arange(0, 3), np.arange(3, 10), np.arange(10, 14)]

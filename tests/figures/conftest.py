@@ -7,7 +7,7 @@ import tiny
 from gallery_runs import QUICK, every_kind, suited
 
 from figures import cli, gallery
-from figures.report import report
+from figures.page.report import report
 
 
 @pytest.fixture(scope="session")

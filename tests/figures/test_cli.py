@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 import tiny
 
-from drift import store
+from drift.store.files import files
 from figures import cli, console
 from figures.commands.opening import opened_all
 from figures.commands.options import arguments
@@ -180,7 +180,7 @@ def test_a_full_disk_is_said_whatever_was_written(fedscape, file, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("landscape.results.save", full)
+    monkeypatch.setattr("landscape.results.zarr_files.save", full)
     told = mistake(fedscape("figures", "draw", "accuracy-rounds", name))
     assert (
         told
@@ -245,20 +245,20 @@ def test_verify_exits_with_2_and_names_the_file(fedscape, file):
 
 
 def test_a_full_disk_names_the_last_whole_round_and_resumes(fedscape, file, monkeypatch):
-    whole, write = store.write_bytes, store.write_bytes
+    whole, write = files.write_bytes, files.write_bytes
 
     def full(path, *data):
         if path.name == "000002.safetensors":
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         write(path, *data)
 
-    monkeypatch.setattr(store, "write_bytes", full)
+    monkeypatch.setattr(files, "write_bytes", full)
     code, out, err = fedscape("train", file)
     assert (code, out) == (2, "")
     assert "fedscape: the disk is full" in err
     assert "000002.safetensors could not be written" in err
     assert "is whole up to round 1" in err
-    monkeypatch.setattr(store, "write_bytes", whole)
+    monkeypatch.setattr(files, "write_bytes", whole)
     code, _, err = fedscape("train", file)
     assert code == 0
     assert "2 on disk, going on" in err
@@ -409,7 +409,7 @@ def test_stopped_by_the_keyboard_and_called_again_it_goes_on(file, tmp_path):
     assert process.returncode == 130
     assert err.splitlines()[-1].startswith("fedscape: stopped.")
     (folder,) = (path.parent for path in tmp_path.glob("runs/*/run.json"))
-    from drift.verify import verify
+    from drift.simulation.verify import verify
 
     assert verify(folder) == []
 

@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-from drift import method as methods
+from drift.config import method as methods
 from figures import style
 
 

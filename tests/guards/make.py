@@ -11,6 +11,7 @@ import hashlib
 import json
 import shutil
 import sys
+import warnings
 import zipfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,12 +24,19 @@ import drift
 import figures
 import landscape
 from drift import method as methods
-from drift import partitions, store
-from drift.read import presets, read, validated
+from drift import partitions
 from figures import gallery
 from figures.cli import app
 from figures.commands.analyse import analyses
 from landscape import plugins
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # the paths of that commit, which later versions still find
+    import drift.simulate
+    from drift.read import presets, read, validated
+
+    from drift.store import read_state
+
 
 METHODS = {
     "ima": ["method.window=2", "method.start=0.4"],
@@ -77,7 +85,7 @@ def processor() -> str:
 
 def model(folder: Path) -> dict[str, Any]:
     """The final model of a run: norm, sum and four fixed projections in float64, and a digest of its bits."""
-    theta = store.read_state(folder)[0]["theta"]
+    theta = read_state(folder)[0]["theta"]
     directions = np.random.default_rng(0).standard_normal((4, len(theta))) / np.sqrt(len(theta))
     values = theta.double().numpy()
     return {

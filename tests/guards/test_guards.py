@@ -13,9 +13,9 @@ from guards import make
 
 import drift
 from drift import method as methods
-from drift import store
-from drift.analysis_names import REVISION
-from drift.verify import verify
+from drift.runs.analysis_names import REVISION
+from drift.simulation.verify import verify
+from drift.store.files import read_tensors
 
 HERE = Path(__file__).resolve().parent
 NAMES = json.loads((HERE / "names.json").read_text())
@@ -119,7 +119,7 @@ def test_a_stopped_run_goes_on_to_the_same_model(runs):
     experiment = make.small("method=scaffold", "local.momentum=0.0")
     assert _only(runs / "begun").name == experiment.slug
     run = drift.simulate(experiment, runs=runs / "begun")
-    ended = store.read_tensors(runs / "begun-ended.safetensors")[0]
+    ended = read_tensors(runs / "begun-ended.safetensors")[0]
     state = run.state()[0]
     assert set(state) == set(ended)
     for name, before in ended.items():

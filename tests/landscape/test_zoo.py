@@ -11,15 +11,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from landscape.hessian import top_eigenvalues
-from landscape.lines import line
-from landscape.made import task_from
-from landscape.ntk import ntk
-from landscape.planes import plane
-from landscape.samples import Samples
-from landscape.surface import surface
-from landscape.task import Task
-from landscape.trace import trace
+from landscape.curvature.hessian import top_eigenvalues
+from landscape.curvature.ntk import ntk
+from landscape.curvature.trace import trace
+from landscape.geometry.lines import line
+from landscape.geometry.planes import plane
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+from landscape.model.task_from import task_from
+from landscape.surfaces.surface import surface
 from tests.landscape import zoo
 
 ALL = sorted(zoo.IDIOMS)

@@ -12,13 +12,13 @@ from torch import Tensor
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
 from torture.settings import of_method
 
-from drift import method as methods
-from drift import store
-from drift.client import Client, Update
-from drift.method import Method
-from drift.run import Run
-from drift.simulate import Diverged, simulate
-from drift.verify import verify
+from drift.config import method as methods
+from drift.config.method import Method
+from drift.runs.run import Run
+from drift.simulation.simulate import Diverged, simulate
+from drift.simulation.verify import verify
+from drift.store import files
+from drift.training.client import Client, Update
 
 SHORT = ("fedavg", "ima", "fedlaw", "scaffold", "fedfa")
 """Methods of the short form: plain, a wrapper, one that learns on the server, one with a state, one with reports."""
@@ -115,7 +115,7 @@ def _whole(name: str, run: Run, told: str) -> tuple[str, str]:
     """A run is whole and its state finite, whatever its clients did."""
     if problems := verify(run.folder):
         return LOST, f"{name}: {problems[0]}"
-    tensors, _ = store.read_state(run.folder)
+    tensors, _ = files.read_state(run.folder)
     wrong = [key for key in ("theta", "buffers") if not bool(torch.isfinite(tensors[key]).all())]
     if wrong:
         return LOST, f"{name}: {wrong[0]} of the state is not finite"

@@ -6,8 +6,8 @@ import math
 
 import torch
 
-from drift import store
-from drift.run import Run
+from drift.runs.run import Run
+from drift.store import files
 
 TENSORS = ("ids", "sizes", "weights", "gram", "start", "end", "clients", "start_buffers", "end_buffers")
 
@@ -22,10 +22,10 @@ def difference(first: Run, second: Run) -> str:
             if not torch.equal(getattr(one, name), getattr(two, name)):
                 return f"{name} of round {index}"
         for name in ("extras", "sent", "carried"):
-            if store.digest(getattr(one, name)) != store.digest(getattr(two, name)):
+            if files.digest(getattr(one, name)) != files.digest(getattr(two, name)):
                 return f"{name} of round {index}"
         for name in (one.metrics.keys() | two.metrics.keys()) - {"seconds"}:
             a, b = one.metrics.get(name, math.inf), two.metrics.get(name, -math.inf)
             if a != b and not (math.isnan(a) and math.isnan(b)):
                 return f"{name} of round {index}"
-    return "" if store.digest(first.state()[0]) == store.digest(second.state()[0]) else "the state"
+    return "" if files.digest(first.state()[0]) == files.digest(second.state()[0]) else "the state"

@@ -17,17 +17,17 @@ import torch
 from torture.outcome import HARMLESS, LOST, SURVIVED, Budget, Outcome
 from torture.settings import DIGITS
 
-from drift import store
-from drift.index import index
-from drift.read import read, validated
-from drift.repair import repair
-from drift.run import Run
-from drift.simulate import simulate
-from drift.terrain import global_line
-from drift.verify import verify
-from landscape import results
+from drift.analyses.landscapes.planes import global_line
+from drift.config.load import read, validated
+from drift.runs.run import Run
+from drift.simulation.repair import repair
+from drift.simulation.run_index import index
+from drift.simulation.simulate import simulate
+from drift.simulation.verify import verify
+from drift.store import files
 from landscape.datasets import _cache
-from landscape.samples import Samples
+from landscape.model.samples import Samples
+from landscape.results import zarr_files
 
 Change = tuple[str, bytes]
 """(what was done, the new content)."""
@@ -95,7 +95,7 @@ def _repaired(run: Run, path: Path, whole: bytes, fault: str) -> Outcome:
 def _of_result(
     run: Run, stored: Path, path: Path, kind: str, source: np.random.Generator, budget: Budget
 ) -> Iterator[Outcome]:
-    whole, right = path.read_bytes(), results._digest(results.load(stored))
+    whole, right = path.read_bytes(), zarr_files._digest(zarr_files.load(stored))
     name = str(stored.relative_to(run.folder))
     for what, content in _changes(whole, source, max(1, budget.places // 4), tensors=False):
         if budget.over:
@@ -111,7 +111,7 @@ def _of_result(
             shutil.rmtree(stored, ignore_errors=True)
             copy.rename(stored)
             yield Outcome(fault, SURVIVED if gone else LOST, "removed" if gone else str(found))
-        elif not problems and results._digest(results.load(stored)) == right:
+        elif not problems and zarr_files._digest(zarr_files.load(stored)) == right:
             yield Outcome(fault, HARMLESS)
         else:
             yield Outcome(fault, LOST, f"verify named {problems} in {path.relative_to(stored)}")
@@ -202,12 +202,12 @@ def _content(path: Path) -> str:
     if path.name == "zarr.json":
         return path.read_text()
     if path.suffix == ".json":
-        return json.dumps(store.read_json(path), sort_keys=True)
-    tensors, about = store.read_tensors(path)
-    return store.digest(tensors, json.dumps(about, sort_keys=True))
+        return json.dumps(files.read_json(path), sort_keys=True)
+    tensors, about = files.read_tensors(path)
+    return files.digest(tensors, json.dumps(about, sort_keys=True))
 
 
 def _timeless(path: Path) -> str:
     """What a file means, but for the seconds that a round took."""
-    tensors, about = store.read_tensors(path)
-    return store.digest({name: value for name, value in tensors.items() if name != "metric.seconds"}, json.dumps(about))
+    tensors, about = files.read_tensors(path)
+    return files.digest({name: value for name, value in tensors.items() if name != "metric.seconds"}, json.dumps(about))

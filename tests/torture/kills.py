@@ -21,15 +21,15 @@ from torture.compared import difference
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
 from torture.settings import DIGITS
 
-from drift import locks, store
-from drift.links import origin
-from drift.read import validated
-from drift.recompute import after
-from drift.run import Run
-from drift.simulate import simulate
-from drift.terrain import global_line
-from drift.verify import verify
-from landscape import results
+from drift.analyses.landscapes.planes import global_line
+from drift.config.load import validated
+from drift.runs.run import Run
+from drift.simulation.recompute import after
+from drift.simulation.simulate import simulate
+from drift.simulation.verify import verify
+from drift.store import files, locks
+from drift.store.links import origin
+from landscape.results import zarr_files
 
 POINTS = 201
 
@@ -52,11 +52,11 @@ def record(begun: Begun, source: Path, target: Path) -> None:
     states = [after(run, record.index, run.rounds()).tensors() for record in rounds]
     begun.set()
     with locks.locked(target):
-        done = store.read_state(target)[1] if (target / "state.safetensors").exists() else 0
+        done = files.read_state(target)[1] if (target / "state.safetensors").exists() else 0
         for index in range(done, len(rounds)):
-            before = store.link(rounds[index - 1]) if index else ""
-            store.write_round(target, rounds[index], keep, len(rounds), origin(run.identity, before))
-            store.write_state(target, states[index], index + 1, origin(run.identity, store.link(rounds[index])))
+            before = files.link(rounds[index - 1]) if index else ""
+            files.write_round(target, rounds[index], keep, len(rounds), origin(run.identity, before))
+            files.write_state(target, states[index], index + 1, origin(run.identity, files.link(rounds[index])))
 
 
 def analyse(begun: Begun, folder: Path) -> None:
@@ -123,7 +123,7 @@ def _recording(whole: Run, place: Path, source: np.random.Generator, count: int,
 
 def _analysis(whole: Run, place: Path, source: np.random.Generator, count: int, stop: float) -> list[Outcome]:
     found: list[Outcome] = []
-    expected = results._values_digest(whole.cached(global_line, points=POINTS))
+    expected = zarr_files._values_digest(whole.cached(global_line, points=POINTS))
     folder = place / "analysis" / whole.name
 
     def fresh() -> None:
@@ -138,7 +138,7 @@ def _analysis(whole: Run, place: Path, source: np.random.Generator, count: int, 
         problem = "; ".join(map(str, verify(folder)))
         if problem or not killed or len(found) % 3 == 2 or len(found) == count - 1:
             if not problem:
-                again = results._values_digest(Run(folder).cached(global_line, points=POINTS))
+                again = zarr_files._values_digest(Run(folder).cached(global_line, points=POINTS))
                 problem = "" if again == expected else "the result differs"
             fresh()
         if killed or problem:

@@ -18,13 +18,13 @@ from torture.compared import difference
 from torture.outcome import LOST, SURVIVED, Budget, Outcome
 from torture.settings import DIGITS, environment
 
-from drift.index import index
-from drift.read import read, validated
-from drift.run import Run
-from drift.simulate import simulate
-from drift.terrain import global_line
-from drift.verify import verify
-from landscape import results
+from drift.analyses.landscapes.planes import global_line
+from drift.config.load import read, validated
+from drift.runs.run import Run
+from drift.simulation.run_index import index
+from drift.simulation.simulate import simulate
+from drift.simulation.verify import verify
+from landscape.results import zarr_files
 
 TRAIN = """
 import json, sys
@@ -35,17 +35,17 @@ simulate(validated(json.loads(sys.argv[1])), runs=sys.argv[2])
 ANALYSE = """
 import sys
 from pathlib import Path
-from drift.run import Run
-from drift.terrain import global_line
+from drift.runs.run import Run
+from drift.analyses.landscapes.planes import global_line
 Run(Path(sys.argv[1])).cached(global_line, points=101)
 """
 LIMITED = """
 import resource, sys
 import numpy as np, torch
-from landscape.affine import evaluate
-from landscape.memory import OutOfMemory
-from landscape.samples import Samples
-from landscape.task import Task
+from landscape.sweep.evaluate import evaluate
+from landscape.sweep.memory import OutOfMemory
+from landscape.model.samples import Samples
+from landscape.model.task import Task
 torch.set_num_threads(1)
 width = int(sys.argv[1])
 model = torch.nn.Sequential(torch.nn.Linear(64, width), torch.nn.Linear(width, 10))
@@ -107,8 +107,8 @@ def _two_analyses(short: Any, whole: Run, place: Path, budget: Budget) -> list[O
     told = [child.communicate()[1].decode() for child in both]
     problem = "" if all(child.returncode == 0 for child in both) else str(told)[-300:]
     problem = problem or "; ".join(map(str, verify(place / whole.name)))
-    same = results._values_digest(Run(place / whole.name).cached(global_line, points=101))
-    problem = problem or ("" if same == results._values_digest(global_line(whole, points=101)) else "other values")
+    same = zarr_files._values_digest(Run(place / whole.name).cached(global_line, points=101))
+    problem = problem or ("" if same == zarr_files._values_digest(global_line(whole, points=101)) else "other values")
     return [Outcome("two processes compute one result", LOST if problem else SURVIVED, problem)]
 
 
@@ -175,14 +175,15 @@ def _refused(fault: str, work: Any, word: str) -> Outcome:
 def _caches(short: Any, whole: Run, place: Path, budget: Budget) -> list[Outcome]:
     """Caches that cannot be written cost time and nothing else."""
     from landscape.datasets import _cache
-    from landscape.samples import Samples
+    from landscape.model.samples import Samples
 
     found = []
     (place / "file").write_text("mine")
     images = Samples(torch.zeros(4, 2), torch.zeros(4, dtype=torch.int64))
     code = (
         "import warnings, torch; from pathlib import Path; from landscape.datasets import _cache;"
-        "from landscape.samples import Samples; s = Samples(torch.zeros(4, 2), torch.zeros(4, dtype=torch.int64));"
+        "from landscape.model.samples import Samples;"
+        "s = Samples(torch.zeros(4, 2), torch.zeros(4, dtype=torch.int64));"
         f"print(_cache.write(Path({str(place / 'file' / 'cache' / 'x.safetensors')!r}), _cache.Content(s, s)))"
     )
     child = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment())

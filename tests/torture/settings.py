@@ -9,8 +9,8 @@ from typing import Any
 import tiny
 
 import drift
-from drift.experiment import Experiment
-from drift.read import read, validated
+from drift.config.experiment import Experiment
+from drift.config.load import read, validated
 
 DIGITS: dict[str, Any] = {
     "rounds": 12,

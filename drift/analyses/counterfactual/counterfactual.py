@@ -1,0 +1,242 @@
+"""What a round's step is made of, known exactly because every client is trained from the recorded start."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from drift.analyses.cost_estimate import Effort, effort
+from drift.analyses.counterfactual.all_clients import Everyone, Plan, plan, train
+from drift.analyses.counterfactual.frozen_gradients import frozen_update
+from drift.analyses.counterfactual.step_parts import PARTS, StepParts, expected_period, step_parts
+from drift.analyses.per_round import evenly_spaced, parameters, resolve_round
+from drift.analyses.rounds.variance import client_variance, period_variance
+from drift.config.cohort_weights import cohort_weights
+from drift.runs.run import Run
+from drift.store.round_record import Round
+from landscape.model.batchnorm import usual_statistics
+from landscape.results.progress import Progress
+from landscape.sweep.evaluate import evaluate
+
+Scale = Literal["fit", "steps"]
+
+ROUNDS = 5
+"""Rounds that are looked at where none are named."""
+
+
+def counterfactual(
+    run: Run, *, rounds: Sequence[int] | None = None, split: str = "test", scale: Scale = "fit", workers: int = 1
+) -> xr.Dataset:
+    """Period drift, client drift and what the server adds, exactly, with the loss that each part costs.
+
+    All K clients are trained from the start that the record holds. With their updates D_k, weights q_k over all
+    clients and p_k over the cohort (data sizes, or uniform where the experiment says so):
+
+        step = full + period + server         full = sum_k q_k D_k, the step of full participation
+        mean = full + period                  period = sum_k p_k D_k - full; client drift of k: D_k - mean
+        mean = gradient + sampling + local    the same cut at the gradients at the start
+
+    gradient: all clients with their gradients frozen at the start for as many steps, times one factor a; sampling: the
+    cohort's instead; local: what training adds to that (curvature met on the way, minibatch noise, terms of the
+    method). Client drift is likewise a data part (frozen gradients differ) and a local part. Definitions in
+    `step_parts` and `frozen_update`. For FedAvg the server part is zero to rounding; with full participation so
+    are period and sampling, with one client in the cohort its client drift.
+
+    A part's cost is the loss of the recorded end minus the loss of the end without the part: positive where the part
+    does harm. The client's cost is that of its drift: the end with the client replaced by the cohort's mean. Models
+    with batch normalisation get statistics recomputed on training samples at every point, the end included.
+
+    Beside the exact variances stand the estimates of FedEve's equation 13, from the recorded Gram matrix:
+
+        period: |period|^2 / (m d)                            estimated by |M - D|^2 / (m d)
+        client: sum over all K of |D_k - full|^2 / (K m d)    estimated by sum over the m of |D_k - D|^2 / (m^2 d)
+
+    The cohort's models are taken from the record where it holds them to the bit, which a repeated training would give
+    as well. Clients that keep state between rounds are trained with what they had kept by then, which for clients
+    outside the cohort may be rounds old or nothing (attribute client_state = 1): their updates then differ from
+    the cohort's by age, too. Clients that diverge are left out, those without samples have no weight. Where the
+    partition deals a cohort's data out anew, the others train on their own. A round in which every client diverged
+    is NaN.
+
+    Source: FedEve, section 3 (the two drifts) and equation 13; the exact split is this package's own.
+
+    Args:
+        rounds: Rounds that kept their start and end; negative count from the last. By default 5, evenly spread.
+        split: Samples that loss (nats) and error (fraction) are averaged over.
+        scale: a: "fit", by least squares over all clients, so that the local parts are as short as they can be
+            (`scale` says how far a round goes compared with frozen gradients), or "steps", a = 1.
+        workers: Processes that share the trainings.
+
+    Returns:
+        Dataset with norm, loss_without, error_without, loss_cost, error_cost (round, part), cosine (round, part,
+        other); over round: loss and error of the end, client_norm, data_norm, client_local_norm (root of the mean
+        square over the cohort by p_k), scale, local_share (of the squared updates that frozen gradients miss),
+        expected_period (norm of the period part over random cohorts), period_variance, client_variance, _estimate and
+        _ratio (estimate over exact) of both, period_share and its estimate (of the sum of both), clients and
+        cohort (how many count); over round and client: share, update_norm, distance and alignment (to the full step),
+        and in the cohort client_drift, client_data, client_local (norms) and client_cost (nats).
+
+    Raises:
+        LookupError: If no round, or one of those named, kept its start, or clients' state was not recorded.
+        ValueError: If the scale is unknown.
+    """
+    if scale not in ("fit", "steps"):
+        raise ValueError(f"scale is {scale!r}; accepted: fit, steps.")
+    indices = _indices(run, rounds)
+    plans = [plan(run, index) for index in indices]
+    total, done, rows = sum(len(each.trained) for each in plans), 0, []
+    for each in plans:
+        everyone = train(run, each, workers=workers, progress=_beyond(run.progress, done, total))
+        rows.append(_measured(run, each, everyone, split, scale) if bool(everyone.weights.any()) else {})
+        done += len(each.trained)
+    attrs = {
+        "analysis": "counterfactual",
+        "source": "FedEve, section 3 and equation 13",
+        "split": split,
+        "scale": scale,
+        "client_state": int(run.method.stateful or run.experiment.local.persist_optimizer),
+        "trainings": total,
+        "d": parameters(run),
+    }
+    clients = list(range(run.experiment.clients.number))
+    coords: dict[str, list] = {"round": indices, "part": list(PARTS), "other": list(PARTS), "client": clients}
+    return _labelled(rows, coords).assign_attrs(attrs)
+
+
+def counterfactual_effort(
+    run: Run, *, rounds: Sequence[int] | None = None, split: str = "test", scale: Scale = "fit", workers: int = 1
+) -> Effort:
+    """What `counterfactual` with the same options costs."""
+    clients = run.experiment.clients
+    trained = [len(plan(run, index).trained) for index in _indices(run, rounds)]
+    points = 1 + len(PARTS) + clients.per_round
+    once = points * len(run.task.split(split)) + 3 * sum(len(part) for part in run.parts)  # a gradient is three passes
+    memory = (2 * clients.number + 4 * points) * 4 * parameters(run)
+    return effort(run, trainings=sum(trained), forwards=once * len(trained), memory=memory, workers=workers)
+
+
+def _indices(run: Run, rounds: Sequence[int] | None) -> list[int]:
+    wanted = rounds if rounds is not None and len(rounds) else evenly_spaced(run.kept("globals"), ROUNDS) or [-1]
+    return [resolve_round(run, index, "globals") for index in wanted]
+
+
+def _beyond(progress: Progress | None, done: int, total: int) -> Progress | None:
+    """Progress of one round as a part of `total`, of which `done` are done already."""
+    return None if progress is None else lambda now, _: progress(done + now, total)
+
+
+def _measured(run: Run, wanted: Plan, everyone: Everyone, split: str, scale: Scale) -> dict[str, np.ndarray | float]:
+    """Every value of one round, by name."""
+    record, q, p = wanted.record, everyone.shares, everyone.weights
+    start, end = record.kept("start"), record.kept("end")
+    nothing = torch.zeros_like(start)
+    frozen = [frozen_update(run.client(record.index, k)) if q[k] > 0 else nothing for k in range(len(q))]
+    parts = step_parts(start, end, everyone.models, torch.stack(frozen), q, p, fit=scale == "fit")
+    rounding = 4 * torch.finfo(end.dtype).eps * float(end.double().norm())
+    found: dict[str, np.ndarray | float] = {name: values.numpy() for name, values in parts.clients.items()}
+    found |= {"norm": parts.norms.numpy(), "cosine": parts.cosines(rounding).numpy()}
+    found |= {"share": torch.where(q > 0, q, torch.nan).numpy(), "scale": parts.scale, "local_share": parts.local_share}
+    for name, of in {"client_norm": "drift", "data_norm": "data", "client_local_norm": "local"}.items():
+        found[name] = float(p @ parts.clients[f"client_{of}"].nan_to_num().square()) ** 0.5
+    return found | _costs(run, parts, everyone, end, split) | _variances(run, parts, record, q, p)
+
+
+def _costs(run: Run, parts: StepParts, everyone: Everyone, end: Tensor, split: str) -> dict[str, np.ndarray | float]:
+    """Losses and errors of the end, and of the end without each part and without each client's drift."""
+    cohort = everyone.weights.nonzero().flatten()
+    mean = parts["mean"] + parts.start
+    drifts = [float(everyone.weights[k]) * (everyone.models[k].double() - mean) for k in cohort.tolist()]
+    basis = torch.stack([end, *(row.to(end) for row in (*parts.vectors, *drifts))])
+    points = torch.eye(len(basis), dtype=torch.float64).neg_()
+    points[:, 0] = 1  # the first row is the end itself, the others lack one vector each
+    values = evaluate(
+        run.task,
+        basis,
+        points,
+        split=split,
+        metrics=("loss", "error"),
+        statistics=usual_statistics(run.task),
+        workers=run.crew or 1,
+    )
+    found: dict[str, np.ndarray | float] = {}
+    for name, row in values.items():
+        without = row[1 : 1 + len(PARTS)]
+        found |= {name: float(row[0]), f"{name}_without": without.numpy(), f"{name}_cost": (row[0] - without).numpy()}
+    cost = torch.full_like(everyone.weights, torch.nan)
+    cost[cohort] = values["loss"][0] - values["loss"][1 + len(PARTS) :]
+    return {**found, "client_cost": cost.numpy()}
+
+
+def _variances(run: Run, parts: StepParts, record: Round, q: Tensor, p: Tensor) -> dict[str, np.ndarray | float]:
+    """Exact variances of both drifts, FedEve's estimates of them, and how they compare."""
+    d, m, number = len(record.kept("start")), int((p > 0).sum()), int((q > 0).sum())
+    weights, distances = cohort_weights(run.experiment, record.sizes), parts.clients["distance"]
+    exact = {
+        "period": float(parts["period"].square().sum()) / (m * d),
+        "client": float(distances[q > 0].square().sum()) / (number * m * d),
+    }
+    estimate = {
+        "period": period_variance(record.gram, weights, d),
+        "client": client_variance(record.gram, weights, d),
+    }
+    found: dict[str, np.ndarray | float] = {"clients": number, "cohort": m}
+    found["expected_period"] = expected_period(distances.nan_to_num(), q, m)
+    for name in exact:
+        found |= {f"{name}_variance": exact[name], f"{name}_estimate": estimate[name]}
+        found[f"{name}_ratio"] = estimate[name] / exact[name] if exact[name] > 0 else np.nan
+    for name, both in {"period_share": exact, "period_share_estimate": estimate}.items():
+        total = both["period"] + both["client"]
+        found[name] = both["period"] / total if total > 0 else np.nan
+    return found
+
+
+def _labelled(rows: Sequence[Mapping[str, np.ndarray | float]], coords: dict[str, list]) -> xr.Dataset:
+    """Values of the rounds under their names; NaN in a round that has none."""
+    found = {}
+    for name, (dims, text, unit) in _ABOUT.items():
+        shape = [len(coords[dim]) for dim in dims]
+        values = [np.broadcast_to(row.get(name, np.nan), shape) for row in rows]
+        found[name] = (("round", *dims), np.stack(values).astype(float), {"long_name": text, "units": unit})
+    return xr.Dataset(found, coords=coords)
+
+
+_PART, _CLIENT, _ROUND = ("part",), ("client",), ()
+_ABOUT: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "norm": (_PART, "norm of the part", "1"),
+    "cosine": (("part", "other"), "cosine between parts", "1"),
+    "loss_without": (_PART, "loss of the end without the part", "nats"),
+    "error_without": (_PART, "error of the end without the part", "fraction"),
+    "loss_cost": (_PART, "loss that the part costs", "nats"),
+    "error_cost": (_PART, "error that the part costs", "fraction"),
+    "loss": (_ROUND, "loss of the end", "nats"),
+    "error": (_ROUND, "error of the end", "fraction"),
+    "client_norm": (_ROUND, "norm of the cohort's client drift", "1"),
+    "data_norm": (_ROUND, "norm of its data part", "1"),
+    "client_local_norm": (_ROUND, "norm of its local part", "1"),
+    "scale": (_ROUND, "factor of the frozen updates", "1"),
+    "local_share": (_ROUND, "squared updates that frozen gradients miss", "fraction"),
+    "expected_period": (_ROUND, "norm of the period drift over random cohorts", "1"),
+    "period_variance": (_ROUND, "period-drift variance", "1"),
+    "client_variance": (_ROUND, "client-drift variance", "1"),
+    "period_estimate": (_ROUND, "period-drift variance by equation 13", "1"),
+    "client_estimate": (_ROUND, "client-drift variance by equation 13", "1"),
+    "period_ratio": (_ROUND, "period drift, estimate over exact", "1"),
+    "client_ratio": (_ROUND, "client drift, estimate over exact", "1"),
+    "period_share": (_ROUND, "period drift in the sum of both variances", "fraction"),
+    "period_share_estimate": (_ROUND, "the same by equation 13", "fraction"),
+    "clients": (_ROUND, "clients that count", "1"),
+    "cohort": (_ROUND, "clients of the cohort that count", "1"),
+    "share": (_CLIENT, "weight in the full step", "fraction"),
+    "update_norm": (_CLIENT, "norm of a client's update", "1"),
+    "distance": (_CLIENT, "distance of a client's update to the full step", "1"),
+    "alignment": (_CLIENT, "cosine of a client's update with the full step", "1"),
+    "client_drift": (_CLIENT, "norm of a client's drift", "1"),
+    "client_data": (_CLIENT, "norm of its data part", "1"),
+    "client_local": (_CLIENT, "norm of its local part", "1"),
+    "client_cost": (_CLIENT, "loss that a client's drift costs", "nats"),
+}

@@ -1,0 +1,252 @@
+"""What other servers would have made of the rounds that were recorded, without training anything again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import cycle
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from drift.analyses.cost_estimate import Effort, effort
+from drift.analyses.per_round import evenly_spaced, parameters, resolve_round
+from drift.config.cohort_weights import cohort_weights
+from drift.config.random_keys import rng
+from drift.methods._learned_weights import Aggregate, Learner, Schedule, initial
+from drift.runs.run import Run
+from drift.store.round_record import Round
+from drift.training.batch_statistics import use_batches
+from landscape.model.batchnorm import usual_statistics
+from landscape.model.samples import Samples
+from landscape.results.progress import counted
+from landscape.sweep.evaluate import evaluate
+
+Choose = Literal["half", "proxy"]
+
+ROUNDS = 10
+"""Rounds that are looked at where none are named."""
+
+BATCH = 512
+"""Samples in a gradient step of the weights."""
+
+
+def what_if(
+    run: Run,
+    *,
+    rounds: Sequence[int] | None = None,
+    windows: Sequence[int] = (3, 5, 9),
+    lowest: float = 0.9,
+    points: int = 11,
+    choose: Choose = "half",
+    steps: int = 30,
+    rate: float = 0.1,
+) -> xr.Dataset:
+    """Loss and error of the recorded end of a round and of what could stand in its place, by variant:
+
+        end      the recorded global model
+        fma      mean of the cohort by data sizes (or uniform where the experiment says so)
+        uniform  mean of the cohort in which all clients with samples weigh the same (a uniform soup)
+        ima-P    mean of the last P aggregates; NaN unless all P were kept
+        gamma    gamma times fma, the best gamma of a grid from `lowest` to 1 (FedLAW's global weight shrinking)
+        weights  the best weights on the simplex over the cohort, found by Adam on logits from those of fma
+
+    Each variant takes one round's place only: the rounds after it are not played again. Gamma and the weights are
+    chosen on one part of the data, and everything is reported on another, so that choosing gains nothing by
+    itself: by default on a random half of the test set and on the other half. Aggregates are v_t, in IMA's runs before
+    its mean. Models with batch normalisation get statistics recomputed on training samples for every variant, the end
+    included.
+
+    Source: IMA, equation 5; FedLAW, sections 4 and 6; LSS paper, section 3 (uniform soup).
+
+    Args:
+        rounds: Rounds that kept their globals; negative count from the last. By default 10, evenly spread.
+        windows: P of ima-P.
+        lowest, points: Smallest gamma, and how many in the grid.
+        choose: "half" of the test set, or the "proxy" set (everything is then reported on the whole test set).
+        steps, rate: Gradient steps of the weights, on up to 512 samples each, and Adam's first rate on the logits.
+
+    Returns:
+        Dataset with loss (nats), error (fraction), gain and error_gain (those of the end minus the variant's: positive
+        is better) over round and variant; gamma (round,), the chosen one; shrink_loss (round, t) over t = gamma as
+        reported; share and weight (round, client), those of fma and the learned ones. What a round did not keep is NaN.
+
+    Raises:
+        LookupError: If no round, or one of those named, kept its globals.
+        ValueError: If an option is out of range, or there is no proxy set.
+    """
+    _check(windows, lowest, points, steps, rate)
+    choosing, reporting = _samples(run, choose)
+    indices, grid = _indices(run, rounds), np.linspace(lowest, 1.0, points)
+    names = ["end", "fma", "uniform", *(f"ima-{window}" for window in windows), "gamma", "weights"]
+    clients = np.arange(run.experiment.clients.number)
+    coords: dict[str, Any] = {"round": indices, "variant": names, "t": grid, "client": clients}
+    found = {name: np.full([len(coords[dim]) for dim in dims], np.nan) for name, (dims, _, _) in _ABOUT.items()}
+    for row, index in enumerate(counted(indices, run.progress)):
+        stack = _stack(run, run.round(index), max(windows, default=1))
+        variants = {"end": stack.point(0, [1.0])}
+        variants |= {f"ima-{P}": stack.point(1, [1 / P] * P) for P in windows if stack.aggregates >= P}
+        shrunk: list[Tensor] = []
+        if len(stack.ids):
+            best = _best_shrink(run, stack, choosing, grid)
+            learned = _best_weights(run, stack, choosing, steps, rate)
+            found["gamma"][row], found["share"][row, stack.ids] = best, stack.weights
+            found["weight"][row, stack.ids] = learned
+            some = (stack.weights > 0).double()
+            mixed = {"fma": stack.weights, "uniform": some / some.sum(), "gamma": best * stack.weights}
+            variants |= {name: stack.mean(weights) for name, weights in {**mixed, "weights": learned}.items()}
+            shrunk = [stack.mean(value * stack.weights) for value in grid.tolist()]
+        values = _evaluated(run, stack, [*variants.values(), *shrunk], reporting)
+        places = [names.index(name) for name in variants]
+        for name in ("loss", "error"):
+            found[name][row, places] = values[name][: len(places)]
+        if shrunk:
+            found["shrink_loss"][row] = values["loss"][len(places) :]
+    found |= {gain: found[name][:, :1] - found[name] for gain, name in (("gain", "loss"), ("error_gain", "error"))}
+    about = {
+        name: (dims, found[name], {"long_name": text, "units": unit}) for name, (dims, text, unit) in _ABOUT.items()
+    }
+    attrs = {"analysis": "what_if", "source": "IMA, equation 5; FedLAW, section 4", "choose": choose}
+    return xr.Dataset(about, coords, {**attrs, "chosen_on": len(choosing), "reported_on": len(reporting)})
+
+
+def what_if_effort(
+    run: Run,
+    *,
+    rounds: Sequence[int] | None = None,
+    windows: Sequence[int] = (3, 5, 9),
+    lowest: float = 0.9,
+    points: int = 11,
+    choose: Choose = "half",
+    steps: int = 30,
+    rate: float = 0.1,
+) -> Effort:
+    """What `what_if` with the same options costs; nothing is trained."""
+    choosing, reporting = (len(samples) for samples in _samples(run, choose))
+    once = points * choosing + (points + len(windows) + 5) * reporting + 3 * steps * min(BATCH, choosing)
+    rows = 2 + max(windows, default=1) + 2 * run.experiment.clients.per_round
+    memory = (rows + points) * 4 * parameters(run)
+    return effort(run, trainings=0, forwards=once * len(_indices(run, rounds)), memory=memory)
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """Models that all variants of a round are combinations of: the end, the last aggregates, the clients.
+
+    Args:
+        start: What the clients received, shape (d,).
+        basis: Shape (1 + aggregates + m, d); the newest aggregate first.
+        aggregates: How many, without a gap.
+        ids, weights: Of the clients and their weights in fma, shape (m,); none where no clients were kept.
+    """
+
+    start: Tensor
+    basis: Tensor
+    aggregates: int
+    ids: np.ndarray
+    weights: Tensor
+
+    @property
+    def clients(self) -> Tensor:
+        """Client models (m, d)."""
+        return self.basis[1 + self.aggregates :]
+
+    def point(self, first: int, values: Sequence[float]) -> Tensor:
+        """Coefficients (n,) with `values` from row `first` on and 0 elsewhere."""
+        row = torch.zeros(len(self.basis), dtype=torch.float64)
+        row[first : first + len(values)] = torch.tensor(values, dtype=torch.float64)
+        return row
+
+    def mean(self, weights: Tensor) -> Tensor:
+        """Coefficients (n,) of a combination of the clients."""
+        return self.point(1 + self.aggregates, weights.tolist())
+
+
+def _stack(run: Run, record: Round, most: int) -> _Stack:
+    start, end = record.kept("start"), record.kept("end")
+    globals_kept, models = set(run.kept("globals")), []
+    for index in range(record.index, max(-1, record.index - most), -1):
+        if index not in globals_kept:
+            break
+        before = record if index == record.index else run.round(index)
+        models.append(before.extras.get("aggregate", before.kept("end")))
+    clients = end[:0].reshape(0, len(end)) if record.clients is None else record.clients
+    ids, weights = record.ids[: len(clients)].numpy(), cohort_weights(run.experiment, record.sizes)[: len(clients)]
+    return _Stack(start, torch.cat([end[None], *(model[None] for model in models), clients]), len(models), ids, weights)
+
+
+def _evaluated(run: Run, stack: _Stack, points: list[Tensor], samples: Samples) -> dict[str, Tensor]:
+    rows, how = torch.stack(points), usual_statistics(run.task)
+    return evaluate(
+        run.task,
+        stack.basis,
+        rows,
+        split=samples,
+        metrics=("loss", "error"),
+        statistics=how,
+        workers=run.crew or 1,
+    )
+
+
+def _best_shrink(run: Run, stack: _Stack, samples: Samples, grid: np.ndarray) -> float:
+    """The gamma of the grid with the smallest loss on the samples."""
+    losses = _evaluated(run, stack, [stack.mean(gamma * stack.weights) for gamma in grid.tolist()], samples)["loss"]
+    return float(grid[int(losses.nan_to_num(torch.inf).argmin())])
+
+
+def _best_weights(run: Run, stack: _Stack, samples: Samples, steps: int, rate: float) -> Tensor:
+    """Weights (m,) of the clients, sum 1, after gradient steps on their logits; clients with weight 0 keep it."""
+    some = stack.weights > 0
+    flat = run.task.flat(stack.start)
+    use_batches(flat, True)
+    objective = Aggregate(flat, stack.start, stack.clients[some] - stack.start)
+    count = -(-len(samples) // BATCH)
+    blocks = cycle([samples[part] for part in torch.arange(len(samples)).tensor_split(count)])
+    schedule = Schedule(rate, (0.5, 0.999), max(1, steps // 3), rate, 0)
+    learner = Learner("exponential", *initial("exponential", stack.weights[some]), schedule)
+    learner.learn("shares", steps, objective, lambda: [next(blocks)])
+    found = torch.zeros_like(stack.weights)
+    found[some] = learner.mixture()[1]
+    return found
+
+
+def _indices(run: Run, rounds: Sequence[int] | None) -> list[int]:
+    wanted = rounds if rounds is not None and len(rounds) else evenly_spaced(run.kept("globals"), ROUNDS) or [-1]
+    return [resolve_round(run, index, "globals") for index in wanted]
+
+
+def _samples(run: Run, choose: str) -> tuple[Samples, Samples]:
+    """Samples to choose on and samples to report on."""
+    test = run.task.split("test")
+    if choose == "proxy":
+        return run.task.split("proxy"), test
+    if choose != "half":
+        raise ValueError(f"choose is {choose!r}; accepted: half, proxy.")
+    order = torch.from_numpy(rng(run.experiment.seed, "what if").permutation(len(test)))
+    half = len(test) // 2
+    return test[order[:half].sort().values], test[order[half:].sort().values]
+
+
+def _check(windows: Sequence[int], lowest: float, points: int, steps: int, rate: float) -> None:
+    if any(window < 1 for window in windows) or len(set(windows)) < len(windows):
+        raise ValueError(f"windows are {list(windows)}; give different whole numbers from 1 on.")
+    if not 0 < lowest <= 1 or points < 2:
+        raise ValueError(f"lowest is {lowest:g} and points is {points}; gamma is in (0, 1]; give 2 points or more.")
+    if steps < 0 or rate <= 0:
+        raise ValueError(f"steps is {steps} and rate is {rate:g}; give 0 steps or more and a rate above 0.")
+
+
+_TABLE = ("round", "variant")
+_ABOUT = {
+    "loss": (_TABLE, "test loss", "nats"),
+    "error": (_TABLE, "test error", "fraction"),
+    "gain": (_TABLE, "loss gained over the recorded end", "nats"),
+    "error_gain": (_TABLE, "error gained over the recorded end", "fraction"),
+    "gamma": (("round",), "chosen shrinking factor", "1"),
+    "shrink_loss": (("round", "t"), "test loss of fma times gamma", "nats"),
+    "share": (("round", "client"), "weight in fma", "fraction"),
+    "weight": (("round", "client"), "learned weight", "fraction"),
+}

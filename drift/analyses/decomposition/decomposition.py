@@ -1,0 +1,217 @@
+"""The expected loss of a federated average, split into bias, variance and covariance of the client models."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, get_args
+
+import xarray as xr
+
+from drift.analyses.cost_estimate import Effort, effort
+from drift.analyses.decomposition.client_models import Rows, recorded, retrained
+from drift.analyses.decomposition.evaluation_samples import Split, Union, drawn, drawn_number
+from drift.analyses.decomposition.factors import Budget, Outputs, factors
+from drift.analyses.decomposition.repetitions import repetitions, require_same_cohort
+from drift.analyses.per_round import resolve_round
+from drift.runs.run import Run
+from drift.store.round_record import Round
+from landscape.model.batchnorm import Statistics
+from landscape.plugins import unknown
+from landscape.results.progress import counted
+
+Estimator = Literal["single", "local", "runs"]
+
+MEMORY = 2**30
+"""Bytes of models and outputs that a decomposition holds at most."""
+
+_LABELS = {
+    "bias2": "squared bias",
+    "B_T": "train part of the squared bias",
+    "B_H": "heterogeneity part of the squared bias",
+    "B_TH": "cross part of the squared bias",
+    "train_bias": "train bias of the clients",
+    "heterogeneity_bias": "heterogeneity bias of the clients",
+    "var": "variance",
+    "cov": "covariance",
+    "cov_bound": "lower bound of the covariance (corollary 1)",
+    "locality": "largest distance of a client to the averaged model",
+    "wens_loss": "squared error of the ensemble (WENS)",
+    "fma_loss": "squared error of the averaged model (FMA)",
+    "residual": "squared error of FMA minus that of WENS",
+    "identity_gap": "WENS loss minus its parts (rounding)",
+    "wens_error": "error of the ensemble (WENS)",
+    "fma_error": "error of the averaged model (FMA)",
+    "gap": "distance between the outputs of WENS and FMA",
+    "gap_ratio": "output distance over squared locality",
+}
+
+
+def decomposition(
+    run: Run,
+    *,
+    rounds: list[int] | None = None,
+    estimator: Estimator = "single",
+    replicates: int = 3,
+    others: Sequence[str] = (),
+    samples_per_client: int = 200,
+    split: Split = "train",
+    outputs: Outputs = "probabilities",
+    union: Union = "cohort",
+    statistics: Statistics | None = None,
+    memory: int = MEMORY,
+    workers: int = 1,
+) -> xr.Dataset:
+    """Five factors of the loss of the averaged model, round by round.
+
+    E L(FMA) = bias2 + var + cov + O(locality^2) for the squared error of the outputs against one-hot targets,
+    summed over classes. Sums over clients run over the round's cohort with its weights (data sizes, or uniform
+    where the experiment says so). A training sample is a client's own if the client trained on it; test samples
+    belong to nobody, there a sample is a client's own if its label occurs among the client's labels.
+
+    The expectations are means over M models of each client. The estimator "single" takes each client's recorded
+    model for its mean; var and cov are then NaN. "local" trains every client again from the same start with fresh
+    randomness (replicate 0 is the record): given the start the clients are independent, so that its covariance only
+    shows the noise. "runs" takes the same client of the same round from complete runs that repeat the experiment with
+    other seeds on the same partition: their shared history makes the covariance mean something. It needs the same
+    clients in every run's round, that is, all of them.
+
+    FMA has the weighted mean of the clients' parameters, whatever the method made of them; WENS the weighted mean of
+    their outputs. Models come from the record one by one, retrained ones that do not fit from a temporary file, and
+    samples are gone through in blocks, so that any number of clients and samples fits into `memory`.
+
+    Source: Zhou et al. 2024 (IMA), theorem 1, lemma 1 and corollary 1; estimators as in methods.md 3.2.1 and 3.2.2.
+
+    Args:
+        rounds: Round indices, negative ones from the last that kept clients; when absent, all that did (in every run).
+        replicates: Models of each client for the estimator local, at least 2.
+        others: For the estimator runs: at least one run with another seed, better two or more, each a path or the
+            (beginning of the) name of a folder beside this run's.
+        samples_per_client: Training samples drawn from each client, the same in every round; each stands for its
+            share of the client's data. On test: test samples drawn per client of a cohort.
+        outputs: Softmax probabilities, or the model's outputs as they are.
+        union: Train samples are those of the cohort, or of all clients.
+        statistics: Of FMA's batch normalisation: "recomputed" on training samples (the default), or "averaged".
+        memory: Bytes of models and outputs held at a time, beside the dataset and one forward pass of 512 samples.
+        workers: Processes that share the trainings of the estimator local.
+
+    Returns:
+        Dataset with the quantities of `five_factors`, locality, errors (fraction), gap and gap / locality^2, each
+        (round,). Rounds in which every client diverged are left out.
+
+    Raises:
+        LookupError: If no round, or one of those named, kept its clients, or another run does not exist.
+        ValueError: If there are too few replicates or samples, memory is too small for one model and sample, or the
+            runs do not repeat one experiment.
+    """
+    number = _number(estimator, replicates, others, samples_per_client)
+    for what, value, known in (
+        ("kind of outputs", outputs, get_args(Outputs)),
+        ("split", split, get_args(Split)),
+        ("union", union, get_args(Union)),
+        ("statistics of FMA", statistics or "recomputed", ("recomputed", "averaged")),
+    ):
+        if value not in known:
+            raise ValueError(unknown(what, value, known))
+    runs = [run, *(repetitions(run, others) if estimator == "runs" else [])]
+    common = [index for index in run.kept("clients") if all(index in one.kept("clients") for one in runs)]
+    indices = common if rounds is None else [resolve_round(run, index, "clients") for index in rounds]
+    rows: dict[int, dict[str, float]] = {}
+    for place, index in enumerate(indices if estimator == "local" else counted(indices, run.progress)):
+        record, models = _recorded(runs, index)
+        samples = drawn(run, record, samples_per_client, split, union)
+        if not len(record.ids) or not len(samples):  # every client diverged, or none has data
+            continue
+        budget = Budget.of(run, record, number, memory, retrained=estimator == "local")
+        with _models(run, record, models, number, budget, workers, (place, len(indices))) as held:
+            rows[index] = factors(run, record, held, samples, outputs, statistics, budget)
+    if not rows:
+        raise LookupError(f"run {run.name} has no round with client models; train with --set keep.clients=all.")
+    found = xr.Dataset(
+        {
+            name: ("round", [row[name] for row in rows.values()], {"long_name": label, "units": "1"})
+            for name, label in _LABELS.items()
+        },
+        coords={"round": ("round", list(rows), {"long_name": "round", "units": "1"})},
+    )
+    return found.assign_attrs(
+        analysis="decomposition",
+        source="Zhou et al. 2024, theorem 1",
+        estimator=estimator,
+        replicates=number,
+        outputs=outputs,
+        split=split,
+        union=union,
+        samples_per_client=samples_per_client,
+        membership="trained on the sample" if split == "train" else "label among the client's labels",
+        runs=", ".join(one.name for one in runs),
+    )
+
+
+def decomposition_effort(
+    run: Run,
+    *,
+    rounds: list[int] | None = None,
+    estimator: Estimator = "single",
+    replicates: int = 3,
+    others: Sequence[str] = (),
+    samples_per_client: int = 200,
+    split: Split = "train",
+    union: Union = "cohort",
+    memory: int = MEMORY,
+    workers: int = 1,
+    **_: Any,
+) -> Effort:
+    """What a decomposition with these options costs."""
+    number = _number(estimator, replicates, others, samples_per_client)
+    count = len(run.kept("clients") if rounds is None else rounds)
+    clients = run.experiment.clients.per_round
+    samples = drawn_number(run, samples_per_client, split, union)
+    trainings = count * (number - 1) * clients if estimator == "local" else 0
+    forwards = count * number * (clients + 1) * samples
+    used = Budget.used(run, number, samples, memory, retrained=estimator == "local")
+    return effort(run, trainings=trainings, forwards=forwards, memory=used, workers=workers)
+
+
+def _number(estimator: str, replicates: int, others: Sequence[str], samples: int) -> int:
+    """M, the number of models of each client."""
+    known = {"single": 1, "local": replicates, "runs": 1 + len(others)}
+    if estimator not in known:
+        raise ValueError(unknown("estimator", estimator, known))
+    if estimator == "local" and replicates < 2:
+        raise ValueError(f"replicates is {replicates}; the estimator local needs at least 2, better 3 or more.")
+    if (estimator == "runs") != bool(others):
+        raise ValueError(
+            f"the estimator is {estimator} and others names {len(others)} runs; the estimator runs, and no other, "
+            "takes runs of the same experiment with other seeds: others=['NAME', ..], one, better two or more."
+        )
+    if samples < 1:
+        raise ValueError(f"samples_per_client is {samples}; give at least 1.")
+    return known[estimator]
+
+
+def _recorded(runs: Sequence[Run], index: int) -> tuple[Round, list[Rows]]:
+    """The first run's record, and each run's models of its clients."""
+    found = [recorded(one, resolve_round(one, index, "clients")) for one in runs]
+    require_same_cohort(runs, [record for record, _ in found])
+    return found[0][0], [rows for _, rows in found]
+
+
+@contextmanager
+def _models(
+    run: Run, record: Round, models: list[Rows], number: int, budget: Budget, workers: int, place: tuple[int, int]
+) -> Iterator[list[Rows]]:
+    """M models of each client: those recorded, and those trained again where they are fewer."""
+    if len(models) == number:
+        yield models
+        return
+    trainings = (number - 1) * run.experiment.clients.per_round  # of a round in which no client diverged
+    before, total = place[0] * trainings, place[1] * trainings
+
+    def told(done: int, of: int) -> None:
+        if run.progress is not None:
+            run.progress(before + (trainings if done == of else done), total)
+
+    more = retrained(run, record, number - 1, memory=budget.models, workers=workers, progress=told)
+    with more as again:
+        yield [*models, *again]

@@ -1,0 +1,159 @@
+"""The five factors of one round: outputs of its clients' models, block by block within a budget of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from drift.analyses.decomposition.client_models import Rows
+from drift.analyses.decomposition.evaluation_samples import Drawn
+from drift.analyses.decomposition.five_factors import partial_sums, quantities
+from drift.config.cohort_weights import cohort_weights
+from drift.runs.run import Run
+from drift.store.round_record import Round
+from landscape.model.batchnorm import Statistics, calibrated, calibration_of, usual_statistics
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Samples
+
+Outputs = Literal["probabilities", "logits"]
+
+FORWARD = 512
+"""Samples in one forward pass."""
+
+CACHE = 2**23
+"""Bytes of outputs that are summed up at once: more is slower."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Bytes for a round's retrained models, for the outputs held, and for the float64 copies of a part of them."""
+
+    models: int
+    outputs: int
+    copies: int
+
+    @classmethod
+    def of(cls, run: Run, record: Round, replicates: int, memory: int, *, retrained: bool) -> Budget:
+        """What is left of `memory` bytes beside the averaged models and a workspace, divided.
+
+        Raises:
+            ValueError: If it does not suffice for one sample.
+        """
+        clients, classes = len(record.ids), len(run.dataset.classes)
+        size = run.task.layout.size + run.task.layout.buffer_size
+        fixed = size * (8 * replicates + 24)  # averages in float64; parameters, gradient, one model in float64
+        left = memory - fixed
+        found = cls(left // 2 if retrained else 0, left // (4 if retrained else 2), left // (4 if retrained else 2))
+        if min(found.held(replicates, clients, classes), found.copied(replicates, clients, classes)) < 1:
+            least = fixed + 4 * _copy(replicates, clients, classes)
+            raise ValueError(
+                f"memory is {memory} bytes; {replicates} averaged models of {size} numbers and one sample's outputs of "
+                f"{replicates} x {clients} models need {least}. Give more, or fewer replicates."
+            )
+        return found
+
+    @staticmethod
+    def used(run: Run, replicates: int, samples: int, memory: int, *, retrained: bool) -> int:
+        """Bytes of `memory` that a round with all its clients takes."""
+        size, clients = run.task.layout.size + run.task.layout.buffer_size, run.experiment.clients.per_round
+        models = size * (8 * replicates + 24) + (4 * size * (replicates - 1) * clients if retrained else 0)
+        return min(memory, models + 8 * replicates * (clients + 1) * len(run.dataset.classes) * samples + CACHE)
+
+    def held(self, replicates: int, clients: int, classes: int) -> int:
+        """Samples whose outputs fit."""
+        return self.outputs // (8 * replicates * (clients + 1) * classes)
+
+    def copied(self, *sizes: int) -> int:
+        """Samples that are summed up at once: no more than a cache holds."""
+        return min(self.copies, max(CACHE, _copy(*sizes))) // _copy(*sizes)
+
+
+def factors(
+    run: Run,
+    record: Round,
+    models: list[Rows],
+    drawn: Drawn,
+    outputs: Outputs,
+    statistics: Statistics | None,
+    budget: Budget,
+) -> dict[str, float]:
+    """The quantities of `five_factors` of a round, locality, errors, gap and gap ratio, by name.
+
+    Args:
+        record: Which clients they are; its own models are not looked at.
+        models: M models of each client.
+        drawn: Samples.
+        statistics: Of the averaged models' batch normalisation.
+    """
+    weights = cohort_weights(run.experiment, record.sizes)
+    flat = run.task.flat(models[0](0)[0])
+    averages = [_average(rows, weights) for rows in models]
+    if (usual_statistics(run.task) if statistics is None else statistics) == "recomputed":
+        samples = calibration_of(run.task, "train")
+        averages = [(theta, calibrated(run.task, theta.to(flat.theta), held, samples)) for theta, held in averages]
+    classes = len(run.dataset.classes)
+    total: dict[str, Tensor] = {}
+    sizes = (len(models), len(weights), classes)
+    for where in _blocks(0, len(drawn), budget.held(*sizes)):
+        samples = drawn.samples(where)
+        clients = torch.empty(*sizes[:2], len(samples), classes, dtype=flat.theta.dtype)
+        for replicate, rows in enumerate(models):
+            for row in range(len(weights)):
+                clients[replicate, row] = model_outputs(flat, *rows(row), samples, outputs)
+        fma = torch.stack([model_outputs(flat, *average, samples, outputs) for average in averages])
+        member, held = drawn.member(where), drawn.shares[where]
+        for part in _blocks(0, len(samples), budget.copied(*sizes)):
+            found = _summed(
+                clients[:, :, part], samples.targets[part], member[:, part], weights, held[part], fma[:, part]
+            )
+            total = {name: total.get(name, 0) + value for name, value in found.items()}
+    means = quantities(total, weights, len(models))
+    far = [_farthest(rows, average, len(weights)) for rows, (average, _) in zip(models, averages, strict=True)]
+    locality = sum(far) / len(far)
+    return means | {"locality": locality, "gap_ratio": means["gap"] / locality**2 if locality > 0 else float("nan")}
+
+
+def model_outputs(flat: Flat, theta: Tensor, buffers: Tensor, samples: Samples, kind: Outputs) -> Tensor:
+    """Outputs (n, C) of one model on samples, in eval mode and without gradients, as they are or their softmax."""
+    flat.load(theta, buffers)
+    with torch.no_grad():
+        found = torch.cat([flat.outputs(part.inputs) for part in samples.blocks(FORWARD)])
+    return found.softmax(-1) if kind == "probabilities" else found
+
+
+def _summed(
+    clients: Tensor, labels: Tensor, member: Tensor, weights: Tensor, held: Tensor, fma: Tensor
+) -> dict[str, Tensor]:
+    found = partial_sums(clients, F.one_hot(labels, clients.shape[-1]), member, weights, held, fma=fma)
+    wens = torch.einsum("k,rknc->rnc", weights.to(clients), clients)
+    for name, vote in {"wens_error": wens, "fma_error": fma}.items():
+        found[name] = (vote.argmax(-1) != labels).double().mean(0) @ held
+    return found
+
+
+def _average(rows: Rows, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Weighted mean of the clients' parameters (d,) and buffers (b,), float64."""
+    theta, buffers = (torch.zeros_like(part, dtype=torch.float64) for part in rows(0))
+    for row, weight in enumerate(weights.tolist()):
+        model, held = rows(row)
+        theta.add_(model, alpha=weight)
+        buffers.add_(held, alpha=weight)
+    return theta, buffers
+
+
+def _farthest(rows: Rows, average: Tensor, count: int) -> float:
+    return max(float((rows(row)[0] - average).norm()) for row in range(count))
+
+
+def _blocks(low: int, high: int, size: int) -> Iterator[slice]:
+    return (slice(start, min(start + size, high)) for start in range(low, high, size))
+
+
+def _copy(replicates: int, clients: int, classes: int) -> int:
+    """Bytes of one sample's float64 copies: outputs, deviations, products, errors of clients."""
+    return 8 * (4 * replicates * clients * classes + 4 * clients * classes + 2 * clients * clients)

@@ -1,0 +1,175 @@
+"""Landscapes of a run: planes and lines through its recorded models, and their curvature."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+import xarray as xr
+
+from drift.analyses.evaluate_on import evaluate_on
+from drift.analyses.per_round import resolve_round
+from drift.runs.run import Run
+from drift.store.round_record import Round
+from landscape.geometry.lines import line
+from landscape.geometry.planes import plane
+from landscape.model.batchnorm import Statistics, calibrated, calibration_of, usual_statistics
+from landscape.results.zarr_files import Partial
+from landscape.sweep.grid import Sweep
+from landscape.sweep.precision import Precision
+
+
+def round_plane(
+    run: Run,
+    *,
+    round: int = -1,
+    clients: Sequence[int] | None = None,
+    points: int = 21,
+    margin: float = 0.3,
+    box: str = "marks",
+    tolerance: float | None = None,
+    split: str = "test",
+    statistics: Statistics | None = None,
+    precision: Precision = "exact",
+    partial: Partial | None = None,
+) -> xr.Dataset:
+    """Loss and error on the plane through three client models of one round.
+
+    Source: IMA paper, section 3.2, Fig. 1.
+
+    Args:
+        round: Round that kept its clients; negative counts from the last one that did.
+        clients: Ids of three clients of its cohort; the first three by default.
+        points, margin: Grid points an axis, and how far the box reaches beyond the models.
+        box: "marks" for their bounding box, "symmetric" for a square around their mean.
+        tolerance: Part of the loss by which points may be off that are interpolated instead of evaluated, as
+            `landscape.adaptive_surface` takes it; every point is evaluated where not given.
+        split: Samples that loss (nats) and error (fraction) are averaged over.
+        statistics: Of batch normalisation between the models: "recomputed" from training samples at every point (the
+            default), "averaged" like the models, or "own", those of the untrained task; stated in the attributes.
+        precision: "fast" multiplies in bfloat16 and states the error, as `surface` does; not with a tolerance.
+        partial: Where an unfinished result lies.
+
+    Raises:
+        LookupError: If the round kept no clients.
+        ValueError: If the cohort does not hold three such clients.
+    """
+    record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin, box=box)
+    found = evaluate_on(run, sweep, split, partial, tolerance=tolerance, statistics=statistics, precision=precision)
+    return found.assign_attrs(analysis="round_plane", round=record.index)
+
+
+def global_plane(
+    run: Run,
+    *,
+    rounds: Sequence[int] | None = None,
+    points: int = 21,
+    margin: float = 0.3,
+    split: str = "test",
+    statistics: Statistics | None = None,
+    partial: Partial | None = None,
+) -> xr.Dataset:
+    """Loss and error on the plane through the global models of three rounds, the last three by default.
+
+    Source: IMA paper, section 3.2, Fig. 1.
+    """
+    indices, sweep = global_sweep(run, rounds, points=points, margin=margin)
+    found = evaluate_on(run, sweep, split, partial, statistics=statistics)
+    return found.assign_attrs(analysis="global_plane", round=indices[-1])
+
+
+def global_sweep(run: Run, rounds: Sequence[int] | None, *, points: int, margin: float) -> tuple[list[int], Sweep]:
+    """Three rounds (the last that kept their global model where None), and the plane through their global models.
+
+    Raises:
+        ValueError: If there are not three.
+    """
+    indices = run.kept("globals")[-3:] if rounds is None else list(rounds)
+    if len(indices) != 3:
+        raise ValueError(f"a plane needs three rounds, {indices} were given; run {run.name} has {len(run.rounds())}.")
+    records = [run.round(index) for index in indices]
+    models = torch.stack([record.kept("end") for record in records])
+    buffers = torch.stack([record.end_buffers for record in records])
+    labels = [f"round {record.index}" for record in records]
+    sweep = plane(*models, points=points, margin=margin, buffers=buffers, labels=labels)
+    return [record.index for record in records], sweep
+
+
+def global_line(
+    run: Run,
+    *,
+    rounds: tuple[int, int] = (-2, -1),
+    points: int = 41,
+    split: str = "test",
+    statistics: Statistics | None = None,
+    partial: Partial | None = None,
+) -> xr.Dataset:
+    """Loss and error on the line from the global model of one round (t = 0) to that of another (t = 1).
+
+    Source: IMA paper, Fig. 5b.
+    """
+    first, second = (run.round(resolve_round(run, index, "globals")) for index in rounds)
+    buffers = torch.stack([first.end_buffers, second.end_buffers])
+    sweep = line(first.kept("end"), second.kept("end"), points=points, buffers=buffers)
+    found = evaluate_on(run, sweep, split, partial, statistics=statistics)
+    return found.assign_attrs(analysis="global_line", first=first.index, second=second.index)
+
+
+def average_line(
+    run: Run,
+    *,
+    window: int = 5,
+    points: int = 41,
+    split: str = "test",
+    statistics: Statistics | None = None,
+    partial: Partial | None = None,
+) -> xr.Dataset:
+    """Loss and error on the line from the last aggregate (t = 0) to the mean of the last `window` ones (t = 1).
+
+    Fewer are averaged where fewer successive ones were kept; the attribute `window` says how many. The aggregates are
+    the plain ones before IMA's window; for other methods they are the global models, so that t = 1 is what IMA
+    would have given at the end. Batch statistics as in `round_plane`; those of the mean are recomputed too.
+
+    Source: IMA paper, Figs. 5c and 7c.
+    """
+    kept = run.kept("globals")
+    indices = [index for place, index in enumerate(reversed(kept)) if index == kept[-1] - place][::-1][-window:]
+    if len(indices) < 2:
+        raise ValueError(
+            f"run {run.name} kept {len(indices)} of its last global models; averaging needs two successive ones or "
+            "more. Train with --set keep.globals='last 5'."
+        )
+    records = [run.round(index) for index in indices]
+    aggregates = torch.stack([record.extras.get("aggregate", record.kept("end")) for record in records])
+    buffers = torch.stack([record.end_buffers for record in records])
+    mean, mean_buffers = aggregates.mean(0), buffers.mean(0)
+    if (statistics or usual_statistics(run.task)) == "recomputed":
+        mean_buffers = calibrated(run.task, mean, mean_buffers, calibration_of(run.task, split))
+    sweep = line(aggregates[-1], mean, points=points, buffers=torch.stack([buffers[-1], mean_buffers]))
+    found = evaluate_on(run, sweep, split, partial, statistics=statistics)
+    return found.assign_attrs(analysis="average_line", window=len(indices))
+
+
+def client_sweep(
+    run: Run, index: int, clients: Sequence[int] | None, *, points: int, margin: float, box: str = "marks"
+) -> tuple[Round, list[int], Sweep]:
+    """A round, ids of three clients of its cohort (the first three where None), and the plane through their models.
+
+    Raises:
+        LookupError: If the round kept no clients.
+        ValueError: If the cohort does not hold three such clients.
+    """
+    record = run.round(resolve_round(run, index, "clients"))
+    ids = record.ids.tolist()
+    wanted = ids[:3] if clients is None else list(clients)
+    if len(wanted) != 3 or not set(wanted) <= set(ids):
+        raise ValueError(
+            f"round {record.index} has clients {ids}, the plane was asked for {wanted}; name three of them, "
+            "or train with clients.per_round >= 3."
+        )
+    rows = [ids.index(client) for client in wanted]
+    models = record.kept("clients")[rows]
+    buffers = record.client_buffers[rows]
+    labels = [f"client {client}" for client in wanted]
+    sweep = plane(*models, points=points, margin=margin, box=box, buffers=buffers, labels=labels)
+    return record, wanted, sweep

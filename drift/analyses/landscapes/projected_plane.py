@@ -1,0 +1,104 @@
+"""A whole cohort projected on the plane of three of its models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import torch
+import xarray as xr
+
+from drift.analyses.evaluate_on import evaluate_on
+from drift.analyses.landscapes.planes import client_sweep
+from drift.runs.run import Run
+from landscape.geometry.planes import project
+from landscape.results.zarr_files import Partial
+from landscape.sweep.grid import Sweep, axis, spread
+
+
+def projected_plane(
+    run: Run,
+    *,
+    round: int = -1,
+    clients: Sequence[int] | None = None,
+    points: int = 21,
+    margin: float = 0.2,
+    split: str = "test",
+    partial: Partial | None = None,
+) -> xr.Dataset:
+    """Loss and error on the plane through three clients, and where all models of the round stand above it.
+
+    Every model has a place, the foot of its projection, a distance out of the plane, its own loss, and the loss at its
+    foot, which is what a picture shows there. Where the two differ the plane does not speak for that model.
+
+    Source: IMA paper, section 3.2 (the plane); the comparison is this project's.
+
+    Args:
+        round: Round that kept its clients; negative counts from the last one that did.
+        clients: Ids of the three clients in the plane; the first three by default.
+        points, margin: Grid points an axis, and how far the box reaches beyond the feet of all models.
+        split: Samples that loss (nats) and error (fraction) are averaged over.
+        partial: Where an unfinished result lies.
+
+    Returns:
+        As `round_plane`; the marks are all clients, "start" (what they received) and "global" (the new model), with
+        distance (mark,), in_plane (mark,), 1 for the three, and foot_loss and foot_error (mark,).
+
+    Raises:
+        LookupError: If the round kept no clients.
+        ValueError: If the cohort does not hold three such clients.
+    """
+    record, wanted, sweep = client_sweep(run, round, clients, points=points, margin=margin)
+    models = torch.cat([record.kept("clients"), record.kept("start")[None], record.kept("end")[None]])
+    buffers = torch.cat([record.client_buffers, record.start_buffers[None], record.end_buffers[None]])
+    labels = [*(f"client {client}" for client in record.ids.tolist()), "start", "global"]
+    places = project(models, sweep, labels=labels)
+    count = len(labels)
+    inside = np.array([client in wanted for client in record.ids.tolist()] + [False, False])
+    with_feet = _with_feet(sweep, models, buffers, places, inside, points, margin)
+    whole = evaluate_on(run, with_feet, split, partial)
+    found = whole.isel(mark=slice(count))
+    for name in ("loss", "error"):
+        about = {**whole[name].attrs, "long_name": f"{name} at the foot of the projection"}
+        found[f"foot_{name}"] = ("mark", whole[f"mark_{name}"].values[count:], about)
+    found["distance"] = ("mark", places.distance.values, places.distance.attrs)
+    found["in_plane"] = ("mark", inside.astype(float), {"long_name": "the plane goes through the model", "units": "1"})
+    return found.assign_attrs(analysis="projected_plane", source="IMA paper, section 3.2", round=record.index)
+
+
+def _with_feet(
+    sweep: Sweep,
+    models: torch.Tensor,
+    buffers: torch.Tensor,
+    places: xr.Dataset,
+    inside: np.ndarray,
+    points: int,
+    margin: float,
+) -> Sweep:
+    """The plane in a box around the feet of all models, each model marked at its foot, then each foot itself.
+
+    Models that the plane goes through, `inside` (m,), are their own feet, with batch statistics of their own.
+    """
+    feet = np.stack([places.mark_alpha.values, places.mark_beta.values], axis=1)
+    own = np.eye(len(models), len(sweep.basis) + len(models), k=len(sweep.basis))
+    origin, axes = (
+        np.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, len(models))]) for part in (sweep.origin, sweep.axes)
+    )
+    names = [str(name) for name in places.mark.values]
+    rows = np.concatenate([own, np.where(inside[:, None], own, origin + feet @ axes)])
+    labels = [*names, *(f"foot of {name}" for name in names)]
+    marks = [spread(*mark) for mark in zip(labels, [*feet.tolist()] * 2, rows.tolist(), strict=True)]
+    low, high = feet.min(0), feet.max(0)
+    width = np.where(high > low, high - low, (high - low).max())
+    middle, half = (low + high) / 2, (0.5 + margin) * width
+    coords = {name: axis(middle[i] - half[i], middle[i] + half[i], points) for i, name in enumerate(("alpha", "beta"))}
+    return replace(
+        sweep,
+        basis=torch.cat([sweep.basis, models.to(sweep.basis)]),
+        origin=origin,
+        axes=axes,
+        coords=coords,
+        marks=tuple(marks),
+        buffers=None if sweep.buffers is None else torch.cat([sweep.buffers, buffers.to(sweep.buffers)]),
+    )

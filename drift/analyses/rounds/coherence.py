@@ -1,0 +1,192 @@
+"""How far the clients of a round pull in one direction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations_with_replacement
+from typing import Literal
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from drift.analyses.per_round import described, relative, series
+from drift.analyses.rounds.critical_point import critical_point
+from drift.analyses.rounds.label_shares import balance_groups, class_shares, evenness
+from drift.config.cohort_weights import cohort_weights
+from drift.runs.run import Run
+from drift.store.gram import CLIENTS
+from drift.store.round_record import Round
+
+Weighting = Literal["used", "shares"]
+
+Groups = Mapping[str, Sequence[int]] | str | None
+"""Client ids by group name, or "balance"."""
+
+
+def coherence(
+    run: Run,
+    *,
+    smooth: int = 3,
+    weighting: Weighting = "used",
+    groups: Groups = None,
+    level: float = 0.95,
+) -> xr.Dataset:
+    """Local gradient coherence of every round, and the critical point where it turns from positive to negative.
+
+        c = 1/m sum_{i != j} lambda_i lambda_j cos(D_i, D_j)
+
+    over ordered pairs of the cohort. Uniform weights and equal updates give only (m - 1) / m^2, so the weighted
+    mean cosine, in [-1, 1], is given beside it. Both are NaN where a cohort has no pair. A client that did not
+    move has cosine 0 with every other.
+
+    Source: Li et al. 2023, definition 5.1; normalisation: methods.md 3.3; critical point:
+    `drift.analyses.rounds.critical_point`.
+
+    Args:
+        run: A run of any method.
+        smooth: Rounds in the moving average, this round and those before it, and in a block that the critical point's
+            interval is resampled by.
+        weighting: lambda are the relative weights that the method "used", or the "shares" of samples.
+        groups: Client ids by group name, for weighted mean cosines within and between groups; "balance" groups the
+            clients by how evenly they hold the classes, as `drift.analyses.rounds.label_shares.balance_groups` does.
+        level: Of the critical point's interval, a fraction.
+
+    Returns:
+        Dataset with coherence, mean_cosine and coherence_smooth (round,); critical_point, critical_low and
+        critical_high (), the first round of the negative phase with its interval over resampled cohorts (NaN: none
+        clear); for groups group_cosine and its moving average
+        group_cosine_smooth (round, pair), where pair is "a-b" with a and b in the order given; with "balance" also
+        evenness (client,), the entropy of the client's class shares over ln C, and balanced (client,), 1 or 0.
+
+    Raises:
+        ValueError: If smooth is below 1, or groups is another text.
+    """
+    if smooth < 1:
+        raise ValueError(f"smooth is {smooth}; give the number of rounds in the moving average, 1 or more.")
+    named = _named(run, groups)
+    pairs = {f"{a}-{b}": (a, b) for a, b in combinations_with_replacement(named, 2)}
+
+    def measure(record: Round) -> dict[str, float]:
+        if len(record.ids) < 2:
+            return {}
+        lambdas = relative(record.weights) if weighting == "used" else cohort_weights(run.experiment, record.sizes)
+        cosine = cosines(record.gram)
+        found = {"coherence": cohort_coherence(cosine, lambdas), "mean_cosine": mean_cosine(cosine, lambdas)}
+        for pair, names in pairs.items():
+            members = [torch.isin(record.ids, torch.tensor(list(named[name]), dtype=torch.int64)) for name in names]
+            found[pair] = mean_cosine(cosine, lambdas, *members)
+        return found
+
+    about = {name: _ABOUT[name] for name in ("coherence", "mean_cosine")}
+    about |= dict.fromkeys(pairs, _ABOUT["group_cosine"])
+    found = series(run, measure, about, analysis="coherence", source="Li et al. 2023, definition 5.1")
+    found["coherence_smooth"] = ("round", moving_average(found["coherence"].values, smooth))
+    point = critical_point(found["round"].values, found["coherence"].values, window=smooth, level=level)
+    found = found.assign(critical_point=point.round, critical_low=point.low, critical_high=point.high)
+    if pairs:
+        values = np.stack([found[pair].values for pair in pairs], axis=1)
+        averages = np.stack([moving_average(column, smooth) for column in values.T], axis=1)
+        columns = {"group_cosine": values, "group_cosine_smooth": averages}
+        found = found.drop_vars(pairs).assign({name: (("round", "pair"), table) for name, table in columns.items()})
+        found = found.assign_coords(pair=list(pairs))
+    if groups == "balance":
+        even = evenness(class_shares(run))
+        balanced = np.where(np.isfinite(even), np.isin(np.arange(len(even)), named["balanced"]), np.nan)
+        found = found.assign(evenness=("client", even), balanced=("client", balanced))
+        found = found.assign_coords(client=np.arange(len(even)))
+    found["critical_low"].attrs["level"] = found["critical_high"].attrs["level"] = level
+    return described(found, _ABOUT).assign_attrs(smooth=smooth, weighting=weighting, level=level)
+
+
+def pairwise(run: Run, *, round: int = -1) -> xr.Dataset:
+    """Cosines between the client updates of one round.
+
+    Returns:
+        Dataset with cosine (client, client_other), labelled with client ids; a client that did not move has 0.
+    """
+    record = run.round(round)
+    ids = record.ids.tolist()
+    found = xr.Dataset(
+        {"cosine": (("client", "client_other"), cosines(record.gram).numpy())},
+        coords={"client": ids, "client_other": ids},
+        attrs={"analysis": "pairwise", "source": "Li et al. 2023, definition 5.1", "round": record.index},
+    )
+    return described(found, {**_ABOUT, "client_other": ("other client", "1")})
+
+
+def cosines(gram: Tensor) -> Tensor:
+    """Cosines between the client updates of a round, shape (m, m), float64; 0 with an update that is zero."""
+    inner = gram[CLIENTS:, CLIENTS:].double()
+    norms = inner.diagonal().clamp(min=0).sqrt()
+    scale = norms[:, None] * norms
+    return torch.where(scale > 0, inner / scale, torch.zeros_like(inner)).clamp(-1, 1)
+
+
+def cohort_coherence(cosine: Tensor, weights: Tensor) -> float:
+    """1/m sum_{i != j} weights_i weights_j cosine_ij, definition 5.1; NaN where there is no pair."""
+    if len(weights) < 2:
+        return float("nan")
+    return float((_pair_weights(weights) * cosine).sum()) / len(weights)
+
+
+def mean_cosine(cosine: Tensor, weights: Tensor, rows: Tensor | None = None, columns: Tensor | None = None) -> float:
+    """Weighted mean cosine over ordered pairs i != j, in [-1, 1]; NaN where no pair has weight.
+
+    Args:
+        cosine: Shape (m, m).
+        weights: Shape (m,).
+        rows, columns: Masks (m,) of the clients that i and j run over; None: all.
+    """
+    pairs = _pair_weights(weights)
+    if rows is not None:
+        pairs = pairs * rows.double()[:, None]
+    if columns is not None:
+        pairs = pairs * columns.double()
+    total = float(pairs.sum())
+    return float((pairs * cosine).sum()) / total if total > 0 else float("nan")
+
+
+def moving_average(values: np.ndarray, window: int) -> np.ndarray:
+    """Mean of each value and the window - 1 before it; NaN before the first whole window.
+
+    Missing values are left out of a mean; without any value it is NaN.
+    """
+    found = np.full(len(values), np.nan)
+    for last in range(window - 1, len(values)):
+        part = values[last - window + 1 : last + 1]
+        part = part[~np.isnan(part)]
+        found[last] = part.mean() if len(part) else np.nan
+    return found
+
+
+def _named(run: Run, groups: Groups) -> Mapping[str, Sequence[int]]:
+    """Client ids by group name; none where there are no groups."""
+    if groups == "balance":
+        return balance_groups(run)
+    if isinstance(groups, str):
+        raise ValueError(f'groups is {groups!r}; give "balance" or client ids by name, such as {{a=[0, 2], b=[1]}}.')
+    return groups or {}
+
+
+def _pair_weights(weights: Tensor) -> Tensor:
+    """Products weights_i weights_j with a zero diagonal, shape (m, m)."""
+    products = torch.outer(weights.double(), weights.double())
+    return products - torch.diag(products.diagonal())
+
+
+_ABOUT = {
+    "coherence": ("local gradient coherence", "1"),
+    "coherence_smooth": ("local gradient coherence, moving average", "1"),
+    "mean_cosine": ("weighted mean cosine between client updates", "1"),
+    "critical_point": ("first round of the negative phase of coherence", "rounds"),
+    "critical_low": ("critical point, lower end of its interval", "rounds"),
+    "critical_high": ("critical point, upper end of its interval", "rounds"),
+    "group_cosine": ("weighted mean cosine within and between groups", "1"),
+    "group_cosine_smooth": ("weighted mean cosine within and between groups, moving average", "1"),
+    "pair": ("pair of groups", "1"),
+    "evenness": ("entropy of the client's class shares over ln C", "1"),
+    "balanced": ("client in the balanced group (1) or not (0)", "1"),
+    "cosine": ("cosine between client updates", "1"),
+}

@@ -1,0 +1,59 @@
+"""The series of a run as one table."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import xarray as xr
+
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.variance import drift_variances
+from drift.runs.run import Run
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SUFFIXES = (".csv", ".parquet")
+"""Of files that a table is written to."""
+
+
+def table(run: Run) -> pd.DataFrame:
+    """Every number of every round: one row a round, metrics first, then those of drift (coherence, variances).
+
+    Units are in `table.attrs["units"]`, by column. Missing is NaN.
+
+    Raises:
+        LookupError: If the run has no complete round.
+    """
+    if not run.rounds():
+        raise LookupError(f"run {run.name} has no complete round; train it first.")
+    parts = [run.metrics(), run.cached(coherence), run.cached(drift_variances)]
+    columns: dict[str, xr.DataArray] = {}
+    for part in parts:
+        for name, values in part.items():
+            if values.dims == ("round",) and values.dtype.kind in "fiub":
+                columns.setdefault(str(name), values)
+    found = xr.Dataset({name: values.variable for name, values in columns.items()}, coords={"round": run.rounds()})
+    frame = found.to_dataframe()[list(columns)]
+    frame.attrs["units"] = {name: values.attrs.get("units", "") for name, values in columns.items()}
+    return frame
+
+
+def table_file(frame: pd.DataFrame, suffix: str) -> bytes:
+    """A table as the content of a file.
+
+    Raises:
+        ValueError: If the suffix is none of `SUFFIXES`.
+        LookupError: If Parquet is asked for and pyarrow is not installed.
+    """
+    if suffix == ".csv":
+        return frame.to_csv().encode()
+    if suffix != ".parquet":
+        raise ValueError(f"cannot write a table as {suffix!r}; the suffixes are {', '.join(SUFFIXES)}.")
+    held = BytesIO()
+    try:
+        frame.reset_index().to_parquet(held, engine="pyarrow", index=False)
+    except ImportError as reason:
+        raise LookupError("Parquet needs pyarrow; pip install 'fedscape[parquet]', or write .csv.") from reason
+    return held.getvalue()

@@ -1,0 +1,61 @@
+"""Which classes a client holds, and which clients hold them evenly."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import entr
+
+from drift.partitions import histogram
+from drift.runs.run import Run
+
+
+def class_shares(run: Run, index: int | None = None) -> np.ndarray:
+    """Share of every class in the training samples of each client, q_k; shape (K, C), NaN for a client without any.
+
+    The samples are those that the partition gives a client, or with `index` those that it trains on in that round.
+
+    Raises:
+        LookupError: If the run was imported and who held which samples is not known.
+    """
+    require_partition(run)
+    parts = run.parts if index is None else run.parts_in(index)
+    counts = histogram(run.labels, parts, len(run.dataset.classes)).astype(np.float64)
+    totals = counts.sum(1, keepdims=True)
+    return np.divide(counts, totals, out=np.full_like(counts, np.nan), where=totals > 0)
+
+
+def require_partition(run: Run) -> None:
+    """Refuse a run of which nobody said who held which samples.
+
+    Raises:
+        LookupError: If it was imported without its partition, or the task that is given comes without parts.
+    """
+    if any(text.startswith("partition") for text in run.about.get("unknown", [])) and run.given is None:
+        raise LookupError(
+            f"run {run.name} was imported, and who held which samples is not known; give its partition when importing "
+            "(--set clients.partition=...), or a task with parts when opening it (docs/howto-own-task.md)."
+        )
+    len(run.parts)  # those of a given task say themselves that they are not known
+
+
+def evenness(shares: np.ndarray) -> np.ndarray:
+    """Entropy of each row of class shares (K, C) over ln C: 1 for equal classes, 0 for a single one; shape (K,)."""
+    found: np.ndarray = entr(shares).sum(1) / np.log(max(shares.shape[1], 2))
+    return found
+
+
+def balance_groups(run: Run) -> dict[str, list[int]]:
+    """Clients by the evenness of their classes: "balanced" from the median of all clients on, "imbalanced" below it.
+
+    The groups are those of the run's partition, whoever is in a cohort. Clients as even as the median are balanced, so
+    all are where all hold the same shares; clients without samples are in neither group.
+
+    Source: Li et al. 2023, figure 5 (there half of the clients have Dir(10), half Dir(0.1)); the rule is ours.
+    """
+    even = np.round(evenness(class_shares(run)), 12)
+    middle = np.nanmedian(even) if np.isfinite(even).any() else np.nan
+    with_samples = np.isfinite(even)
+    return {
+        "balanced": np.flatnonzero(with_samples & (even >= middle)).tolist(),
+        "imbalanced": np.flatnonzero(with_samples & (even < middle)).tolist(),
+    }

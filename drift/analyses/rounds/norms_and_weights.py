@@ -1,0 +1,162 @@
+"""Sizes of models and updates, and the weights that methods give to clients."""
+
+from __future__ import annotations
+
+from math import ceil, floor
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from drift.analyses.per_round import relative, series
+from drift.config.cohort_weights import cohort_weights
+from drift.runs.run import Run
+from drift.store.gram import CLIENTS, PREVIOUS, START, STEP
+from drift.store.round_record import Round
+
+
+def update_norms(run: Run) -> xr.Dataset:
+    """Euclidean norms of models and updates in every round, from the Gram matrix.
+
+    Returns:
+        Dataset with start_norm and end_norm (models), step_norm (end - start), previous_norm (the update that was
+        expected), mean_update_norm (weighted mean of the client updates), update_norm_mean, _min and _max over
+        round; update_norm over round and client.
+    """
+
+    def measure(record: Round) -> dict[str, float | Tensor]:
+        matrix = record.gram.double()
+        squares = matrix.diagonal()
+        end = torch.zeros(len(matrix), dtype=torch.float64)
+        end[[START, STEP]] = 1
+        found: dict[str, float | Tensor] = {
+            "start_norm": float(squares[START].sqrt()),
+            "end_norm": norm(matrix, end),
+            "step_norm": float(squares[STEP].sqrt()),
+            "previous_norm": float(squares[PREVIOUS].sqrt()),
+        }
+        if not len(record.ids):
+            return found
+        updates, mean = squares[CLIENTS:].sqrt(), torch.zeros_like(end)
+        mean[CLIENTS:] = cohort_weights(run.experiment, record.sizes)
+        spread = {"mean": updates.mean(), "min": updates.min(), "max": updates.max()}
+        found |= {f"update_norm_{name}": float(value) for name, value in spread.items()}
+        return {**found, "mean_update_norm": norm(matrix, mean), "update_norm": updates}
+
+    about = {
+        "start_norm": ("norm of the model that clients received", "1"),
+        "end_norm": ("norm of the new global model", "1"),
+        "step_norm": ("norm of the global step", "1"),
+        "previous_norm": ("norm of the expected update", "1"),
+        "mean_update_norm": ("norm of the mean client update", "1"),
+        "update_norm": ("norm of a client's update", "1"),
+        "update_norm_mean": ("mean norm of the client updates", "1"),
+        "update_norm_min": ("smallest norm of a client update", "1"),
+        "update_norm_max": ("largest norm of a client update", "1"),
+    }
+    return series(run, measure, about, analysis="update_norms", source="methods.md 3.3")
+
+
+def balance(run: Run) -> xr.Dataset:
+    """Ratio r of the optimisation term to the regularisation term in every round.
+
+    The step is w_{t+1} = w_t - gamma eta_g g - (1 - gamma) w_t, with gamma the sum of the aggregation weights;
+    r = |gamma eta_g g| / |(1 - gamma) w_t|. It is NaN where gamma = 1, where nothing is regularised.
+    The first term is taken as what the step holds beside the second, so where IMA averages over rounds it includes
+    the averaging.
+
+    Source: Li et al. 2023, section 4.2, figure 3 (about 19 there) and appendix B, figure 11 (mean about 20.5).
+
+    Returns:
+        Dataset over round with ratio, optimisation, regularisation and gamma.
+    """
+
+    def measure(record: Round) -> dict[str, float]:
+        if not len(record.ids):
+            return {}
+        gamma = float(record.weights.double().sum())
+        optimisation, regularisation = terms(record.gram, gamma)
+        found = {"gamma": gamma, "optimisation": optimisation, "regularisation": regularisation}
+        return found if regularisation == 0 else {**found, "ratio": optimisation / regularisation}
+
+    about = {
+        "ratio": ("balance ratio r", "1"),
+        "optimisation": ("norm of the optimisation term", "1"),
+        "regularisation": ("norm of the regularisation term", "1"),
+        "gamma": ("shrinking factor gamma", "1"),
+    }
+    return series(run, measure, about, analysis="balance", source="Li et al. 2023, section 4.2")
+
+
+def balance_mean(run: Run, *, window: tuple[float, float] = (0.45, 0.55)) -> xr.Dataset:
+    """The terms of `balance`, their ratio r and gamma as means over the middle rounds of a run: one number each.
+
+    The paper's rounds 90 to 110 of 200, both included, are the default window; in a run of R rounds it reaches from
+    round floor(0.45 R) to round ceil(0.55 R). Rounds that are not there, or have no ratio, are left out.
+
+    Source: Li et al. 2023, section 4.2 and appendix B, figure 11; methods.md 3.3.
+
+    Args:
+        window: First and last round as fractions of the planned rounds.
+
+    Returns:
+        Dataset with ratio, optimisation, regularisation and gamma (), NaN where no round of the window has one, and
+        their standard deviation over these rounds ratio_std (), NaN below two; attributes first and last.
+
+    Raises:
+        ValueError: If the window is not an ascending pair of fractions.
+    """
+    if len(window) != 2 or not 0 <= window[0] <= window[1] <= 1:
+        raise ValueError(f"window is {list(window)}; give two fractions of the run, such as [0.45, 0.55].")
+    planned = run.experiment.rounds
+    first, last = floor(window[0] * planned + 1e-9), ceil(window[1] * planned - 1e-9)
+    every = balance(run)
+    part = every.isel(round=(every["round"] >= first).values & (every["round"] <= last).values)
+    found = part.mean("round", keep_attrs=True)
+    found["ratio_std"] = part.ratio.std(ddof=1) if int(part.ratio.count()) > 1 else xr.DataArray(np.nan)
+    found["ratio_std"].attrs.update(long_name="standard deviation of r over rounds", units="1")
+    return found.assign_attrs(analysis="balance_mean", first=first, last=last)
+
+
+def learned(run: Run) -> xr.Dataset:
+    """Shrinking factor and relative weights of the clients in every round, learned or given.
+
+    Source: Li et al. 2023, section 4 and appendix B, figure 14.
+
+    Returns:
+        Dataset with gamma (round,), the sum of the aggregation weights; weights (round, client), which sum to 1 over
+        the cohort; and weight_ratio (round, client), these over the client's share of the cohort's data, 1 under
+        plain averaging. NaN for clients that were not in the cohort or have no data.
+    """
+
+    def measure(record: Round) -> dict[str, float | Tensor]:
+        if not len(record.ids):
+            return {}
+        weights, shares = relative(record.weights), record.shares
+        ratio = torch.where(shares > 0, weights / shares, torch.nan)
+        return {"gamma": float(record.weights.double().sum()), "weights": weights, "weight_ratio": ratio}
+
+    about = {
+        "gamma": ("shrinking factor gamma", "1"),
+        "weights": ("relative aggregation weight lambda", "fraction"),
+        "weight_ratio": ("relative aggregation weight over data share", "1"),
+    }
+    return series(run, measure, about, analysis="learned", source="Li et al. 2023, equation 8")
+
+
+def terms(gram: Tensor, gamma: float, *, tolerance: float = 1e-6) -> tuple[float, float]:
+    """Norms of the optimisation term gamma eta_g g and of the regularisation term (1 - gamma) w of a round.
+
+    The first is what the step holds beside the second. A gamma within `tolerance` of 1 counts as 1, because
+    weights are stored as rounded numbers.
+    """
+    shrink = 0.0 if abs(gamma - 1) <= tolerance else 1 - gamma
+    combination = torch.zeros(len(gram), dtype=torch.float64)
+    combination[STEP], combination[START] = 1, shrink
+    return norm(gram, combination), abs(shrink) * float(gram[START, START].double().sqrt())
+
+
+def norm(gram: Tensor, combination: Tensor) -> float:
+    """Norm of a combination (m + 3,) of the rows of a Gram matrix."""
+    return float((combination @ gram.double() @ combination).clamp(min=0).sqrt())

@@ -1,0 +1,151 @@
+"""Where a run stands: diverged, lost what it had learned, not learned, still learning, or on a plateau."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite, nan
+
+import numpy as np
+import torch
+import xarray as xr
+from scipy import stats
+
+from drift.analyses.bootstrap import Estimate
+from drift.runs.run import Run
+from drift.store import files
+
+STATES = ("diverged", "lost what it had", "not learned", "still learning", "plateau", "not known")
+
+CHANCE = 0.95
+"""Part of the loss of the best constant answer from which a model counts as having learned nothing."""
+
+LOST = 0.2
+"""Part of what a run had learned at best (nats below the constant answer) that it has lost since, to be called so."""
+
+SLOPE = 0.02
+"""Part of the loss by which it falls over the rounds that are looked at, at least, in a run that still learns."""
+
+FEWEST = 5
+"""Evaluated rounds below which nothing is said."""
+
+
+@dataclass(frozen=True)
+class RunState:
+    """State of a run.
+
+    Args:
+        name: One of STATES.
+        fall: Loss that the next round is expected to gain if training goes on, nats, with its 95 % interval.
+        best: Round after which the loss, as a median of three, was lowest; -1 where none was evaluated.
+        chance: Loss of the best constant answer, nats.
+    """
+
+    name: str
+    fall: Estimate
+    best: int
+    chance: float
+
+    @property
+    def broken(self) -> bool:
+        """Whether it diverged, or lost what it had learned."""
+        return self.name in ("diverged", "lost what it had")
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether its loss still falls."""
+        return self.name == "still learning"
+
+
+def run_state(run: Run) -> RunState:
+    """State of a run, from the recorded test losses; the first of these that holds:
+
+        diverged          a loss, or every client of a round, is not finite, or the last loss is above twice the larger
+                          of the first and the constant answer's
+        lost what it had  the median of the last three losses lies above the lowest median of three by more than a fifth
+                          of what that had gained over the constant answer
+        still learning    the slope over the last third of the rounds (8 or more) is negative with its whole interval,
+                          and amounts to 2 % of the loss over those rounds, or no more than that was ever learned
+        not learned       no median of three is below 95 % of the constant answer's loss
+        plateau           else
+
+    The slope is the median of the slopes between all pairs of rounds. The best constant answer has the entropy of the
+    test labels as its loss. "not known" stands for fewer than five evaluated rounds.
+
+    Source: Theil 1950 and Sen 1968 for the slope and its interval.
+    """
+    losses, constant = _losses(run), chance(run)
+    nothing = Estimate(nan, nan, nan, 0)
+    values = losses.values
+    if _diverged(run, values, constant):
+        best = _best(losses.where(np.isfinite(losses), drop=True))[0]
+        return RunState("diverged", nothing, best, constant)
+    if len(values) < FEWEST:
+        return RunState("not known", nothing, _best(losses)[0], constant)
+    best, lowest = _best(losses)
+    last, fall = float(np.median(values[-3:])), _fall(losses)
+    learned = lowest < CHANCE * constant
+    if learned and last - lowest > LOST * (constant - lowest):
+        name = "lost what it had"
+    elif fall.positive and (not learned or fall.value * fall.number > SLOPE * last):
+        name = "still learning"
+    else:
+        name = "plateau" if learned else "not learned"
+    return RunState(name, fall, best, constant)
+
+
+def chance(run: Run) -> float:
+    """Loss of the best constant answer, the entropy of the test labels in nats; infinite where no classes are known."""
+    try:
+        targets = run.task.samples["test"].targets
+    except LookupError:  # a run that was recorded without its data
+        return inf
+    if targets.is_floating_point() or targets.ndim != 1:
+        return inf
+    counts = np.bincount(targets.numpy())
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log(shares)).sum())
+
+
+def nonfinite(run: Run) -> list[int]:
+    """Clients that became non-finite in any round."""
+    return sorted({int(client) for index in run.rounds() for client in run.round(index).extras.get("excluded", ())})
+
+
+def _losses(run: Run) -> xr.DataArray:
+    """Test loss of the evaluated rounds, over round; a model that is not finite has none."""
+    metrics = run.metrics()
+    return metrics.loss.dropna("round") if "loss" in metrics else xr.DataArray(np.zeros(0), {"round": []}, ("round",))
+
+
+def _diverged(run: Run, values: np.ndarray, constant: float) -> bool:
+    if _nothing_left(run) or not np.isfinite(values).all():
+        return True
+    bound = 2 * max(values[0], constant) if len(values) and isfinite(constant) else inf
+    return bool(len(values) and values[-1] > bound)
+
+
+def _nothing_left(run: Run) -> bool:
+    """Whether training stopped in the round after the last complete one because nothing finite was left."""
+    if not (run.folder / "rounds" / f"{run.committed:06d}.safetensors").exists():
+        return False
+    record = files.read_round(run.folder, run.committed)
+    return not len(record.ids) or (record.end is not None and not bool(torch.isfinite(record.end).all()))
+
+
+def _best(losses: xr.DataArray) -> tuple[int, float]:
+    """Round and value of the lowest median of three losses in a row."""
+    values = losses.values
+    if not len(values):
+        return -1, inf
+    medians = [float(np.median(values[max(0, place - 2) : place + 1])) for place in range(len(values))]
+    place = int(np.argmin(medians[2:])) + 2 if len(medians) > 2 else int(np.argmin(medians))
+    return int(losses["round"].values[place]), medians[place]
+
+
+def _fall(losses: xr.DataArray) -> Estimate:
+    """Loss gained per round over the last third of the rounds, and how many rounds these are."""
+    count = max(8, len(losses) // 3)
+    late = losses[-count:]
+    slope = stats.theilslopes(late.values, late["round"].values)
+    span = int(late["round"].values[-1] - late["round"].values[0]) + 1
+    return Estimate(-float(slope.slope), -float(slope.high_slope), -float(slope.low_slope), span)

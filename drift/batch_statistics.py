@@ -1,7 +1,0 @@
-"""Batch-normalisation statistics, as clients and servers use them; `landscape.batchnorm` computes them."""
-
-from __future__ import annotations
-
-from landscape.batchnorm import normalisers, recomputed, use_batches
-
-__all__ = ["normalisers", "recomputed", "use_batches"]

@@ -1,0 +1,157 @@
+"""Trains the runs of a plan within a budget and writes their files; what is recorded is never trained again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from drift.claims import claims as known_claims
+from drift.claims.campaign import records
+from drift.claims.campaign.plan import Unit, identity
+from drift.config.experiment import Experiment
+from drift.parallel.process_pool import processes
+from drift.plugins.trust import allow_own
+from drift.runs.run import Run
+from drift.simulation.shared_rounds import begin_from
+from drift.simulation.simulate import simulate
+from drift.store.round_record import Round
+
+Tell = Callable[[str], None]
+"""(line of text) -> None."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Folders of a campaign.
+
+    Args:
+        runs: Of runs.
+        files: Of the committed files, one per finished run.
+        data: Of the datasets; None: as `landscape.datasets` finds them.
+    """
+
+    runs: Path
+    files: Path
+    data: Path | None = None
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run of the plan ended: recorded, stopped as the budget was used up, or failed with a reason."""
+
+    unit: Unit
+    state: str
+    reason: str = ""
+
+
+class _BudgetUsed(Exception):
+    """Raised between two rounds; what is committed stays."""
+
+
+def recorded(files: Path) -> set[str]:
+    """Identities of the runs that have a file."""
+    return {identity(run.experiment) for run in records.all_of(files)}
+
+
+def execute(
+    sets: Sequence[Sequence[Unit]],
+    places: Places,
+    *,
+    hours: float | None = None,
+    workers: int = 1,
+    device: str = "auto",
+    tell: Tell = lambda line: None,
+) -> Iterator[Ended]:
+    """Train and record paired sets of runs, in order; yields how each run ended.
+
+    Stopped at any moment, the same call goes on where it was.
+
+    Args:
+        sets: Runs with one item and seed; later ones take the rounds that they share with an earlier one from it.
+        hours: Core-hours after which no further round is trained.
+        workers: Processes; each trains one set at a time on one thread.
+        device: As in an experiment.
+        tell: Called with a line for each run that begins (with one worker).
+    """
+    seconds = None if hours is None else hours * 3600 / workers
+    if workers == 1:
+        yield from _lane(sets, places, seconds, device, tell)
+        return
+    with processes(workers) as pool:
+        lanes = [list(sets[start::workers]) for start in range(workers)]
+        for job in as_completed([pool.submit(_whole_lane, lane, places, seconds, device) for lane in lanes if lane]):
+            yield from job.result()
+
+
+def _whole_lane(sets: Sequence[Sequence[Unit]], places: Places, seconds: float | None, device: str) -> list[Ended]:
+    return list(_lane(sets, places, seconds, device, lambda line: None))
+
+
+def _lane(
+    sets: Sequence[Sequence[Unit]], places: Places, seconds: float | None, device: str, tell: Tell
+) -> Iterator[Ended]:
+    begun = time.process_time()
+
+    def spent() -> bool:
+        return seconds is not None and time.process_time() - begun >= seconds
+
+    for units in sets:
+        for place, unit in enumerate(units):
+            if spent():
+                return
+            try:
+                yield _trained(unit, units[place + 1 :], places, device, spent, tell)
+            except (ValueError, LookupError, RuntimeError) as reason:  # the other runs go on
+                yield Ended(unit, "failed", " ".join(str(reason).split()))
+        record_claims(units, places)
+
+
+def _trained(
+    unit: Unit, later: Sequence[Unit], places: Places, device: str, spent: Callable[[], bool], tell: Tell
+) -> Ended:
+    experiment = _on(unit.experiment, device)
+    allow_own(experiment.task.model)
+    run = Run(places.runs / experiment.slug, places.data)
+    path = places.files / f"{run.name}.json"
+    if path.exists():
+        return Ended(unit, "recorded")
+    tell(f"{unit.item.name}, seed {unit.seed}: {run.name}, {run.committed} of {experiment.rounds} rounds are on disk")
+
+    def watch(record: Round) -> None:
+        if spent():
+            raise _BudgetUsed
+
+    sharing = {
+        one: experiment_of.method.rounds_shared(experiment.method, experiment.rounds)
+        for one, experiment_of in ((one, _on(one.experiment, device)) for one in later)
+    }
+    try:
+        for stop in sorted({*sharing.values(), experiment.rounds} - {0}):
+            run = simulate(experiment, runs=places.runs, data=places.data, until=stop, progress=watch)
+            for one, shared in sharing.items():
+                if shared == stop < experiment.rounds and run.committed == stop:
+                    begin_from(run, _on(one.experiment, device), runs=places.runs)
+    except _BudgetUsed:
+        return Ended(unit, "stopped")
+    records.write(places.files, run, {})
+    return Ended(unit, "recorded")
+
+
+def record_claims(units: Sequence[Unit], places: Places) -> None:
+    """Write what the claims of an item ask of its finished runs on disk into the runs' files."""
+    runs = [Run(places.runs / unit.experiment.slug, places.data) for unit in units]
+    observed = [records.Observed(run) for run in runs if (places.files / f"{run.name}.json").exists()]
+    observed = [one for one in observed if (one.folder / "run.json").exists()]
+    for claim in known_claims(units[0].item.paper):
+        if claim.name in units[0].item.claims:
+            claim.judged(observed)  # type: ignore[arg-type]  # each stands for its run and remembers what is asked
+    for one in observed:
+        if one.results:
+            records.write(places.files, one.run, one.results)
+
+
+def _on(experiment: Experiment, device: str) -> Experiment:
+    return experiment.model_copy(update={"device": device})

@@ -1,0 +1,166 @@
+"""The plan of a campaign: what is trained, for which claim, at which cost, and in which order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from landscape.plugins import unknown
+from landscape.results.parsed_text import from_toml
+
+if TYPE_CHECKING:
+    from drift.config.experiment import Experiment
+
+VERDICT = 3
+"""Seeds that a verdict on a claim needs; later seeds narrow its interval and count for less."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Row(_Part):
+    """Runs of one method of an item, one per seed."""
+
+    set: tuple[str, ...] = Field(description="settings beside the item's, KEY=VALUE, the method first")
+    seeds: int = Field(ge=1, description="number of seeds, counted from the item's first_seed")
+    minutes: float = Field(gt=0, description="core-minutes of one run, measured on the processor that the plan names")
+
+
+class PlanItem(_Part):
+    """A table or figure of a paper: a preset, the rows that are compared on it, and the claims that they bear on."""
+
+    name: str = Field(pattern=r"^[a-z0-9-]+$")
+    paper: str
+    item: str = Field(description="as the paper calls it")
+    value: float = Field(gt=0, description="worth of one seed of all rows; runs are ordered by value per core-hour")
+    experiment: str
+    set: tuple[str, ...] = ()
+    reason: str = Field("", description="where the setting differs from the paper's: how, and why")
+    prepare: str = Field("", description="command to run once before the item, where runs start from a checkpoint")
+    claims: tuple[str, ...] = Field((), description="names of `fedscape claims`")
+    first_seed: int = Field(0, ge=0)
+    rows: tuple[Row, ...] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _departures_have_reasons(self) -> PlanItem:
+        if self.set and not self.reason:
+            raise ValueError(f"{self.name} changes its preset ({', '.join(self.set)}); say why in reason.")
+        return self
+
+    @property
+    def seeds(self) -> range:
+        """Seeds of the row that has most."""
+        return range(self.first_seed, self.first_seed + max(row.seeds for row in self.rows))
+
+
+@dataclass(frozen=True)
+class Unit:
+    """One run of the plan.
+
+    Args:
+        item: What it belongs to.
+        row: Its row.
+        seed: Its seed.
+    """
+
+    item: PlanItem
+    row: Row
+    seed: int
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """What it trains.
+
+        Raises:
+            LookupError: If the item starts from a checkpoint that is not there yet; names the command that makes it.
+        """
+        from drift.config.load import read
+
+        try:
+            return read(self.item.experiment, *self.item.set, *self.row.set, seed=self.seed)
+        except LookupError as reason:
+            if not self.item.prepare:
+                raise
+            raise LookupError(f"{self.item.name} starts from a checkpoint; make it by: {self.item.prepare}") from reason
+
+
+class Plan(_Part):
+    """All items of a campaign, and the processor on which their minutes were measured."""
+
+    processor: str
+    items: tuple[PlanItem, ...]
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> Plan:
+        names = [item.name for item in self.items]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"two items are called {', '.join(twice)}; give each its own name.")
+        return self
+
+    def of_papers(self, papers: Sequence[str]) -> Plan:
+        """The items of some papers; of all where none is named.
+
+        Raises:
+            ValueError: If the plan has no item of a paper.
+        """
+        known = sorted({item.paper for item in self.items})
+        for paper in papers:
+            if paper not in known:
+                raise ValueError(unknown("paper", paper, known))
+        items = tuple(item for item in self.items if not papers or item.paper in papers)
+        return self.model_copy(update={"items": items})
+
+    def sets(self) -> list[list[Unit]]:
+        """Paired sets in the order in which they are trained: all rows of an item with one seed.
+
+        They are ordered by value per core-hour; from the fourth seed on the value is that of the item times
+        3 / (number of the seed).
+        """
+        sets: list[tuple[float, int, list[Unit]]] = []
+        for place, item in enumerate(self.items):
+            for number, seed in enumerate(item.seeds, start=1):
+                units = [Unit(item, row, seed) for row in item.rows if number <= row.seeds]
+                hours = sum(unit.row.minutes for unit in units) / 60
+                sets.append((-item.value * min(1.0, VERDICT / number) / hours, place, units))
+        return [units for _, _, units in sorted(sets, key=lambda entry: entry[:2])]
+
+
+def load(path: str | Path) -> Plan:
+    """The plan of a TOML file.
+
+    Raises:
+        LookupError: If there is no such file.
+        ValueError: If it is wrong; what and where.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise LookupError(f"there is no plan {path}; give the path of a TOML file (--plan FILE).")
+    try:
+        return Plan.model_validate(from_toml(path.read_bytes()))
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ValueError(f"{path}: {place}: {first['msg'].removeprefix('Value error, ')}") from None
+    except ValueError as problem:
+        raise ValueError(f"{path} is {problem}.") from None
+
+
+def identity(experiment: Experiment) -> str:
+    """Settings of a run as text, without what changes no number of it: how much is stored, and where it trains."""
+    content = experiment.resolved()
+    for name in ("keep", "device"):
+        content.pop(name)
+    return json.dumps(content, sort_keys=True)
+
+
+def hours(units: Iterable[Unit]) -> float:
+    """Core-hours of runs, as the plan states them."""
+    return sum(unit.row.minutes for unit in units) / 60

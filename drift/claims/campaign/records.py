@@ -1,0 +1,227 @@
+"""One small file per finished run: settings, numbers of every round, and the results that claims ask for."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from drift.analyses.rounds.export_table import table
+from drift.config.experiment import Experiment
+from drift.config.load import validated
+from drift.config.method import Method
+from drift.runs import cache
+from drift.runs.run import Run
+from drift.store.atomic_write import write_bytes
+from landscape.results.parsed_text import json_table
+
+FORMAT = 1
+"""Of the files; a file of a later format is refused."""
+
+DIGITS = 7
+"""Significant digits of stored numbers, those of float32."""
+
+
+class Observed:
+    """A run that remembers which cached results were asked of it; otherwise the run itself.
+
+    Args:
+        run: The run on disk.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.results: dict[str, xr.Dataset] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.run, name)
+
+    def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
+        """The run's own result, remembered."""
+        result = self.run.cached(analysis, **arguments)
+        self.results[_key(self, analysis, arguments)] = result
+        return result
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A finished run as its file keeps it: what claims and figures of series need, without models or data.
+
+    Args:
+        content: Of the file.
+        path: The file.
+    """
+
+    content: Mapping[str, Any]
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """Folder name of the run."""
+        return str(self.content["name"])
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """The resolved experiment."""
+        return validated(self.content["experiment"], str(self.path))
+
+    @property
+    def method(self) -> Method:
+        """The method that trained it."""
+        return self.experiment.method
+
+    @property
+    def label(self) -> str:
+        """What figures and tables call it."""
+        return self.method.label
+
+    def rounds(self) -> list[int]:
+        """Indices of its rounds, ascending."""
+        return list(self.content["series"]["round"])
+
+    def kept(self, what: str = "clients") -> list[int]:
+        """Rounds that stored their "clients" or "globals" when the run was on disk."""
+        keep, rounds = self.experiment.keep, self.experiment.rounds
+        keeps = keep.keeps_clients if what == "clients" else keep.keeps_globals
+        return [index for index in self.rounds() if keeps(index, rounds)]
+
+    def metrics(self) -> xr.Dataset:
+        """Every stored number of every round over `round`; NaN where a round has none."""
+        columns = {name: _numbers(values) for name, values in self.content["series"].items() if name != "round"}
+        return xr.Dataset({name: ("round", values) for name, values in columns.items()}, {"round": self.rounds()})
+
+    def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
+        """The stored result of an analysis.
+
+        Raises:
+            LookupError: If the file holds none; the run's folder is needed then.
+        """
+        stored = self.content["results"].get(_key(self, analysis, arguments))
+        if stored is None:
+            raise LookupError(f"{self.path.name} holds no {analysis.__name__}; give the folder of run {self.name}")
+        return _dataset(stored)
+
+
+def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset]) -> Path:
+    """Write the file of a finished run; seconds per round are a column of its series.
+
+    Args:
+        results: What claims asked of it, as `Observed.results`; joined with what the file holds already.
+    """
+    path = folder / f"{run.name}.json"
+    before = read(path).content["results"] if path.exists() else {}
+    frame = table(run)
+    series = {"round": [int(index) for index in frame.index], **{str(name): frame[name].tolist() for name in frame}}
+    content = {
+        "format": FORMAT,
+        "name": run.name,
+        "label": run.label,
+        "hash": run.experiment.hash,
+        "experiment": run.experiment.resolved(),
+        "versions": run.about["versions"],
+        "processor": processor(),
+        "series": series,
+        "results": {**before, **{key: _stored(result) for key, result in results.items()}},
+    }
+    folder.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, _text(content).encode())
+    return path
+
+
+def read(path: Path) -> RecordedRun:
+    """The run of a file.
+
+    Raises:
+        ValueError: If it is no such file, or of a later format.
+    """
+    try:
+        content = json_table(path.read_bytes())
+        number = content["format"]
+    except (ValueError, KeyError, OSError) as reason:
+        raise ValueError(f"{path} is no file of a campaign ({type(reason).__name__}); restore or delete it.") from None
+    if number != FORMAT:
+        raise ValueError(f"{path} has format {number}, this version reads {FORMAT}; read it with a newer fedscape.")
+    return RecordedRun(content, path)
+
+
+def all_of(folder: Path) -> Iterator[RecordedRun]:
+    """Every recorded run of a folder, by name."""
+    for path in sorted(folder.glob("*.json")):
+        yield read(path)
+
+
+def processor() -> str:
+    """Model name of the processor, or the machine's type where the system names none."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return f"{names[0] if names else platform.processor() or platform.machine()}, {os.cpu_count()} cores"
+
+
+def _key(run: Any, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:
+    return f"{analysis.__name__} {cache.arguments_text(run, analysis, arguments)}"
+
+
+def _stored(result: xr.Dataset) -> dict[str, Any]:
+    """A dataset as JSON: dimensions, values and attributes of each variable; coordinates by name."""
+    variables = {
+        str(name): {"dims": list(values.dims), "values": _plain(values.values), "attrs": dict(values.attrs)}
+        for name, values in sorted(result.variables.items(), key=lambda entry: str(entry[0]))
+    }
+    return {"variables": variables, "coords": sorted(map(str, result.coords))}
+
+
+def _dataset(stored: Mapping[str, Any]) -> xr.Dataset:
+    variables = {
+        name: (one["dims"], _numbers(one["values"]), one["attrs"]) for name, one in stored["variables"].items()
+    }
+    return xr.Dataset(variables).set_coords(stored["coords"])
+
+
+def _plain(values: np.ndarray) -> Any:
+    return values.tolist()
+
+
+def _numbers(values: Any) -> np.ndarray:
+    """Values of a file as an array; null is NaN."""
+    array = np.asarray(values)
+    return array.astype(np.float64) if array.dtype == object else array
+
+
+def _short(value: Any) -> Any:
+    """Numbers to DIGITS significant digits, not finite ones as null."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): _short(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_short(inner) for inner in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _text(content: Mapping[str, Any]) -> str:
+    """JSON with one line per setting, series or result, so that a changed number changes one line."""
+    lines = []
+    for name, value in content.items():
+        short = _short(value)
+        if name in ("series", "results"):
+            inner = ",\n  ".join(f"{json.dumps(key)}: {_compact(one)}" for key, one in short.items())
+            lines.append(f'"{name}": {{\n  {inner}\n }}' if inner else f'"{name}": {{}}')
+        else:
+            lines.append(f"{json.dumps(name)}: {_compact(short)}")
+    return "{\n " + ",\n ".join(lines) + "\n}\n"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)

@@ -1,0 +1,236 @@
+"""An experiment: everything that determines a run, as frozen pydantic models read from TOML."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_serializer, field_validator, model_validator
+
+from drift import partitions
+from drift.config import method as methods
+from drift.config.identity import identifying
+from drift.config.method import Beta, Method
+from drift.partitions import Partitioner
+from drift.plugins import tables
+from drift.plugins.reserved_names import GIVEN, require_free
+from drift.store.keep import Keep
+from landscape import outside, plugins
+
+
+class Part(BaseModel):
+    """A frozen part of an experiment in which an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class TaskPart(Part):
+    """Data and model: which dataset, how pixels are scaled, which architecture with which options."""
+
+    dataset: str
+    model: str
+    scale: Literal["default", "unit", "half", "standard"] = "default"
+    train_samples: int | None = Field(None, gt=0, description="train on a stratified subset of this size")
+    test_samples: int | None = Field(None, gt=0, description="test on a stratified subset of this size")
+    classes: tuple[int, ...] | None = Field(
+        None, min_length=2, description="train and test on these classes alone, numbered anew in this order"
+    )
+    freeze_backbone: bool = Field(False, description="train the head only, whatever the method (LSS-10)")
+    dataset_options: dict[str, Any] = {}
+    model_options: dict[str, Any] = {}
+
+    @field_validator("dataset")
+    @classmethod
+    def _dataset_is_known(cls, name: str) -> str:
+        if name != GIVEN:
+            return plugins.known("landscape.datasets", name, "dataset")
+        return name
+
+    @field_validator("model")
+    @classmethod
+    def _model_is_known(cls, name: str) -> str:
+        if name != GIVEN:  # code from outside is looked for when the model is built
+            return plugins.known("landscape.models", name, "model")
+        return name
+
+    @model_validator(mode="after")
+    def _options_are_no_settings(self) -> TaskPart:
+        require_free("dataset_options", self.dataset_options)
+        require_free("model_options", self.model_options)
+        return self
+
+
+class Clients(Part):
+    """Who takes part: K clients, how many in a round, how the data are split over them."""
+
+    number: int = Field(10, gt=0, le=1_000_000)  # a bound for settings that a stranger wrote
+    per_round: int = Field(10, gt=0)
+    partition: SerializeAsAny[Partitioner]
+    partition_seed: int | None = Field(None, description="seed of the partition; the experiment's seed when absent")
+    valid_ratio: float = Field(0.0, ge=0, lt=1, description="held out of each client's data; weights use the full size")
+    weighting: Literal["samples", "uniform"] = "samples"
+    train_all: bool = Field(False, description="train every client each round, aggregate the cohort only (FMA-2)")
+    corrupted: float | tuple[int, ...] = Field(
+        0.0, description="clients with two of their labels swapped: a share of all, or their numbers (FedLAW, Table 8)"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _partition_options_beside_its_name(cls, values: Any) -> Any:
+        """`partition = "dirichlet", concentration = 0.1` means `partition = {name = ..., concentration = ...}`."""
+        if not isinstance(values, dict) or not isinstance(values.get("partition"), str | dict):
+            return values
+        table = values["partition"]
+        table = {"name": table} if isinstance(table, str) else table
+        options = set(partitions.load(str(table.get("name"))).model_fields) - set(cls.model_fields)
+        beside = {key: value for key, value in values.items() if key in options}
+        rest = {key: value for key, value in values.items() if key not in options}
+        return {**rest, "partition": {**table, **beside}}
+
+    @field_validator("corrupted", mode="before")
+    @classmethod
+    def _share_or_numbers(cls, value: Any) -> Any:
+        share = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
+        numbers = isinstance(value, list | tuple) and all(type(client) is int for client in value)
+        if not share and not numbers:
+            raise ValueError(f"{value!r} is neither a share of the clients, 0 to 1, nor a list of client numbers.")
+        return value or 0.0
+
+    @field_validator("partition", mode="before")
+    @classmethod
+    def _named_partition(cls, value: Any) -> Any:
+        return tables.build(value, partitions.load)
+
+    @field_serializer("partition")
+    def _dump_partition(self, value: Partitioner) -> dict[str, Any]:
+        return tables.dump(value)
+
+    @model_validator(mode="after")
+    def _cohort_fits(self) -> Clients:
+        if self.per_round > self.number:
+            raise ValueError(f"per_round is {self.per_round} but there are only {self.number} clients; lower it.")
+        return self
+
+    @model_validator(mode="after")
+    def _corrupted_clients_exist(self) -> Clients:
+        if isinstance(self.corrupted, tuple):
+            wrong = [client for client in self.corrupted if not 0 <= client < self.number]
+            if wrong or len(set(self.corrupted)) < len(self.corrupted):
+                given = list(self.corrupted)
+                raise ValueError(f"corrupted is {given}; give different client numbers from 0 to {self.number - 1}.")
+        return self
+
+    @model_validator(mode="after")
+    def _moving_data_belong_to_nobody(self) -> Clients:
+        if self.corrupted and self.partition.moves:
+            raise ValueError(
+                f"corrupted is {self.corrupted}, and the partition gives the cohort other data each round, so that no "
+                "client has data of its own; leave corrupted out."
+            )
+        return self
+
+
+class Local(Part):
+    """Local training: optimiser, rate, epochs over the client's data (or a number of steps), batch size."""
+
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    lr: float = Field(0.01, gt=0)
+    lr_decay: float = Field(1.0, gt=0, le=1, description="the rate is multiplied by this every round")
+    momentum: float = Field(0.9, ge=0, lt=1)
+    betas: tuple[Beta, Beta] = (0.9, 0.999)
+    weight_decay: float = Field(0.0, ge=0)
+    epochs: int = Field(5, gt=0)
+    steps: int | None = Field(None, gt=0, description="minibatch steps instead of epochs")
+    batch: int = Field(50, gt=0)
+    drop_last: bool = False
+    persist_optimizer: bool = Field(False, description="clients keep their moments between rounds")
+
+
+class Proxy(Part):
+    """The server's proxy set: class-balanced, taken from the test set and removed from it."""
+
+    per_class: int = Field(10, gt=0)
+    long_tail: float | None = Field(None, ge=1, description="ratio of the largest to the smallest class")
+
+
+class Init(Part):
+    """A checkpoint that training starts from in place of random values; `init = "path"` is short for its path.
+
+    The digest is filled in when the experiment is read. It is what identifies the run; the path is not.
+    """
+
+    path: str = Field(description="a state dict (.pt, .pth, .safetensors) or the folder of a run (its last model)")
+    head: Literal["kept", "new"] = Field("kept", description="new: the head starts random, as for other classes")
+    digest: str | None = Field(None, description="first 16 digits of the SHA-256 of its tensors")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _path_alone(cls, values: Any) -> Any:
+        return {"path": values} if isinstance(values, str) else values
+
+
+class Experiment(Part):
+    """All that determines a run; its hash is the run's identity."""
+
+    rounds: int = Field(gt=0)
+    seed: int = Field(0, ge=0)
+    task: TaskPart
+    clients: Clients
+    method: SerializeAsAny[Method] = Field(default_factory=lambda: methods.load("fedavg")())
+    local: Local = Local()
+    keep: Keep = Keep()
+    proxy: Proxy | None = None
+    init: Init | None = Field(None, description="checkpoint to start from, as fedscape pretrain makes one")
+    evaluate_every: int = Field(1, gt=0, description="rounds between evaluations on the test set")
+    threads: int = Field(1, gt=0, le=1024, description="torch threads; the same bits need the same number")
+    engine: Literal["serial", "batched", "auto"] = Field(
+        "serial", description="one client after the other, the cohort at once, or the faster one by two timed steps"
+    )
+    device: Literal["auto", "cpu", "cuda"] = Field(
+        "auto", description="where clients train; auto: a GPU where there is one and it agrees with the CPU"
+    )
+
+    @field_validator("method", mode="before")
+    @classmethod
+    def _named_method(cls, value: Any) -> Any:
+        return tables.build(value, methods.load)
+
+    @field_serializer("method")
+    def _dump_method(self, value: Method) -> dict[str, Any]:
+        return tables.dump(value)
+
+    @model_validator(mode="after")
+    def _method_fits(self) -> Experiment:
+        if self.method.needs_proxy and self.proxy is None:
+            raise ValueError(
+                f"method {self.method.name()} learns on a proxy set and none is given; set proxy.per_class=10."
+            )
+        self.method.check(self)
+        return self
+
+    def resolved(self) -> dict[str, Any]:
+        """Every setting with its value, fit for JSON."""
+        return self.model_dump(mode="json")
+
+    @property
+    def hash(self) -> str:
+        """Eight hexadecimal digits that identify the settings (`drift.config.identity`)."""
+        text = json.dumps(_without_folders(identifying(self)), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    @property
+    def slug(self) -> str:
+        """Short readable name of a run of this experiment, with the hash."""
+        names = self.method.name(), self.task.dataset, tables.name(self.clients.partition)
+        parts = [re.sub(r"[^\w.-]+", "-", outside.short(name)).strip("-") for name in names]
+        return "-".join([*parts, f"s{self.seed}", self.hash]).replace("_", "-")
+
+
+def _without_folders(content: Any) -> Any:
+    """Settings in which files with code of one's own are named without their folders: the same wherever they lie."""
+    if isinstance(content, dict):
+        return {key: _without_folders(value) for key, value in content.items()}
+    own = isinstance(content, str) and ".py:" in content
+    return outside.portable(content) if own else content

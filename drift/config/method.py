@@ -1,0 +1,290 @@
+"""What a federated method is: FedAvg's hooks, any of which a method overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+from torch import Tensor
+
+from drift.plugins import tables, trust
+from drift.plugins.bundles import Bundle, filled, suffix
+from landscape import outside, plugins
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+
+if TYPE_CHECKING:
+    from drift.config.experiment import Experiment, Local
+    from drift.engines import Crew
+    from drift.training.client import Client, Update
+    from drift.training.correction import Correction
+
+Beta = Annotated[float, Field(ge=0, lt=1)]
+"""A decay rate of Adam's moments."""
+
+Weighting = Literal["samples", "uniform"]
+"""How the clients of a cohort are averaged."""
+
+State = dict[str, Tensor]
+"""What a server or a client keeps between rounds, by name."""
+
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What stays the same over a run.
+
+    Args:
+        task, experiment: What is trained, and how.
+        proxy: The server's proxy set, where there is one.
+        engine: Name of the engine that trains the cohorts.
+        crew: Other processes that do it in place of this one, with the bits of the engine `serial`.
+        device: Where clients are trained and models evaluated; all else is done on the CPU.
+    """
+
+    task: Task
+    experiment: Experiment
+    proxy: Samples | None = None
+    engine: str = "serial"
+    crew: Crew | None = field(default=None, compare=False, repr=False)
+    device: torch.device = CPU
+
+    @property
+    def evaluators(self) -> int:
+        """Threads that share an evaluation of the global model; a run of several torch threads has its own."""
+        return 1 if self.crew is None or self.experiment.threads > 1 else self.crew.idle
+
+    @cached_property
+    def flat(self) -> Flat:
+        """The workspace in which clients are trained, on `device`."""
+        return self.task.flat(self.task.theta.to(self.device))
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """What the server holds when the clients of round `index` have returned.
+
+    Args:
+        theta: Server model before the round, shape (d,).
+        start: What the clients received, shape (d,).
+        ids, sizes, weights: Client ids, sample counts, data-size weights summing to 1, shape (m,).
+        clients: Their models after local training, shape (m, d).
+        steps: Their numbers of optimiser steps, shape (m,).
+        reports: What else they sent, by name, one row a client.
+        buffers: Their floating buffers, shape (m, b).
+    """
+
+    index: int
+    theta: Tensor
+    start: Tensor
+    ids: Tensor
+    sizes: Tensor
+    weights: Tensor
+    clients: Tensor
+    steps: Tensor
+    reports: State = field(default_factory=dict)
+    buffers: Tensor = field(default_factory=lambda: torch.zeros(0))
+
+    @property
+    def deltas(self) -> Tensor:
+        """Client updates, client minus start, shape (m, d)."""
+        return self.clients - self.start
+
+    @property
+    def fma(self) -> Tensor:
+        """Weighted mean of the clients, shape (d,)."""
+        return self.weights.to(self.clients) @ self.clients
+
+
+@dataclass(frozen=True)
+class Combined:
+    """The plain aggregate of a cohort: a model (d,), the weights (m,) that made it, and what is worth recording."""
+
+    theta: Tensor
+    weights: Tensor
+    extras: State = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A round's result: the new global model (d,), the weights used (m,), the new server state, extras to record."""
+
+    end: Tensor
+    weights: Tensor
+    state: State
+    extras: State = field(default_factory=dict)
+
+
+class Method(BaseModel):
+    """Hooks of a federated method; the defaults are FedAvg.
+
+    Hooks are pure: they return new values and change nothing. State is explicit and stored for resuming.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    needs_proxy: ClassVar[bool] = False
+    """Whether the server learns on a proxy set."""
+
+    stateful: ClassVar[bool] = False
+    """Whether clients keep something of their own between rounds."""
+
+    sends: ClassVar[tuple[str, ...]] = ()
+    """Names in the server state that clients receive beside the model; recorded, so that one can be retrained."""
+
+    gaps: ClassVar[tuple[str, ...]] = ()
+    """Names in what clients report where NaN means that there is none; elsewhere it excludes the client."""
+
+    moments: ClassVar[tuple[str, ...]] = ()
+    """Names in the server state that are an optimiser's memory; a wrapper such as IMA may reset them."""
+
+    corrections: ClassVar[tuple[str, ...]] = ()
+    """What was wrong in earlier versions of the method and changed the bits of training, one clause per correction."""
+
+    bundles: ClassVar[Mapping[str, Bundle]] = {}
+    """Options as in "paper" and "code", where these differ."""
+
+    like: str | None = Field(None, description="options as published: paper or code; others given beside it win")
+
+    @classmethod
+    def name(cls) -> str:
+        """Public name: the name of the method's file, or of the class where it is none of this package."""
+        return tables.name(cls)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_published(cls, values: Any) -> Any:
+        return filled(cls.name(), cls.bundles, values)
+
+    @property
+    def label(self) -> str:
+        """What figures call it: its name, with what sets a variant apart, as in fedlaw-gws, fedprox+ima or lss-code.
+
+        A class from elsewhere that has the name of a built-in method says where it is from.
+        """
+        own = outside.is_outside(text := tables.recorded(self)) and self.name().lower() in names()
+        return (outside.portable(text) if own else self.name()) + suffix(self)
+
+    def check(self, experiment: Experiment) -> None:
+        """Raise ValueError where the method cannot run in this experiment."""
+
+    def rounds_shared(self, other: Method, rounds: int) -> int:
+        """How many of the first rounds of a run have the bits of a run of another method, all else equal."""
+        return rounds if other == self else 0
+
+    def state_from(self, state: State) -> State:
+        """Server state of that other method after the shared rounds, as this method holds it."""
+        return state
+
+    def initial(self, setting: Setting, theta: Tensor) -> State:
+        """Server state before round 0."""
+        return {}
+
+    def broadcast(self, state: State, theta: Tensor, index: int) -> Tensor:
+        """What the clients of round `index` receive, shape (d,)."""
+        return theta
+
+    def schedule(self, local: Local, index: int, rounds: int) -> Local:
+        """Local settings of round `index`: lr = lr_0 * lr_decay ** index."""
+        return local.model_copy(update={"lr": local.lr * local.lr_decay**index})
+
+    def local(self, client: Client) -> Update:
+        """Local training of one client: prepared, trained with the corrected gradient, finished.
+
+        A method that overrides this trains in a way of its own, one client after the other whatever the engine.
+        """
+        ready = self.prepare(client)
+        return self.finish(ready, ready.train(self.correction(ready)))
+
+    def prepare(self, client: Client) -> Client:
+        """The client as it begins, such as with layers of its own; as received here."""
+        return client
+
+    def correction(self, client: Client) -> Correction | None:
+        """What is added to every minibatch gradient of the prepared client; nothing here."""
+        return None
+
+    def finish(self, client: Client, update: Update) -> Update:
+        """The update of the prepared client with what it keeps and reports; as trained here."""
+        return update
+
+    @property
+    def own_training(self) -> bool:
+        """Whether local training is more than minibatches with a corrected gradient, for which there is `local`."""
+        return type(self).local is not Method.local
+
+    def holds(self, setting: Setting) -> Tensor | None:
+        """Entries (d,), bool, that no client and no server moves, not by the rounding of a mean; None here."""
+        return None
+
+    def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
+        """The cohort's plain aggregate; FMA here."""
+        return Combined(cohort.fma, cohort.weights)
+
+    def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
+        """From the plain aggregate to the new global model; the aggregate itself here."""
+        return Outcome(combined.theta, combined.weights, state, combined.extras)
+
+    def aggregate(self, setting: Setting, state: State, cohort: Cohort) -> Outcome:
+        """One server round: combine, then step, with what the method holds put back after each."""
+        combined, held = self.combine(setting, state, cohort), self.holds(setting)
+        if held is None:
+            return self.step(setting, state, cohort, combined)
+        combined = replace(combined, theta=torch.where(held, cohort.theta, combined.theta))
+        outcome = self.step(setting, state, cohort, combined)
+        return replace(outcome, end=torch.where(held, cohort.theta, outcome.end))
+
+    def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
+        """Floating buffers (b,) of the new global model (d,); the cohort's weighted mean `averaged` here."""
+        return averaged
+
+    def measured(
+        self, setting: Setting, end: Tensor, clients: Mapping[int, State], held: Sequence[np.ndarray]
+    ) -> dict[str, float]:
+        """Numbers to record beside those of the global model (d,) on the test set; none here.
+
+        Args:
+            clients: What each client keeps after the round, by client.
+            held: Sample numbers (into train) that each of the K clients holds out.
+        """
+        return {}
+
+    def momentum(self, state: State) -> Tensor | None:
+        """The update (d,) the server expects next, client minus start in sign; None: the previous mean update."""
+        return None
+
+
+def names() -> list[str]:
+    """Names of all methods."""
+    return plugins.names("drift.methods")
+
+
+def load(name: str) -> type[Method]:
+    """The method called `name`: one of this package, an entry point, FILE.py:CLASS or module:CLASS.
+
+    Raises:
+        ValueError: If there is none; lists what there is. Or if it is code that is not trusted (`drift.plugins.trust`).
+    """
+    if (own := trust.load("drift.methods", name, "method")) is not None:
+        return plugins.derived(own, Method, name)
+    module = plugins.load("drift.methods", name, "method")
+    return plugins.defined(module, Method)
+
+
+def weighted(weights: Tensor, models: Tensor) -> Tensor:
+    """Weighted sum (d,) of models (m, d) in their dtype."""
+    return torch.mv(models.T, weights.to(models))
+
+
+def averaging(cohort: Cohort, weighting: Weighting) -> Tensor:
+    """Weights (m,) of a cohort's mean: those of the experiment, or equal for all clients that have samples."""
+    active = (cohort.sizes > 0).double()
+    return cohort.weights if weighting == "samples" or not bool(active.any()) else active / active.sum()

@@ -1,0 +1,46 @@
+"""Experiments and plans of campaigns that come with fedscape, by name; nothing heavy is imported."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from landscape import plugins
+
+_FOLDERS = (Path(__file__).resolve().parents[1] / "presets", Path(__file__).resolve().parents[2] / "experiments")
+"""Where the presets lie in an installed package and in a checkout."""
+
+
+def presets() -> dict[str, Path]:
+    """Experiment files that come with fedscape, by name."""
+    return {path.stem: path for folder in _FOLDERS for path in sorted(folder.glob("*.toml"))}
+
+
+def plans() -> dict[str, Path]:
+    """Plans of campaigns that come with fedscape, by name (`drift.claims.campaign`)."""
+    return {path.stem: path for folder in _FOLDERS for path in sorted((folder / "campaigns").glob("*.toml"))}
+
+
+def experiment_file(source: str | Path) -> Path:
+    """The file, or the folder of a run, that a path or the name of a preset means.
+
+    Raises:
+        LookupError: If there is none; names the nearest presets.
+    """
+    path = Path(source)
+    if path.is_file() or (path / "run.json").is_file():
+        return path
+    known = presets()
+    if str(source) not in known:
+        if path.is_dir():
+            raise LookupError(
+                f"folder {source} is no run: it has no run.json. Give the name of a preset (fedscape list "
+                "experiments), the path of a TOML file or the folder of a run."
+            )
+        if path.suffix == ".toml":
+            raise LookupError(
+                f"there is no file {source}. Give the path of a TOML file, the name of a preset (fedscape list "
+                "experiments) or the folder of a run."
+            )
+        told = plugins.unknown("experiment", str(source), known)
+        raise LookupError(f"{told} Or give the path of a TOML file or the folder of a run.")
+    return known[str(source)]

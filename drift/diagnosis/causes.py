@@ -1,0 +1,227 @@
+"""What would have made a run better, in the order of what it gains when it is followed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf, isfinite, nan
+
+import numpy as np
+import xarray as xr
+
+from drift.analyses.bootstrap import Estimate, mean_interval
+from drift.analyses.counterfactual.changes import changes
+from drift.analyses.counterfactual.followed_changes import LONGER, longest
+from drift.analyses.rounds.run_state import RunState
+from drift.diagnosis.outlying_clients import APART
+from drift.runs.run import Run
+
+CLEAR = 0.02
+"""Part of the loss that must be gained for a cause to be clear."""
+
+WRONG = 2.0
+"""Loss on a client's data over that on others' data of the same classes from which the client is suspected."""
+
+LONG = 5.0
+"""Length of a suspected client's updates, over the median, from which its inputs are suspected, not its labels."""
+
+LEAVE_OUT = 2
+"""Clients that are left out, at most, to see whether that gains."""
+
+FOLLOWED = 4
+"""Changes that are followed, at most, of those that gain most within windows; suspected clients come on top."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A cause that was tested.
+
+    Args:
+        name: Such as participation, rate, rate-small, epochs, shrinking, rounds, method.mu-large or client-K.
+        title: It in plain words.
+        test: What was changed in the test.
+        gain: Loss gained by that, in nats: over seeds where it was followed, else over windows.
+        share: The gain as a part of the loss without the change.
+        clear: Whether it is a cause by the rule of `ranked`.
+        note: What else speaks for or against it.
+        figure: Of the gallery, to look at.
+        followed: Rounds for which it was followed, such as "rounds 0 to 24"; empty where it was tried in windows only.
+        placebo: What a change of the seed alone moves the loss by at most in these rounds, nats.
+        command: What to run next.
+        change: Name of the change that was tried, of `drift.analyses.counterfactual.changes`.
+    """
+
+    name: str
+    title: str
+    test: str
+    gain: Estimate
+    share: float
+    clear: bool
+    note: str
+    figure: str
+    followed: str = ""
+    placebo: float = nan
+    command: str = ""
+    change: str = ""
+
+
+_WORDS = {
+    "everyone": ("participation", "too few clients per round", "variance-rounds"),
+    "plain": ("shrinking", "global model shrunk too much", "scale-invariance"),
+    LONGER: ("rounds", "too few rounds", "accuracy-rounds"),
+    "local.lr-smaller": ("rate", "local rate too large", "norms-rounds"),
+    "local.lr-smallest": ("rate", "local rate far too large", "norms-rounds"),
+    "local.lr-larger": ("rate-small", "local rate too small", "norms-rounds"),
+    "local.epochs-smaller": ("epochs", "local training too long", "locality-rounds"),
+    "local.epochs-larger": ("epochs-few", "local training too short", "locality-rounds"),
+    "local.steps-smaller": ("epochs", "local training too long", "locality-rounds"),
+    "local.steps-larger": ("epochs-few", "local training too short", "locality-rounds"),
+    "local.lr_decay-smaller": ("decay-slow", "local rate decays too slowly", "norms-rounds"),
+    "local.lr_decay-larger": ("decay-fast", "local rate decays too fast", "norms-rounds"),
+    "local.momentum-smaller": ("momentum-large", "local momentum too large", "norms-rounds"),
+    "local.momentum-larger": ("momentum-small", "local momentum too small", "norms-rounds"),
+    "local.weight_decay-smaller": ("weight_decay-large", "weight decay too large", "norms-rounds"),
+    "local.weight_decay-larger": ("weight_decay-small", "weight decay too small", "norms-rounds"),
+}
+"""Name and title of what a change undoes, and a figure to look at."""
+
+
+def suspects(clients: xr.Dataset) -> list[int]:
+    """Clients whose labels or inputs may be wrong, the most striking first: the loss of the global model on their data
+    stands apart (z > 3.5) and is at least twice that on others' data of the same classes."""
+    odd = (clients.excess_z > APART) & (clients.ratio >= WRONG)
+    numbers = clients.client.values[odd.values]
+    order = sorted(numbers, key=lambda number: -float(clients.excess_z.sel(client=number)))
+    return [int(number) for number in order][:LEAVE_OUT]
+
+
+def suspected(client: xr.Dataset) -> str:
+    """What may be wrong with a suspected client, "inputs" or "labels".
+
+    Inputs of a wrong scale, or noise, make gradients and so updates many times as long as those of others (5 medians
+    or more, and apart from them); wrong labels leave the length of a step about as it is.
+    """
+    return "inputs" if float(client.length) >= LONG and float(client.length_z) > APART else "labels"
+
+
+def promising(tests: xr.Dataset, state: RunState) -> list[str]:
+    """Changes that are worth following: the four that gain most in the mean over windows, if that is above zero;
+    suspected clients; even labels, if that gains 2 %; and longer training where the loss still falls."""
+    shares = {str(name): _share(tests, str(name)) for name in tests.change.values}
+    clients = [name for name in shares if name.startswith("without-")]
+    ranking = sorted((name for name in shares if name not in [*clients, "even"]), key=lambda name: -shares[name])
+    names = [name for name in ranking if shares[name] > 0][:FOLLOWED]
+    names += clients + (["even"] if shares.get("even", 0.0) >= CLEAR else [])
+    return [*names, LONGER] if state.unfinished else names
+
+
+def ranked(run: Run, tests: xr.Dataset, long: xr.Dataset | None, clients: xr.Dataset) -> list[Cause]:
+    """Causes, clear ones first, then by the share of the loss that was gained; followed ones before others.
+
+    A cause is clear where its removal, followed to the end of the run (`followed`),
+
+        gains with every seed,
+        gains more than the placebo: more than any two seeds differ by without a change,
+        gains 2 % of the loss (a single client of many need not), and
+        where the first rounds were followed as well, loses there no more than the placebo.
+
+    Even labels are no cause: what heterogeneity costs is a finding (`drift.diagnosis.findings`).
+
+    Args:
+        tests: What `interventions` gives.
+        long: What `followed` gives; None where nothing was followed.
+        clients: What `apart` gives.
+    """
+    names = [] if long is None else [str(name) for name in long.change.values if name != "even"]
+    known = {change.name: change.options for change in changes(run) + changes(run, broken=True)}
+    known[LONGER] = f"--set rounds={longest(run)}"
+    rest = [str(name) for name in tests.change.values if name not in (*names, "even")]
+    causes = []
+    if long is not None:
+        causes += [_followed(run, long, name, clients, known.get(name, "")) for name in names]
+    causes += [_screened(run, tests, name, clients, known.get(name, "")) for name in rest]
+    return sorted(causes, key=_order)
+
+
+def _order(cause: Cause) -> tuple[bool, bool, bool, float]:
+    """Clear causes first, then what was followed; within these longer training comes last, as it costs more."""
+    return not cause.clear, not cause.followed, cause.change == LONGER, -_finite(cause.share)
+
+
+def gained(long: xr.Dataset, name: str) -> tuple[Estimate, float, float]:
+    """Gain of a followed change over seeds at the last start, its share in the loss, and the placebo there, nats."""
+    row, loss = long.gain.sel(change=name)[-1], float(long.loss[-1].mean())
+    gain = mean_interval(row.values)
+    return gain, gain.value / loss if loss > 0 else nan, float(long.placebo[-1])
+
+
+def beyond(gain: Estimate, placebo: float) -> bool:
+    """Whether a gain has its interval above zero and is larger than the placebo."""
+    return gain.positive and gain.value > placebo
+
+
+def _followed(run: Run, long: xr.Dataset, name: str, clients: xr.Dataset, options: str) -> Cause:
+    gain, share, placebo = gained(long, name)
+    early = [(float(long.gain.sel(change=name)[place].mean()), place) for place in range(long.sizes["round"] - 1)]
+    harmless = all(not value < -float(long.placebo[place]) for value, place in early)  # NaN, as of "longer", is fine
+    least = -inf if name.startswith("without-") else CLEAR
+    clear = beyond(gain, placebo) and share >= least and harmless
+    note = "" if harmless else "loses in the first rounds"
+    place = f"rounds {int(long['first'][-1])} to {int(long['round'][-1])}"
+    test = str(long.text.sel(change=name).values)
+    return _cause(run, name, test, gain, share, clear, note, clients, options, place, placebo)
+
+
+def _screened(run: Run, tests: xr.Dataset, name: str, clients: xr.Dataset, options: str) -> Cause:
+    gain, share = mean_interval(tests.gain.sel(change=name).values), _share(tests, name)
+    placebo = float(np.abs(tests.placebo).max())
+    return _cause(
+        run, name, str(tests.text.sel(change=name).values), gain, share, False, "", clients, options, "", placebo
+    )
+
+
+def _cause(
+    run: Run,
+    change: str,
+    test: str,
+    gain: Estimate,
+    share: float,
+    clear: bool,
+    note: str,
+    clients: xr.Dataset,
+    options: str,
+    followed: str,
+    placebo: float,
+) -> Cause:
+    name, title, figure = _named(change, clients)
+    if change.startswith("without-"):
+        client = clients.sel(client=int(change.removeprefix("without-")))
+        far = f"z = {float(client.excess_z):.1f}, update {float(client.length):.2g} x the median length"
+        note = f"loss on its data {float(client.ratio):.1f} x that on others' of the same classes, {far}"
+        command = f"fedscape analyse apart {run.folder}"
+    else:
+        command = f"fedscape train {run.folder} {options}"
+    return Cause(name, title, test, gain, share, clear, note, figure, followed, placebo, command, change)
+
+
+def _named(change: str, clients: xr.Dataset) -> tuple[str, str, str]:
+    """Name and title of what a change undoes, and a figure."""
+    if change in _WORDS:
+        return _WORDS[change]
+    if change.startswith("without-"):
+        number = int(change.removeprefix("without-"))
+        what = suspected(clients.sel(client=number))
+        return f"client-{number}", f"client {number}: {what} may be wrong", "labels-partition"
+    key, _, direction = change.rpartition("-")
+    wrong = "large" if direction == "smaller" else "small"
+    return f"{key}-{wrong}", f"{key} too {wrong}", "accuracy-rounds"
+
+
+def _share(tests: xr.Dataset, name: str) -> float:
+    """Gain of a change as a part of the loss, in the mean over the windows that have it; 0 without any."""
+    values = (tests.gain.sel(change=name) / tests.loss).values
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else 0.0
+
+
+def _finite(value: float) -> float:
+    return value if isfinite(value) else -inf

@@ -1,0 +1,172 @@
+"""Clients that stand apart from the others: in their updates, in their weight and in their labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import xarray as xr
+
+from drift.analyses.per_round import described, series
+from drift.analyses.rounds.labels import js_divergence
+from drift.config.cohort_weights import cohort_weights
+from drift.partitions import histogram
+from drift.runs.run import Run
+from drift.store.gram import CLIENTS
+from drift.store.round_record import Round
+from landscape.model.batchnorm import usual_statistics
+from landscape.sweep.evaluate import evaluate
+
+MODELS = 3
+"""Last global models whose loss on the clients' data is averaged."""
+
+APART = 3.5
+"""Robust deviations from the median beyond which a client stands apart."""
+
+
+def apart(run: Run) -> xr.Dataset:
+    """How far each client is from the others, from the record alone.
+
+    For a client's update: its cosine with the weighted mean of the others of its cohort, and its length over theirs,
+    as means over rounds. For its data: the Jensen-Shannon divergence of its labels from all labels, and the excess
+    of the last global models' loss there,
+
+        excess_k = sum_c q_kc (L_kc - L_-kc)          ratio_k = L_k / sum_c q_kc L_-kc
+
+    with q_kc the share of class c at the client, L_kc the loss on its samples of that class and L_-kc on those of all
+    others: clients with hard classes have none, those with wrong labels have much. A deviation is
+
+        z_k = (a_k - median) / (1.4826 median |a - median|)
+
+    of cosine, of the logarithm of the length, and of excess_k sqrt(n_k). |z| > 3.5 stands apart.
+
+    Source: robust z and 3.5: Iglewicz and Hoaglin 1993; the excess is this project's own.
+
+    Returns:
+        Dataset with cosine, length, weight, divergence (nats), excess (nats), ratio, samples, rounds (in which it
+        took part), cosine_z, length_z and excess_z over client; excess in the last kept global models, NaN where
+        none were kept.
+    """
+    found = series(run, lambda record: _updates(run, record), _UPDATES, analysis="apart", source="this project")
+    if "client" not in found.dims:
+        found = found.drop_vars(list(_UPDATES)).expand_dims(client=range(run.experiment.clients.number))
+        found = found.assign({name: (("round", "client"), _nothing(found)) for name in _UPDATES})
+    numbers = found.cosine.notnull().sum("round")
+    means = {name: ("client", _mean(found[name].values)) for name in _UPDATES}
+    samples = np.array([len(part) for part in run.parts])
+    excess, ratio = _excess(run)
+    columns = {
+        **means,
+        "rounds": ("client", numbers.values),
+        "samples": ("client", samples),
+        "divergence": ("client", _divergence(run)),
+        "excess": ("client", excess),
+        "ratio": ("client", ratio),
+        "cosine_z": ("client", robust(means["cosine"][1])),
+        "length_z": ("client", robust(_log(means["length"][1]))),
+        "excess_z": ("client", robust(excess * np.sqrt(samples))),
+    }
+    attrs = {"analysis": "apart", "source": "Iglewicz and Hoaglin 1993"}
+    return described(xr.Dataset(columns, {"client": range(len(samples))}, attrs), _ABOUT)
+
+
+def robust(values: np.ndarray) -> np.ndarray:
+    """Deviations from the median over 1.4826 times the median absolute deviation; 0 where all are alike."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return np.full(len(values), np.nan)
+    middle = np.median(known)
+    scale = 1.4826 * np.median(np.abs(known - middle))
+    return (values - middle) / scale if scale > 0 else np.where(np.isfinite(values), 0.0, np.nan)
+
+
+def _updates(run: Run, record: Round) -> dict[str, float | torch.Tensor]:
+    """Cosine, length and weight of the clients of a round, shape (m,) each; nothing below two clients."""
+    if len(record.ids) < 2:
+        return {}
+    weights, inner = cohort_weights(run.experiment, record.sizes), record.gram[CLIENTS:, CLIENTS:].double()
+    norms = inner.diagonal().clamp(min=0).sqrt()
+    cosine = torch.full_like(weights, torch.nan)
+    for place in range(len(weights)):
+        rest = weights.clone()
+        rest[place] = 0
+        other = float((rest @ inner @ rest).clamp(min=0)) ** 0.5
+        if other > 0 and norms[place] > 0:
+            cosine[place] = float(inner[place] @ rest) / (other * float(norms[place]))
+    middle = float(norms.median())
+    length = norms / middle if middle > 0 else torch.full_like(norms, torch.nan)
+    return {"cosine": cosine, "length": length, "weight": weights}
+
+
+def _excess(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """excess_k and ratio_k of every client, in the mean over the last global models kept; shape (K,) each."""
+    kept, parts = run.kept("globals")[-MODELS:], run.parts
+    nothing = np.full(len(parts), np.nan)
+    held = np.concatenate(parts)
+    if not kept or not len(held):
+        return nothing, nothing
+    count = len(run.dataset.classes)
+    owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    groups = owner * count + run.labels[held]
+    samples = run.task.samples["train"][torch.from_numpy(held)]
+    values = evaluate(
+        run.task,
+        run.models(kept),
+        torch.eye(len(kept)),
+        split=samples,
+        metrics=("loss",),
+        groups=torch.from_numpy(groups),
+        statistics=usual_statistics(run.task),
+        workers=run.crew or 1,
+    )["loss"].mean(0)
+    sizes = np.bincount(groups, minlength=len(parts) * count).reshape(len(parts), count).astype(np.float64)
+    table = np.zeros(sizes.size)
+    table[: len(values)] = values.nan_to_num().numpy()
+    totals = table.reshape(sizes.shape) * sizes
+    others = sizes.sum(0) - sizes
+    rest = np.divide(totals.sum(0) - totals, others, out=np.full_like(totals, np.nan), where=others > 0)
+    shared = np.where(np.isfinite(rest), sizes, 0.0)  # classes that nobody else has say nothing
+    own = np.where(shared > 0, totals, 0.0).sum(1)
+    expected = np.where(shared > 0, shared * np.nan_to_num(rest), 0.0).sum(1)
+    number = shared.sum(1)
+    some = (number > 0) & (expected > 0)
+    excess = np.divide(own - expected, number, out=nothing.copy(), where=some)
+    return excess, np.divide(own, expected, out=nothing.copy(), where=some)
+
+
+def _divergence(run: Run) -> np.ndarray:
+    """Jensen-Shannon divergence of each client's labels from all labels, nats, shape (K,)."""
+    counts = histogram(run.labels, run.parts, len(run.dataset.classes))
+    return js_divergence(counts, counts.sum(0))
+
+
+def _mean(values: np.ndarray) -> np.ndarray:
+    """Mean over rounds of the finite values, NaN without any; shape (K,)."""
+    known = np.isfinite(values)
+    total = np.where(known, values, 0.0).sum(0)
+    return np.divide(total, known.sum(0), out=np.full(values.shape[1], np.nan), where=known.any(0))
+
+
+def _log(values: np.ndarray) -> np.ndarray:
+    return np.log(values, out=np.full(len(values), np.nan), where=values > 0)
+
+
+def _nothing(found: xr.Dataset) -> np.ndarray:
+    return np.full((found.sizes["round"], found.sizes["client"]), np.nan)
+
+
+_UPDATES = {
+    "cosine": ("cosine with the mean of the others", "1"),
+    "length": ("length of the update over the cohort's median", "1"),
+    "weight": ("weight by data", "fraction"),
+}
+_ABOUT = {
+    **_UPDATES,
+    "rounds": ("rounds with others in which the client took part", "rounds"),
+    "samples": ("training samples", "1"),
+    "divergence": ("divergence of its labels from all labels", "nats"),
+    "excess": ("loss on its data beyond that of the others' data of the same classes", "nats"),
+    "ratio": ("loss on its data over that of the others' data of the same classes", "1"),
+    "cosine_z": ("robust deviation of the cosine", "1"),
+    "length_z": ("robust deviation of the length", "1"),
+    "excess_z": ("robust deviation of the excess loss", "1"),
+}

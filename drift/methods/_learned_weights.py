@@ -1,0 +1,165 @@
+"""Aggregation weights learned by gradient descent on a few samples: shrink times shares, w = gamma sum_i lambda_i w_i.
+
+The aggregate is linear in the clients, so one backward pass at w gives q = dL/dw, and the gradient with respect to
+all m + 1 weights is m + 1 inner products with q; no forward pass through a computed model is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+from torch import Tensor
+from torch.optim import lr_scheduler
+from torch.optim.swa_utils import SWALR
+
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Samples
+
+Base = Literal["exponential", "quadratic"]
+Learns = Literal["both", "shrink", "shares"]
+
+
+def initial(base: Base, shares: Tensor) -> tuple[Tensor, Tensor]:
+    """Free parameters s () and x (m,) at which gamma is 1 and lambda equals positive `shares` (m,)."""
+    if base == "exponential":
+        return torch.zeros_like(shares[0]), shares.log()
+    return torch.ones_like(shares[0]), shares.sqrt()
+
+
+def mixture(base: Base, s: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """gamma () and lambda (m,), which sums to 1.
+
+    Exponential: gamma = exp(s), lambda = softmax(x). Quadratic: gamma = s^2, lambda_i = x_i^2 / sum_j x_j^2.
+
+    Source: FedLAW, section 6.
+    """
+    if base == "exponential":
+        return s.exp(), x.softmax(0)
+    return s.square(), x.square() / x.square().sum()
+
+
+def slopes(base: Base, s: Tensor, x: Tensor, mean: Tensor, each: Tensor) -> tuple[Tensor, Tensor]:
+    """dL/ds () and dL/dx (m,) from inner products with q = dL/dw at w = gamma wbar.
+
+    Exponential: gamma <q, wbar> and gamma lambda_i <q, w_i - wbar>. Quadratic: 2 s <q, wbar> and
+    gamma (2 x_i / sum_j x_j^2) <q, w_i - wbar>.
+
+    Args:
+        mean: <q, wbar>, shape ().
+        each: <q, w_i>, up to a number common to all clients, shape (m,).
+    """
+    shrink, shares = mixture(base, s, x)
+    spread = each - shares @ each
+    if base == "exponential":
+        return shrink * mean, shrink * shares * spread
+    return 2 * s * mean, shrink * (2 * x / x.square().sum()) * spread
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """The mean loss of samples at gamma (start + sum_i lambda_i delta_i).
+
+    Args:
+        flat: Workspace; its theta and gradient are overwritten.
+        start: Model (d,) that the updates are counted from.
+        deltas: Client updates, shape (m, d).
+    """
+
+    flat: Flat
+    start: Tensor
+    deltas: Tensor
+
+    def gradient(self, shrink: Tensor, shares: Tensor, samples: Samples) -> tuple[float, Tensor, Tensor]:
+        """Loss in nats, <q, wbar> () and <q, delta_i> (m,), the latter two float64.
+
+        Inner products go over updates rather than models: those are small, so nothing cancels in float32.
+        """
+        flat, weights = self.flat, shares.to(self.deltas)
+        torch.addmv(self.start, self.deltas.T, weights, out=flat.theta).mul_(float(shrink))
+        loss = float(flat.gradient(samples))
+        each = torch.mv(self.deltas, flat.grad).to(shares)
+        return loss, torch.dot(self.start, flat.grad).to(shares) + shares @ each, each
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How the weights are learned: Adam, its rate times 0.5 every `halve_every` epochs.
+
+    With `average` the rate falls along a cosine of 100 epochs for `average_after` epochs, then goes within 10 epochs
+    to `average_lr`, and the running mean of x is taken once an epoch.
+    """
+
+    lr: float
+    betas: tuple[float, float]
+    halve_every: int
+    average_lr: float
+    average_after: int
+
+
+@dataclass
+class Learner:
+    """Free parameters s (), x (m,) of the weights while they are learned, and one row of history an epoch."""
+
+    base: Base
+    s: Tensor
+    x: Tensor
+    schedule: Schedule
+    shrinks: list[Tensor] = field(default_factory=list)
+    shares: list[Tensor] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+
+    def mixture(self) -> tuple[Tensor, Tensor]:
+        """gamma () and lambda (m,) as learned so far."""
+        return mixture(self.base, self.s, self.x)
+
+    def learn(
+        self,
+        learns: Learns,
+        epochs: int,
+        objective: Aggregate,
+        batches: Callable[[], Iterable[Samples]],
+        *,
+        average: bool = False,
+    ) -> None:
+        """Train s, x or both for `epochs` passes over what `batches` gives; afterwards x is its mean if averaged."""
+        learned = {"both": (self.s, self.x), "shrink": (self.s,), "shares": (self.x,)}[learns]
+        optimizer = torch.optim.Adam(learned, lr=self.schedule.lr, betas=self.schedule.betas)
+        advance = _rates(optimizer, self.schedule, average)
+        taken: list[Tensor] = []
+        for epoch in range(epochs):
+            total, count = 0.0, 0
+            for batch in batches():
+                loss, mean, each = objective.gradient(*self.mixture(), batch)
+                self.s.grad, self.x.grad = slopes(self.base, self.s, self.x, mean, each)
+                optimizer.step()
+                total, count = total + loss * len(batch), count + len(batch)
+            if average and epoch >= self.schedule.average_after:
+                taken.append(self.x.clone())
+            advance(epoch)
+            self._note(total / count if count else float("nan"))
+        if taken:
+            self.x.copy_(torch.stack(taken).mean(0))
+
+    def history(self) -> dict[str, Tensor]:
+        """gamma (E,), lambda (E, m) and mean loss in nats (E,) after each epoch, by name."""
+        losses = torch.tensor(self.losses, dtype=torch.float64)
+        return {"gamma": torch.stack(self.shrinks), "lambda": torch.stack(self.shares), "proxy_loss": losses}
+
+    def _note(self, loss: float) -> None:
+        shrink, shares = self.mixture()
+        self.shrinks.append(shrink)
+        self.shares.append(shares)
+        self.losses.append(loss)
+
+
+def _rates(optimizer: torch.optim.Optimizer, schedule: Schedule, average: bool) -> Callable[[int], None]:
+    """A function of the epoch just finished that sets the next epoch's rate."""
+    if not average:
+        halving = lr_scheduler.StepLR(optimizer, step_size=schedule.halve_every, gamma=0.5)
+        return lambda epoch: halving.step()
+    cosine = lr_scheduler.CosineAnnealingLR(optimizer, T_max=100)
+    constant = SWALR(optimizer, swa_lr=schedule.average_lr, anneal_epochs=10, anneal_strategy="cos")
+    return lambda epoch: constant.step() if epoch >= schedule.average_after else cosine.step()

@@ -1,0 +1,137 @@
+"""Model soups on clients: many trainings from one start with random settings, and the mean of chosen ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field, field_validator
+from torch import Tensor
+
+from drift.config.method import Method
+from drift.config.random_keys import rng
+from drift.training.batch_statistics import recomputed
+from drift.training.model_parts import require_head
+from drift.training.validation import require_held_out, validated, validation_samples
+
+if TYPE_CHECKING:
+    from drift.config.experiment import Experiment
+    from drift.training.client import Client, Update
+    from landscape.model.samples import Samples
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model (d,) with its buffers (b,), at its best epoch, and its validation error."""
+
+    theta: Tensor
+    buffers: Tensor
+    error: float
+
+
+class Soup(Method):
+    """Clients train candidates from the received model and send a mean of them.
+
+    Each has a rate, batch size, dropout of the features and weight decay drawn from the lists, and is kept as it was
+    after the epoch of its least validation error.
+
+    With dropout_stream = "shared" all candidates of a client in a round drop by one and the same stream of random
+    numbers; "own" gives each its own.
+
+    uniform: the mean of all. greedy: in order of their error, a candidate joins if the mean's error does not rise.
+    Batch statistics are those of the mean on the client's data. The server is FedAvg's.
+    """
+
+    candidates: int = Field(32, ge=1, description="models trained by a client")
+    lrs: tuple[float, ...] = Field((1e-4, 5e-4, 1e-5), min_length=1, description="rates to draw from")
+    batches: tuple[int, ...] = Field((32, 64, 128), min_length=1, description="batch sizes to draw from")
+    dropouts: tuple[float, ...] = Field((0.0, 0.1, 0.3), min_length=1, description="of the features, to draw from")
+    weight_decays: tuple[float, ...] = Field((5e-4, 5e-5, 5e-6), min_length=1, description="weight decays to draw from")
+    selection: Literal["uniform", "greedy"] = Field("uniform", description="which candidates the mean is of")
+    dropout_stream: Literal["shared", "own"] = Field("shared", description="random numbers that candidates drop by")
+
+    @field_validator("lrs", "batches", "dropouts", "weight_decays")
+    @classmethod
+    def _not_negative(cls, values: tuple[float, ...]) -> tuple[float, ...]:
+        if min(values) < 0:
+            raise ValueError(f"{min(values)} is negative; give numbers from 0 on.")
+        return values
+
+    def check(self, experiment: Experiment) -> None:
+        """Raise ValueError where clients hold no validation data, train for steps, or keep moments."""
+        require_held_out(experiment, self.name())
+        local = experiment.local
+        if local.steps is not None or local.persist_optimizer:
+            what = "local.steps" if local.steps is not None else "local.persist_optimizer"
+            raise ValueError(
+                f"{self.name()} trains many models for whole epochs with new optimisers; leave {what} out."
+            )
+
+    def local(self, client: Client) -> Update:
+        """Train the candidates and mix them."""
+        held = validation_samples(client)
+        found, steps, loss = [], 0, 0.0
+        for number in range(self.candidates):
+            candidate, update = self._candidate(client, number, held)
+            found.append(candidate)
+            steps += update.steps
+            loss += update.loss / self.candidates
+        chosen = found if self.selection == "uniform" else greedy(client, found, held)
+        mean = torch.stack([one.theta for one in chosen]).mean(0)
+        client.flat.load(mean, torch.stack([one.buffers for one in chosen]).mean(0))
+        buffers = recomputed(client.flat, client.samples)
+        kept = torch.tensor(len(chosen), dtype=torch.int64)
+        return replace(update, theta=mean, buffers=buffers, steps=steps, loss=loss, report={"ingredients": kept})
+
+    def _candidate(self, client: Client, number: int, held: Samples) -> tuple[Candidate, Update]:
+        """One training with drawn settings."""
+        draw = rng(client.seed, *client.purpose("soup"), number)
+        local = client.local.model_copy(
+            update={
+                "lr": float(draw.choice(self.lrs)),
+                "batch": int(draw.choice(self.batches)),
+                "weight_decay": float(draw.choice(self.weight_decays)),
+            }
+        )
+        dropout = float(draw.choice(self.dropouts))
+        job = replace(client, local=local, stream=number if self.dropout_stream == "own" else None)
+        order, best = client.generator(f"candidate-{number}"), Candidate(client.start, client.buffers, float("inf"))
+
+        def batches() -> Iterator[Samples]:
+            nonlocal best
+            for _ in range(local.epochs):
+                yield from job.batches(epochs=1, order=order)
+                wrong = validated(job, held)[1]
+                if wrong < best.error:
+                    best = Candidate(job.flat.theta.clone(), job.flat.buffers.clone(), wrong)
+
+        head = require_head(client.flat.module, self.name())
+        handle = head.register_forward_pre_hook(
+            lambda layer, received: (F.dropout(received[0], dropout, training=layer.training),)
+        )
+        try:
+            update = job.train(batches=batches())
+        finally:
+            handle.remove()
+        return best, update
+
+
+def greedy(client: Client, found: list[Candidate], held: Samples) -> list[Candidate]:
+    """Candidates in order of their error, each kept if the mean with it has no larger error than without.
+
+    Source: Wortsman et al. 2022, recipe 1.
+    """
+    chosen: list[Candidate] = []
+    least = float("inf")
+    for candidate in sorted(found, key=lambda one: one.error):
+        tried = [*chosen, candidate]
+        client.flat.load(torch.stack([one.theta for one in tried]).mean(0))
+        client.flat.buffers.copy_(torch.stack([one.buffers for one in tried]).mean(0))
+        recomputed(client.flat, client.samples)
+        wrong = validated(client, held)[1]
+        if wrong <= least:
+            chosen, least = tried, wrong
+    return chosen

@@ -1,0 +1,4 @@
+"""Recording of rounds that other programs train.
+
+`recorder.Recorder` is the entry; numpy is enough for it.
+"""

@@ -1,0 +1,284 @@
+"""Rounds that any training loop makes, recorded as a run; needs numpy and safetensors, and no torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drift.record.flat_arrays import FlatArrays, State, gram
+from drift.record.run_description import Clients, Cohort, described, listed, numbered, said
+from drift.store import keep_rules, links, numpy_files
+from drift.store.atomic_write import clear
+from drift.store.locks import Busy, locked
+
+
+class Recorder:
+    """A folder in which another program's rounds are recorded, one call a round.
+
+        recorder = Recorder("runs/mine", model)
+        recorder.round(start=start, clients={0: (state_dict, 120), 7: (state_dict, 80)}, end=end, metrics={"loss": 0.4})
+
+    `drift.open("runs/mine")` reads it like any run. A folder that holds rounds already is gone on with. A process
+    that is killed at any moment leaves whole rounds behind; only the round that it was writing is lost.
+
+    Args:
+        folder: Where the run will lie.
+        model: Module or state dict that tells the layout; None: the first model that is recorded.
+        parameters, buffers: Names of the parameters and of the floating buffers, where a state dict does not tell
+            (`drift.record.flat_arrays.FlatArrays.of` says how it is read).
+        clients, globals: Policies of the rounds that keep client models, and global models: "all", "none",
+            "every 10", "last 3", "first 2", "at 5 17", joined by commas.
+        rounds: Number of rounds to come in all, which "last 3" needs.
+        continuous: Whether the first round that is added to a folder must begin where the folder ended; else a second
+            training would follow the first one unnoticed.
+        name: What the run is called, in lists and figures; the name of its folder where not said.
+        method, data, partition: What they are called, as in "FedProx", "CIFAR-10", "Dirichlet(0.3)".
+        seed: Of the training.
+        settings: Anything else that is worth knowing of the training, by name: numbers, texts, lists and tables. What
+            is not said is listed as unknown.
+
+    Raises:
+        ValueError: If a policy cannot be read, or the folder holds another kind of run or keeps other rounds.
+        LookupError: If the folder is damaged.
+    """
+
+    def __init__(
+        self,
+        folder: str | Path,
+        model: State | None = None,
+        *,
+        parameters: Sequence[str] | None = None,
+        buffers: Sequence[str] | None = None,
+        clients: str = "all",
+        globals: str = "all",
+        rounds: int | None = None,
+        continuous: bool = True,
+        name: str | None = None,
+        method: str | None = None,
+        data: str | None = None,
+        partition: str | None = None,
+        seed: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        for policy in (clients, globals):
+            keep_rules.require(policy)
+            if rounds is None and keep_rules.counts_from_the_end(policy):
+                raise ValueError(
+                    f"policy {policy!r} counts from the last round; say by rounds=N how many there will be."
+                )
+        self.folder = Path(folder)
+        self._named = (parameters, buffers)
+        self._rounds = rounds
+        self._keep = {"clients": clients, "globals": globals}
+        told = said(name, method, data, partition, seed, settings)
+        self._about = self._known()
+        self._told = self._about.get("told", {}) | told
+        for key, value in self._about.get("told", {}).items():
+            if told.get(key, value) != value:
+                raise ValueError(
+                    f"{self.folder} was recorded with {key} {value!r}, not {told[key]!r}; record elsewhere."
+                )
+        self._read_state()
+        self._free = not continuous or not self._next
+        self._flat: FlatArrays | None = None
+        if model is not None:
+            self._layout(model)
+
+    @property
+    def next(self) -> int:
+        """Number of the next round."""
+        return self._next
+
+    def model(self) -> dict[str, np.ndarray]:
+        """Parameters and floating buffers of the last global model, by name: what training goes on from.
+
+        Raises:
+            LookupError: If no round is recorded.
+        """
+        if not self._next:
+            raise LookupError(f"{self.folder} holds no round yet.")
+        theta, rest = (tuple((name, tuple(shape)) for name, shape in self._about[key]) for key in ("layout", "buffers"))
+        return FlatArrays((), theta, rest).named(self._state["theta"], self._state["buffers"])
+
+    def require_start(self, start: State) -> None:
+        """Refuse a start of the next round that is not where the folder ended; checked once, see `continuous`.
+
+        Raises:
+            ValueError: If it is another model.
+        """
+        theta, _ = self._layout(start).vectors(start)
+        if not self._free and not np.array_equal(theta, self._state["theta"]):
+            raise ValueError(
+                f"{self.folder} holds {self._next} rounds and this one does not begin where they ended; record into "
+                "another folder, or go on from recorder.model()."
+            )
+        self._free = True
+
+    def round(
+        self,
+        *,
+        clients: Clients,
+        end: State,
+        start: State | None = None,
+        metrics: Mapping[str, float] | None = None,
+        weights: Mapping[Any, float] | None = None,
+        index: int | None = None,
+    ) -> int:
+        """Record a round; when this returns, it is on disk.
+
+        A client whose model is not finite is left out and named in the round's `extras["excluded"]`.
+
+        Args:
+            clients: Model and number of samples by client. Whole numbers below 2^31 are taken as they are; anything
+                else (texts, long numbers of nodes) is numbered in the order of first appearance, in `run.json`.
+            end: The new global model.
+            start: What the clients received; None: the last global model.
+            metrics: Numbers of the round, such as loss (nats), error and accuracy (fractions) on test data.
+            weights: What the clients were averaged by, by client; None: their shares of the samples.
+            index: Number of the round; None: the next.
+
+        Returns:
+            The number of the round.
+
+        Raises:
+            ValueError: If a model is of another layout, a global model is not finite, or the first start is unknown or
+                is not where the folder ended.
+            Busy: If another process writes the folder.
+            OSError: If the disk is full; nothing is recorded then, and the call can be made again.
+        """
+        with locked(self.folder):
+            clear(self.folder, self.folder / "rounds")
+            self._require_alone()
+            number = self._next if index is None else index
+            if number < self._next:
+                raise ValueError(f"round {number} comes after round {self._next - 1} in {self.folder}; rounds ascend.")
+            flat = self._layout(end if start is None else start)
+            before = self._start(start, flat)
+            after = flat.vectors(end)
+            if not all(np.isfinite(part).all() for part in (*before, *after)):
+                raise ValueError(f"round {number}: a global model is not finite; the round is not recorded.")
+            ids, names = numbered(clients, self._about.get("names"), fresh=not self._about)
+            cohort = Cohort.of(flat, clients, ids, weights)
+            about = described(
+                self._about.get("experiment"),
+                flat,
+                ids,
+                names,
+                rounds=max(number + 1, self._rounds or 1),
+                keep=self._keep,
+                weighted=weights is not None,
+                told=self._told,
+            )
+            previous = self._state.get("previous", np.zeros_like(before[0]))
+            tensors = self._kept(number, about["experiment"]["rounds"], before, after, cohort)
+            tensors["gram"] = gram(before[0], previous, after[0] - before[0], cohort.models - before[0])
+            tensors |= {f"metric.{name}": np.array(float(value)) for name, value in (metrics or {}).items()}
+            if len(cohort.ids):
+                previous = cohort.weights.astype(before[0].dtype) @ (cohort.models - before[0])
+            self._commit(number, about, tensors, {"theta": after[0], "buffers": after[1], "previous": previous})
+        return number
+
+    def _known(self) -> dict[str, Any]:
+        """Content of run.json; nothing where there is none."""
+        path = self.folder / "run.json"
+        if not path.exists():
+            return {}
+        about = numpy_files.read_json(path)
+        if about.get("engine") != "recorded":
+            raise ValueError(f"{self.folder} holds a run that was not recorded by this class; record elsewhere.")
+        if about["experiment"]["keep"] != self._keep:
+            raise ValueError(f"{self.folder} keeps {about['experiment']['keep']}, not {self._keep}; record elsewhere.")
+        return about
+
+    def _read_state(self) -> None:
+        path = self.folder / "state.safetensors"
+        self._state, said = numpy_files.read_tensors(path) if path.exists() else ({}, {"next": 0})
+        self._next: int = said["next"]
+        if said.get("run", self._about.get("run")) != self._about.get("run"):
+            raise numpy_files.Damaged(f"{path} is of another run than {self.folder / 'run.json'}; record elsewhere.")
+        self._before: str = said.get("before", "")
+        self._require_last_round(path)
+        self._stamp = _stamp(path)
+
+    def _require_last_round(self, path: Path) -> None:
+        """Refuse a state that does not follow the last round.
+
+        Raises:
+            LookupError: If it does not, or that round is damaged or missing.
+        """
+        if not self._next:
+            return
+        tensors, _ = numpy_files.read_tensors(self.folder / "rounds" / f"{self._next - 1:06d}.safetensors")
+        link, end = links.link(self._next - 1, tensors), tensors.get("end", self._state["theta"])
+        if self._before not in ("", link) or not np.array_equal(end, self._state["theta"]):
+            raise numpy_files.Damaged(f"{path} does not follow round {self._next - 1}; record elsewhere.")
+
+    def _require_alone(self) -> None:
+        if _stamp(self.folder / "state.safetensors") != self._stamp:
+            raise Busy(f"{self.folder} was written by another recorder meanwhile; record elsewhere.")
+
+    def _layout(self, model: State) -> FlatArrays:
+        """Layout of the run, from the first model on."""
+        if self._flat is None:
+            flat = FlatArrays.of(model, *self._named)
+            if self._about and self._about["layout"] != listed(flat.parameters):
+                raise ValueError(f"{self.folder} was recorded with another model; record elsewhere.")
+            self._flat = flat
+        return self._flat
+
+    def _start(self, start: State | None, flat: FlatArrays) -> tuple[np.ndarray, np.ndarray]:
+        if start is not None:
+            self.require_start(start)
+            return flat.vectors(start)
+        if not self._state:
+            raise ValueError("the first round needs start, the model that its clients received.")
+        return self._state["theta"], self._state["buffers"]
+
+    def _kept(
+        self,
+        number: int,
+        rounds: int,
+        before: tuple[np.ndarray, np.ndarray],
+        after: tuple[np.ndarray, np.ndarray],
+        cohort: Cohort,
+    ) -> dict[str, np.ndarray]:
+        """What is stored of a round, as far as the policies keep it."""
+        found = {"ids": cohort.ids, "sizes": cohort.sizes, "weights": cohort.weights}
+        found |= {"extras.excluded": cohort.excluded} if len(cohort.excluded) else {}
+        clients = keep_rules.kept(self._keep["clients"], number, rounds)
+        if clients or keep_rules.kept(self._keep["globals"], number, rounds):
+            found |= {"start": before[0], "start_buffers": before[1], "end": after[0], "end_buffers": after[1]}
+        if clients:
+            found |= {"clients": cohort.models, "client_buffers": cohort.buffers}
+        return found
+
+    def _commit(
+        self,
+        number: int,
+        about: dict[str, Any],
+        tensors: dict[str, np.ndarray],
+        state: dict[str, np.ndarray],
+    ) -> None:
+        """Write description, round and, as the point from which the round counts, the state."""
+        link = links.link(number, tensors)
+        run = self._about.get("run") or link  # the first round recorded with it names the run
+        about = {**about, "run": run}
+        if about != {key: value for key, value in self._about.items() if key != "format"}:
+            numpy_files.write_json(self.folder / "run.json", about)
+            self._about = about
+        path = self.folder / "rounds" / f"{number:06d}.safetensors"
+        numpy_files.write_tensors(path, tensors, {"round": number, **links.origin(run, self._before)})
+        origin = links.origin(run, link)
+        numpy_files.write_tensors(self.folder / "state.safetensors", state, {"next": number + 1, **origin})
+        self._state, self._next, self._before = state, number + 1, link
+        self._stamp = _stamp(self.folder / "state.safetensors")
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    if not path.exists():
+        return None
+    found = path.stat()
+    return found.st_ino, found.st_mtime_ns

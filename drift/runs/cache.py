@@ -1,0 +1,159 @@
+"""Results of analyses stored in a run's folder, by the analysis, its arguments, the run and its last round."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import sys
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+from torch import Tensor
+
+from drift.runs.analysis_names import earlier_name, stored_name
+from drift.store import files, locks
+from landscape.results import zarr_files
+
+if TYPE_CHECKING:
+    from drift.runs.run import Run
+
+
+def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> xr.Dataset:
+    """Result of `analysis(run, **arguments)`, read where it is stored, else computed and stored.
+
+    Where the analysis's module has a function of its name and `_effort`, `run.announce` hears the cost before.
+
+    Raises:
+        TypeError: If the analysis has no such argument, or one is no number, text or list of these.
+        LookupError: If the stored result is broken or of another run.
+    """
+    text = arguments_text(run, analysis, arguments)
+    folder = run.folder / "results"
+    own = {"identity": run.identity, "head": run.head}
+    path = folder / f"{analysis.__name__}-{_key(run, stored_name(analysis), text, *own.values())}.zarr"
+    files.require_inside(path, run.folder)
+    partial = OwnPartial(path, run, own)
+    if (found := _complete(partial)) is not None:
+        return found
+    earlier = folder / f"{analysis.__name__}-{_key(run, earlier_name(analysis), text)}.zarr"
+    if (found := _of_earlier_version(earlier, run)) is not None:
+        return found
+    with locks.alone(path):
+        if (found := _complete(partial)) is not None:  # another process has made it meanwhile
+            return found
+        _announce(run, analysis, arguments)
+        if "partial" in inspect.signature(analysis).parameters:
+            found = analysis(run, **arguments, partial=partial)
+        else:
+            found = analysis(run, **arguments)
+        found = found.assign_attrs(own, run=run.name, arguments=text, complete=1)
+        zarr_files.save(found, path)
+        return zarr_files.ordered(found)
+
+
+@dataclass(frozen=True)
+class OwnPartial(zarr_files.Partial):
+    """A partial result that names its run, and is read in that run alone.
+
+    Args:
+        of: The run.
+        own: Attributes that name it, and the last round that the result is computed from.
+    """
+
+    of: Run
+    own: dict[str, str]
+
+    def known(self) -> xr.Dataset | None:
+        """What the last sitting left, or None.
+
+        Raises:
+            LookupError: If what is there is broken, or is of another run.
+        """
+        known = super().known()
+        if known is not None and (what := complaint(known, self.of, {self.own["head"]})):
+            raise LookupError(
+                f"the result {self.path} {what}; put the run's own in its place, or delete the folder and compute it "
+                "again (fedscape verify --repair sets it aside)."
+            )
+        return known
+
+    def checkpoint(self, ds: xr.Dataset) -> None:
+        """Keep the result as far as it is."""
+        super().checkpoint(ds.assign_attrs(self.own))
+
+
+def complaint(ds: xr.Dataset, run: Run, heads: Collection[str]) -> str:
+    """Why a stored result is not one of a run; "" where it is.
+
+    Results of earlier versions name the folder that they were made in: that of the run's name or of its settings is
+    its own. Unfinished ones of earlier versions name nothing and are never read.
+
+    Args:
+        ds: The result.
+        run: The run in whose folder it lies.
+        heads: Links of the rounds that it may have been computed from.
+    """
+    if "identity" not in ds.attrs:
+        name = ds.attrs.get("run")
+        known = {run.folder.resolve().name} | ({run.experiment.slug} if "hash" in run.about else set())
+        return "" if name is None or name in known else f"was made in the folder of run {name} by an earlier version"
+    if ds.attrs["identity"] != run.identity:
+        return f"is of run {ds.attrs['identity']}, and this is run {run.identity}"
+    if ds.attrs.get("head") not in heads:
+        return "was computed from other rounds than the run has"
+    return ""
+
+
+def _key(run: Run, name: str, text: str, *more: str) -> str:
+    """Ten digits that identify a result inside a run: analysis, arguments, rounds, the user's own task and metrics."""
+    given = f" {run.given.fingerprint}" if run.given is not None else ""
+    given += "".join(f" {one.name} {one.digest}" for one in run.measures)
+    further = "".join(f" {one}" for one in more)
+    return hashlib.sha256(f"{name} {text} {run.committed}{given}{further}".encode()).hexdigest()[:10]
+
+
+def _of_earlier_version(path: Path, run: Run) -> xr.Dataset | None:
+    """A complete result of an earlier version, made in this run's folder; None where there is none."""
+    files.require_inside(path, run.folder)
+    found = _complete(zarr_files.Partial(path))
+    own = found is not None and found.attrs.get("run") is not None and not complaint(found, run, ())
+    return found if own else None
+
+
+def _announce(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> None:
+    estimate = getattr(sys.modules[analysis.__module__], f"{analysis.__name__}_effort", None)
+    if run.announce is not None and estimate is not None:
+        run.announce(f"{analysis.__name__} of {run.name}: {estimate(run, **arguments)}")
+
+
+def arguments_text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:
+    """All arguments of a call, defaults included, as JSON."""
+    bound = inspect.signature(analysis).bind(run, **arguments)
+    bound.apply_defaults()
+    _, *rest = bound.arguments.items()
+    return json.dumps({name: value for name, value in rest if name not in OUTSIDE}, sort_keys=True, default=_plain)
+
+
+OUTSIDE = ("partial", "workers", "memory")
+"""Arguments that no result depends on, beyond rounding."""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray | Tensor):
+        return value.tolist()
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(
+        f"an argument is a {type(value).__name__}; cached results take numbers, texts and lists of these. "
+        "Call the analysis itself instead of run.cached."
+    )
+
+
+def _complete(partial: zarr_files.Partial) -> xr.Dataset | None:
+    known = partial.known()
+    return known if known is not None and known.attrs.get("complete") == 1 else None

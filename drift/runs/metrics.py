@@ -1,0 +1,28 @@
+"""The numbers that a run recorded, as one dataset over its rounds."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from drift.runs.run import Run
+
+_USUAL = ("accuracy", "error", "local_loss", "loss")
+"""Numbers that every trained run has, and a run of another program may lack."""
+
+_UNITS = {"seconds": "s", "accuracy": "fraction", "own_accuracy": "fraction", "error": "fraction"}
+
+
+def recorded_metrics(run: Run) -> xr.Dataset:
+    """Every recorded number of every round, by name, over `round`; NaN where a round has none."""
+    indices = run.rounds()
+    records = [run.round(index).metrics for index in indices]
+    names = sorted({*_USUAL, *(name for record in records for name in record)})
+    values = {name: ("round", [record.get(name, np.nan) for record in records]) for name in names}
+    found = xr.Dataset(
+        values, coords={"round": indices}, attrs={"analysis": "metrics", "source": "recorded rounds", "run": run.name}
+    )
+    for name in names:
+        unit = "nats" if "loss" in name else _UNITS.get(name, "1")
+        found[name].attrs.update(long_name=name.replace("_", " "), units=unit)
+    return found

@@ -1,0 +1,180 @@
+"""Rounds written by a thread while the next one trains: in order, one commit point each, few of them waiting."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from types import TracebackType
+from typing import Any
+
+import psutil
+from torch import Tensor
+
+from drift.config.method import State
+from drift.store import files, links
+from drift.store.keep import Keep
+from drift.store.round_record import Round
+from drift.training.server import Server
+
+WAITING = 2
+"""Rounds that wait to be written, at most, beside the one that is being written."""
+
+SHARE = 0.1
+"""Part of the free memory that waiting rounds may take; beyond it a round is written before the next one trains."""
+
+
+@dataclass(frozen=True)
+class _Job:
+    number: int
+    record: Round
+    state: State | None
+    following: int
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What became of a job: its record where it was committed, or the error that stopped the writer."""
+
+    number: int
+    record: Round | None = None
+    error: BaseException | None = None
+
+
+class Writer:
+    """Writes rounds of one run in the background; a context that ends when all of them are on disk.
+
+        with Writer(folder, keep, rounds) as writer:
+            for ...:
+                writer.put(record, server)
+                done = writer.committed()
+
+    A round is its file, then state.safetensors, the commit point; the next one is begun after that. A write that fails
+    stops the writer: rounds after it are dropped, and its error is raised by the next call. Left by an exception, as
+    by Ctrl-C, it writes what waits first.
+
+    Each file names `run` and the link of the round before it (`drift.store.links`); `before` is that of the first one
+    put.
+
+    The two threads share nothing but two `SimpleQueue`s, whose operations no Ctrl-C can interrupt halfway: one that
+    falls between taking a lock and entering its block would leave it taken, and the other thread waiting for ever.
+    """
+
+    def __init__(self, folder: Path, keep: Keep, rounds: int, run: str = "", before: str = "") -> None:
+        self.folder, self.keep, self.rounds = folder, keep, rounds
+        self._run, self._before = run, before  # `before` belongs to the thread: the link of the last round written
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._results: SimpleQueue[_Done] = SimpleQueue()
+        self._put = self._answered = 0
+        self._written: list[Round] = []
+        self._error: BaseException | None = None
+        self._dropping = False
+        # should even closing be interrupted, the process ends all the same: files are whole or absent
+        self._thread = threading.Thread(target=self._work, name="fedscape writer", daemon=True)
+
+    def put(self, record: Round, server: Server | None) -> None:
+        """Have a round written, and the server after it; None writes the record alone, which commits nothing.
+
+        Waits while WAITING rounds wait already, or where memory is short. Neither may be changed afterwards.
+
+        Raises:
+            OSError: If an earlier round could not be written.
+        """
+        state = None if server is None else {name: value.detach().cpu() for name, value in server.tensors().items()}
+        self._wait(WAITING)
+        self._jobs.put(_Job(self._put + 1, _on_cpu(record), state, 0 if server is None else server.next))
+        self._put += 1
+        if _bytes(record) * (WAITING + 1) > SHARE * psutil.virtual_memory().available:
+            self._wait(0)
+
+    def committed(self, seconds: float = 0.0) -> list[Round]:
+        """Rounds committed since the last call; waits for the last one put, at most so many seconds.
+
+        Raises:
+            OSError: If a round could not be written.
+        """
+        self._wait(0, seconds)
+        found, self._written = self._written, []
+        return found
+
+    def flush(self) -> None:
+        """Wait until everything is on disk.
+
+        Raises:
+            OSError: If a round could not be written.
+        """
+        self._wait(0)
+
+    def __enter__(self) -> Writer:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._jobs.put(None)
+        try:
+            self._thread.join()
+        except KeyboardInterrupt:  # a second one: what waits is dropped, what is being written becomes whole
+            self._dropping = True
+            self._thread.join()
+            raise
+        if error is None:
+            self._wait(0)
+
+    def _wait(self, most: int, seconds: float | None = None) -> None:
+        """Take what the thread answered, until at most so many rounds are unanswered or the seconds are over."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while True:
+            unanswered = self._put - self._answered
+            left = None if end is None else max(0.0, end - time.monotonic())
+            wanted = unanswered > most and self._error is None
+            try:
+                done = self._results.get(block=wanted and left != 0, timeout=left or None)
+            except Empty:
+                break
+            self._answered = done.number
+            self._error = self._error or done.error
+            if done.record is not None:
+                self._written.append(done.record)
+        if self._error is not None:
+            raise self._error
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            if self._dropping:
+                continue
+            try:
+                self._write(job)
+            except BaseException as reason:  # noqa: BLE001 - handed over: the thread that trains raises it
+                self._results.put(_Done(job.number, error=reason))
+                return
+            self._results.put(_Done(job.number, job.record if job.state is not None else None))
+
+    def _write(self, job: _Job) -> None:
+        origin = links.origin(self._run, self._before)
+        files.write_round(self.folder, job.record, self.keep, self.rounds, origin)
+        self._before = files.link(job.record)
+        if job.state is not None:
+            files.write_state(self.folder, job.state, job.following, links.origin(self._run, self._before))
+
+
+def _on_cpu(record: Round) -> Round:
+    """The record off the accelerator; the same where it is on none."""
+    return replace(record, **{field.name: _moved(getattr(record, field.name)) for field in fields(record)})
+
+
+def _moved(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().cpu()
+    if isinstance(value, dict):
+        return {name: _moved(part) for name, part in value.items()}
+    return value
+
+
+def _bytes(record: Round) -> int:
+    values = [getattr(record, field.name) for field in fields(record)]
+    values += [part for value in values if isinstance(value, dict) for part in value.values()]
+    return sum(value.numel() * value.element_size() for value in values if isinstance(value, Tensor))

@@ -1,0 +1,203 @@
+"""Several methods and seeds of one experiment, trained side by side, and what came out in numbers."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Future, wait
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drift.config.experiment import Experiment
+from drift.parallel.process_pool import processes
+from drift.plugins.trust import allow_own
+from drift.runs.run import Run
+from drift.simulation.crossed_settings import Hear, crossed, refused, warned
+from drift.simulation.simulate import Diverged, simulate
+
+Report = Callable[[str, int, int], None]
+"""Called with a run's name, its rounds on disk and its rounds in all."""
+
+Errors = dict[str, ValueError | LookupError]
+"""Why runs, by name, were refused when their training began."""
+
+
+def compare(
+    source: str | Path | Experiment,
+    *,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    runs: str | Path = "runs",
+    data: str | Path | None = None,
+    overrides: Sequence[str] = (),
+    workers: int = 1,
+    progress: Report | None = None,
+) -> list[Run]:
+    """One run for each method and seed, trained as far as it is not on disk already.
+
+    All see the same initial model, partition, cohorts and batches for a seed. A run that diverges is reported by a
+    warning; the others go on. A method that refuses the setting is left out, by a warning too.
+
+    Args:
+        source: Preset, file or experiment; its `[variants.METHOD]` apply.
+        methods, seeds: What is crossed, in this order.
+        runs, data: Folders of runs and of datasets.
+        overrides: Settings for all of them, like "rounds=10".
+        workers: Processes; more than one are started afresh, one thread each.
+        progress: Called in this process whenever a round was written.
+
+    Raises:
+        ValueError, LookupError: If a name is wrong or all are refused; before anything is trained.
+    """
+    wanted = crossed(source, {"method": methods, "seed": seeds}, *overrides)
+    return train_all(wanted, runs=runs, data=data, workers=workers, progress=progress)
+
+
+def train_all(
+    experiments: Iterable[Experiment],
+    *,
+    runs: str | Path = "runs",
+    data: str | Path | None = None,
+    workers: int = 1,
+    progress: Report | None = None,
+    hear: Hear | None = None,
+) -> list[Run]:
+    """One run for each experiment, in their order, with equal ones trained once; see `compare`.
+
+    Args:
+        hear: Called with every experiment that is refused when its training begins, as where a method does not suit
+            the model; a warning for each where it is left out. The run is not among those returned.
+
+    Raises:
+        ValueError, LookupError: If all are refused: the reason of the first one.
+    """
+    wanted = {experiment.slug: experiment for experiment in experiments}
+    if not wanted:
+        raise ValueError(
+            "nothing to train; give one method and one seed or more, as in --methods fedavg ima --seeds 8 9."
+        )
+    if workers < 1:
+        raise ValueError(f"workers is {workers}; give 1 or more.")
+    for experiment in wanted.values():
+        allow_own(experiment.resolved())
+    report = progress or (lambda name, done, total: None)
+    found = {name: Run(Path(runs) / name, None if data is None else Path(data)) for name in wanted}
+    left = {name: one for name, one in wanted.items() if found[name].committed < one.rounds}
+    for name in wanted.keys() - left.keys():
+        report(name, wanted[name].rounds, wanted[name].rounds)
+    errors: Errors = {}
+    if workers == 1 or len(left) < 2:
+        for name, experiment in left.items():
+            _serial(name, experiment, found[name], report, errors)
+    else:
+        _parallel(left, found, min(workers, len(left)), report, errors)
+    if errors and len(errors) == len(wanted):
+        raise next(errors[name] for name in wanted)
+    for name, error in errors.items():
+        about = {"method": wanted[name].method.name(), "seed": wanted[name].seed}
+        (hear or warned)(refused(about, error))
+    return [run for name, run in found.items() if name not in errors]
+
+
+def summary(runs: Iterable[Run]) -> list[dict[str, Any]]:
+    """One row for each group of runs that differ in their seed only.
+
+    Accuracy is that of the last ten rounds, averaged, then its mean and sample standard deviation over seeds
+    (methods.md 7).
+
+    Returns:
+        Rows with method, dataset, partition, seeds, done and rounds (fewest on disk, and in all), accuracy,
+        accuracy_std and best (fractions; the highest of a round), loss (nats, last ten rounds), seconds (in all).
+    """
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        shared = {key: value for key, value in run.experiment.resolved().items() if key != "seed"}
+        groups.setdefault(json.dumps(shared, sort_keys=True), []).append(run)
+    return [_summarised(group) for group in groups.values()]
+
+
+def last_ten(run: Run, metric: str = "accuracy") -> float:
+    """Mean of a metric over the last ten rounds of a run, NaN where it was not recorded."""
+    values = [run.round(index).metrics.get(metric, np.nan) for index in run.rounds()[-10:]]
+    known = [value for value in values if not np.isnan(value)]
+    return float(np.mean(known)) if known else float("nan")
+
+
+def _summarised(group: list[Run]) -> dict[str, Any]:
+    experiment = group[0].experiment
+    accuracy = np.array([last_ten(run) for run in group])
+    metrics = [run.round(index).metrics for run in group for index in run.rounds()]
+    return {
+        "method": group[0].label,
+        "dataset": experiment.task.dataset,
+        "partition": experiment.resolved()["clients"]["partition"]["name"],
+        "seeds": [run.experiment.seed for run in group],
+        "done": min(len(run.rounds()) for run in group),
+        "rounds": experiment.rounds,
+        "accuracy": float(accuracy.mean()),
+        "accuracy_std": float(accuracy.std(ddof=1)) if len(group) > 1 else float("nan"),
+        "best": max((one["accuracy"] for one in metrics if "accuracy" in one), default=float("nan")),
+        "loss": float(np.mean([last_ten(run, "loss") for run in group])),
+        "seconds": sum(one.get("seconds", 0.0) for one in metrics),
+    }
+
+
+def _serial(name: str, experiment: Experiment, run: Run, report: Report, errors: Errors) -> None:
+    try:
+        simulate(
+            experiment,
+            runs=run.folder.parent,
+            data=run.data,
+            progress=lambda record: report(name, record.index + 1, experiment.rounds),
+        )
+    except Diverged as reason:
+        warnings.warn(f"{name} stopped early: {reason}", stacklevel=2)
+    except (ValueError, LookupError) as error:
+        errors[name] = error
+
+
+def _parallel(left: dict[str, Experiment], found: dict[str, Run], workers: int, report: Report, errors: Errors) -> None:
+    with processes(workers) as pool:
+        jobs = {
+            pool.submit(_trained, experiment.resolved(), found[name].folder.parent, found[name].data): name
+            for name, experiment in left.items()
+        }
+        _watch(jobs, left, found, report, errors)
+
+
+def _watch(
+    jobs: dict[Future[str | None], str],
+    left: dict[str, Experiment],
+    found: dict[str, Run],
+    report: Report,
+    errors: Errors,
+) -> None:
+    """Report rounds as they appear on disk, until every job has ended."""
+    seen, pending = dict.fromkeys(left, -1), set(jobs)
+    while pending:
+        ended, pending = wait(pending, timeout=0.3, return_when="FIRST_COMPLETED")
+        for name in {jobs[job] for job in pending | ended}:
+            done = sum(1 for _ in (found[name].folder / "rounds").glob("[0-9]*.safetensors"))
+            if done != seen[name] and done:
+                seen[name] = done
+                report(name, min(done, left[name].rounds), left[name].rounds)
+        for job in ended:
+            try:
+                stopped = job.result()
+            except (ValueError, LookupError) as error:
+                errors[jobs[job]] = error
+                continue
+            if stopped is not None:
+                warnings.warn(f"{jobs[job]} stopped early: {stopped}", stacklevel=2)
+
+
+def _trained(settings: dict[str, Any], runs: Path, data: Path | None) -> str | None:
+    """In a worker: train one run; the reason where it diverged."""
+    try:
+        simulate(Experiment.model_validate(settings), runs=runs, data=data)
+    except Diverged as reason:
+        return str(reason)
+    return None

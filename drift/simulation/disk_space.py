@@ -1,0 +1,64 @@
+"""Whether a run fits the disk, asked before it starts."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from drift.config.experiment import Experiment
+
+
+def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0) -> None:
+    """Refuse a run that would not fit the disk.
+
+    Args:
+        folder: Where the run will lie.
+        experiment: Rounds, cohort and what is kept.
+        size: Numbers in one model and its buffers.
+        done: Rounds that are on disk already.
+
+    Raises:
+        OSError: With what is needed, what is free and what to change.
+    """
+    needed = expected_bytes(experiment, size, done)
+    place = next(parent for parent in [folder, *folder.parents] if parent.exists())
+    free = shutil.disk_usage(place).free
+    if needed > free:
+        raise OSError(
+            f"the run needs about {_size(needed)} and {place} has {_size(free)} free; keep fewer rounds "
+            "(--set keep.clients='every 10, last 3'), two thirds of the size "
+            "(--set keep.compress=true) or half of it, rounded (--set keep.dtype='bfloat16 deltas'), "
+            "or write elsewhere (--runs DIR)."
+        )
+
+
+def expected_bytes(experiment: Experiment, size: int, done: int = 0) -> int:
+    """Bytes that the rounds from `done` on will take, for models of `size` numbers."""
+    keep, rounds, cohort = experiment.keep, experiment.rounds, experiment.clients.per_round
+    width = (2.0 if keep.dtype == "bfloat16 deltas" else 4.0) * (_PACKED if keep.compress else 1.0)
+    models = 2 + (experiment.method.name() == "ima")  # start, end and, under IMA, the aggregate
+    total = 4 * size * 8 + (8 * (cohort + 3) ** 2 + 4096) * max(0, rounds - done)
+    whole, clients = (_counted(counts, done, rounds) for counts in (keep.keeps_globals, keep.keeps_clients))
+    return total + 4 * models * size * whole + int(width * cohort * size) * clients
+
+
+def _counted(keeps: Callable[[int, int], bool], done: int, rounds: int) -> int:
+    """Rounds that a policy keeps, from the first `_LOOKED_AT` of them where there are more."""
+    remaining = max(0, rounds - done)
+    if remaining <= _LOOKED_AT:
+        return sum(keeps(index, rounds) for index in range(done, rounds))
+    begin = sum(keeps(index, rounds) for index in range(done, done + _LOOKED_AT))
+    return begin * remaining // _LOOKED_AT
+
+
+_LOOKED_AT = 100_000
+"""Rounds of a policy that are looked at; the share among them stands for the rest of a longer run."""
+
+
+_PACKED = 0.85
+"""Size of packed client models beside unpacked ones, on the safe side of what was measured."""
+
+
+def _size(number: int) -> str:
+    return f"{number / 1e9:.2f} GB" if number >= 1e9 else f"{number / 1e6:.1f} MB"

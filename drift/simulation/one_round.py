@@ -1,0 +1,195 @@
+"""One round: broadcast, local training, aggregation, evaluation, and the record of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drift.config.cohort_weights import cohort_weights
+from drift.config.experiment import Experiment
+from drift.config.method import Cohort, Method, Setting, State
+from drift.config.random_keys import cohort
+from drift.engines import Trained, device, train
+from drift.store.gram import gram
+from drift.store.round_record import Round
+from drift.training.client import Update
+from drift.training.cohort_clients import clients, sent
+from drift.training.data import Data, dealt
+from drift.training.server import Server
+from drift.training.transfer import fetched
+from landscape.sweep.evaluate import evaluate
+
+
+def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
+    """One round: its record, and the server after it."""
+    experiment, method, index = setting.experiment, setting.experiment.method, server.next
+    start = method.broadcast(server.state, server.theta, index)
+    drawn = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
+    everyone = np.arange(experiment.clients.number) if experiment.clients.train_all else drawn
+    parts, held = dealt(experiment, data, index)
+    with device.exact(setting.device):
+        trained = _trained(setting, parts, held, server, start, everyone)
+    updates = dict(zip(everyone.tolist(), map(fetched, trained.updates), strict=True))
+    _require_shapes(method, updates, start, server.buffers)
+    sound = {client: update for client, update in updates.items() if _finite(method, update)}
+    kept = {client: update.state for client, update in sound.items() if update.state}
+    after = replace(server, clients={**server.clients, **kept}, next=index + 1)
+
+    finite = [client for client in drawn.tolist() if client in sound]
+    excluded = torch.tensor(sorted(set(drawn.tolist()) - set(finite)), dtype=torch.int64)
+    if not finite:
+        nothing = torch.full_like(start, torch.nan)
+        record = _empty(index, start, server.buffers, excluded)
+        return record, replace(after, theta=nothing)
+
+    sizes = torch.tensor([len(parts[client]) + len(held[client]) for client in finite], dtype=torch.int64)
+    group = _gather(experiment, sizes, server, index, start, finite, updates)
+    outcome = method.aggregate(setting, server.state, group)
+    client_buffers = torch.stack([updates[client].buffers for client in finite])
+    averaged = group.weights.to(server.buffers) @ client_buffers
+    buffers = method.buffers(setting, outcome.end, averaged) if len(averaged) else averaged
+    momentum = method.momentum(server.state)
+    expected = server.previous if momentum is None else momentum
+    deltas = group.deltas
+    record = Round(
+        index=index,
+        ids=group.ids,
+        sizes=group.sizes,
+        weights=outcome.weights,
+        gram=gram(start, expected, outcome.end - start, deltas),
+        metrics={
+            **_metrics(setting, outcome.end, buffers, group, [updates[client].loss for client in finite]),
+            **_measured(setting, outcome.end, index, after, held),
+            **({} if trained.useful is None else {"useful_fraction": trained.useful}),
+        },
+        start=start,
+        end=outcome.end,
+        clients=group.clients,
+        start_buffers=server.buffers,
+        end_buffers=buffers,
+        client_buffers=client_buffers,
+        extras={**outcome.extras, **({"excluded": excluded} if len(excluded) else {})},
+        sent=sent(method, server),
+        carried=_carried(sound),
+    )
+    previous = group.weights.to(deltas) @ deltas
+    return record, replace(after, theta=outcome.end, buffers=buffers, previous=previous, state=outcome.state)
+
+
+def _trained(
+    setting: Setting, parts: list[np.ndarray], held: list[np.ndarray], server: Server, start: Tensor, ids: np.ndarray
+) -> Trained:
+    if setting.crew is not None:
+        return Trained(setting.crew.train(server, start, ids))
+    return train(setting.engine, setting.experiment.method, clients(setting, parts, held, server, start, ids))
+
+
+def _carried(updates: dict[int, Update]) -> State:
+    """What clients keep, stacked by name; those that keep less than others (for want of samples) are left out."""
+    names = max((tuple(update.state) for update in updates.values()), key=len, default=())
+    if not names:
+        return {}
+    ids = [client for client, update in updates.items() if tuple(update.state) == names]
+    rows = {name: torch.stack([updates[client].state[name] for client in ids]) for name in names}
+    return {"ids": torch.tensor(ids, dtype=torch.int64), **rows}
+
+
+def _finite(method: Method, update: Update) -> bool:
+    """Whether all that a client returned is finite: what it reports and keeps is used like its model."""
+    reports = (value for name, value in update.report.items() if name not in method.gaps)
+    parts = (update.theta, update.buffers, *reports, *update.state.values())
+    return all(bool(torch.isfinite(part).all()) for part in parts)
+
+
+def _require_shapes(method: Method, updates: dict[int, Update], start: Tensor, buffers: Tensor) -> None:
+    """Refuse updates that are no models of this run, or reports that differ in what they hold.
+
+    Raises:
+        ValueError: With the first client whose update has another shape.
+    """
+    reports: dict[str, tuple[int, ...]] | None = None
+    for client, update in updates.items():
+        for what, found, wanted in (("a model", update.theta, start), ("buffers", update.buffers, buffers)):
+            if found.shape != wanted.shape:
+                raise ValueError(
+                    f"client {client} returned {what} of shape {tuple(found.shape)} under {method.name()}, the run has "
+                    f"{tuple(wanted.shape)}; correct the method's local training."
+                )
+        shapes = {name: tuple(value.shape) for name, value in update.report.items()}
+        if reports not in (None, shapes):
+            raise ValueError(
+                f"client {client} reported {shapes} under {method.name()}, a client before it {reports}; correct the "
+                "method's local training."
+            )
+        reports = shapes
+
+
+def _gather(
+    experiment: Experiment,
+    sizes: Tensor,
+    server: Server,
+    index: int,
+    start: Tensor,
+    ids: list[int],
+    updates: dict[int, Update],
+) -> Cohort:
+    found = [updates[client] for client in ids]
+    return Cohort(
+        index=index,
+        theta=server.theta,
+        start=start,
+        ids=torch.tensor(ids, dtype=torch.int64),
+        sizes=sizes,
+        weights=cohort_weights(experiment, sizes),
+        clients=torch.stack([update.theta for update in found]),
+        steps=torch.tensor([update.steps for update in found], dtype=torch.int64),
+        reports={name: torch.stack([update.report[name] for update in found]) for name in found[0].report},
+        buffers=torch.stack([update.buffers for update in found]),
+    )
+
+
+def _metrics(setting: Setting, end: Tensor, buffers: Tensor, group: Cohort, losses: list[float]) -> dict[str, float]:
+    local = float(group.weights @ torch.nan_to_num(torch.tensor(losses, dtype=torch.float64)))
+    found = {"local_loss": local}
+    if _evaluates(setting.experiment, group.index) and bool(torch.isfinite(end).all()):
+        model = end[None].to(setting.device)
+        held = buffers[None].to(setting.device) if len(buffers) else None
+        with device.exact(setting.device):
+            one, threads = torch.ones(1, 1).to(model), setting.evaluators
+            test = evaluate(setting.task, model, one, split="test", buffers=held, workers=threads)
+        found |= {name: float(value) for name, value in test.items()}
+        found["accuracy"] = 1 - found["error"]
+    return found
+
+
+def _measured(setting: Setting, end: Tensor, index: int, after: Server, held: list[np.ndarray]) -> dict[str, float]:
+    """What else the method measures of a finite global model, in rounds that evaluate it."""
+    if not _evaluates(setting.experiment, index) or not bool(torch.isfinite(end).all()):
+        return {}
+    with device.exact(setting.device):
+        return setting.experiment.method.measured(setting, end, after.clients, held)
+
+
+def _evaluates(experiment: Experiment, index: int) -> bool:
+    return index == experiment.rounds - 1 or index % experiment.evaluate_every == 0
+
+
+def _empty(index: int, start: Tensor, buffers: Tensor, excluded: Tensor) -> Round:
+    none = torch.zeros(0, dtype=torch.int64)
+    return Round(
+        index=index,
+        ids=none,
+        sizes=none,
+        weights=torch.zeros(0, dtype=torch.float64),
+        gram=gram(start, torch.zeros_like(start), torch.zeros_like(start), torch.zeros(0, len(start))),
+        start=start,
+        end=start.clone(),
+        clients=torch.zeros(0, len(start)),
+        start_buffers=buffers,
+        end_buffers=buffers,
+        client_buffers=torch.zeros(0, len(buffers)),
+        extras={"excluded": excluded},
+    )

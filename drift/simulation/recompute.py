@@ -1,0 +1,157 @@
+"""Rounds played again from the record of the round before, where that gives the bits that were lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+
+from drift.config.cohort_weights import cohort_weights
+from drift.runs.run import Run
+from drift.simulation.one_round import play
+from drift.simulation.simulate import versions
+from drift.store import files
+from drift.store.gram import PREVIOUS, START
+from drift.store.round_record import Round
+from drift.training.server import Server
+
+
+class Inexact(Exception):
+    """A round that cannot be had again with its bits; the message says why."""
+
+
+@dataclass(frozen=True)
+class Recomputed:
+    """A round played again: its record, what it started from, and what shows that its bits are right.
+
+    Its metric `seconds` is missing: how long the lost one took is not known.
+    """
+
+    record: Round
+    source: str
+    proof: str
+
+
+def again(run: Run, indices: Sequence[int], whole: Sequence[int]) -> list[Recomputed]:
+    """Consecutive rounds of a run played again, proven by what follows them.
+
+    The server before a round is known exactly before round 0, and after a round that kept its models where the method
+    keeps nothing between rounds. The last one must lead to the start, the norm of the start and that of the mean
+    update which the next round recorded, or to the run's state; where both are lost, versions must be those that
+    trained the run.
+
+    Args:
+        run: The run.
+        indices: The rounds, ascending, no gap.
+        whole: Rounds that can be read.
+
+    Raises:
+        Inexact: If the bits cannot be had, or are not those that the rest of the run needs.
+        LookupError: If the data are not there.
+        ValueError: If the data have changed.
+    """
+    first, last = indices[0], indices[-1]
+    source = "the initial model" if first == 0 else f"round {first - 1}"
+    threads = torch.get_num_threads()
+    torch.set_num_threads(run.experiment.threads)
+    try:
+        server = Server.fresh(run.setting) if first == 0 else after(run, first - 1, whole)
+        records = []
+        for _ in indices:
+            record, server = play(run.setting, run.dataset, server)
+            record.metrics["seconds"] = float("nan")
+            records.append(record)
+    finally:
+        torch.set_num_threads(threads)
+    proof = _proof(run, last, server, whole)
+    return [Recomputed(record, source, proof) for record in records]
+
+
+def last_state(run: Run, whole: Sequence[int]) -> Server:
+    """The server after the last round of a run, as it was when that was committed.
+
+    Raises:
+        Inexact: If it cannot be had, or rounds before are missing.
+    """
+    found = [index for index in whole if _finite(files.read_round(run.folder, index))]
+    if not found or found != list(range(len(found))):
+        raise Inexact(f"the state follows the last round, and only rounds {found} are whole")
+    return after(run, found[-1], whole)
+
+
+def after(run: Run, index: int, whole: Sequence[int]) -> Server:
+    """The server after a recorded round.
+
+    Raises:
+        Inexact: If the record does not hold all of it.
+    """
+    if index not in whole:
+        raise Inexact(f"it follows from round {index}, which is lost too")
+    if name := _memory(run):
+        raise Inexact(f"{run.method.name()} keeps {name} between rounds, which no round's file holds whole")
+    record = files.read_round(run.folder, index)
+    if record.end is None or record.clients is None:
+        raise Inexact(f"it follows from round {index}, which kept no client models or no global model")
+    if run.experiment.keep.dtype != "float32":
+        raise Inexact("the run keeps client models rounded (keep.dtype), and their mean is part of what follows")
+    weights = cohort_weights(run.experiment, record.sizes)
+    previous = weights.to(record.deltas) @ record.deltas
+    return Server(record.end, record.end_buffers, previous, {}, {}, index + 1)
+
+
+def _memory(run: Run) -> str:
+    """What the run carries from round to round beside models; "" where nothing."""
+    if run.experiment.local.persist_optimizer:
+        return "the clients' optimisers"
+    if run.method.stateful:
+        return "a state of every client"
+    if run.method.initial(run.setting, run.task.theta):
+        return "a state of the server"
+    try:
+        tensors, _ = run.state()
+    except files.Damaged:
+        return ""
+    held = [name for name in tensors if name.startswith(("server.", "client."))]
+    return f"a state ({held[0]})" if held else ""
+
+
+def _proof(run: Run, last: int, server: Server, whole: Sequence[int]) -> str:
+    if last + 1 in whole:
+        following = files.read_round(run.folder, last + 1)
+        start = run.method.broadcast(server.state, server.theta, last + 1)
+        kept = run.method.momentum(server.state)
+        expected = server.previous if kept is None else kept
+        same = following.start is None or torch.equal(following.start, start)
+        for row, vector in ((START, start), (PREVIOUS, expected)):
+            square = following.gram[row, row]
+            same = same and bool(torch.isclose(vector.double() @ vector.double(), square, rtol=_ROUNDING, atol=0.0))
+        return _accepted(same, f"and leads to the start of round {last + 1}")
+    try:
+        tensors, following_index = run.state()
+    except files.Damaged:
+        following_index, tensors = -1, {}
+    if following_index == last + 1:
+        mine = server.tensors()
+        same = mine.keys() == tensors.keys() and all(torch.equal(mine[name], tensors[name]) for name in mine)
+        return _accepted(same, "and leads to the run's state")
+    if run.about["versions"] != versions():
+        raise Inexact(f"nothing whole follows it, and the run was trained by {run.about['versions']}")
+    return "by the same versions"
+
+
+_ROUNDING = 1e-12
+"""Relative difference of two float64 sums of the same squares in another order, amply."""
+
+
+def _accepted(same: bool, proof: str) -> str:
+    if not same:
+        raise Inexact(
+            "trained again, it has other bits than the rest of the run needs; was the run trained by other versions "
+            "(fedscape show) or on another machine?"
+        )
+    return proof
+
+
+def _finite(record: Round) -> bool:
+    return len(record.ids) > 0 and (record.end is None or bool(torch.isfinite(record.end).all()))

@@ -1,0 +1,254 @@
+"""What of a damaged run can be had again without training it anew: done, and told; the rest is named and left."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from drift.config import chain
+from drift.config.experiment import Experiment
+from drift.runs.run import Run
+from drift.simulation.recompute import Inexact, Recomputed, again, last_state
+from drift.simulation.verify import Fault, Problem, broken_rounds, results_of, verify
+from drift.store import files, links, locks
+from drift.training.server import Server
+from landscape.results import zarr_files
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What became of one file.
+
+    Args:
+        file: Its path inside the run's folder.
+        done: Whether it is as it should be now.
+        what: What was done, or what is lost and what to do.
+    """
+
+    file: str
+    done: bool
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.what}."
+
+
+def repair(folder: str | Path, *, data: Path | None = None) -> list[Repair]:
+    """Drop or recompute exactly what is broken in a run's folder, nothing where all is whole.
+
+    Left-overs of stopped writes and damaged results are deleted (results are computed again when asked for). A
+    damaged or missing round is computed again from the round before it, and a lost state from the last round, where
+    that gives the same bits (`drift.simulation.recompute`); it is written only if it fits what follows. Nothing whole
+    is deleted.
+
+    Args:
+        folder: The run.
+        data: Folder of the datasets.
+
+    Raises:
+        LookupError: If there is no such folder.
+        Busy: If another process trains the run.
+        OSError: If the folder cannot be written.
+    """
+    folder = Path(folder)
+    verify(folder)
+    with locks.locked(folder):
+        found = [*_leftovers(folder), *_results(folder), *_training(folder, data)]
+        known = {entry.file for entry in found}
+        left = [problem for problem in verify(folder) if problem.file not in known]
+        return [*found, *(Repair(problem.file, False, _left(problem)) for problem in left)]
+
+
+def _leftovers(folder: Path) -> list[Repair]:
+    """Temporary files of stopped writes; the run is locked, so that no living process writes them."""
+    found = sorted([*folder.glob(".*.part"), *(folder / "rounds").glob(".*.part")])
+    for path in found:
+        path.unlink()
+    return [_told(folder, path, "was left by a stopped write; removed") for path in found]
+
+
+def _results(folder: Path) -> list[Repair]:
+    """Damaged results and left-overs of stopped saves, those in use by another process excepted."""
+    place, found = folder / "results", list[Repair]()
+    names = {path.name for path in place.glob("[!.]*.zarr")}
+    for kind in ("new", "old"):
+        names |= {path.name.removeprefix(".").removesuffix(f".{kind}") for path in place.glob(f".*.zarr.{kind}")}
+    elsewhere = _of_other_runs(folder)
+    for name in sorted(names):
+        try:
+            with locks.alone(place / name, wait=False):
+                found += _result(folder, place / name, elsewhere.get(f"results/{name}", ""))
+        except locks.Busy as reason:
+            found.append(Repair(f"results/{name}", False, str(reason).rstrip(".")))
+    return found
+
+
+def _of_other_runs(folder: Path) -> dict[str, str]:
+    """Why results are not those of the run, by file; nothing where the run's description is damaged."""
+    try:
+        return {problem.file: problem.what for problem in results_of(folder)}
+    except (files.Damaged, ValueError):
+        return {}
+
+
+def _result(folder: Path, path: Path, elsewhere: str) -> list[Repair]:
+    found = []
+    fresh, old = (path.with_name(f".{path.name}.{kind}") for kind in ("new", "old"))
+    if fresh.exists():
+        _remove(fresh)
+        found.append(_told(folder, fresh, "was left by a stopped save; removed"))
+    if path.exists() and not _loads(path):
+        _remove(path)
+        found.append(_told(folder, path, "was damaged; removed, it is computed again when asked for"))
+    elif path.exists() and elsewhere:
+        found.append(_told(folder, path, f"{elsewhere}; set aside as {_aside(path)}"))
+    if old.exists():
+        if not path.exists() and _loads(old):
+            old.rename(path)
+            found.append(_told(folder, old, "is the whole result of a stopped save; put in its place"))
+        else:
+            _remove(old)
+            found.append(_told(folder, old, "was left by a stopped save; removed"))
+    return found
+
+
+def _training(folder: Path, data: Path | None) -> list[Repair]:
+    """Rounds and state."""
+    try:
+        about = files.read_json(folder / "run.json")
+        experiment = Experiment.model_validate(about["experiment"])
+    except (files.Damaged, ValueError):
+        return []  # without the settings nothing is recomputed; what to do is said with the problem
+    imported = bool(about.get("imported"))
+    moved = _put_back(folder, broken_rounds(folder, experiment, imported)[0])
+    faults, whole = broken_rounds(folder, experiment, imported)
+    moved += [_set_aside(folder, index, fault) for index, fault in faults.items() if fault.kind == "extra"]
+    problems = {index: fault.what for index, fault in faults.items() if fault.kind == "lost"}
+    lost = bool(problems or whole) and _state_is_lost(folder)
+    if imported or "run.json" in chain.faults(folder) or not (problems or lost):
+        return moved  # of a run.json of another run nothing is recomputed
+    run, found = Run(folder, data), moved
+    for group in _neighbours(problems):
+        try:
+            for recomputed in again(run, group, whole):
+                found.append(_written(run, recomputed, problems[recomputed.record.index]))
+                whole.append(recomputed.record.index)
+        except (Inexact, LookupError, ValueError) as reason:
+            found += [_lost(f"rounds/{index:06d}.safetensors", problems[index], reason) for index in group]
+    if lost:
+        try:
+            server = last_state(run, sorted(whole))
+        except (Inexact, LookupError, ValueError) as reason:
+            found.append(_lost(files.STATE, "lost", reason))
+        else:
+            found.append(_written_state(run, server))
+    return found
+
+
+def _state_is_lost(folder: Path) -> bool:
+    """Whether the state is damaged, missing or of another run; one of a later version is not."""
+    try:
+        files.read_state(folder)
+    except files.Newer:
+        return False
+    except files.Damaged:
+        pass
+    return any(problem.file == files.STATE for problem in verify(folder))
+
+
+def _set_aside(folder: Path, index: int, fault: Fault) -> Repair:
+    """Rename the file of a round that the run does not have."""
+    path = files.round_path(folder, index)
+    return _told(folder, path, f"{fault.what}; set aside as {_aside(path)}")
+
+
+def _aside(path: Path) -> str:
+    """Rename a file or a result so that nothing reads it; the new name."""
+    number, names = 1, {found.name for found in path.parent.iterdir()}
+    while (name := f"{path.name}.aside{number if number > 1 else ''}") in names:
+        number += 1
+    path.rename(path.with_name(name))
+    return name
+
+
+def _put_back(folder: Path, problems: Iterable[int]) -> list[Repair]:
+    """Rounds that lie whole under another round's name, renamed where their own place is free."""
+    found = []
+    for index in problems:
+        path = files.round_path(folder, index)
+        try:
+            own = files.read_tensors(path)[1].get("round")
+        except files.Damaged:
+            continue
+        if isinstance(own, int) and own != index and not files.round_path(folder, own).exists():
+            path.rename(files.round_path(folder, own))
+            found.append(_told(folder, path, f"held round {own}, which was missing; renamed"))
+    return found
+
+
+def _neighbours(indices: Iterable[int]) -> list[list[int]]:
+    """Runs of consecutive numbers."""
+    groups: list[list[int]] = []
+    for index in indices:
+        if groups and index == groups[-1][-1] + 1:
+            groups[-1].append(index)
+        else:
+            groups.append([index])
+    return groups
+
+
+def _written(run: Run, recomputed: Recomputed, problem: str) -> Repair:
+    """Write a recomputed round; a whole file of another run or round in its place is set aside."""
+    index, experiment = recomputed.record.index, run.experiment
+    path = files.round_path(run.folder, index)
+    told = _room(path)
+    origin = links.origin(run.identity, chain.last_link(run.folder, index))
+    files.write_round(run.folder, recomputed.record, experiment.keep, experiment.rounds, origin)
+    return _told(run.folder, path, f"{problem}; trained again from {recomputed.source}, {recomputed.proof}{told}")
+
+
+def _written_state(run: Run, server: Server) -> Repair:
+    """Write a state that was made again from the last round; a whole one in its place is set aside."""
+    path = run.folder / files.STATE
+    told = _room(path)
+    origin = links.origin(run.identity, chain.last_link(run.folder, server.next))
+    files.write_state(run.folder, server.tensors(), server.next, origin)
+    return _told(run.folder, path, f"was lost; made again from round {server.next - 1}{told}")
+
+
+def _room(path: Path) -> str:
+    """Set a whole file aside that lies where another one is to be written; what to say of it."""
+    try:
+        files.read_tensors(path)
+    except files.Damaged:
+        return ""
+    return f"; what lay there is whole and kept as {_aside(path)}"
+
+
+def _lost(file: str, problem: str, reason: Exception) -> Repair:
+    return Repair(file, False, f"{problem}, and not recomputed: {str(reason).rstrip('.')}. {files.ANEW.rstrip('.')}")
+
+
+def _left(problem: Problem) -> str:
+    return str(problem).removeprefix(f"{problem.file}: ").rstrip(".")
+
+
+def _told(folder: Path, path: Path, what: str) -> Repair:
+    return Repair(str(path.relative_to(folder)), True, what)
+
+
+def _loads(path: Path) -> bool:
+    try:
+        zarr_files.load(path)
+    except LookupError:
+        return False
+    return True
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink()

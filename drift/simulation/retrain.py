@@ -1,0 +1,66 @@
+"""Clients of a recorded round trained again, alone, from what the record holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from drift.parallel.process_pool import processes
+from drift.runs.run import Run
+from landscape.results.progress import Progress
+
+Job = tuple[int, int, int]
+"""(round, client, replicate)."""
+
+
+def replay(
+    run: Run, jobs: Sequence[Job], *, workers: int = 1, progress: Progress | None = None
+) -> tuple[Tensor, Tensor]:
+    """Models (J, d) and floating buffers (J, b) of J local trainings, in the order of the jobs.
+
+    Any client may be trained in any round that kept its start, drawn into the cohort or not. Replicate 0 repeats the
+    recorded training bit for bit (for methods without state on clients); others draw fresh batches. One process or
+    several give the same bits.
+
+    Args:
+        workers: Processes that share the trainings; each holds the dataset and one model.
+        progress: Hears how many trainings are done.
+
+    Raises:
+        LookupError: If a round kept no start.
+        ValueError: If there is no job, or no worker.
+    """
+    if not jobs or workers < 1:
+        raise ValueError(f"{len(jobs)} trainings by {workers} processes were asked for; give one or more of each.")
+    told = progress or (lambda done, total: None)
+    told(0, len(jobs))
+    found: list[tuple[Tensor, Tensor]] = []
+    if workers == 1:
+        for job in jobs:
+            found.append(_trained(run, job))
+            told(len(found), len(jobs))
+    else:
+        with processes(min(workers, len(jobs))) as pool:
+            for pair in pool.map(_elsewhere, *zip(*((run.folder, run.data, job) for job in jobs), strict=True)):
+                found.append(pair)
+                told(len(found), len(jobs))
+    return torch.stack([theta for theta, _ in found]), torch.stack([buffers for _, buffers in found])
+
+
+def _trained(run: Run, job: Job) -> tuple[Tensor, Tensor]:
+    index, client, replicate = job
+    update = run.method.local(run.client(index, client, replicate=replicate))
+    return update.theta, update.buffers
+
+
+@lru_cache(maxsize=1)
+def _opened(folder: Path, data: Path | None) -> Run:
+    return Run(folder, data)
+
+
+def _elsewhere(folder: Path, data: Path | None, job: Job) -> tuple[Tensor, Tensor]:
+    return _trained(_opened(folder, data), job)

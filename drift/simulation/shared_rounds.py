@@ -1,0 +1,47 @@
+"""Begin a run with the first rounds of another that has the same bits until then."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from drift.config.experiment import Experiment
+from drift.runs.run import Run
+from drift.store import files, links, locks
+from drift.training.server import Server
+
+
+def begin_from(run: Run, experiment: Experiment, *, runs: str | Path) -> int:
+    """Write the rounds on disk of `run` as the first ones of a run of `experiment`; returns their number.
+
+    The experiment has the settings of the run but for its method, which says how many rounds are shared
+    (`Method.rounds_shared`): IMA has the bits of the method that it averages until its window begins. Nothing is
+    written where the run of the experiment has begun already.
+
+    Raises:
+        ValueError: If the settings differ in more than the method, or the run is past the last shared round.
+    """
+    folder = Path(runs) / experiment.slug
+    if (folder / "state.safetensors").exists():
+        return 0
+    if run.experiment.model_copy(update={"method": experiment.method}) != experiment:
+        raise ValueError(f"{run.name} and {folder.name} differ in more than their method; they share no rounds.")
+    shared, done = experiment.method.rounds_shared(run.method, experiment.rounds), run.committed
+    if done > shared:
+        raise ValueError(
+            f"{run.name} has {done} rounds and {folder.name} shares {shared}; train the latter from round 0."
+        )
+    tensors, following = run.state()
+    server = Server.of(tensors, following)
+    server = replace(server, state=experiment.method.state_from(server.state))
+    (folder / "rounds").mkdir(parents=True, exist_ok=True)
+    name = links.identity({"hash": experiment.hash, "fingerprint": run.about["fingerprint"]})
+    before = ""
+    with locks.locked(folder):
+        for index in run.rounds():
+            stored, _ = files.read_tensors(files.round_path(run.folder, index))
+            about = {"round": index, **links.origin(name, before)}
+            files.write_tensors(files.round_path(folder, index), stored, about, compress=experiment.keep.compress)
+            before = files.link(run.round(index))
+        files.write_state(folder, server.tensors(), following, links.origin(name, before))
+    return following

@@ -1,0 +1,261 @@
+"""The round loop: rounds are played, recorded and committed until the run is complete."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from drift.config import chain
+from drift.config.experiment import Experiment
+from drift.config.initial_model import keep_start
+from drift.config.load import read
+from drift.config.method import Setting
+from drift.engines import crew, device
+from drift.engines.choice import Choice, chosen
+from drift.plugins import trust
+from drift.runs.corrected import require_corrected
+from drift.runs.run import Run
+from drift.simulation.background_writer import Writer
+from drift.simulation.disk_space import require_space
+from drift.simulation.one_round import play
+from drift.store import atomic_write, files, links, locks
+from drift.store.round_record import Round
+from drift.training.cohort_clients import first_cohort
+from drift.training.data import Data, build_task, read_data
+from drift.training.server import Server
+from landscape.model.layout import Entry
+from landscape.outside import require_lasting
+from landscape.sweep import memory
+
+Progress = Callable[[Round], None]
+"""Called with the record of every round that was written."""
+
+
+class Diverged(RuntimeError):
+    """Every client of a round, or the new global model, is non-finite; the round's record is kept."""
+
+
+def simulate(
+    source: str | Path | Experiment,
+    *overrides: str,
+    runs: str | Path = "runs",
+    data: str | Path | None = None,
+    progress: Progress | None = None,
+    workers: int = 1,
+    cluster: str | None = None,
+    until: int | None = None,
+    **options: Any,
+) -> Run:
+    """A trained run; what is on disk already is not trained again.
+
+    The run lies in `runs/<slug>-<hash>`. Stopped at any moment and called again, it goes on and gives the
+    same bits as if it had never been stopped.
+
+    Args:
+        source: What to train: a preset's name, a TOML file or an experiment.
+        overrides, options: Changed settings, as in `drift.read`: "method.window=5" or method="ima".
+        runs: Folder of all runs.
+        data: Folder of the datasets.
+        progress: Called after every round.
+        workers: Processes that share the clients of a round; the bits are those of one.
+        cluster: Address of a Dask scheduler, such as tcp://host:8786, whose workers share them in place of these.
+        until: Stop after this many rounds; the same call without it goes on. None: train all rounds.
+
+    Raises:
+        Diverged: If nothing finite is left to go on with.
+        OSError: If the run would not fit the disk, or the disk is full.
+        LookupError: If a file of the run is damaged or of another run, or a round before the commit point is missing.
+        RuntimeError: If another process trains the same run.
+    """
+    experiment = read(source, *overrides, **options)
+    for name in trust.names_in(experiment.resolved()):
+        require_lasting(name)
+    folder = Path(runs) / experiment.slug
+    run = Run(folder, Path(data) if data is not None else None)
+    done = run.committed
+    described = _described(folder, experiment)
+    files.require_rounds(folder, done)
+    if done:
+        chain.require(folder)
+    last = experiment.rounds if until is None else min(until, experiment.rounds)
+    if done >= last and described:
+        return run
+    threads = torch.get_num_threads()
+    torch.set_num_threads(experiment.threads)
+    try:
+        content = read_data(experiment, run.data)
+        task = build_task(experiment, content, folder)
+        size = task.layout.size + task.layout.buffer_size
+        require_space(folder, experiment, size, done)
+        setting = Setting(task, experiment, content.samples.get("proxy"))
+        fresh = Server.fresh(setting)  # a method that the model does not suit says so before anything is written
+        with locks.locked(folder):
+            atomic_write.clear(folder, folder / "rounds")
+            keep_start(folder, experiment.init)
+            resumed = (folder / "state.safetensors").exists()
+            server = Server.of(*run.state()) if resumed else fresh
+            place = _place(folder, setting, content, server, alone=workers == 1 and cluster is None)
+            setting = replace(setting, device=torch.device(place.name))
+            engine = _engine(folder, setting, content, server)
+            _describe(folder, experiment, content, task.layout.parameters, engine, place)
+            setting = replace(setting, engine=engine.name)
+            with crew(setting, content, folder, workers=workers, cluster=cluster) as staff:
+                setting = replace(setting, crew=staff)
+                with closing(rounds(setting, content, server, folder, last)) as records:
+                    for record in records:
+                        if progress is not None:
+                            progress(record)
+    finally:
+        torch.set_num_threads(threads)
+    return run
+
+
+def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int) -> Generator[Round]:
+    """The remaining rounds of a run before round `last`, each written to `folder` before it is yielded.
+
+    A round is written while the next one trains, so it may be yielded after that one was trained.
+    """
+    experiment, path = setting.experiment, folder / "run.json"
+    run = links.identity(files.read_json(path)) if path.exists() else ""
+    with Writer(folder, experiment.keep, experiment.rounds, run, chain.last_link(folder, server.next)) as writer:
+        while server.next < last:
+            begun = time.perf_counter()
+            with memory.said(f"round {server.next}", "lower local.batch or clients.per_round, or stop other programs"):
+                record, server = play(setting, data, server)
+            record.metrics["seconds"] = time.perf_counter() - begun
+            finite = bool(torch.isfinite(server.theta).all())
+            writer.put(record, server if finite else None)
+            if not finite:
+                writer.flush()
+                yield from writer.committed()
+                raise Diverged(
+                    f"round {record.index}: no finite model is left (clients excluded: "
+                    f"{record.extras.get('excluded', torch.zeros(0)).tolist()}); its record is kept in {folder}. "
+                    "Lower local.lr or check the data."
+                )
+            yield from writer.committed(_PATIENCE * record.metrics["seconds"])
+        writer.flush()
+        yield from writer.committed()
+
+
+_PATIENCE = 0.002
+"""Part of a round's time that is waited for its file, so that a long round is told when it is done."""
+
+
+def _described(folder: Path, experiment: Experiment) -> bool:
+    """Whether the folder has a run.json.
+
+    Raises:
+        LookupError: If it is damaged, or describes another experiment than the one to be trained there.
+    """
+    path = folder / "run.json"
+    if not path.exists():
+        return False
+    about = files.read_json(path)
+    require_corrected(about, experiment.method, folder)
+    stated = about.get("hash")
+    if stated != experiment.hash:
+        raise files.Damaged(path, f"describes run {stated}, and run {experiment.hash} is to be trained", chain.REMEDY)
+    return True
+
+
+def _engine(folder: Path, setting: Setting, data: Data, server: Server) -> Choice:
+    """The engine that a begun run has, else the one that its experiment asks for."""
+    path = folder / "run.json"
+    if path.exists():
+        about = files.read_json(path)
+        return Choice(about["engine"], about.get("engine_reason", ""))
+    asked = setting.experiment.engine
+    clients = [] if asked == "serial" else first_cohort(setting, data, server)
+    return chosen(asked, setting.experiment.method, clients)
+
+
+def _place(folder: Path, setting: Setting, data: Data, server: Server, *, alone: bool) -> Choice:
+    """The device on which a run was begun, else the one that its experiment asks for.
+
+    Raises:
+        ValueError: If it is not there, or other processes are to share the clients, which train on CPUs.
+    """
+    path, asked = folder / "run.json", setting.experiment.device
+    if path.exists():
+        about = files.read_json(path)
+        place = Choice(about.get("device", "cpu"), about.get("device_reason", ""))
+        if place.name != "cpu" and not (alone and torch.cuda.is_available()):
+            raise ValueError(
+                f"{folder.name} was begun on a GPU and would not keep its bits here; go on where there is one, in one "
+                "process, or train another run with --set device=cpu."
+            )
+        return place
+    if asked == "cuda" and not alone:
+        raise ValueError("device is cuda, and --workers and --cluster train on CPUs; leave one of them out.")
+    if asked == "cpu" or (asked == "auto" and not torch.cuda.is_available()):
+        return device.chosen(asked, setting.task, setting.experiment.method, [])
+    if not alone:
+        return Choice("cpu", "other processes share the clients")
+    return device.chosen(asked, setting.task, setting.experiment.method, first_cohort(setting, data, server))
+
+
+def _describe(
+    folder: Path,
+    experiment: Experiment,
+    data: Data,
+    parameters: tuple[Entry, ...],
+    engine: Choice,
+    place: Choice,
+) -> None:
+    """Write run.json, or check that the one there describes the same data.
+
+    Raises:
+        ValueError: If the data, or code from outside, have changed since the run was begun.
+    """
+    path = folder / "run.json"
+    if path.exists():
+        before = files.read_json(path)
+        if before["fingerprint"] != data.fingerprint:
+            raise ValueError(
+                f"dataset {experiment.task.dataset} has fingerprint {data.fingerprint}, {folder.name} was trained on "
+                f"{before['fingerprint']}; restore the data or train into another folder (--runs DIR)."
+            )
+        if altered := trust.changed(before.get("sources", {}), trust.names_in(experiment.resolved())):
+            raise ValueError(
+                f"{altered[0]} has changed since {folder.name} was begun with it; restore it, or train into another "
+                "folder (--runs DIR)."
+            )
+        return
+    sources = trust.sources(experiment.resolved())
+    files.write_json(
+        path,
+        {
+            "experiment": experiment.resolved(),
+            **({"sources": sources} if sources else {}),
+            "hash": experiment.hash,
+            "fingerprint": data.fingerprint,
+            "classes": list(data.classes),
+            "samples": {split: len(samples) for split, samples in data.samples.items()},
+            "layout": [[name, list(shape)] for name, shape in parameters],
+            "engine": engine.name,
+            "engine_reason": engine.reason,
+            "device": place.name,
+            "device_reason": place.reason,
+            "corrections": len(experiment.method.corrections),
+            "versions": versions(),
+        },
+    )
+
+
+def versions() -> dict[str, str]:
+    """What the bits of a run depend on beside its settings."""
+    return {
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+    }

@@ -1,0 +1,116 @@
+"""The points of a sweep shared by other processes: fresh ones of this machine, or the workers of a Dask scheduler.
+
+A chunk of points is a pure task, so that a worker that is killed costs one chunk, which another does again, and values
+have the bits that one process on one thread gives where machines and versions of torch are alike.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import count
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from drift.engines.cluster import ONE, Parcel, connected, losing
+from drift.parallel.shared_tensors import Shared, packed, share, unpacked
+from drift.parallel.worker_pool import Workers
+from landscape.sweep.threads import Crew, at_points, pieces
+from landscape.sweep.worker import Points, Values, Work, Worker
+
+_NUMBERS = count()
+
+Sent = TypeVar("Sent")
+
+
+@dataclass(frozen=True)
+class Processes:
+    """A crew (`landscape.sweep.threads.Crew`) of so many processes on this machine, of one torch thread each."""
+
+    number: int
+
+    def finished(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
+        """Chunks of at most `most` points as they end, each with its values."""
+        parts = pieces(len(points), most, self.number)
+        held, region = _sent(share, work)
+        with region, Workers(min(self.number, len(parts)), _begun, held) as staff:
+            for ended in staff.results(at_points, [points[part] for part in parts]):
+                if ended.error is not None:
+                    raise ended.error
+                yield parts[ended.place], ended.result
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A crew (`landscape.sweep.threads.Crew`) of the workers of the Dask scheduler at an address."""
+
+    address: str
+
+    def finished(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
+        """Chunks of at most `most` points as they end, each with its values.
+
+        Raises:
+            Lost: If the scheduler does not answer, or is gone.
+        """
+        with connected(self.address) as client, losing(client):
+            from distributed import as_completed
+
+            name = f"sweep-{os.getpid()}-{next(_NUMBERS)}"
+            parts = pieces(len(points), most, max(1, len(client.scheduler_info(n_workers=-1)["workers"])))
+            held = client.submit(Parcel, _sent(packed, work), key=(name, "work"), pure=False)
+            tasks = {
+                client.submit(_remote, held, points[part], key=(name, place)): part for place, part in enumerate(parts)
+            }
+            for task in as_completed(list(tasks), loop=client.loop):
+                yield tasks[task], unpacked(task.result())
+
+
+def crew(workers: int = 1, cluster: str | None = None) -> Crew | None:
+    """Who shares the points of a sweep; None where this process does them all.
+
+    Raises:
+        ValueError: If both are given, or workers is not positive.
+    """
+    if workers < 1 or (workers > 1 and cluster is not None):
+        raise ValueError(f"workers is {workers}, cluster {cluster}; give 1 or more workers, or a cluster, not both.")
+    if cluster is not None:
+        return Cluster(cluster)
+    return Processes(workers) if workers > 1 else None
+
+
+def _sent(send: Callable[[Work], Sent], work: Work) -> Sent:
+    """What `send` makes of a work.
+
+    Raises:
+        ValueError: If other processes could not find its code.
+    """
+    try:
+        return send(work)
+    except (pickle.PicklingError, AttributeError, TypeError) as reason:
+        raise ValueError(
+            f"this task cannot be sent to other processes ({reason}); put its model, loss and metrics into a module "
+            "that can be imported, or leave --workers and --cluster out."
+        ) from reason
+
+
+def _begun(held: Shared) -> Worker:
+    torch.set_num_threads(1)
+    return Worker(held.opened())
+
+
+def _remote(held: Parcel, points: Points) -> bytes:
+    """On a worker of a cluster: the packed values of a chunk; the model is made once for all chunks."""
+    with ONE:
+        threads = torch.get_num_threads()
+        try:
+            torch.set_num_threads(1)
+            if "_worker" not in held.__dict__:
+                held.__dict__["_worker"] = Worker(held.opened())
+            found: dict[str, Tensor] = at_points(held.__dict__["_worker"], points)
+            return packed(found)
+        finally:
+            torch.set_num_threads(threads)

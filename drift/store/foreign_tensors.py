@@ -1,0 +1,131 @@
+"""State dicts that other programs wrote: read as tensors, never unpickled."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file
+from torch import Tensor
+
+from drift.store.guarded_load import Refused, require_few, require_npz, require_room, require_stored, require_torch
+
+SUFFIXES = (".pt", ".pth", ".safetensors", ".npz")
+
+FLAT = ""
+"""Name of the tensor of a file that holds nothing but one vector of all parameters."""
+
+MOST, DEEP = 8, 3
+"""Keys that a refusal names, and tables within tables that it looks into."""
+
+_NO_PICKLE = (LookupError, TypeError, AssertionError)
+"""What torch's unpickler raises for bytes that are no pickle, beside its own error."""
+
+_UNREADABLE = (
+    *(SafetensorError, RuntimeError, EOFError, OSError, ValueError),
+    *(zipfile.BadZipFile, zlib.error),
+    *_NO_PICKLE,
+)
+
+
+def read_tensors(path: str | Path) -> dict[str, Tensor]:
+    """Tensors of a state dict (.pt, .pth, .safetensors or .npz) by name; nothing else is unpickled.
+
+    A state dict inside a table (`state_dict`, `model_state_dict`) is found, prefixes of wrappers are taken off. A
+    vector by itself (as FedLab's SerializationTool makes) is called `FLAT`. A file that states more than it holds is
+    refused before memory is taken for it.
+
+    Raises:
+        ValueError: If the file is none, or damaged; it is named.
+    """
+    path = Path(path)
+    try:
+        content = _content(path)
+    except Refused:
+        raise
+    except pickle.UnpicklingError as reason:
+        raise ValueError(
+            f"{path} holds more than tensors, or is damaged; it is not unpickled, as that could run any code. "
+            "Save it anew by torch.save(model.state_dict(), ...)."
+        ) from reason
+    except _UNREADABLE as reason:
+        raise ValueError(f"{path} cannot be read ({one_line(reason)}); it is truncated or no checkpoint.") from reason
+    for key in ("state_dict", "model_state_dict"):
+        if isinstance(content, Mapping) and isinstance(content.get(key), Mapping):
+            content = content[key]
+    if isinstance(content, Tensor) and content.ndim == 1:
+        content = {FLAT: content}
+    if not isinstance(content, Mapping) or not all(isinstance(value, Tensor) for value in content.values()):
+        raise ValueError(f"{path} holds {_described(content)}, not a state dict; {_advice(path, content)}")
+    require_stored(path, ((str(name), *_sizes(value)) for name, value in content.items()))
+    return {re.sub(r"^(module\.|_orig_mod\.)+", "", str(name)): value for name, value in content.items()}
+
+
+def one_line(reason: Exception) -> str:
+    """The first 200 characters of an error's message, on one line."""
+    return " ".join(str(reason).split())[:200] or type(reason).__name__
+
+
+def _described(content: Any) -> str:
+    """What a file holds, with its keys."""
+    if not isinstance(content, Mapping):
+        return type(content).__name__
+    keys = [_quoted(key) for key in content]
+    return f"a table of {', '.join(keys[:MOST])}{f' and {len(keys) - MOST} more' if len(keys) > MOST else ''}"
+
+
+def _advice(path: Path, content: Any) -> str:
+    """How to make a state dict of it: by one of the keys under which there is one."""
+    places = list(_places(content))
+    if not places:
+        return "save model.state_dict()."
+    names = ["".join(f"[{_quoted(key)}]" for key in place) for place in places]
+    verb = "one lies" if len(names) == 1 else "some lie"
+    saved = f"torch.save(torch.load({path.name!r}){names[0]}, NEW)"
+    return f"{verb} under {', '.join(names[:MOST])}: save one by itself in another folder, as in {saved}."
+
+
+def _places(content: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Keys of the state dicts inside a table, those of tables within it too; of an optimiser's state there is none."""
+    if not isinstance(content, Mapping) or len(above) > DEEP:
+        return
+    for key, value in content.items():
+        if isinstance(value, Mapping) and value and all(isinstance(one, Tensor) for one in value.values()):
+            if all(isinstance(name, str) for name in value):
+                yield (*above, key)
+        elif not (isinstance(value, Mapping) and {"state", "param_groups"} <= set(value)):
+            yield from _places(value, (*above, key))
+
+
+def _quoted(key: Any) -> str:
+    return one_line(ValueError(repr(key)))[:60]
+
+
+def _content(path: Path) -> Any:
+    """What a file holds, once what it states was found to be no more than that."""
+    if path.suffix == ".safetensors":
+        require_room(path, path.stat().st_size)
+        with safe_open(path, framework="pt") as file:
+            require_few(path, len(file.keys()))
+        return load_file(path)  # its reader compares the shapes in the header with the length of the file
+    if path.suffix == ".npz":
+        require_npz(path)
+        with np.load(path, allow_pickle=False) as held:
+            return {name: torch.from_numpy(held[name]) for name in held.files}
+    require_torch(path)
+    return torch.load(path, map_location="cpu", weights_only=True)
+
+
+def _sizes(tensor: Tensor) -> tuple[int, int]:
+    """Bytes that a tensor's shape states, and bytes that it stores."""
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        return 1 << 62, 0  # sparse and quantised ones are no parameters
+    return tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()

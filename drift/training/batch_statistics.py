@@ -1,0 +1,7 @@
+"""Batch-normalisation statistics, as clients and servers use them; `landscape.model.batchnorm` computes them."""
+
+from __future__ import annotations
+
+from landscape.model.batchnorm import normalisers, recomputed, use_batches
+
+__all__ = ["normalisers", "recomputed", "use_batches"]

@@ -1,0 +1,217 @@
+"""From an experiment to its data, partition, proxy set and task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from drift.config.experiment import Experiment, Proxy
+from drift.config.external_run import ToldPartition, UnknownParts
+from drift.config.initial_model import started
+from drift.config.random_keys import cohort, key, rng
+from drift.partitions._grouped import divided
+from drift.partitions.lss_split import Partition as LssSplit
+from drift.plugins import trust
+from drift.training.corruption import corrupted_targets, swaps
+from landscape.datasets import open_dataset
+from landscape.datasets._classes import of_classes
+from landscape.datasets._dataset import Dataset, Groups, merged, normalisation, taken
+from landscape.model.binary_losses import binary_cross_entropy, binary_error
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+from landscape.models import build_model
+
+
+@dataclass(frozen=True, repr=False)
+class Data:
+    """Samples by split, classes, shape of an input, and who holds what.
+
+    Args:
+        samples: Splits train, test and, where the experiment has one, proxy. Targets of train are those that clients
+            see, with the corrupted ones where there are any.
+        parts: Sample numbers (into train) of each client, K arrays; what clients train on.
+        held_out: Sample numbers that clients keep for validation, K arrays.
+        corrupted: The two classes that each corrupted client swaps, by client.
+        normalisation: mean and std of inputs z = (x - mean) / std, x in [0, 1], one number a channel or one for all.
+        groups: Further labels of the samples of train and test by what they tell: "domain", "user", "coarse".
+        loss: "cross_entropy" of one output a class, or "binary": of one output, the logit of class 1.
+    """
+
+    samples: dict[str, Samples]
+    classes: tuple[str, ...]
+    shape: tuple[int, ...]
+    fingerprint: str
+    parts: list[np.ndarray]
+    held_out: list[np.ndarray]
+    corrupted: dict[int, tuple[int, int]] = field(default_factory=dict)
+    normalisation: tuple[tuple[float, ...], tuple[float, ...]] = ((0.0,), (1.0,))
+    groups: Mapping[str, Groups] = field(default_factory=dict)
+    loss: str = "cross_entropy"
+
+    def __repr__(self) -> str:
+        """One line: samples by split, number of classes, clients."""
+        splits = ", ".join(f"{name} {len(samples)}" for name, samples in self.samples.items())
+        return f"Data({splits}; {len(self.classes)} classes, inputs {self.shape}, {len(self.parts)} clients)"
+
+    @property
+    def labels(self) -> np.ndarray:
+        """Class of every training sample, shape (n,)."""
+        return self.samples["train"].targets.numpy()
+
+    def sizes(self) -> np.ndarray:
+        """Samples each client holds, held-out ones included, shape (K,)."""
+        return np.array([len(part) + len(held) for part, held in zip(self.parts, self.held_out, strict=True)])
+
+
+def read_data(experiment: Experiment, data: Path | None) -> Data:
+    """Data of an experiment, split as its partition and proxy set say."""
+    spec, seed = experiment.task, experiment.seed
+    dataset = open_dataset(trust.located(spec.dataset), data=data, scale=spec.scale, **spec.dataset_options)
+    if spec.classes is not None:
+        dataset = of_classes(dataset, spec.classes)
+    dataset = taken(
+        dataset,
+        _subset(dataset.train, spec.train_samples, seed, "train"),
+        _subset(dataset.test, spec.test_samples, seed, "test"),
+        stated=dataset.fingerprint,
+    )
+    spread, classes = experiment.clients, len(dataset.classes)
+    dataset, parts = _parts(experiment, dataset)
+    splits = {"train": dataset.train, "test": dataset.test}
+    if experiment.proxy is not None:
+        chosen = proxy_indices(splits["test"].targets.numpy(), classes, experiment.proxy, seed)
+        rest = np.setdiff1d(np.arange(len(splits["test"])), chosen)
+        splits["proxy"] = splits["test"][torch.from_numpy(chosen)]
+        dataset = taken(dataset, None, torch.from_numpy(rest), stated=dataset.fingerprint)
+        splits["test"] = dataset.test
+    if isinstance(spread.partition, ToldPartition):
+        about = tuple(dataset.classes), tuple(dataset.shape), dataset.fingerprint
+        nobody: Any = UnknownParts()
+        scales = normalisation(dataset)
+        return Data(splits, *about, nobody, nobody, {}, scales, dataset.groups, dataset.loss)
+    labels = splits["train"].targets.numpy()
+    held = [_held_out(part, spread.valid_ratio, seed, client) for client, part in enumerate(parts)]
+    kept = [np.setdiff1d(part, out) for part, out in zip(parts, held, strict=True)]
+    swapped = swaps(experiment, labels, parts, classes)
+    if swapped:
+        splits["train"] = replace(splits["train"], targets=corrupted_targets(splits["train"].targets, parts, swapped))
+    about = tuple(dataset.classes), tuple(dataset.shape), dataset.fingerprint
+    return Data(splits, *about, kept, held, swapped, normalisation(dataset), dataset.groups, dataset.loss)
+
+
+def dealt(experiment: Experiment, data: Data, index: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Sample numbers (into train) that each of the K clients trains on, and those that it holds out, in round `index`.
+
+    The cohort's are what the partition makes of all their data in this round; a client outside it has its own.
+    """
+    spread, seed = experiment.clients, experiment.seed
+    if not spread.partition.moves:
+        return data.parts, data.held_out
+    drawn = cohort(seed, index, spread.number, spread.per_round)
+    own = [np.union1d(part, out) for part, out in zip(data.parts, data.held_out, strict=True)]
+    source = rng(_partition_seed(experiment), "partition", index)
+    parts, held = list(data.parts), list(data.held_out)
+    for client, part in zip(drawn.tolist(), spread.partition.for_round(data.labels, own, drawn, source), strict=True):
+        held[client] = _held_out(part, spread.valid_ratio, seed, client, index)
+        parts[client] = np.setdiff1d(part, held[client])
+    return parts, held
+
+
+def build_task(experiment: Experiment, data: Data, folder: Path | None = None) -> Task:
+    """The task of an experiment, with its initial model.
+
+    Initial values are keyed by the seed and the architecture alone; `init` puts those of a checkpoint in their place,
+    or of the copy of it in `folder`, that of the run.
+
+    Raises:
+        LookupError: If there is no such checkpoint.
+        ValueError: If it is another model's, or was altered; or the backbone is to be frozen and the model does not
+            tell it from its head.
+    """
+    spec = experiment.task
+    seed = key(experiment.seed, "init")
+    model = build_model(trust.located(spec.model), data.shape, len(data.classes), seed=seed, **spec.model_options)
+    if experiment.init is not None:
+        model = started(model, experiment.init, data.classes, folder)
+    if spec.freeze_backbone:
+        if not isinstance(getattr(model, "body", None), nn.Module):
+            raise ValueError(f"task.freeze_backbone needs a model with a `body`, {spec.model} has none; leave it out.")
+        model.body.requires_grad_(False)
+    return task_of(model, data.samples, data.loss)
+
+
+def task_of(model: nn.Module, samples: Mapping[str, Samples], loss: str) -> Task:
+    """The task of a model with the loss that the dataset names: "cross_entropy" or "binary"."""
+    if loss == "binary":
+        return Task(model, samples, loss=binary_cross_entropy, metrics={"error": binary_error})
+    return Task(model, samples)
+
+
+def proxy_indices(labels: np.ndarray, classes: int, proxy: Proxy, seed: int) -> np.ndarray:
+    """Sample numbers of the proxy set, ascending.
+
+    With `long_tail` = 1/f, class c gets floor(V/C * f ** (c / (C - 1))) of V samples (methods.md 1.3).
+
+    Raises:
+        ValueError: If a class has too few samples.
+    """
+    source, chosen = rng(seed, "proxy"), []
+    for label in range(classes):
+        tail = 1.0 if proxy.long_tail is None else proxy.long_tail ** (-label / max(1, classes - 1))
+        wanted, members = int(proxy.per_class * tail), np.flatnonzero(labels == label)
+        if wanted > len(members):
+            raise ValueError(
+                f"proxy.per_class is {proxy.per_class}, class {label} has {len(members)} test samples; lower it."
+            )
+        chosen.append(source.permutation(members)[:wanted])
+    return np.sort(np.concatenate(chosen))
+
+
+def _partition_seed(experiment: Experiment) -> int:
+    chosen = experiment.clients.partition_seed
+    return experiment.seed if chosen is None else chosen
+
+
+def _parts(experiment: Experiment, dataset: Dataset) -> tuple[Dataset, list[np.ndarray]]:
+    """The dataset and each client's sample numbers into its training set; `lss_split` makes another test set."""
+    spread, seed = experiment.clients, _partition_seed(experiment)
+    if isinstance(spread.partition, ToldPartition):
+        return dataset, []
+    merges = isinstance(spread.partition, LssSplit)
+    whole = merged(dataset) if merges else dataset
+    labels = whole.train.targets.numpy()
+    groups = {kind: group.train.numpy() for kind, group in whole.groups.items()}
+    parts = divided(spread.partition, labels, spread.number, rng(seed, "partition"), groups)
+    if not isinstance(spread.partition, LssSplit):
+        return dataset, parts
+    train, test = spread.partition.tested(labels, parts, rng(seed, "partition", "test"))
+    order, tests = np.concatenate(train), np.sort(np.concatenate(test))
+    ends = np.cumsum([len(part) for part in train])
+    numbers = [np.arange(end - len(part), end) for end, part in zip(ends, train, strict=True)]
+    split = taken(whole, torch.from_numpy(order), torch.from_numpy(tests), stated=dataset.fingerprint)
+    return split, numbers
+
+
+def _subset(samples: Samples, size: int | None, seed: int, split: str) -> torch.Tensor | None:
+    """Numbers of a stratified subset of `size` samples in the original order; None for all."""
+    if size is None or size == len(samples):
+        return None
+    if size > len(samples):
+        raise ValueError(f"task.{split}_samples is {size}, the {split} split has {len(samples)}; lower it or leave it.")
+    labels = samples.targets.numpy()
+    order = rng(seed, "subset", split).permutation(len(labels))
+    rank = np.empty(len(labels))
+    for label in np.unique(labels):
+        members = order[labels[order] == label]
+        rank[members] = (np.arange(len(members)) + 0.5) / len(members)
+    return torch.from_numpy(np.sort(np.lexsort((order, rank))[:size]))
+
+
+def _held_out(part: np.ndarray, ratio: float, seed: int, *purpose: int) -> np.ndarray:
+    return rng(seed, "held out", *purpose).permutation(part)[: int(ratio * len(part))]

@@ -1,0 +1,124 @@
+"""Parts of a model that methods treat apart: its head, its normalisation layers, and the features between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+from torch.nn.modules.batchnorm import _NormBase
+
+from drift.training.correction import Correction
+from landscape.model.binary_losses import binary_cross_entropy
+from landscape.model.bound_model import Flat
+from landscape.model.layout import Layout
+from landscape.model.samples import Inputs, called
+from landscape.model.task import Task
+
+Found = TypeVar("Found")
+
+NORMALISED = (
+    *("alexnet_gn", "cnn_digit5", "densenet121", "resnet8", "resnet18", "resnet18_gn", "resnet20", "resnet50"),
+    *("resnet56", "resnet110", "vgg11_gn", "wrn56_4"),
+)
+"""Shipped models with normalisation layers."""
+
+_NORMALISATION = (_NormBase, nn.GroupNorm, nn.LayerNorm, nn.RMSNorm)
+
+
+def head_mask(module: nn.Module, layout: Layout, method: str) -> Tensor:
+    """Which entries of theta (d,) belong to the classifier's head, bool.
+
+    Raises:
+        ValueError: If the model does not tell its head from its body.
+    """
+    require_head(module, method)
+    return _mask(layout, lambda name: name.startswith("head."))
+
+
+def require_head(module: nn.Module, method: str) -> nn.Module:
+    """The head of a model: its last layer, whose inputs are the features.
+
+    Raises:
+        ValueError: If the model does not tell its head from its body.
+    """
+    head, body = getattr(module, "head", None), getattr(module, "body", None)
+    if not isinstance(head, nn.Module) or not isinstance(body, nn.Module):
+        raise ValueError(
+            f"{method} needs a model with a `body` (features) and a `head` (last layer), "
+            f"{type(module).__name__} has none; every model of `fedscape list models` has both."
+        )
+    return head
+
+
+def norm_mask(module: nn.Module, layout: Layout, method: str) -> Tensor:
+    """Which entries of theta (d,) belong to normalisation layers (by their type, not their name), bool.
+
+    Raises:
+        ValueError: If the model has none.
+    """
+    names = {
+        f"{outer}.{inner}" if outer else inner
+        for outer, layer in module.named_modules()
+        if isinstance(layer, _NORMALISATION)
+        for inner, _ in layer.named_parameters(recurse=False)
+    }
+    if not names:
+        raise ValueError(
+            f"{method} needs a model with normalisation layers and this one ({type(module).__name__}) has none; "
+            f"shipped models that do: {', '.join(NORMALISED)}."
+        )
+    return _mask(layout, names.__contains__)
+
+
+def require_classes(task: Task, method: str) -> None:
+    """Complain about a task whose one output tells two classes apart.
+
+    Raises:
+        ValueError: If so.
+    """
+    if task.loss is binary_cross_entropy:
+        raise ValueError(
+            f"{method} needs one output a class, and this task has one output for two classes; choose a method that "
+            "does without, such as fedavg or server_ft, or a dataset with one output a class."
+        )
+
+
+def frozen(mask: Tensor, weight_decay: float) -> Correction:
+    """A correction after which the entries of `mask` (d,) stay as they are, weight decay notwithstanding."""
+    return Correction(hold=mask, decay=weight_decay)
+
+
+def features(flat: Flat, compute: Callable[[], Found]) -> tuple[Found, Tensor]:
+    """What `compute` returns, and the features (n, q): what the head received while it ran."""
+    caught: list[Tensor] = []
+    head: nn.Module = flat.module.head  # type: ignore[assignment]  # `require_head` has looked
+    handle = head.register_forward_pre_hook(lambda module, received: caught.append(received[0]))
+    try:
+        found = compute()
+    finally:
+        handle.remove()
+    return found, caught[-1]
+
+
+@torch.no_grad()
+def features_at(flat: Flat, theta: Tensor, buffers: Tensor, inputs: Inputs) -> Tensor:
+    """Features (n, q) of another model of the same architecture, in eval mode; the one in `flat` stays."""
+    training = flat.module.training
+    flat.training(False)
+    state = {**flat.layout.named(theta), **flat.layout.named_buffers(buffers)}
+    run = lambda *args, **kwargs: functional_call(flat.module, state, args, kwargs)  # noqa: E731 (called once)
+    _, found = features(flat, lambda: called(run, flat.cast(inputs)))
+    flat.training(training)
+    return found
+
+
+def _mask(layout: Layout, chosen: Callable[[str], bool]) -> Tensor:
+    return torch.cat(list(_flags(layout, chosen)))
+
+
+def _flags(layout: Layout, chosen: Callable[[str], bool]) -> Iterable[Tensor]:
+    for name, part in layout.slices().items():
+        yield torch.full((part.stop - part.start,), chosen(name))

@@ -1,0 +1,112 @@
+"""The local optimiser on flat vectors: SGD or Adam by the fused operations that torch.optim itself calls."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from drift.config.experiment import Local
+from drift.config.method import State
+
+_PREFIX = "optimizer."
+
+
+class Optimizer:
+    """One local training's optimiser: SGD (momentum, weight decay) or Adam on one vector (d,).
+
+    The bits are those of `torch.optim.SGD` and `Adam` with fused=True; the operations are called directly because
+    those classes load torch's compiler first, which takes longer than training a small model.
+    """
+
+    def __init__(self, theta: Tensor, grad: Tensor, local: Local) -> None:
+        self.theta, self.grad, self.local = theta, grad, local
+        self.held: State = {}
+
+    def step(self, factor: float = 1.0) -> None:
+        """One step on the current gradient, at a multiple of the local rate."""
+        if self.local.optimizer == "adam":
+            if not self.held:
+                self.held = moments(self.theta)
+            adam([self.theta], [self.grad], [self.held], self.local, factor)
+            return
+        fresh = not self.held
+        if fresh and self.local.momentum:
+            self.held = {"momentum_buffer": torch.empty_like(self.theta)}
+        sgd([self.theta], [self.grad], list(self.held.values()), self.local, factor, fresh=fresh)
+
+    def kept(self) -> State:
+        """Moments to keep for the client's next round; nothing unless the optimiser persists."""
+        return kept(self.held, self.local)
+
+    def restore(self, state: State) -> None:
+        """Take up moments kept by `kept`."""
+        self.held = restored(state, self.local)
+
+
+def sgd(
+    thetas: list[Tensor],
+    grads: list[Tensor],
+    momenta: list[Tensor],
+    local: Local,
+    factor: float,
+    *,
+    fresh: bool = False,
+) -> None:
+    """One SGD step in place, on tensors of any shape.
+
+    Args:
+        momenta: Buffers of their shapes; none without momentum.
+        factor: Multiple of the local rate.
+        fresh: The buffer holds nothing yet.
+    """
+    torch._fused_sgd_(
+        thetas,
+        grads,
+        momenta,
+        weight_decay=local.weight_decay,
+        momentum=local.momentum,
+        lr=local.lr * factor,
+        dampening=0.0,
+        nesterov=False,
+        maximize=False,
+        is_first_step=fresh,
+    )
+
+
+def adam(thetas: list[Tensor], grads: list[Tensor], held: list[State], local: Local, factor: float) -> None:
+    """One Adam step of each model (d,) in place; each has moments of its own, which may differ in age."""
+    steps = [moments["step"] for moments in held]
+    for count in steps:
+        count += 1
+    torch._fused_adam_(
+        thetas,
+        grads,
+        [moments["exp_avg"] for moments in held],
+        [moments["exp_avg_sq"] for moments in held],
+        [],
+        steps,
+        lr=local.lr * factor,
+        beta1=local.betas[0],
+        beta2=local.betas[1],
+        weight_decay=local.weight_decay,
+        eps=1e-8,
+        amsgrad=False,
+        maximize=False,
+    )
+
+
+def kept(held: State, local: Local) -> State:
+    """An optimiser's moments under the names of a client's state; nothing unless the optimiser persists."""
+    return {f"{_PREFIX}{name}": value.clone() for name, value in held.items()} if local.persist_optimizer else {}
+
+
+def restored(state: State, local: Local) -> State:
+    """Copies of the moments in a client's state; none unless the optimiser persists."""
+    found = {name.removeprefix(_PREFIX): value.clone() for name, value in state.items() if name.startswith(_PREFIX)}
+    return found if local.persist_optimizer else {}
+
+
+def moments(theta: Tensor) -> State:
+    """Moments of Adam before its first step."""
+    step = torch.zeros((), dtype=torch.float32, device=theta.device)
+    return {"step": step, "exp_avg": torch.zeros_like(theta), "exp_avg_sq": torch.zeros_like(theta)}

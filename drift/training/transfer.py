@@ -1,0 +1,45 @@
+"""Clients and their updates in the memory of another device."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from drift.config.method import State
+from drift.training.client import Client, Update
+from landscape.model.bound_model import Flat
+
+
+def placed(client: Client, device: torch.device, flat: Flat) -> Client:
+    """The client with all that it holds on a device; itself where it is there already.
+
+    Args:
+        flat: Workspace on that device.
+    """
+    if client.start.device == device:
+        return client
+    held = client.held_out
+    return replace(
+        client,
+        samples=client.samples.to(device=device),
+        held_out=None if held is None else held.to(device=device),
+        start=client.start.to(device),
+        buffers=client.buffers.to(device),
+        state=_moved(client.state, device),
+        server=_moved(client.server, device),
+        flat=flat,
+    )
+
+
+def fetched(update: Update) -> Update:
+    """The update in the memory of the CPU, where rounds are aggregated and recorded."""
+    cpu = torch.device("cpu")
+    if update.theta.device == cpu and update.buffers.device == cpu:
+        return update
+    state, report = _moved(update.state, cpu), _moved(update.report, cpu)
+    return replace(update, theta=update.theta.to(cpu), buffers=update.buffers.to(cpu), state=state, report=report)
+
+
+def _moved(state: State, device: torch.device) -> State:
+    return {name: value.to(device) for name, value in state.items()}

@@ -1,0 +1,52 @@
+"""A client's own validation: loss and error of the model in its workspace on data that it holds out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from landscape.model.binary_losses import binary_error
+from landscape.model.samples import Samples
+from landscape.model.task import error
+
+if TYPE_CHECKING:
+    from drift.config.experiment import Experiment
+    from drift.training.client import Client
+
+
+def require_held_out(experiment: Experiment, method: str) -> None:
+    """Complain where clients hold no validation data.
+
+    Raises:
+        ValueError: If clients.valid_ratio is 0.
+    """
+    if experiment.clients.valid_ratio == 0:
+        raise ValueError(
+            f"{method} validates on the client's own data and none are held out; set clients.valid_ratio=0.2."
+        )
+
+
+def validation_samples(client: Client) -> Samples:
+    """What the client holds out; its training data where its share is too small to hold out anything."""
+    return client.held_out if client.held_out is not None and len(client.held_out) else client.samples
+
+
+@torch.no_grad()
+def validated(client: Client, samples: Samples) -> tuple[float, float]:
+    """Mean loss (nats) and error (fraction) of the model in the client's workspace, in eval mode; its mode stays."""
+    flat, training = client.flat, client.flat.module.training
+    flat.training(False)
+    loss, wrong = 0.0, 0.0
+    for block in samples.blocks(512):
+        outputs, targets = flat.outputs(block.inputs), block.targets.to(client.start.device)
+        loss += float(_sum(flat.loss(outputs, targets)))
+        single = outputs.ndim < 2 or outputs.shape[1] == 1
+        wrong += float(_sum((binary_error if single else error)(outputs, targets)))
+    flat.training(training)
+    return loss / max(1, len(samples)), wrong / max(1, len(samples))
+
+
+def _sum(values: Tensor) -> Tensor:
+    return values.double().sum()

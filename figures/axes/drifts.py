@@ -1,0 +1,249 @@
+"""Drift: coherence, bias, variances and gain over rounds, what averaging buys, and who holds which labels."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from figures import style
+from figures.axes.curves import algorithms, banded, curve, mean, require
+
+LABELS = 34
+"""Classes named on an axis; of more, every second, third and so on."""
+
+
+def coherence(
+    ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "coherence", raw: bool = True, **look: Any
+) -> Axes:
+    """Local gradient coherence over rounds: every round pale, the moving average bold, the critical point dotted.
+
+    Its interval is a band; a note names the methods without a clear one.
+
+    Args:
+        ds: coherence, coherence_smooth (round,), critical_point, critical_low and critical_high (), and perhaps
+            `algorithm` and `seed`.
+        variable: "coherence", or "mean_cosine", which has no moving average of its own.
+        raw: Also the single rounds.
+    """
+    ax = style.axes(ax)
+    smooth = f"{variable}_smooth" if f"{variable}_smooth" in ds else variable
+    named = ds[smooth].assign_attrs(long_name=ds[variable].attrs.get("long_name", variable))
+    curve(ds.assign({smooth: named}), ax=ax, variable=smooth, **look)
+    for name, part in algorithms(ds[variable]) if raw and smooth != variable else []:
+        colour = style.colour(name) if name is not None else style.CLIENT
+        ax.plot(part["round"], mean(part, "seed"), color=colour, linewidth=0.5, alpha=0.5)
+    ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    _critical_points(ds, ax)
+    return ax
+
+
+def group_cosines(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "group_cosine", **look: Any) -> Axes:
+    """Mean cosine of client updates within and between groups: every round pale, the moving average bold.
+
+    Args:
+        ds: The variable over round and pair, perhaps seed, and where it is there its moving average (..._smooth).
+        look: As `Axes.plot` takes it, for the bold lines.
+    """
+    values = ds[variable]
+    require(values)
+    ax = style.axes(ax)
+    smooth = ds.get(f"{variable}_smooth", values)
+    for colour, pair in zip(style.steps(values.sizes["pair"]), map(str, values["pair"].values), strict=True):
+        if smooth is not values:
+            raw = mean(values.sel(pair=pair), "seed")
+            ax.plot(raw["round"], raw, ".-", color=colour, linewidth=0.5, markersize=1.5, alpha=0.45)
+        banded(smooth.sel(pair=pair), ax=ax, over="round", **{"color": colour, "label": _apart(pair), **look})
+    ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.set_xlabel("round")
+    ax.set_ylabel("mean cosine of updates")
+    return ax
+
+
+def evenness(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """How evenly each client holds the classes, from least to most; filled for clients of the balanced group.
+
+    Args:
+        ds: evenness and balanced over client.
+        look: As `Axes.scatter` takes it.
+    """
+    require(ds["evenness"])
+    ax = style.axes(ax)
+    part = ds[["evenness", "balanced"]].dropna("client").sortby("evenness")
+    first, _, last = style.steps(3)
+    for group, colour, name in ((1, first, "balanced"), (0, last, "imbalanced")):
+        inside = np.flatnonzero(part["balanced"].values == group)
+        ax.scatter(
+            inside,
+            part["evenness"].values[inside],
+            **{"s": 10, "color": [colour], "label": name, "clip_on": False, **look},
+        )
+    ax.set_ylim(0, 1.05)
+    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.set_xlabel("clients, sorted")
+    ax.set_ylabel("class entropy / ln C")
+    return ax
+
+
+def variances(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """Client-drift variance (solid) and period-drift variance (dashed) over rounds, on a logarithmic axis."""
+    ax = style.axes(ax)
+    curve(ds, ax=ax, variable="client_variance", **look)
+    curve(ds, ax=ax, variable="period_variance", names=False, log=True, linestyle="--", **look)
+    ax.set_ylabel("drift variance per parameter")
+    return ax
+
+
+def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """Box plots of the Kalman gain over rounds and seeds, one box a concentration, in groups of local epochs.
+
+    Whiskers reach the last values within 1.5 interquartile ranges. An infinite concentration is called natural: users
+    who hold their own data.
+
+    Args:
+        ds: gain over concentration, perhaps epochs, and whatever is pooled.
+        look: As `Axes.boxplot` takes it.
+    """
+    values = ds["gain"]
+    require(values)
+    ax = style.axes(ax)
+    groups = [values.sel(epochs=value) for value in values.epochs] if "epochs" in values.dims else [values]
+    width, colours = 0.8 / len(groups), style.steps(len(groups))
+    for number, group in enumerate(groups):
+        pooled = [np.ravel(part.values) for part in group.transpose("concentration", ...)]
+        pooled = [part[np.isfinite(part)] for part in pooled]
+        places = np.arange(len(pooled)) + (number - (len(groups) - 1) / 2) * width
+        line = {"color": "#333333", "linewidth": 0.7}
+        boxes = ax.boxplot(
+            pooled,
+            **{
+                "positions": places,
+                "widths": width * 0.8,
+                "patch_artist": True,
+                "manage_ticks": False,
+                "medianprops": {**line, "color": "black", "linewidth": 1.2},
+                "boxprops": dict(line),
+                "whiskerprops": dict(line),
+                "capprops": dict(line),
+                "flierprops": {"marker": ".", "markersize": 2.5, "markeredgecolor": "#777777"},
+                **look,
+            },
+        )
+        for box in boxes["boxes"]:
+            box.set(facecolor=(*colours[number][:3], 0.45))
+        if len(groups) > 1:
+            boxes["boxes"][0].set_label(f"{float(group.epochs):g} epoch{'s' if group.epochs > 1 else ''}")
+    levels = ["natural" if np.isinf(value) else f"Dir({value:g})" for value in ds.concentration.values]
+    ax.set_xticks(range(len(levels)), levels)
+    ax.set_xlim(-0.6, values.sizes["concentration"] - 0.4)
+    ax.grid(False, axis="x")
+    ax.set_xlabel("partition (Dirichlet concentration)")
+    ax.set_ylabel("Kalman gain G")
+    return ax
+
+
+def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error", **look: Any) -> Axes:
+    """Error against the number of averaged models, one line a round, in a band of one std over the draws."""
+    values = ds[variable]
+    require(values)
+    ax = style.axes(ax)
+    pooled = values.stack(sample=[dim for dim in ("seed", "draw") if dim in values.dims])
+    for colour, number in zip(style.steps(values.sizes["round"]), values["round"].values, strict=True):
+        part = pooled.sel(round=number)
+        look = {"marker": "o", "markersize": 2.5, **look}
+        banded(part, ax=ax, over="models", across="sample", color=colour, label=f"round {number}", **look)
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    ax.set_xlabel("averaged models")
+    ax.set_ylabel(style.text(values))
+    return ax
+
+
+def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **look: Any) -> Axes:
+    """Who holds which labels: a bubble for every client and class, its area the number of samples.
+
+    Args:
+        ds: count over client and class, samples.
+        largest: Area of the largest bubble, points squared.
+        look: As `Axes.scatter` takes it.
+    """
+    counts = ds["count"].transpose("client", "class")
+    require(counts)
+    ax = style.axes(ax)
+    rows, columns = np.nonzero(counts.values > 0)
+    held = counts.values[rows, columns]
+    look = {"linewidths": 0, "c": [shade(counts.sizes["class"])[column] for column in columns], **look}
+    ax.scatter(ds.client.values[rows], columns, s=largest * held / held.max(), **look)
+    named = range(0, counts.sizes["class"], -(-counts.sizes["class"] // LABELS))
+    ax.set_yticks(named, [str(ds["class"].values[place]) for place in named])
+    ax.xaxis.set_major_locator(MaxNLocator(10, integer=True))
+    ax.set_xlabel("client")
+    ax.set_ylabel("class")
+    ax.margins(0.04, 0.08)
+    return ax
+
+
+def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round") -> Axes:
+    """Stacked bars of class shares, one bar a round (or client)."""
+    shares = ds[variable].transpose(over, "class")
+    require(shares)
+    ax = style.axes(ax)
+    bottom, width = np.zeros(shares.sizes[over]), 0.92 if shares.sizes[over] <= 30 else 1.0
+    for colour, name in zip(shade(shares.sizes["class"]), shares["class"].values, strict=True):
+        height = shares.sel({"class": name}).fillna(0).values
+        ax.bar(shares[over].values, height, width, bottom=bottom, color=colour, label=str(name), linewidth=0)
+        bottom += height
+    ax.grid(False)
+    ax.set_ylim(0, 1)
+    ax.margins(x=0.01)
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    ax.set_xlabel(over)
+    ax.set_ylabel(style.text(shares))
+    return ax
+
+
+def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
+    """Dotted lines at the critical points, bands over their intervals, and a note on methods that have none."""
+    level = ds["critical_low"].attrs.get("level", 0.95)
+    several = ds["critical_point"].size > 1 and "seed" in ds["critical_point"].dims
+    label: str | None = f"critical point{' of a seed' if several else ''}, {100 * level:g} % interval"
+    without = []
+    for name, part in algorithms(ds["coherence"]):
+        colour = style.colour(name) if name is not None else style.CLIENT
+        own = ds.sel(algorithm=name) if "algorithm" in ds.dims else ds
+        present = np.ravel(part.notnull().any("round"))
+        points, lows, highs = (np.ravel(own[end])[present] for end in _POINT)
+        clear = np.isfinite(points)
+        for point, low, high in zip(points[clear], lows[clear], highs[clear], strict=True):
+            ax.axvspan(low, high, color=colour, alpha=0.12, linewidth=0, zorder=0)
+            ax.axvline(point, color=colour, linewidth=0.9, linestyle=":", zorder=1, label=label)
+            label = None
+        if not clear.all():
+            seeds = f" ({(~clear).sum()} of {len(clear)} seeds)" if len(clear) > 1 else ""
+            without.append(f"{style.label(name)}{seeds}" if name is not None else seeds.strip(" ()"))
+    if without:
+        named = ": " + ", ".join(filter(None, without)) if any(without) else ""
+        note = textwrap.fill(f"no clear critical point{named}", 44)
+        ax.text(0.02, 0.02, note, transform=ax.transAxes, fontsize=5.5, va="bottom", path_effects=style.outline())
+        room = 0.08 * len(note.splitlines()) * ax.dataLim.height  # below the curves
+        ax.update_datalim([(ax.dataLim.x0, ax.dataLim.y0 - room)])
+        ax.autoscale_view()
+
+
+_POINT = ("critical_point", "critical_low", "critical_high")
+
+
+def _apart(pair: str) -> str:
+    """A pair of groups in words: "a" within one group, "a and b" between two."""
+    first, _, second = pair.partition("-")
+    return f"within {first}" if first == second else f"{first} to {second}" if second else pair
+
+
+def shade(count: int) -> list[Any]:
+    """`count` colours for classes: ten that differ well for colour-blind readers too, else steps of a colour map."""
+    ten = ["#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499", "#BBBBBB"]
+    return ten[:count] if count <= len(ten) else style.steps(count)

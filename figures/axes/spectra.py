@@ -1,0 +1,135 @@
+"""Curvature: Hessian eigenvalues over rounds, and slices along the sharpest direction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from figures import style
+from figures.axes.curves import algorithms, banded, curve, mean
+
+
+def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look: Any) -> Axes:
+    """One Hessian eigenvalue of the global model over rounds, one line a method, on a logarithmic axis.
+
+    Args:
+        ds: eigenvalue over round and rank, and perhaps `algorithm` and `seed`.
+        rank: 1 for the largest.
+    """
+    chosen = ds["eigenvalue"].sel(rank=rank)
+    named = chosen.assign_attrs(long_name=rf"Hessian eigenvalue $\lambda_{{{rank}}}$")
+    look = {"log": bool((chosen.fillna(1) > 0).all()), "marker": "o", "markersize": 2.5, **look}
+    return curve(ds.assign(eigenvalue=named), ax=ax, variable="eigenvalue", **look)
+
+
+def ratio(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """Ratio of the largest eigenvalue to the last computed one, over rounds."""
+    last = int(ds["rank"].max()) if "rank" in ds.coords else 5
+    named = ds["ratio"].assign_attrs(long_name=rf"$\lambda_1\,/\,\lambda_{{{last}}}$")
+    look = {"marker": "o", "markersize": 2.5, **look}
+    return curve(ds.assign(ratio=named), ax=ax, variable="ratio", **look)
+
+
+def sharpest(
+    ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "loss", above: bool = False, **look: Any
+) -> Axes:
+    """A slice through each model along its sharpest direction, whose eigenvalue stands in the legend.
+
+    Args:
+        ds: The variable over t, eigenvalue (), and perhaps `algorithm` and `seed`.
+        above: Height above the model itself, so that curvatures are compared; else the level as it is.
+    """
+    ax = style.axes(ax)
+    values = ds[variable]
+    if above:
+        text = f"{values.attrs.get('long_name', variable)} above the model"
+        values = (values - values.sel(t=0, method="nearest")).assign_attrs({**values.attrs, "long_name": text})
+    curve(ds.assign({variable: values}), ax=ax, variable=variable, over="t", names=False, **look)
+    if "eigenvalue" in ds:
+        parts = algorithms(ds["eigenvalue"])
+        for line, (name, part) in zip(ax.lines[-len(parts) :], parts, strict=True):
+            value = rf"$\lambda_1$ = {float(mean(part, 'seed')):.3g}"
+            line.set_label(value if name is None else f"{style.label(name)}, {value}")
+    ax.set_xlabel("distance along the sharpest direction")
+    return ax
+
+
+def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = 1e-5, **look: Any) -> Axes:
+    """Spectral density, one line a method, on a logarithmic axis that ends at `floor` of the highest peak.
+
+    Args:
+        ds: density and eigenvalue over `mark`, the positions on each method's own grid, and perhaps `algorithm`.
+    """
+    ax = style.axes(ax)
+    highest = 0.0
+    for name, part in algorithms(ds["density"]):
+        places = (
+            ds["eigenvalue"] if name is None or "algorithm" not in ds.dims else ds["eigenvalue"].sel(algorithm=name)
+        )
+        shown = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
+        ax.plot(places.values, part.values, **{"linewidth": 1.0, **shown, **look})
+        highest = max(highest, float(part.max()))
+    if highest <= 0:
+        raise LookupError("the spectral density is 0 everywhere; there is no spectrum to draw.")
+    ax.set_yscale("log")
+    ax.set_ylim(floor * highest, 2 * highest)
+    ax.set_xlabel("eigenvalue")
+    ax.set_ylabel("spectral density")
+    return ax
+
+
+def batches(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """Largest eigenvalues of minibatches as dots in a column a method, all seeds together; a bar is their median.
+
+    Args:
+        ds: eigenvalue over `batch`, and perhaps `algorithm` and `seed`.
+    """
+    ax = style.axes(ax)
+    parts = algorithms(ds["eigenvalue"])
+    for place, (name, part) in enumerate(parts):
+        values = part.values[np.isfinite(part.values)].ravel()
+        colour = {} if name is None else {"color": style.colour(name)}
+        across = place + 0.5 * (np.arange(len(values)) / max(len(values) - 1, 1) - 0.5)
+        ax.plot(across, values, **{"linestyle": "", "marker": ".", "markersize": 2.5, "alpha": 0.6, **colour, **look})
+        ax.hlines(np.median(values), place - 0.35, place + 0.35, colors="black", linewidth=1.0)
+    ax.set_xticks(range(len(parts)), ["" if name is None else style.label(name) for name, _ in parts], rotation=30)
+    ax.set_xlabel("method")
+    ax.set_ylabel(r"$\lambda_1$ of single batches")
+    return ax
+
+
+def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """Magnitude of each layer's largest eigenvalue, one line a method over the layers in the model's order, in log.
+
+    A hollow dot stands for a negative eigenvalue. Seeds are a band of one standard deviation.
+
+    Args:
+        ds: eigenvalue over `layer`, and perhaps `algorithm` and `seed`.
+    """
+    ax = style.axes(ax)
+    places = np.arange(ds.sizes["layer"])
+    numbered = abs(ds["eigenvalue"]).assign_coords(layer=places)
+    for name, part in algorithms(numbered):
+        known = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
+        banded(part, ax=ax, over="layer", **{"marker": "o", "markersize": 3, "linewidth": 1.0, **known, **look})
+    for name, part in algorithms(ds["eigenvalue"].assign_coords(layer=places)):
+        middle = mean(part, "seed").values
+        colour = "black" if name is None else style.colour(name)
+        ax.plot(
+            places[middle < 0],
+            abs(middle[middle < 0]),
+            "o",
+            color="white",
+            markeredgecolor=colour,
+            markersize=3,
+            zorder=4,
+        )
+    style.logarithmic(ax)
+    every = max(1, len(places) // 20)
+    names = [str(name) for name in ds["layer"].values[::every]]
+    ax.set_xticks(places[::every], names, rotation=60, ha="right", rotation_mode="anchor")
+    ax.set_xlabel("parameter tensor")
+    return ax

@@ -1,0 +1,200 @@
+"""Surfaces: contour maps of planes, profiles of lines, and the models marked on them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from figures import style
+from figures.axes.curves import algorithms, banded, require
+from figures.bars import colorbar, norm
+from landscape.surfaces.minimum import fitted_minimum, labelled
+
+__all__ = ["colorbar", "common_levels", "contour", "ends", "norm", "profile", "row"]
+
+
+def contour(
+    ds: xr.Dataset,
+    *,
+    ax: Axes | None = None,
+    variable: str = "loss",
+    levels: np.ndarray | None = None,
+    marks: bool = True,
+    names: bool = True,
+    bar: bool | None = None,
+    **look: Any,
+) -> Axes:
+    """Contour map of a plane, with its models (triangles), their mean (white cross) and its minimum (circle).
+
+    The minimum is that of the loss, fitted below the grid (`landscape.surfaces.minimum`), with bars of one standard
+    error; a note says where it is at the edge of the map, or cannot be located.
+
+    Args:
+        ds: The variable over two dimensions; marks as `landscape.surface` gives them, and perhaps the minimum as
+            `landscape.surfaces.minimum.labelled` does: `drift.analyses.landscapes.minima` adds the error of the samples
+            to that of the fit.
+        levels: Shared by maps that are compared; `figures.common_levels` makes them.
+        marks, names: Models are marked, and named.
+        bar: Whether a colour bar stands beside the map; by default where no levels are given, which several maps share.
+        look: As `Axes.contourf` takes it.
+
+    Raises:
+        LookupError: If the surface has no values.
+        ValueError: If the variable does not have two dimensions.
+    """
+    values = ds[variable]
+    if values.ndim != 2:
+        raise ValueError(f"{variable} has dimensions {', '.join(map(str, values.dims))}; a map needs two.")
+    require(values)
+    ax = style.axes(ax)
+    first, second = map(str, values.dims)
+    chosen = levels if levels is not None else common_levels(values, log=variable == "loss")
+    grid = ds[first].values, ds[second].values, values.transpose(second, first).values
+    look = {"levels": chosen, "norm": norm(chosen), "cmap": style.SEQUENTIAL, "extend": "both", **look}
+    filled = ax.contourf(*grid, **look)
+    filled.set_edgecolor("face")
+    ax.contour(*grid, levels=chosen, colors="white", linewidths=0.3, alpha=0.6)
+    ax.grid(False)
+    ax.set_xlabel(style.text(ds[first]))
+    ax.set_ylabel(style.text(ds[second]))
+    if ds.attrs.get("isometric", 0) == 1:
+        ax.set_aspect("equal")
+    if marks:
+        _minimum(ds, variable, first, second, ax)
+        _models(ds, first, second, ax, names)
+    if bar if bar is not None else levels is None:
+        colorbar(cast(Figure, ax.figure), [ax], chosen, style.text(values), cmap=look["cmap"])
+    return ax
+
+
+def row(figure: Figure, axs: Sequence[Axes], planes: Sequence[xr.Dataset], variable: str, **look: Any) -> None:
+    """Maps of planes side by side: those of one kind on common levels with one bar, each kind with its own.
+
+    Global models of successive rounds lie so close that the levels of client planes would leave one colour there.
+
+    Args:
+        planes: As `drift.analyses.landscapes.planes` gives them, through clients or through globals, those of one kind
+        in succession. look: As `contour` takes it; `top` as `common_levels` does.
+    """
+    top = look.pop("top", 0.9)
+    kinds = [str(plane.attrs.get("analysis", "")) for plane in planes]
+    for kind in dict.fromkeys(kinds):
+        places = [place for place, other in enumerate(kinds) if other == kind]
+        values = [planes[place][variable] for place in places]
+        levels = common_levels(*values, log=variable == "loss", top=top)
+        for place in places:
+            contour(planes[place], ax=axs[place], variable=variable, levels=levels, **look)
+        colorbar(figure, [axs[place] for place in places], levels, style.text(values[0]))
+
+
+def common_levels(*values: xr.DataArray, count: int = 14, log: bool = True, top: float = 0.9) -> np.ndarray:
+    """Contour levels common to several maps, evenly spaced in log (or not, for fractions such as the error).
+
+    Args:
+        count: How many.
+        top: Quantile of the values at the highest level; the few beyond it share one colour.
+
+    Raises:
+        LookupError: If no value is finite.
+    """
+    flat = np.concatenate([np.ravel(part) for part in values])
+    flat = flat[np.isfinite(flat)]
+    if not len(flat):
+        raise LookupError("none of the surfaces has a finite value; compute them first.")
+    low, high = float(flat.min()), float(np.quantile(flat, top))
+    if log and low > 0:
+        return np.geomspace(low, max(high, low * 1.01), count)
+    return np.linspace(low, max(high, low + 1e-3), count)
+
+
+def profile(
+    ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "loss", log: bool | None = None, **look: Any
+) -> Axes:
+    """A line or slice through parameter space: the variable over t, one line per method, dots at the minima.
+
+    A minimum is fitted below the grid; one that is not inside has no dot.
+
+    Args:
+        ds: The variable over t, and perhaps `algorithm` and `seed`.
+        log: Logarithmic vertical axis; for a positive loss where not given.
+        look: As `Axes.plot` takes it.
+
+    Raises:
+        LookupError: If the line has no values.
+    """
+    values = ds[variable]
+    require(values)
+    ax = style.axes(ax)
+    for name, part in algorithms(values):
+        known = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
+        drawn = {**known, **look}
+        banded(part, ax=ax, over="t", **drawn)
+        middle = part.mean("seed") if "seed" in part.dims else part
+        lowest = fitted_minimum(xr.Dataset({variable: middle}), variable)
+        if lowest.state == "inside":
+            colour = ax.lines[-1].get_color()
+            ax.plot(lowest.at["t"], lowest.value, "o", color=colour, markersize=3.5, markeredgecolor="white", zorder=4)
+    if log if log is not None else variable == "loss" and bool((values.fillna(1) > 0).all()):
+        style.logarithmic(ax)
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.set_xlabel(style.text(ds["t"]))
+    ax.set_ylabel(style.text(values))
+    return ax
+
+
+def ends(ax: Axes, first: str, second: str) -> None:
+    """Name the two models of a line, at t = 0 and t = 1, above the axes."""
+    for place, name in ((0, first), (1, second)):
+        ax.axvline(place, color=style.GLOBAL, linewidth=0.6, linestyle=":", zorder=1)
+        ax.annotate(
+            name,
+            (place, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 2),
+            textcoords="offset points",
+            ha="center",
+            fontsize=6.5,
+        )
+
+
+def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -> None:
+    """A ring with bars of one standard error at the minimum, or a note that there is none inside.
+
+    Of the loss, also on maps of other metrics; fitted here where the dataset does not tell it.
+    """
+    if "minimum_state" not in ds:
+        metric = "loss" if "loss" in ds and ds["loss"].ndim == 2 else variable
+        ds = ds.assign(labelled(fitted_minimum(ds, metric), ds, metric).data_vars)
+    state = str(ds["minimum_state"].values)
+    if state != "inside":
+        look: dict[str, Any] = {"xycoords": ax.xaxis.label, "textcoords": "offset points"}  # clear of flat maps
+        ax.annotate(_NOTES[state], (0.5, 0), (0, -1), **look, fontsize=5, ha="center", va="top")
+        return
+    x, y, wide, high = (float(ds[f"minimum_{name}"]) for name in (first, second, f"{first}_error", f"{second}_error"))
+    bars: dict[str, Any] = {"ecolor": "white", "elinewidth": 0.7, "markersize": 4.5, "zorder": 4, "clip_on": True}
+    ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": "white", "markeredgewidth": 0.9}
+    ax.errorbar(x, y, xerr=wide, yerr=high, fmt="o", **bars, **ring)
+
+
+_NOTES = {"edge": "minimum at or\nbeyond the edge", "none": "no minimum\nlocated"}
+
+
+def _models(ds: xr.Dataset, first: str, second: str, ax: Axes, names: bool) -> None:
+    if "mark" not in ds.dims:
+        return
+    for index, mark in enumerate(map(str, ds["mark"].values)):
+        x, y = float(ds[f"mark_{first}"][index]), float(ds[f"mark_{second}"][index])
+        if mark == "mean":
+            ax.plot(x, y, "X", color="white", markeredgecolor="black", markeredgewidth=0.5, markersize=6, zorder=5)
+            continue
+        ax.plot(x, y, "^", color="black", markeredgecolor="white", markeredgewidth=0.6, markersize=5.5, zorder=5)
+        if names:
+            low = y <= float(ds[f"mark_{second}"].mean())  # the name stands on the outer side of the triangle
+            note = ax.annotate(mark, (x, y), (0, -5 if low else 4.5), textcoords="offset points", fontsize=6, zorder=6)
+            note.set(ha="center", va="top" if low else "bottom", path_effects=style.outline())

@@ -1,0 +1,111 @@
+"""Triangles: maps over the weights of three clients, and where on them the best weights lie."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+
+from figures import style
+from figures.axes import surfaces
+from figures.axes.curves import require
+from landscape.surfaces.minimum import fitted_minimum
+
+
+def triangle(
+    ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "loss", levels: np.ndarray | None = None, **look: Any
+) -> Axes:
+    """Contour map over the weights of three clients, one at each corner of an equilateral triangle.
+
+    A diamond marks the weights by size, a cross equal weights, a ring the fitted minimum, or a square the lowest grid
+    point where this lies at the edge; corners are named with their values. Where weights below 0 are shown, the edges
+    of the triangle are drawn.
+
+    Args:
+        ds: The variable over alpha and beta, the first two weights; marks as `drift.weight_simplex` gives them.
+        levels: Shared by maps that are compared; `figures.common_levels` makes them.
+        look: As `Axes.contourf` takes it.
+
+    Raises:
+        LookupError: If there are no values.
+    """
+    require(ds[variable])
+    ax = style.axes(ax)
+    chosen = levels if levels is not None else surfaces.common_levels(ds[variable], log=variable == "loss", top=1.0)
+    alpha, beta = np.meshgrid(ds.alpha.values, ds.beta.values, indexing="ij")
+    values = np.ma.masked_invalid(ds[variable].transpose("alpha", "beta").values)
+    x, y = place(alpha, beta)
+    look = {"levels": chosen, "norm": surfaces.norm(chosen), "cmap": style.SEQUENTIAL, "extend": "both", **look}
+    ax.contourf(x, y, values, **look).set_edgecolor("face")
+    ax.contour(x, y, values, levels=chosen, colors="white", linewidths=0.3, alpha=0.6)
+    if float(ds.alpha.min()) < 0:
+        ax.plot(*place(np.array([1, 0, 0, 1]), np.array([0, 1, 0, 0])), color="white", linewidth=0.9, zorder=3)
+    white: dict[str, Any] = {"color": "white", "markeredgecolor": "black", "markeredgewidth": 0.6, "linestyle": ""}
+    lowest = fitted_minimum(ds.transpose("alpha", "beta", ...), variable)
+    inside = lowest.state == "inside"
+    low = np.unravel_index(int(values.argmin()), values.shape)
+    best = place(lowest.at["alpha"], lowest.at["beta"]) if inside else (x[low], y[low])
+    ring: dict[str, Any] = {"color": "none", "markeredgecolor": "white", "linestyle": "", "zorder": 5}
+    ax.plot(*best, **ring, marker="o" if inside else "s", markersize=5, markeredgewidth=1.0, clip_on=False)
+    names = [str(mark) for mark in ds.mark.values]
+    for name, marker, label in (("by size", "D", "weights by size"), ("mean", "X", "equal weights")):
+        at = ds.isel(mark=names.index(name))
+        ax.plot(*place(at.mark_alpha, at.mark_beta), **white, marker=marker, markersize=5, zorder=5, label=label)
+    _corners(ds, variable, ax)
+    shown = ~np.ma.getmaskarray(values)
+    ax.set(xlim=(x[shown].min(), x[shown].max()), ylim=(y[shown].min(), y[shown].max()), aspect="equal")
+    ax.set_axis_off()
+    return ax
+
+
+def optima(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """Path of the best weights over rounds, coloured from the first (dark) to the last, with one standard deviation.
+
+    The colours are those of `by_round`.
+
+    Args:
+        ds: best_weight (round, client), mean (client,) and perhaps covariance (client, client_other), as
+            `drift.best_weights` gives them.
+        look: As `Axes.scatter` takes it.
+    """
+    ax = style.axes(ax)
+    best = ds["best_weight"].dropna("round").transpose("client", "round")
+    x, y = place(best.values[0], best.values[1])
+    ax.plot(x, y, color="white", linewidth=0.6, alpha=0.8, zorder=6)
+    look = {"s": 18, "edgecolors": "white", "linewidths": 0.5, "zorder": 7, "clip_on": False, **look}
+    ax.scatter(x, y, color=by_round(best.sizes["round"]), **look)
+    if "covariance" in ds and bool(np.isfinite(ds["covariance"].values).all()):
+        _spread(ds, ax)
+    return ax
+
+
+def by_round(count: int) -> list[Any]:
+    """Colours of points in a sequence that are seen on a map in viridis, from dark to light."""
+    return list(mpl.colormaps["inferno"](np.linspace(0.1, 0.95, max(count, 1))))[:count]
+
+
+def place(alpha: Any, beta: Any) -> tuple[Any, Any]:
+    """Corners at (0, 0), (1, 0) and (1/2, sqrt(3)/2) for the first, second and third client."""
+    third = 1 - alpha - beta
+    return beta + third / 2, third * 3**0.5 / 2
+
+
+def _corners(ds: xr.Dataset, variable: str, ax: Axes) -> None:
+    for index, (down, side) in enumerate(((-4, "top"), (-4, "top"), (4, "bottom"))):
+        at = place(float(ds.mark_alpha[index]), float(ds.mark_beta[index]))
+        text = f"{ds.mark.values[index]} ({float(ds[f'mark_{variable}'][index]):.2g})"
+        note = ax.annotate(text, at, (0, down), textcoords="offset points", fontsize=6.5, ha="center", va=side)
+        note.set(path_effects=style.outline(), zorder=8)
+
+
+def _spread(ds: xr.Dataset, ax: Axes) -> None:
+    """The ellipse of one standard deviation around the mean of the best weights."""
+    corners = np.array([place(*pair) for pair in ((1.0, 0.0), (0.0, 1.0), (0.0, 0.0))])
+    middle = ds["mean"].values @ corners
+    sizes, axes = np.linalg.eigh(corners.T @ ds["covariance"].values @ corners)
+    turn = np.linspace(0, 2 * np.pi, 73)
+    x, y = middle[:, None] + axes @ (np.sqrt(np.maximum(sizes, 0))[:, None] * np.stack([np.cos(turn), np.sin(turn)]))
+    ax.plot(x, y, "--", color="black", linewidth=0.9, zorder=6, label="best weights, one std around the mean")

@@ -1,0 +1,151 @@
+"""Weights: the shrinking factor and client weights that methods use, norms, and the balance of two forces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
+from figures import style
+from figures.axes.curves import curve, require
+
+
+def shrink(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """The shrinking factor gamma over rounds; the line at 1 is plain averaging."""
+    ax = style.axes(ax)
+    named = ds["gamma"].assign_attrs(long_name=r"shrinking factor $\gamma$")
+    curve(ds.assign(gamma=named), ax=ax, variable="gamma", **look)
+    ax.axhline(1, color="#555555", linewidth=0.6, zorder=1)
+    return ax
+
+
+def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights", **look: Any) -> Axes:
+    """Relative weights of the clients as a map, clients by rounds; white where a client was not in the cohort.
+
+    Args:
+        ds: The variable over round and client. "weight_ratio", the weight over the client's share of the data, is
+            drawn in a diverging map centred at 1.
+        look: As `Axes.pcolormesh` takes it.
+    """
+    values = ds[variable].transpose("client", "round")
+    require(values)
+    ax = style.axes(ax)
+    top = float(values.max())
+    if variable == "weight_ratio":
+        reach = max(float(abs(values - 1).max()), 1e-3)
+        look = {"cmap": style.SIGNED, "vmin": 1 - reach, "vmax": 1 + reach, "shading": "nearest", **look}
+        ax.set_facecolor("#e4e4e4")
+    else:
+        look = {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": top if top > 0 else 1, "shading": "nearest", **look}
+    mesh = ax.pcolormesh(values["round"].values, values["client"].values, np.ma.masked_invalid(values.values), **look)
+    mesh.set_rasterized(True)
+    ax.grid(False)
+    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    ax.set_xlabel("round")
+    ax.set_ylabel("client")
+    return ax
+
+
+def norms(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "end_norm", **look: Any) -> Axes:
+    """A norm of models or updates over rounds; with one run, also that of every client's update as a pale dot."""
+    ax = style.axes(ax)
+    if variable == "update_norm_mean" and "update_norm" in ds and not {"algorithm", "seed"} & set(ds.dims):
+        for client in ds["update_norm"].transpose("client", "round"):
+            ax.plot(ds["round"], client, ".", color=style.CLIENT, markersize=2, alpha=0.5)
+    return curve(ds, ax=ax, variable=variable, **look)
+
+
+def balance(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """Norms of the optimisation term (solid) and of the regularisation term (dashed) over rounds, logarithmic."""
+    ax = style.axes(ax)
+    curve(ds, ax=ax, variable="optimisation", **look)
+    known = ds.assign(regularisation=ds["regularisation"].where(ds["regularisation"] > 0))
+    curve(known, ax=ax, variable="regularisation", names=False, log=True, linestyle="--", **look)
+    ax.set_ylabel("norm of the term")
+    return ax
+
+
+def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio", **look: Any) -> Axes:
+    """How a number is spread over runs, stacked by method, with its mean over all as a line.
+
+    Bins are equal in log where the largest value is more than 20 times the smallest.
+
+    Args:
+        ds: The variable over sample, with the coordinate algorithm.
+        look: As `Axes.hist` takes it.
+    """
+    values = ds[variable]
+    require(values)
+    ax = style.axes(ax)
+    names = style.order(map(str, ds.algorithm.values))
+    parts = [values.values[ds.algorithm.values == name] for name in names]
+    known = values.values[np.isfinite(values.values)]
+    wide = known.min() > 0 and known.max() > 20 * known.min()
+    count = max(5, int(np.ceil(2 * len(known) ** (1 / 3))))
+    edges = np.histogram_bin_edges(known, bins=count)
+    if wide:
+        edges = np.geomspace(known.min(), known.max(), count + 1)  # its ends are exact
+    about: dict[str, Any] = {"color": [style.colour(name) for name in names], "label": [*map(style.label, names)]}
+    ax.hist(parts, **{"bins": edges, "stacked": True, "alpha": 0.8, **about, **look})
+    middle = float(known.mean())
+    ax.axvline(middle, color=style.GLOBAL, linewidth=1.0, label=f"mean {middle:.3g} of {len(known)} runs")
+    if wide:
+        ax.set_xscale("log")
+    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.set_xlabel(style.text(values))
+    ax.set_ylabel("runs")
+    return ax
+
+
+def epochs(
+    ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "gamma", settled: str | None = None, **look: Any
+) -> Axes:
+    """What the server learned after each of its epochs: a line a round, or a pale line a client.
+
+    Args:
+        ds: The variable over epoch and round, or over epoch and client.
+        settled: Variable with the epoch from which a curve has settled, dotted; the last round's where there are
+            several.
+        look: As `Axes.plot` takes it.
+    """
+    values = ds[variable]
+    require(values)
+    ax = style.axes(ax)
+    if "client" in values.dims:
+        for client in values.transpose("client", "epoch"):
+            ax.plot(values["epoch"], client, **{"color": style.CLIENT, "linewidth": 0.8, **look})
+    else:
+        for colour, number in zip(style.steps(values.sizes["round"]), values["round"].values, strict=True):
+            label = {"color": colour, "label": f"round {number}"}
+            ax.plot(values["epoch"], values.sel(round=number), **{**label, **look})
+    if settled is not None and np.isfinite(place := float(np.ravel(ds[settled].values)[-1])):
+        ax.axvline(place, color="#555555", linewidth=0.9, linestyle=":", zorder=1, label="settled (last round)")
+    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.set_xlabel("server epoch")
+    ax.set_ylabel(style.text(values))
+    return ax
+
+
+def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
+    """Correlations with their intervals, one row a sample from the top, and both as numbers beside.
+
+    Args:
+        ds: pearson, low and high over sample; "undefined" where there is no correlation.
+        look: As `Axes.errorbar` takes it.
+    """
+    ax = style.axes(ax)
+    for row, (r, low, high) in enumerate(zip(ds["pearson"].values, ds["low"].values, ds["high"].values, strict=True)):
+        text = "undefined" if np.isnan(r) else f"{r:.2f}" if np.isnan(low) else f"{r:.2f} [{low:.2f}, {high:.2f}]"
+        if np.isfinite(r):
+            reach = None if np.isnan(low) else [[r - low], [high - r]]
+            ax.errorbar(r, row, xerr=reach, **{"fmt": "o", "color": "#333333", "markersize": 3.5, "lw": 1, **look})
+        note = ax.annotate(text, (0.5, row), (0, 4), ("axes fraction", "data"), "offset points", fontsize=5.5)
+        note.set(ha="center", path_effects=style.outline())
+    ax.axvline(0, color="#555555", linewidth=0.6, zorder=1)
+    ax.set_xlim(-1, 1)
+    ax.set_ylim(ds.sizes["sample"] - 0.5, -0.8)
+    return ax

@@ -1,0 +1,189 @@
+"""The demo: five methods on real images, their figures, and the report."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from drift.config.experiment import Experiment
+from drift.config.load import read
+from drift.parallel.process_pool import processes
+from drift.runs.run import Run
+from drift.simulation.compare import train_all
+from figures import console, gallery
+from figures.commands._draw_files import Outcome, attempt
+from figures.commands.train import progress_of_all
+
+METHODS = ("fedavg", "ima", "fedlaw", "fedeve", "lss")
+SEEDS = (8, 9)
+
+
+def _dirichlet(concentration: float) -> str:
+    return f'clients.partition={{name="dirichlet", concentration={concentration}}}'
+
+
+_HYBRID = ('clients.partition={name="hybrid_dirichlet"}', "clients.per_round=10")
+
+EXTRAS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "gws": tuple(("method=fedlaw", "method.variant=gws", f"seed={seed}") for seed in SEEDS),
+    "hybrid": (("method=fedavg", *_HYBRID), ("method=fedlaw", "method.variant=gws", *_HYBRID)),
+    "decay": tuple(("method=fedavg", f"local.lr_decay={value}") for value in (1.0, 0.95)),
+    "concentrations": tuple(("method=fedeve", _dirichlet(value)) for value in (0.1, 1.0, 10.0)),
+    "epochs": tuple(("method=fedeve", _dirichlet(value), "local.epochs=1") for value in (0.1, 1.0, 10.0)),
+    "settings": tuple(
+        ("method=fedavg", f'clients.partition={{name="drift", setting="{setting}", concentration=0.05}}')
+        for setting in ("iid", "period", "client", "both")
+    ),
+    "normalised": (("method=fedavg", "task.model=resnet8", "rounds=6", "local.epochs=1"),),
+}
+"""Further runs that some figures need, by group: settings of each; the seed is the first one unless it is set."""
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "accuracy-setting": ("concentrations",),
+    "balance-rounds": ("methods", "gws"),
+    "bias-rounds": ("decay",),
+    "coherence-groups": ("hybrid",),
+    "coherence-rounds": ("hybrid",),
+    "error-averaged": ("decay",),
+    "gain-alpha": ("concentrations", "epochs"),
+    "labels-scatter": ("concentrations",),
+    "locality-rounds": ("decay",),
+    "planes-statistics": ("normalised",),
+    "settings-rounds": ("settings",),
+    "simplex-optima": ("hybrid",),
+    "weights-learned": ("methods", "gws"),
+}
+"""Groups of runs that a figure gets; "methods" (all methods and seeds) where it is not named."""
+
+BEYOND = {
+    *("accuracies-models", "gws-setting", "ranking-table", "sharpness-models"),
+    *("shrink-rounds", "simplex-settings", "weights-corrupted"),
+}
+"""Figures that need runs of other kinds than the demo's minutes allow."""
+
+MUTE = {
+    "balance-histogram": "four runs make no histogram",
+    "barriers-clients": "no two clients have a barrier between them",
+    "barriers-pool": "no two members of a pool have a barrier between them",
+    "noise-robustness": "what noise costs is less than one of 260 test images",
+    "robustness-table": "what noise costs is less than one of 260 test images",
+}
+"""Figures that show nothing of runs on such small images, and why."""
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "basin-rounds": {"points": 13, "rounds": 4},
+    "bias-rounds": {"by": "local.lr_decay"},
+    "decomposition-rounds": {"rounds": 3},
+    "eigen-rounds": {"rounds": 5, "split": "train"},
+    "error-averaged": {"by": "local.lr_decay"},
+    "gap-scaling": {"rounds": 3},
+    "locality-rounds": {"by": "local.lr_decay"},
+    "trace-rounds": {"products": 30, "rounds": 3},
+}
+"""What keeps the dearest figures within the demo's minutes: fewer points or rounds, or the report's own numbers; and
+the settings that figures compare."""
+
+COLUMNS = {
+    "method": "method",
+    "accuracy_mean": "last-10 accuracy",
+    "accuracy_std": "std over seeds",
+    "centre_offset": "centre offset",
+    "centre_offset_error": "its error",
+    "centre_offset_seeds": "of seeds",
+    "eigenvalue": "lambda_1",
+    "coherence": "coherence",
+    "drift_ratio": "period/client drift",
+}
+
+
+@dataclass(frozen=True)
+class Demo:
+    """What the demo made: its table, folders and files, figures drawn and left out, seconds it took."""
+
+    table: list[dict[str, Any]]
+    runs: Path
+    figures: Path
+    report: Path
+    drawn: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tuple[str, ...] = ()) -> Demo:
+    """Train five methods with two seeds, draw their figures and write the report; what is there is not made again.
+
+    Args:
+        out: Folder for runs/, figures/ and report.html.
+        workers: Processes, one core each.
+        overrides: Changed settings for every run, as in `drift.read`.
+    """
+    out, begun = Path(out), time.monotonic()
+    groups = planned(overrides)
+    wanted = [experiment for group in groups.values() for experiment in group]
+    with progress_of_all(len(wanted), sum(one.rounds for one in wanted)) as report:
+        train_all(wanted, runs=out / "runs", workers=workers, progress=report)
+    console.say(f"trained {len(wanted)} runs in {time.monotonic() - begun:.0f} s; now analysing and drawing")
+    folders = {name: [out / "runs" / one.slug for one in group] for name, group in groups.items()}
+    drawn = _pictures(folders, out, workers)
+    return Demo(
+        table=_table(folders["methods"]),
+        runs=out / "runs",
+        figures=out / "figures",
+        report=out / "report.html",
+        drawn=[name for name, outcome in drawn.items() if not isinstance(outcome, str)],
+        left_out={name: outcome for name, outcome in drawn.items() if isinstance(outcome, str)},
+        seconds=time.monotonic() - begun,
+    )
+
+
+def planned(overrides: tuple[str, ...] = ()) -> dict[str, list[Experiment]]:
+    """Experiments of the demo by group; "methods" holds every method with every seed."""
+    groups = {"methods": [read("demo", *overrides, method=name, seed=seed) for name in METHODS for seed in SEEDS]}
+    for group, members in EXTRAS.items():
+        groups[group] = [read("demo", f"seed={SEEDS[0]}", *settings, *overrides) for settings in members]
+    return groups
+
+
+def shown() -> list[str]:
+    """Names of the figures that the demo draws."""
+    return [name for name in gallery.names() if name not in BEYOND and name not in MUTE]
+
+
+def _pictures(folders: dict[str, list[Path]], out: Path, workers: int) -> dict[str, Outcome]:
+    """Every figure of such runs and, beside them because it takes longest, the report; figures by name."""
+    found: dict[str, Outcome] = {}
+    names = shown()
+    with processes(workers) as pool, console.progress("analysing and drawing", len(names) + 1) as step:
+        jobs: dict[Future[Any], str] = {pool.submit(_page, folders["methods"], out / "report.html"): "report"}
+        for name in names:
+            runs = [folder for group in GROUPS.get(name, ("methods",)) for folder in folders[group]]
+            jobs[pool.submit(attempt, name, runs, None, out / "figures", OPTIONS.get(name, {}))] = name
+        for done, job in enumerate(as_completed(jobs), 1):
+            outcome = job.result()
+            if jobs[job] != "report":
+                found[jobs[job]] = outcome
+            step(done, jobs[job])
+    return {name: found[name] for name in names}
+
+
+def _page(folders: list[Path], path: Path) -> None:
+    """The report of the runs in `folders`; in a worker."""
+    from figures.page.report import report
+
+    report([Run(folder) for folder in folders], path)
+
+
+def _table(folders: list[Path]) -> list[dict[str, Any]]:
+    """One row a method, from analyses that the figures left in the runs' folders."""
+    from figures.page.summary import summary
+
+    found = summary([Run(folder) for folder in folders])
+    found["drift_ratio"] = found.period_variance / found.client_variance
+    names = [name for name in COLUMNS if name != "method"]
+    return [
+        {"method": str(name), **{column: float(found[column].sel(algorithm=name)) for column in names}}
+        for name in found.algorithm.values
+    ]

@@ -1,0 +1,81 @@
+"""Traces of a loss surface as a contour map with its models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import plotly.graph_objects as go
+import xarray as xr
+
+from figures.interactive.look import COLOURS, axis, colour_bar, grid, log10, mark_names, small
+from figures.interactive.slider import Traces
+from figures.interactive.surface_traces import EDGE, at_round, mark_words, symbols
+from figures.interactive.words import Notes, plain
+
+LEVELS = 14
+"""Contour lines between the smallest and the largest value."""
+
+HALO = "0 0 3px white, 0 0 3px white, 0 0 4px white"
+"""Shadow of black text on a map."""
+
+
+def flat(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool, notes: Notes) -> Traces:
+    """Traces of a map: its contours, and its models where it has marks."""
+    contour = contours(ds, variable, bounds, log)
+    if "mark" not in ds.dims:
+        return [contour]
+    x, y, _ = grid(ds, variable)
+    points = go.Scatter(
+        x=small(ds[f"mark_{x.name}"]),
+        y=small(ds[f"mark_{y.name}"]),
+        mode="markers+text",
+        text=[plain(name) for name in mark_names(ds)],
+        textposition="top center",
+        textfont={"color": "black", "shadow": HALO},
+        customdata=small(ds[f"mark_{variable}"]),
+        hovertext=mark_words(ds, notes),
+        marker={"size": 11, "color": "white", "symbol": symbols(ds, "triangle-up", "x"), "line": EDGE},
+        hovertemplate=f"{at_round(ds)}%{{hovertext}}<br>{axis(ds[variable])} %{{customdata:.4g}}<extra></extra>",
+        cliponaxis=False,
+        showlegend=False,
+    )
+    return [contour, points]
+
+
+def contours(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool) -> go.Contour:
+    """The filled contours of a map; customdata are its values where the colours are their logarithms."""
+    x, y, values = grid(ds, variable)
+    unit = axis(ds[variable])
+    return go.Contour(
+        x=small(x),
+        y=small(y),
+        z=small(log10(values) if log else values),
+        customdata=small(values),
+        **look(bounds, unit, log),
+        hovertemplate=(
+            f"{at_round(ds)}{x.name} %{{x:.3g}}<br>{y.name} %{{y:.3g}}<br>{unit} %{{customdata:.4g}}<extra></extra>"
+        ),
+        name=variable,
+    )
+
+
+def look(bounds: tuple[float, float], unit: str, log: bool) -> dict[str, Any]:
+    """Colours, levels and colour bar of a map."""
+    low, high = bounds
+    return {
+        "colorscale": COLOURS,
+        "zmin": low,
+        "zmax": high,
+        "contours": {"start": low, "end": high, "size": (high - low) / LEVELS},
+        "line": {"width": 0.4, "color": "rgba(255,255,255,0.6)"},
+        "colorbar": colour_bar(unit, low, high, log=log),
+    }
+
+
+def lay_flat(figure: go.Figure, ds: xr.Dataset, variable: str, **panel: int) -> None:
+    """Axes of a map in a figure, or in its panel (row, col); with one scale where both directions have one length."""
+    first, second = map(str, ds[variable].dims)
+    figure.update_xaxes(title=axis(ds[first]), constrain="domain", showgrid=False, zeroline=False, **panel)
+    figure.update_yaxes(title=axis(ds[second]), constrain="domain", showgrid=False, zeroline=False, **panel)
+    if ds.attrs.get("isometric") == 1:
+        figure.update_yaxes(scaleanchor="x", **panel)

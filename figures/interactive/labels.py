@@ -1,0 +1,84 @@
+"""Which labels the clients of every round train on."""
+
+from __future__ import annotations
+
+import numpy as np
+import plotly.graph_objects as go
+
+from drift.analyses.rounds.labels import label_scatter
+from drift.runs.run import Run
+from figures.interactive.look import blank, round_axis, small
+from figures.interactive.words import plain
+
+LARGEST = 22
+"""Diameter of the largest bubble, in pixels."""
+
+
+def label_points(run: Run, *, rounds: int = 20) -> go.Figure:
+    """A bubble for every client and class of the first rounds, its area the number of samples.
+
+    The clients of a round stand side by side; hovering names round, client, class and samples, and how far the round's
+    labels are from all labels. Source: FedEve paper, Fig. 3a.
+
+    Args:
+        rounds: Rounds shown, from the first.
+
+    Raises:
+        ValueError: If no round is asked for.
+        LookupError: If the run has no round, or nobody said who held which samples.
+    """
+    ds = run.cached(label_scatter, rounds=rounds)
+    classes, numbers = [plain(name) for name in ds["class"].values], ds["round"].values
+    x, y, held, custom = [], [], [], []
+    for row, counts in enumerate(ds["count"].values):
+        cohort = np.flatnonzero(np.isfinite(counts).any(1))
+        for place, client in enumerate(cohort):
+            for column in np.flatnonzero(counts[client] > 0):
+                x.append(numbers[row] + (place + 0.5) / len(cohort) - 0.5)
+                y.append(column)
+                held.append(counts[client, column])
+                custom.append([numbers[row], ds.client.values[client], counts[client].sum(), row])
+    custom_rows = np.asarray(custom, np.int64).reshape(-1, 4)
+    within, between = ds.within_divergence.values, ds.between_divergence.values
+    words = [f"divergence within {within[row]:.2f}, from all {between[row]:.2f} nats" for *_, row in custom_rows]
+    area = np.asarray(held) / max(held, default=1)
+    figure = blank(height=380, showlegend=False)
+    figure.add_trace(
+        go.Scatter(
+            x=small(np.asarray(x, float)),
+            y=small(np.asarray(y, np.int64)),
+            mode="markers",
+            marker={
+                "size": small(LARGEST * np.sqrt(area)),
+                "color": [_COLOURS[int(column) % len(_COLOURS)] for column in y],
+                "line": {"width": 0},
+                "opacity": 0.9,
+            },
+            customdata=small(np.concatenate([custom_rows[:, :3], np.asarray(held, np.int64).reshape(-1, 1)], axis=1)),
+            text=words,
+            hovertext=[classes[int(column)] for column in y],
+            hovertemplate=(
+                "round %{customdata[0]}, client %{customdata[1]}<br>label %{hovertext}: %{customdata[3]} of its "
+                "%{customdata[2]} samples<br>%{text}<extra></extra>"
+            ),
+            name="labels",
+        )
+    )
+    ticks = list(range(0, len(classes), -(-len(classes) // 12)))
+    figure.update_xaxes({**round_axis(numbers), "title": "round (its clients side by side)"}, zeroline=False)
+    figure.update_yaxes(title="class", tickvals=ticks, ticktext=[classes[tick] for tick in ticks], zeroline=False)
+    return figure
+
+
+_COLOURS = (
+    "#332288",
+    "#88CCEE",
+    "#44AA99",
+    "#117733",
+    "#999933",
+    "#DDCC77",
+    "#CC6677",
+    "#882255",
+    "#AA4499",
+    "#888888",
+)

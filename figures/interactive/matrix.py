@@ -1,0 +1,69 @@
+"""Which clients of a round pull in one direction: cosines between their updates, round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+
+from drift.analyses.per_round import evenly_spaced
+from drift.analyses.rounds.coherence import coherence, pairwise
+from drift.runs.run import Run
+from figures.interactive.look import blank, small
+from figures.interactive.slider import sliding
+from figures.interactive.words import client_notes
+
+CELLS = 20_000
+"""Cosines of all rounds of a figure; of longer runs evenly spread rounds are shown."""
+
+WRITTEN = 10
+"""Clients up to which the numbers stand in the cells."""
+
+
+def coherence_matrix(run: Run, *, rounds: Sequence[int] | None = None) -> go.Figure:
+    """Cosines between the updates of the clients of a round, with a slider over the rounds.
+
+    Hovering names the round, both clients with their samples and labels, and the coherence of the whole cohort.
+
+    Args:
+        rounds: Rounds shown; by default all with two clients or more, or evenly spread ones of many.
+
+    Raises:
+        LookupError: If there is no such round, or none has two clients.
+    """
+    whole = run.cached(coherence).coherence.dropna("round")  # NaN where a cohort has no pair
+    known = [int(index) for index in whole["round"].values]
+    usable = known if rounds is None else [index for index in rounds if index in known]
+    if not usable:
+        raise LookupError(f"no round of run {run.name} has two clients whose updates could be compared.")
+    if rounds is None:
+        usable = evenly_spaced(usable, max(2, CELLS // run.experiment.clients.per_round**2))
+    figure = blank(height=420)
+    sliding(figure, [[_matrix(run, index, float(whole.sel(round=index)))] for index in usable], usable)
+    figure.update_xaxes(title="client", type="category", constrain="domain", showgrid=False)
+    figure.update_yaxes(title="client", type="category", autorange="reversed", scaleanchor="x", constrain="domain")
+    figure.update_yaxes(showgrid=False)
+    return figure
+
+
+def _matrix(run: Run, index: int, whole: float) -> go.Heatmap:
+    ds = pairwise(run, round=index)
+    values, ids = ds.cosine.values, [str(one) for one in ds.client.values]
+    notes = client_notes(run, index)
+    words = [f"client {one}: {notes[int(one)].replace('<br>', ', ')}" for one in ids]
+    pairs = np.array([[f"{a}<br>{b}" if a != b else a for b in words] for a in words], dtype=object)
+    return go.Heatmap(
+        x=ids,
+        y=ids,
+        z=small(values),
+        zmin=-1,
+        zmax=1,
+        colorscale="RdBu",
+        colorbar={"title": {"text": "cosine"}, "thickness": 12, "outlinewidth": 0, "len": 0.85},
+        xgap=1,
+        ygap=1,
+        text=pairs,
+        texttemplate="%{z:.2f}" if len(ids) <= WRITTEN else None,
+        hovertemplate=(f"round {index}, coherence {whole:.3g}<br>%{{text}}<br>cosine %{{z:.3f}}<extra></extra>"),
+    )

@@ -1,0 +1,89 @@
+"""The way of a run on one plane, played round by round."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import plotly.graph_objects as go
+import xarray as xr
+
+from figures import palette
+from figures.interactive.contour_traces import contours, lay_flat
+from figures.interactive.look import axis, blank, small, span
+from figures.interactive.slider import Traces, playing
+
+HEAD = 10
+"""Size of the marker at the model of the round that is shown."""
+
+
+def trajectory_play(ds: xr.Dataset, *, notes: Mapping[int, Mapping[int, str]] | None = None) -> go.Figure:
+    """The path of the global model up to a round, and that round's clients, on a map of the loss.
+
+    A slider chooses the round and a button plays all of them. The model of the round is the last, largest point of
+    the path itself, so that it can not run behind it. The whole path stands pale behind.
+
+    Args:
+        ds: What `drift.trajectory_plane` gives, with clients or without.
+        notes: Further lines that hovering tells of the clients, by round and number of the client, as
+            `figures.interactive.words.client_notes` gives them.
+
+    Raises:
+        LookupError: If the map has no values.
+    """
+    log = True
+    figure = blank(height=460, showlegend=False)
+    figure.add_trace(contours(ds, "loss", span(ds.loss, log=log), log))
+    x, y = small(ds.mark_alpha), small(ds.mark_beta)
+    whole = {"color": "rgba(255,255,255,0.75)", "width": 1.5, "dash": "dot"}
+    figure.add_trace(go.Scatter(x=x, y=y, mode="lines", line=whole, hoverinfo="skip", name="path"))
+    rounds = [int(number) for number in ds.mark_round.values]
+    parts = [_part(ds, place, (notes or {}).get(number, {})) for place, number in enumerate(rounds)]
+    playing(figure, parts, rounds)
+    lay_flat(figure, ds, "loss")
+    for name, update in (("alpha", figure.update_xaxes), ("beta", figure.update_yaxes)):
+        share = ds.attrs.get(f"explained_{name}")
+        shown = "" if share is None else f" ({100 * share:.0f} % of the variance)"
+        update(title=f"{axis(ds[name])}{shown}")
+    return figure
+
+
+def _part(ds: xr.Dataset, place: int, notes: Mapping[int, str]) -> Traces:
+    """The path up to a round, and the clients of that round."""
+    until = slice(0, place + 1)
+    rounds = ds.mark_round.values[until]
+    size = np.full(place + 1, 5)
+    size[-1] = HEAD
+    path = go.Scatter(
+        x=small(ds.mark_alpha.values[until]),
+        y=small(ds.mark_beta.values[until]),
+        mode="lines+markers",
+        line={"color": palette.GLOBAL, "width": 2},
+        marker={"color": palette.GLOBAL, "size": small(size), "line": {"color": "white", "width": 1}, "opacity": 1},
+        customdata=small(np.stack([rounds, ds.mark_loss.values[until], ds.distance.values[until]], axis=1)),
+        hovertemplate=(
+            f"global model, round %{{customdata[0]}}<br>{axis(ds.loss)} %{{customdata[1]:.4g}}<br>"
+            "distance out of the plane %{customdata[2]:.3g}<extra></extra>"
+        ),
+        name="global model",
+    )
+    return [path, _clients(ds, int(rounds[-1]), notes)]
+
+
+def _clients(ds: xr.Dataset, number: int, notes: Mapping[int, str]) -> go.Scatter:
+    """Models of a round's clients; nothing where they were not kept."""
+    if "client_alpha" in ds and number in ds["round"].values:
+        one = ds[["client_alpha", "client_beta", "client_distance"]].sel(round=number).dropna("client")
+        ids, x, y, off = (one[name].values for name in ("client", "client_alpha", "client_beta", "client_distance"))
+    else:
+        ids, x, y, off = np.zeros((4, 0))
+    return go.Scatter(
+        x=small(x),
+        y=small(y),
+        mode="markers",
+        marker={"symbol": "triangle-up", "size": 9, "color": "white", "line": {"color": "black", "width": 1}},
+        text=[f"client {int(one)}, round {number}" + (f"<br>{notes[one]}" if one in notes else "") for one in ids],
+        customdata=small(off),
+        hovertemplate="%{text}<br>distance out of the plane %{customdata:.3g}<extra></extra>",
+        name="clients",
+    )

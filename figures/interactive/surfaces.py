@@ -1,0 +1,117 @@
+"""Interactive loss surfaces: in three dimensions, as contour maps, both side by side, and over rounds with a slider."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import plotly.graph_objects as go
+import xarray as xr
+from plotly.subplots import make_subplots
+
+from figures.interactive.contour_traces import flat as flat_traces
+from figures.interactive.contour_traces import lay_flat
+from figures.interactive.look import blank, laid, span
+from figures.interactive.slider import sliding
+from figures.interactive.surface_traces import deep, labels, lay_deep
+from figures.interactive.words import Notes
+
+
+def surface3d(ds: xr.Dataset, variable: str = "loss", *, notes: Notes | None = None) -> go.Figure:
+    """A plane as a surface in three dimensions, its models as labelled points on it.
+
+    The loss has a logarithmic height and colour, other metrics linear ones.
+
+    Args:
+        ds: The variable over two dimensions; marks as `landscape.surface` gives them.
+        notes: Further lines that hovering tells of the marks, as `figures.interactive.words.mark_notes` gives them.
+
+    Raises:
+        ValueError: If the variable does not have two dimensions.
+        LookupError: If the surface has no values.
+    """
+    return surface_rounds([ds], variable, notes=_one(notes))
+
+
+def explore_contour(ds: xr.Dataset, variable: str = "loss", *, notes: Notes | None = None) -> go.Figure:
+    """A plane as a contour map with levels spaced in log for the loss; otherwise as `surface3d`."""
+    return surface_rounds([ds], variable, flat=True, notes=_one(notes))
+
+
+def surface_rounds(
+    surfaces: Sequence[xr.Dataset],
+    variable: str = "loss",
+    *,
+    flat: bool = False,
+    notes: Sequence[Notes] | None = None,
+) -> go.Figure:
+    """Surfaces of several rounds, one at a time, with a slider over the rounds and one colour scale for all.
+
+    Args:
+        surfaces: Planes with attribute `round`; they may have different grids.
+        variable: What is shown.
+        flat: As contour maps instead of in three dimensions.
+        notes: Further lines that hovering tells of the marks of each surface.
+
+    Raises:
+        ValueError: If no surface is given, or the variable does not have two dimensions.
+        LookupError: If no surface has a value.
+    """
+    _require(surfaces, variable)
+    log, last = variable == "loss", surfaces[-1]
+    bounds = span(*(ds[variable] for ds in surfaces), log=log)
+    notes = notes or [{}] * len(surfaces)
+    draw = flat_traces if flat else deep
+    parts = [draw(ds, variable, bounds, log, note) for ds, note in zip(surfaces, notes, strict=True)]
+    figure = blank(height=460)
+    if flat:
+        sliding(figure, parts, rounds_of(surfaces))
+        lay_flat(figure, last, variable)
+    else:
+        figure.update_layout(margin={"l": 0, "r": 0, "t": 8, "b": 8}, scene=lay_deep(last, variable, bounds, log))
+        names = [{"scene.annotations": labels(ds, variable, log)} for ds in surfaces]
+        sliding(figure, parts, rounds_of(surfaces), names)
+    return figure
+
+
+def surface_views(
+    surfaces: Sequence[xr.Dataset], variable: str = "loss", *, notes: Sequence[Notes] | None = None
+) -> go.Figure:
+    """Surfaces of several rounds in three dimensions and, beside it, the same as contour maps; one slider moves both.
+
+    Both have one colour scale, and the same models on them. Arguments and errors are those of `surface_rounds`.
+    """
+    _require(surfaces, variable)
+    log, last = variable == "loss", surfaces[-1]
+    bounds = span(*(ds[variable] for ds in surfaces), log=log)
+    notes = notes or [{}] * len(surfaces)
+    parts, places = [], []
+    for ds, note in zip(surfaces, notes, strict=True):
+        left, right = deep(ds, variable, bounds, log, note), flat_traces(ds, variable, bounds, log, note)
+        left[0].showscale = False
+        parts.append([*left, *right])
+        places = [(1, 1)] * len(left) + [(1, 2)] * len(right)
+    kinds = [[{"type": "scene"}, {"type": "xy"}]]
+    figure = make_subplots(rows=1, cols=2, specs=kinds, horizontal_spacing=0.06)
+    figure.update_layout(laid(height=480))
+    figure.update_layout(scene=lay_deep(last, variable, bounds, log))
+    lay_flat(figure, last, variable, row=1, col=2)
+    names = [{"scene.annotations": labels(ds, variable, log)} for ds in surfaces]
+    sliding(figure, parts, rounds_of(surfaces), names, places)
+    return figure
+
+
+def rounds_of(surfaces: Sequence[xr.Dataset]) -> list[int]:
+    """Rounds of surfaces; their places where they do not know them."""
+    return [int(ds.attrs.get("round", place)) for place, ds in enumerate(surfaces)]
+
+
+def _require(surfaces: Sequence[xr.Dataset], variable: str) -> None:
+    if not surfaces:
+        raise ValueError("no surface was given; compute one, for example run.cached(drift.round_plane).")
+    for ds in surfaces:
+        if ds[variable].ndim != 2:
+            raise ValueError(f"{variable} has dimensions {', '.join(map(str, ds[variable].dims))}; a map needs two.")
+
+
+def _one(notes: Notes | None) -> list[Notes] | None:
+    return None if notes is None else [notes]

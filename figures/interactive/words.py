@@ -1,0 +1,60 @@
+"""What hovering tells of a client beside numbers: its samples and its labels."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from drift.analyses.rounds.label_shares import class_shares
+from drift.plugins.reserved_names import GIVEN
+from drift.runs.run import Run
+
+CLASSES = 4
+"""Classes of a client that are named, those that it holds most of."""
+
+Notes = Mapping[str, str]
+"""Further lines of text by the name of a mark."""
+
+
+def plain(text: object) -> str:
+    """Text that plotly shows as it stands, although it reads some markup."""
+    return html.escape(str(text), quote=False)
+
+
+def mark_notes(run: Run, index: int) -> dict[str, str]:
+    """Round, samples and labels of the clients of a round, by the names that planes give to their models."""
+    return {f"client {client}": words for client, words in client_notes(run, index).items()}
+
+
+def client_notes(run: Run, index: int) -> dict[int, str]:
+    """Samples and labels of the clients of a round's cohort, by number; labels where they are known."""
+    record = run.round(index)
+    shares = label_shares(run, index)
+    found = {}
+    for client, size in zip(record.ids.tolist(), record.sizes.tolist(), strict=True):
+        words = f"{size} samples"
+        if shares is not None and np.isfinite(shares[client]).all():
+            words += f"<br>{label_words(shares[client], run.dataset.classes)}"
+        found[client] = words
+    return found
+
+
+def label_shares(run: Run, index: int) -> np.ndarray | None:
+    """Class shares (K, C) of what the clients train on in a round; None where that is not known."""
+    if run.given is None and run.experiment.task.dataset == GIVEN:
+        return None
+    if not run.dataset.classes:
+        return None
+    try:
+        return class_shares(run, index)
+    except LookupError:  # imported, and nobody said who held what
+        return None
+
+
+def label_words(shares: np.ndarray, classes: Sequence[str]) -> str:
+    """The classes that a client holds most of, like "labels 3: 51 %, 5: 49 %"."""
+    order = [int(place) for place in np.argsort(-shares, kind="stable") if shares[place] > 0]
+    named = ", ".join(f"{plain(classes[place])}: {100 * shares[place]:.0f} %" for place in order[:CLASSES])
+    return f"labels {named}{', ...' if len(order) > CLASSES else ''}"

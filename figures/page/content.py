@@ -1,0 +1,164 @@
+"""What the report shows of runs: its tables, its figures, and what is computed for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import plotly.graph_objects as go
+
+from drift.analyses.rounds.cost import cost
+from drift.analyses.rounds.locality import locality
+from drift.analyses.rounds.norms_and_weights import learned
+from drift.runs.run import Run
+from figures import palette
+from figures.interactive.clients import client_points, learns, weights_rounds
+from figures.interactive.curvature import curvature_rounds
+from figures.interactive.curves import DRIFTS, QUANTITIES, average, curves, line_fma_ima, written_name
+from figures.interactive.gains import gain_boxes
+from figures.page.diagnosis import diagnosis
+from figures.page.pictures import KINDS, jobs, or_why, pictures
+from figures.page.remembered_runs import Ear, Failed, Job, Remembered, Told
+from figures.page.summary import summary
+from figures.page.tables import configuration, cost_table, fingerprints, summary_table
+from figures.selection.groups import groups
+
+Grouped = dict[str, list[Run]]
+"""Runs that differ in their seed only, by the name of their method and settings."""
+
+NUMBERS, CURVES, DIAGNOSIS, COST = 6.0, 1.0, 3.0, 1.0
+"""How long the parts of a run take, beside a landscape of one round (measured on the demo)."""
+
+
+def content(runs: Sequence[Run], points: int, told: Told, failed: Failed) -> dict[str, Any]:
+    """Everything that the template names, of runs whose analyses are computed where they are not there yet.
+
+    Args:
+        points: Grid points an axis of a landscape.
+        told: Hears how many runs are done, and what is done.
+        failed: Collects what could not be drawn.
+
+    Raises:
+        LookupError: If no run was given, or one has no complete round.
+    """
+    ear = Ear(told)
+    grouped = groups([Remembered.of(run, ear.hear) for run in runs])
+    done = 0
+    for group in grouped.values():
+        for run in group:
+            ear.work(run, done, _jobs(run, run is group[0], points))
+            done += 1
+    told(done, "writing")
+    return _shown(grouped, points, failed)
+
+
+def compact(figure: go.Figure) -> dict[str, Any]:
+    """A figure as plain data and layout, and what its slider shows; without plotly's template and controls.
+
+    Looks and controls are the page's own. A figure of several rounds also has rounds, their numbers, and either
+    owners, the place of the round in which each trace is shown (-1: in all), or frames, the traces that a round
+    changes; and changes, those of the layout.
+    """
+    whole: dict[str, Any] = json.loads(figure.to_json())
+    layout = whole["layout"]
+    sliders, _, _ = (layout.pop(name, None) for name in ("sliders", "updatemenus", "template"))
+    found = {"data": whole["data"], "layout": layout}
+    if not sliders:
+        return found
+    layout["margin"]["b"] = 8 if "scene" in layout else 48  # where its slider was
+    steps = sliders[0]["steps"]
+    found["rounds"] = [int(step["label"]) for step in steps]
+    if frames := whole.get("frames"):
+        return {**found, "frames": [{"traces": frame["traces"], "data": frame["data"]} for frame in frames]}
+    shown = [step["args"][0]["visible"] for step in steps]
+    once = [[place for place, row in enumerate(shown) if row[trace]] for trace in range(len(whole["data"]))]
+    found["owners"] = [places[0] if len(places) == 1 else -1 for places in once]
+    return {**found, "changes": [step["args"][1] for step in steps]}
+
+
+def _jobs(run: Run, first: bool, points: int) -> list[Job]:
+    """What is computed of a run; more of the first one of a method."""
+    found: list[Job] = [(NUMBERS, lambda run: summary([run])), (CURVES, _series)]
+    if not first:
+        return found
+    return [*jobs(run, points), *found, (DIAGNOSIS, diagnosis), (COST, lambda run: run.cached(cost))]
+
+
+def _series(run: Run) -> None:
+    """What the curves and clouds of a run are drawn from."""
+    for quantity in QUANTITIES.values():
+        quantity.part(run)
+    run.cached(locality)
+    run.cached(learned)
+    if len(run.kept("globals")) >= 2:
+        average(run)
+
+
+def _shown(grouped: Grouped, points: int, failed: Failed) -> dict[str, Any]:
+    runs = [run for group in grouped.values() for run in group]
+    single = {name: pictures(group[0], points, failed) for name, group in grouped.items()}
+    drawn = _curves(grouped, failed)
+    figures = {name: {"absent": one} if isinstance(one, str) else compact(one) for name, one in drawn.items()}
+    for name, one in single.items():
+        found = {f"{kind}:{name}": figure for kind, figure in one.items()}
+        figures |= {key: {"absent": one} if isinstance(one, str) else compact(one) for key, one in found.items()}
+    kinds = [kind for kind in KINDS if any(not isinstance(found[kind], str) for found in single.values())]
+    lacking = {kind: str(found[kind]) for found in single.values() for kind in KINDS if kind not in kinds}
+    return {
+        "title": "; ".join(
+            dict.fromkeys(f"{run.experiment.task.dataset}, {run.experiment.task.model}" for run in runs)
+        ),
+        "number": len(runs),
+        "methods": [(written_name(name), palette.colour(name.partition(",")[0])) for name in grouped],
+        "runs": [(name, written_name(name), group[0].experiment.seed) for name, group in grouped.items()],
+        "kinds": kinds,
+        "lacking": lacking,
+        "failed": failed.reasons,
+        "summary": summary_table(grouped),
+        "diagnoses": [(written_name(name), group[0], _diagnosed(group[0], failed)) for name, group in grouped.items()],
+        "drifts": [(f"drift-{name}", _CAPTIONS[name]) for name in DRIFTS],
+        "has": {name: name in figures for name in ("weights", "line", "curvature")},
+        "cost": cost_table(grouped),
+        "configuration": configuration(grouped),
+        "fingerprints": fingerprints(grouped),
+        "figures": figures,
+    }
+
+
+def _diagnosed(run: Run, failed: Failed) -> dict[str, Any] | str:
+    """The diagnosis of a run, or why there is none."""
+    try:
+        return diagnosis(run)
+    except LookupError as missing:
+        return str(missing)
+    except Exception as reason:  # noqa: BLE001 - told in its place and at the end; the page is written
+        return failed.add(f"diagnosis of {run.name}", reason)
+
+
+def _curves(grouped: Grouped, failed: Failed) -> dict[str, go.Figure | str]:
+    """All figures over rounds, by name; those that no run has enough for are left out, those that fail say why."""
+    runs = [run for group in grouped.values() for run in group]
+    make: dict[str, Callable[[], go.Figure]] = {
+        **{name: partial(curves, runs, name) for name in ("accuracy", "loss", "norm")},
+        **{f"drift-{name}": partial(curves, runs, name) for name in DRIFTS},
+        "clients": lambda: client_points(runs),
+        "gains": lambda: gain_boxes(runs),
+    }
+    if any(learns(run) for run in runs):
+        make["weights"] = lambda: weights_rounds(runs)
+    if any(len(run.kept("globals")) >= 2 for run in runs):
+        make["line"] = lambda: line_fma_ima(runs)
+    if any(run.kept("globals") for run in runs):
+        make["curvature"] = lambda: curvature_rounds(runs)
+    return {name: or_why(one, name, failed) for name, one in make.items()}
+
+
+_CAPTIONS = {
+    "client_variance": "Client drift: how much the updates of one round differ from their mean, per parameter.",
+    "period_variance": "Period drift: how much a round's mean update differs from the one expected, per parameter.",
+    "gain": "Kalman gain: the trust that FedEve's fusion would put in this round's update (1: all).",
+    "coherence": "Local gradient coherence: how far the clients of a round pull in one direction; at or below 0 they "
+    "do not.",
+}

@@ -1,0 +1,84 @@
+"""A diagnosis in words: what a screen and the report say of it."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from drift.diagnosis.diagnose import Diagnosis
+
+QUESTIONS = {
+    "training": "where training stands",
+    "labels": "cost of uneven labels",
+    "centre": "centre of the basin",
+    "error": "cost of averaging",
+    "drift": "cost of the drifts",
+    "coherence": "coherence of clients",
+    "shrink": "shrinking the model",
+    "clients": "clients that differ",
+}
+"""What a finding answers, by its name."""
+
+_STATES = {
+    "diverged": "Training diverged.",
+    "lost what it had": "Training lost what it had learned.",
+    "not learned": "Training has learned nothing.",
+    "plateau": "Training is on a plateau.",
+}
+
+LARGEST = 1e5
+"""Number from which only its size is shown."""
+
+
+def verdict(found: Diagnosis) -> str:
+    """Where the run stands, and the first cause, or why there is none."""
+    first = found.first
+    if first is not None:
+        gained = f"{percent(first.share)} of the loss gained by {first.test}, {first.followed}"
+        said = f"First: {first.title} ({gained}). Look at figure {first.figure}."
+    elif found.untested:
+        said = f"Causes were not tested: {found.untested.rstrip('.')}. What follows is read from the record."
+    else:
+        said = "No clear cause: no change that was tried gains clearly when it is followed."
+    if found.memory == "anew":
+        said += " Server and client memory is not recorded: in windows and late rounds it began anew."
+    return " ".join(filter(None, (standing(found), said)))
+
+
+def standing(found: Diagnosis) -> str:
+    """Where the run stands, in a sentence; empty where that is not known."""
+    if found.state == "still learning":
+        fall = interval(found.fall.value, found.fall.low, found.fall.high)
+        return f"Not finished: the next round is expected to gain {fall} nats."
+    return _STATES.get(found.state, "")
+
+
+def interval(value: float, low: float, high: float, unit: str = "") -> str:
+    """A number with the ends of its interval and its unit."""
+    if not math.isfinite(value):
+        return "-"
+    scale, sign, after = (100, False, " %") if unit == "fraction" else (1, True, " nats" if unit == "nats" else "")
+    ends = f" [{number(low * scale, sign=sign)}, {number(high * scale, sign=sign)}]" if math.isfinite(low) else ""
+    return f"{number(value * scale, sign=sign)}{ends}{after}"
+
+
+def number(value: float, digits: int = 2, *, sign: bool = False) -> str:
+    """A number without an exponent: "-" where it is not finite, 0 below 0.00001, and only its size from 100,000 on."""
+    if not math.isfinite(value):
+        return "-"
+    if abs(value) < 1 / LARGEST:
+        return "0"
+    if abs(value) >= LARGEST:
+        return f"{'below -' if value < 0 else 'above '}{LARGEST:.0f}"
+    places = max(0, digits - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:{'+' if sign else ''}.{places}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def percent(share: float) -> str:
+    """A share in whole percents, at most 999 of them."""
+    if not math.isfinite(share):
+        return "-"
+    whole = round(100 * share)
+    return f"{whole} %" if abs(whole) < 1000 else f"{'below -' if whole < 0 else 'above '}999 %"

@@ -1,0 +1,109 @@
+"""The report: one self-contained page about several runs, to be opened anywhere without a network."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from plotly.offline import get_plotlyjs
+
+from drift.runs.run import Run
+from figures import console
+from figures.page.content import content
+from figures.page.remembered_runs import Failed, Told
+from figures.page.tables import shown
+from figures.selection.groups import groups
+
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+
+
+def report(
+    runs: Sequence[Run],
+    path: str | Path = "report.html",
+    *,
+    points: int = 15,
+    progress: Told | None = None,
+    failed: Failed | None = None,
+) -> Path:
+    """Write a page with the landscapes, the drift, the numbers and the settings of runs; its path.
+
+    Nothing is loaded when it is opened: plotly's script, data and looks are inside. Analyses are taken from the
+    runs' folders, or computed and kept there. The file appears when it is complete.
+
+    Args:
+        runs: Any runs; those that differ in their seed only are summarised as one method.
+        path: File to write; its folder is made.
+        points: Grid points an axis of a landscape.
+        progress: Called with the number of runs analysed, out of len(runs), and what is done. A run that is
+            analysed counts by its finished parts: landscapes, numbers, curves.
+        failed: Collects the pictures that could not be drawn; the page has the reason in their place. Without it, each
+            is a warning.
+
+    Raises:
+        LookupError: If no run was given, or one has no complete round.
+        ValueError: If the file cannot be written, or points is below 2; before anything is computed.
+    """
+    path, told = Path(path), progress or (lambda done, note: None)
+    if points < 2:
+        raise ValueError(f"points is {points}; a landscape needs 2 or more an axis.")
+    groups(runs)
+    fresh = _reserved(path)
+    try:
+        missing = Failed() if failed is None else failed
+        fresh.write_text(page(content(runs, points, told, missing)), encoding="utf-8")
+        os.replace(fresh, path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+    if failed is None:
+        for name, reason in missing.reasons.items():
+            warnings.warn(f"{path}: {name} {reason}", stacklevel=2)
+    return path
+
+
+def page(found: dict[str, Any]) -> str:
+    """The page as text, from what the template shows."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        finalize=lambda value: console.printable(value) if type(value) is str else value,  # names from elsewhere
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["shown"] = shown
+    figures = _script_safe(json.dumps(found["figures"], separators=(",", ":"), allow_nan=False))
+    files = {"css": "report.css", "looks": "report.looks.js", "js": "report.js"}
+    parts = {name: (TEMPLATES / file).read_text(encoding="utf-8") for name, file in files.items()}
+    template = environment.get_template("report.html.j2")
+    return template.render(**{**found, "figures": figures}, **parts, plotly=get_plotlyjs())
+
+
+def _script_safe(text: str) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return (
+        text.replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+    )
+
+
+def _reserved(path: Path) -> Path:
+    """An empty file beside `path`, to be renamed to it.
+
+    Raises:
+        ValueError: If it cannot be made.
+    """
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; give the name of a file to write, such as {path / 'report.html'}.")
+    fresh = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_bytes(b"")
+    except OSError as reason:
+        problem = reason.strerror or reason
+        raise ValueError(f"cannot write {path}: {problem}; give a file in a folder that can be written.") from None
+    return fresh

@@ -1,0 +1,98 @@
+"""What each method came to, in a few numbers averaged over its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import xarray as xr
+
+from drift.analyses.landscapes.minima import round_minimum
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.variance import drift_variances
+from drift.runs.run import Run
+from drift.simulation.compare import last_ten
+from figures.interactive.curvature import eigenvalues
+from figures.selection.groups import groups, has_planes
+
+
+def summary(runs: Sequence[Run], *, round: int = -1) -> xr.Dataset:
+    """Accuracy, landscape and drift of every method, as means over its seeds.
+
+    Accuracy and loss are means of the last ten rounds of a run (methods.md 7). The centre offset is the distance
+    from the mean of three clients to the minimum of the loss on their plane, fitted below the grid, in the last round
+    that kept its clients (3.1.2): a mean over the seeds whose minimum is inside their plane. The eigenvalue is the
+    largest one of the Hessian of the training loss at the last global model kept; coherence and both drift variances
+    are means over rounds.
+
+    Args:
+        runs: Any runs; those that differ in their seed only are one row, named as in `groups`.
+        round: Of the plane; negative counts from the last round that kept its clients.
+
+    Returns:
+        Dataset over algorithm with accuracy_mean and accuracy_std (fractions; sample standard deviation over
+        seeds, NaN for one), loss, centre_offset, centre_offset_error (its standard error, of the fits and the test
+        samples), centre_offset_seeds (seeds whose minimum is inside their plane, NaN where no run kept a plane),
+        eigenvalue, coherence, period_variance, client_variance, and seeds, the number of runs. NaN where a run kept
+        too little.
+
+    Raises:
+        LookupError: If no run was given, or one has no complete round.
+    """
+    grouped = groups(runs)
+    rows = [_row(group, round) for group in grouped.values()]
+    found = {name: ("algorithm", [row[name] for row in rows]) for name in _ABOUT}
+    ds = xr.Dataset(found, coords={"algorithm": list(grouped)}, attrs={"analysis": "summary", "source": "methods.md 7"})
+    for name, (long_name, units) in _ABOUT.items():
+        ds[name].attrs.update(long_name=long_name, units=units)
+    return ds
+
+
+_ABOUT = {
+    "seeds": ("seeds", "1"),
+    "accuracy_mean": ("mean accuracy of the last ten rounds", "fraction"),
+    "accuracy_std": ("standard deviation of the accuracy over seeds", "fraction"),
+    "loss": ("mean loss of the last ten rounds", "nats"),
+    "centre_offset": ("distance from the clients' mean to the minimum of their plane", "1"),
+    "centre_offset_error": ("standard error of the centre offset", "1"),
+    "centre_offset_seeds": ("seeds whose minimum is inside the plane", "1"),
+    "eigenvalue": ("largest Hessian eigenvalue", "1"),
+    "coherence": ("mean local gradient coherence", "1"),
+    "period_variance": ("mean period-drift variance", "1"),
+    "client_variance": ("mean client-drift variance", "1"),
+}
+
+
+def _row(runs: list[Run], round: int) -> dict[str, float]:
+    measures: dict[str, Callable[[Run], float]] = {
+        "loss": lambda run: last_ten(run, "loss"),
+        "eigenvalue": _eigenvalue,
+        "coherence": lambda run: float(run.cached(coherence).coherence.mean("round")),
+        "period_variance": lambda run: float(run.cached(drift_variances).period_variance.mean("round")),
+        "client_variance": lambda run: float(run.cached(drift_variances).client_variance.mean("round")),
+    }
+    accuracy = np.array([last_ten(run) for run in runs])
+    deviation = float(accuracy.std(ddof=1)) if len(runs) > 1 else float("nan")
+    found = {"seeds": len(runs), "accuracy_mean": float(accuracy.mean()), "accuracy_std": deviation}
+    found |= _centre_offset(runs, round)
+    return found | {name: float(np.mean([measure(run) for run in runs])) for name, measure in measures.items()}
+
+
+def _centre_offset(runs: list[Run], round: int) -> dict[str, float]:
+    """Mean offset of the runs whose minimum is inside their plane, its standard error, and how many these are."""
+    fits = [run.cached(round_minimum, round=round) for run in runs if has_planes(run)]
+    inside = [fit for fit in fits if str(fit.minimum_state.values) == "inside"]
+    offsets, errors = (
+        np.array([float(fit[name]) for fit in inside]) for name in ("minimum_offset", "minimum_offset_error")
+    )
+    return {
+        "centre_offset": float(offsets.mean()) if inside else float("nan"),
+        "centre_offset_error": float(np.sqrt((errors**2).sum())) / len(inside) if inside else float("nan"),
+        "centre_offset_seeds": len(inside) if fits else float("nan"),
+    }
+
+
+def _eigenvalue(run: Run) -> float:
+    if not run.kept("globals"):
+        return float("nan")
+    return float(eigenvalues(run).eigenvalue.isel(round=-1, rank=0))

@@ -1,0 +1,147 @@
+"""Tables of the report: the summary, what was set, with which versions, on which data."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import xarray as xr
+
+from drift.analyses.rounds.cost import cost
+from drift.runs.run import Run
+from drift.store.files import digest
+from figures.axes.units import amount, ranged
+from figures.interactive.curves import written_name
+from figures.page.summary import summary
+from figures.selection.groups import differing, settings
+
+COLUMNS = {
+    "accuracy_mean": "Accuracy",
+    "loss": "Loss [nats]",
+    "centre_offset": "Centre offset",
+    "eigenvalue": "λ₁",
+    "coherence": "Coherence",
+    "period_variance": "Period-drift variance",
+    "client_variance": "Client-drift variance",
+}
+"""Numbers of the summary table and their headings."""
+
+ABSENT = "\u2013"
+"""What stands in a cell without a value: a dash."""
+
+Table = dict[str, Any]
+"""head: headings; rows: (name of the row, cells)."""
+
+
+def summary_table(grouped: dict[str, list[Run]]) -> Table:
+    """One row for each method: its seeds and the numbers of `figures.page.summary`."""
+    ds = summary([run for group in grouped.values() for run in group])
+    rows = []
+    for name, group in grouped.items():
+        one = ds.sel(algorithm=name)
+        cells = [", ".join(str(run.experiment.seed) for run in group)]
+        cells += [shown(float(one[column])) for column in COLUMNS]
+        cells[1 + list(COLUMNS).index("centre_offset")] = _offset(one)
+        cells[1] = f"{float(one.accuracy_mean):.3f}"
+        if len(group) > 1:
+            cells[1] += f" ± {float(one.accuracy_std):.3f}"
+        rows.append((written_name(name), cells))
+    return {"head": ["Method", "Seeds", *COLUMNS.values()], "rows": rows}
+
+
+def _offset(one: xr.Dataset) -> str:
+    """The centre offset of a method with its standard error, and of how many seeds it is where not of all."""
+    inside, seeds = float(one.centre_offset_seeds), int(one.seeds)
+    if math.isnan(inside):
+        return ABSENT
+    if inside == 0:
+        return "minimum not inside the plane"
+    part = f" ({inside:.0f} of {seeds} seeds)" if inside < seeds else ""
+    return f"{float(one.centre_offset):.2g} ± {float(one.centre_offset_error):.1g}{part}"
+
+
+def cost_table(grouped: dict[str, list[Run]]) -> Table:
+    """What one run of each method costs: counted and measured on one client of its last round, and as recorded.
+
+    Measured seconds are a median with the range of the repeats; methods compare by their ratio to plain training.
+    """
+    rows = []
+    for name, group in grouped.items():
+        run, seconds = group[0], group[0].metrics().get("seconds")
+        try:
+            measured = run.cached(cost)
+        except LookupError:  # imported, or it kept no start to train from
+            measured = None
+        cells = [
+            ABSENT if measured is None else ranged(measured, key, unit).replace("\n", " ")
+            for key, unit in _COSTS.values()
+        ]
+        if seconds is None or not bool(seconds.notnull().any()):
+            cells += [ABSENT, ABSENT]
+        else:
+            cells += [amount(float(seconds.mean()), "s"), amount(float(seconds.sum()), "s")]
+        rows.append((written_name(name), cells))
+    return {"head": ["Method", *_COSTS, "A round, recorded", "The run, recorded"], "rows": rows}
+
+
+_COSTS = {
+    "Forward pass of a sample": ("macs", "MAC"),
+    "Local training": ("macs_round", "MAC"),
+    "Time of an epoch": ("seconds_epoch", "s"),
+    "Time of local training": ("seconds_round", "s"),
+    "Its time over plain training, in turn": ("plain_ratio", "1"),
+    "Memory of a client": ("memory_round", "B"),
+    "Upload of a round": ("bytes_up", "B"),
+    "Download of a round": ("bytes_down", "B"),
+}
+"""Columns of the table of costs: variables of `drift.cost` and their units."""
+
+
+def configuration(grouped: dict[str, list[Run]]) -> dict[str, Table]:
+    """The resolved settings: those that differ between methods, and those common to all."""
+    tables = {name: settings(group[0], seed=False) for name, group in grouped.items()}
+    apart = differing(list(tables.values()))
+    first = next(iter(tables.values()))
+    return {
+        "differing": {
+            "head": ["Setting", *map(written_name, tables)],
+            "rows": [(name, [shown(table.get(name, "")) for table in tables.values()]) for name in apart],
+        },
+        "common": {
+            "head": ["Setting", "Value"],
+            "rows": [(name, [shown(value)]) for name, value in first.items() if name not in apart],
+        },
+    }
+
+
+def fingerprints(grouped: dict[str, list[Run]]) -> Table:
+    """Every run: seed, rounds, hash of its settings, fingerprint of its data, digest of its last model, versions."""
+    rows = []
+    for group in grouped.values():
+        for run in group:
+            versions = ", ".join(f"{name} {version}" for name, version in run.about["versions"].items())
+            done = f"{len(run.rounds())} of {run.experiment.rounds}"
+            data = run.about.get("fingerprint", "")
+            cells = [run.experiment.seed, done, run.experiment.hash, data, _last_model(run), versions]
+            rows.append((run.name, [shown(cell) for cell in cells]))
+    return {"head": ["Run", "Seed", "Rounds", "Settings", "Data", "Last model", "Versions"], "rows": rows}
+
+
+def _last_model(run: Run) -> str | None:
+    """First digits of the digest of the last global model that a run kept."""
+    kept = run.kept("globals")
+    return digest({"end": run.round(kept[-1]).kept("end")})[:16] if kept else None
+
+
+def shown(value: Any) -> str:
+    """A value as text: numbers with four significant digits, what is absent as a dash."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ABSENT
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(shown, value)) or ABSENT
+    return json.dumps(value) if isinstance(value, dict) else str(value)

@@ -1,0 +1,78 @@
+"""Runs as groups that differ in their seed only, and the settings in which groups differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from drift.runs.run import Run
+from figures import palette
+
+
+def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
+    """Runs that differ in their seed only, by name.
+
+    The name is the method's label, and where two settings share it, how they differ; runs of the same settings and
+    seed, such as two that were imported, are told apart by their own names. No run is dropped; one given twice counts
+    once. Methods stand in the order of legends, runs in the order of seeds.
+
+    Raises:
+        LookupError: If no run was given, or one has no complete round.
+    """
+    found: dict[str, list[Run]] = {}
+    for run in {run.folder.resolve(): run for run in runs}.values():
+        if not run.rounds():
+            raise LookupError(f"run {run.name} has no complete round; train it first, or leave it out.")
+        found.setdefault(json.dumps(settings(run, seed=False), sort_keys=True), []).append(run)
+    if not found:
+        raise LookupError("no run was given; train one: fedscape train digits-shards2.")
+    whole = [sorted(part, key=lambda run: run.experiment.seed) for group in found.values() for part in _unlike(group)]
+    ordered = palette.order(group[0].label for group in whole)
+    whole.sort(key=lambda group: ordered.index(group[0].label))
+    return dict(zip(_names(whole), whole, strict=True))
+
+
+def settings(run: Run, *, seed: bool = True) -> dict[str, Any]:
+    """Resolved settings of a run by dotted name, such as local.lr."""
+    flat = _flat(run.experiment.resolved())
+    return flat if seed else {name: value for name, value in flat.items() if name != "seed"}
+
+
+def differing(tables: Sequence[dict[str, Any]]) -> list[str]:
+    """Names whose values are not the same in all tables, in the order in which they first come."""
+    names = dict.fromkeys(name for table in tables for name in table)
+    return [name for name in names if any(table.get(name) != tables[0].get(name) for table in tables)]
+
+
+def has_planes(run: Run) -> bool:
+    """Whether a run kept a round with three clients or more."""
+    kept = run.kept("clients")
+    return bool(kept) and len(run.round(kept[-1]).ids) >= 3
+
+
+def _unlike(runs: list[Run]) -> list[list[Run]]:
+    """The runs of one setting in one group; where two have one seed, each in a group of its own."""
+    seeds = {run.experiment.seed for run in runs}
+    return [runs] if len(seeds) == len(runs) else [[run] for run in runs]
+
+
+def _names(whole: list[list[Run]]) -> list[str]:
+    labels = [group[0].label for group in whole]
+    names = []
+    for group, label in zip(whole, labels, strict=True):
+        rivals = [other[0] for other, name in zip(whole, labels, strict=True) if name == label]
+        apart = differing([settings(run, seed=False) for run in rivals])
+        own = settings(group[0])
+        names.append(", ".join([label, *(f"{name.rpartition('.')[2]} {own.get(name, '-')}" for name in apart)]))
+    for more in (lambda run: f", {run.name}", lambda run: f" in {run.folder.resolve().parent}"):
+        names = [name + more(group[0]) * (names.count(name) > 1) for name, group in zip(names, whole, strict=True)]
+    return names
+
+
+def _flat(table: dict[str, Any], above: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in table.items():
+        inside = isinstance(value, dict) and value
+        found |= _flat(value, f"{above}{name}.") if inside else {f"{above}{name}": value}
+    return found

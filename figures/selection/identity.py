@@ -1,0 +1,128 @@
+"""What a figure shows, in words: methods, data, partition, seeds, rounds and samples of the runs that it draws."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from drift.runs.run import Run
+from figures import palette
+from figures.selection.partition_text import partition_of
+from figures.selection.run_selection import left_out, listed
+
+PARTS = ("methods", "data", "partition", "seeds", "rounds", "samples")
+"""Parts of an identity; each is an attribute identity_PART of a figure's data."""
+
+
+def identified(ds: xr.Dataset, drawn: Sequence[Run], runs: Sequence[Run], options: Mapping[str, Any]) -> xr.Dataset:
+    """A figure's data with its identity in the attributes: identity, identity_PART, options, left_out, left_out_brief.
+
+    Args:
+        drawn: Runs that the figure shows.
+        runs: Runs among which it could choose.
+        options: Of the figure, defaults included.
+    """
+    parts = {
+        "methods": _methods(drawn),
+        "data": listed(_distinct(_data(run) for run in drawn)),
+        "partition": listed(_distinct(_partition(run) for run in drawn)),
+        "seeds": listed([str(seed) for seed in sorted({run.experiment.seed for run in drawn})], 6),
+        "rounds": _rounds(ds, drawn),
+        "samples": _samples(ds, drawn, options),
+    }
+    seeds = f"seed{'s' * (len({run.experiment.seed for run in drawn}) > 1)} {parts['seeds']}"
+    rest = left_out(runs, drawn)
+    brief = "; ".join(f"{len(names)} differing in {why}" for why, names in rest.items())
+    line = " · ".join({**parts, "seeds": seeds}.values())
+    return ds.assign_attrs(
+        {f"identity_{name}": text for name, text in parts.items()},
+        identity=line,
+        options=json.dumps(dict(options), sort_keys=True, default=str),
+        left_out="\n".join(
+            f"{len(names)} of {len(runs)} runs left out, differing in {why}: {listed(names)}"
+            for why, names in rest.items()
+        ),
+        left_out_brief=f"left out of {len(runs)} runs: {brief}" if brief else "",
+    )
+
+
+def caption(ds: xr.Dataset) -> str:
+    """The small lines below a figure: its identity, and which groups of runs it left out; empty without one."""
+    return "\n".join(filter(None, (str(ds.attrs.get(name, "")) for name in ("identity", "left_out_brief"))))
+
+
+def _methods(runs: Sequence[Run]) -> str:
+    return listed(list(map(palette.label, palette.order(run.label for run in runs))), 8)
+
+
+def _data(run: Run) -> str:
+    task = run.experiment.task
+    return f"{task.dataset}, {task.model}".replace("_", " ")
+
+
+def _partition(run: Run) -> str:
+    clients = run.experiment.clients
+    return f"{partition_of(run)}, {clients.per_round} of {clients.number} clients per round"
+
+
+def _rounds(ds: xr.Dataset, runs: Sequence[Run]) -> str:
+    """The rounds that the data hold, out of those trained."""
+    total = _span(len(run.rounds()) for run in runs)
+    shown = sorted(_rounds_of(ds))
+    if not shown or len(shown) >= max(len(run.rounds()) for run in runs):
+        return f"{total} rounds"
+    few = ", ".join(map(str, shown)) if len(shown) <= 6 else f"{shown[0]} to {shown[-1]}"
+    return f"round{'s' * (len(shown) > 1)} {few} of {total}"
+
+
+def _rounds_of(ds: xr.Dataset) -> set[int]:
+    places = [
+        values.values for name, values in ds.coords.items() if str(name).rpartition("_")[2] in ("round", "second")
+    ]
+    places += [ds["is_round"].values] if "is_round" in ds else []
+    places += [np.array(ds.attrs[name]) for name in ("round", "shown") if name in ds.attrs]
+    numbers = [place.ravel() for place in places if place.dtype.kind in "if"]
+    return {int(number) for one in numbers for number in one[np.isfinite(one)]}
+
+
+def _samples(ds: xr.Dataset, runs: Sequence[Run], options: Mapping[str, Any]) -> str:
+    """The samples that the numbers are averaged over, as the results state them; else those of the runs' data."""
+    stated = ds["is_split"].values.ravel()[0] if "is_split" in ds else options.get("split", "")
+    split = str(ds.attrs.get("split", stated))
+    counts = ds["is_samples"].values.ravel() if "is_samples" in ds else np.array([ds.attrs.get("samples", np.nan)])
+    texts = []
+    if np.isfinite(counts).all():
+        texts.append(f"{_span(counts.astype(int).tolist())} {_WRITTEN.get(split, split)} samples".replace("  ", " "))
+    else:
+        names = [split] if split else ["train", "test"]
+        sizes = {name: [size[name] for run in runs if name in (size := _sizes(run))] for name in names}
+        counted = [f"{_span(sizes[name])} {_WRITTEN.get(name, name)}".strip() for name in names]
+        texts.append(f"{' and '.join(counted)} samples")
+    if isinstance(per_client := options.get("samples_per_client"), int):
+        texts.append(f"{per_client} per client")
+    return ", ".join(texts)
+
+
+_WRITTEN = {"train": "training"}
+
+
+def _sizes(run: Run) -> dict[str, int]:
+    """Number of samples by split, as run.json states it or as the data that were read for the figure have it."""
+    if run.given is not None or "dataset" in vars(run):
+        return {name: len(samples) for name, samples in run.dataset.samples.items()}
+    stated = run.about.get("samples")
+    return {str(name): int(size) for name, size in stated.items()} if isinstance(stated, dict) else {}
+
+
+def _span(numbers: Iterable[int]) -> str:
+    """Equal numbers as one, others as a range; nothing where there is none."""
+    known = sorted(set(numbers))
+    return "" if not known else str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
+
+
+def _distinct(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(texts))

@@ -1,0 +1,32 @@
+"""Settings of a run in words, for titles."""
+
+from __future__ import annotations
+
+from drift.partitions import Partitioner
+from drift.plugins import tables
+from drift.runs.run import Run
+
+
+def partition_of(run: Run) -> str:
+    """The run's partition, like "Dir(0.1)", "2 shards a client" or "period drift, Dir(0.01)"."""
+    return in_words(run.experiment.clients.partition)
+
+
+def in_words(partition: Partitioner) -> str:
+    """A partition, like "Dir(0.1)", "2 shards a client", "pachinko, Dir(0.1)" or "domains, 2 shards a client"."""
+    name = tables.name(partition).replace("_", " ")
+    options = partition.model_dump(exclude_none=True)
+    spread = f"Dir({options['concentration']:g})" if "concentration" in options else ""
+    if (setting := options.get("setting")) is not None:
+        return {"iid": "iid", "both": f"both drifts, {spread}"}.get(setting, f"{setting} drift, {spread}")
+    if "shards" in options:
+        return f"{options['shards']} shards a client"
+    if name == "class quantity":
+        return f"{options['classes']} classes a client"
+    if name == "hybrid dirichlet":
+        return f"hybrid Dir({options['even']:g}) and Dir({options['skewed']:g})"
+    if isinstance(base := getattr(partition, "base", None), Partitioner):
+        return f"{name}, {in_words(base)}"
+    if name == "flwr":
+        return options["partitioner"]
+    return spread if name == "dirichlet" else ", ".join(filter(None, (name, spread)))

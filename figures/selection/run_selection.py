@@ -1,0 +1,170 @@
+"""Which runs a figure draws: every run that was named, a part of those that lie in a folder; and the rest in words.
+
+A list of runs is a list of named runs: a figure draws all of them, or refuses. `AnyOf` marks runs among which a figure
+may choose, as `fedscape figures draw NAME FOLDER` does; the figure states what it leaves out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from drift.runs.run import Run
+from figures.selection.groups import differing, settings
+from landscape import plugins
+
+
+class AnyOf(list[Run]):
+    """Runs among which a figure may choose.
+
+    Args:
+        runs: All of them.
+        named: Those among them that the figure has to draw.
+    """
+
+    def __init__(self, runs: Iterable[Run], named: Iterable[Run] = ()) -> None:
+        super().__init__(runs)
+        self.named = list(named)
+
+
+def required(runs: Sequence[Run]) -> list[Run]:
+    """The runs that a figure has to draw: all but those among which it may choose."""
+    return runs.named if isinstance(runs, AnyOf) else list(runs)
+
+
+def part(runs: Sequence[Run], selected: Iterable[Run]) -> Sequence[Run]:
+    """A part of the runs, with the same freedom to choose as the whole."""
+    if not isinstance(runs, AnyOf):
+        return list(selected)
+    selected = list(selected)
+    places = {run.folder for run in selected}
+    return AnyOf(selected, [run for run in runs.named if run.folder in places])
+
+
+def mapped(runs: Sequence[Run], change: Callable[[Run], Run]) -> Sequence[Run]:
+    """The runs with a change that leaves their folders as they are, such as another progress."""
+    changed = [change(run) for run in runs]
+    if not isinstance(runs, AnyOf):
+        return changed
+    places = {run.folder for run in runs.named}
+    return AnyOf(changed, [run for run in changed if run.folder in places])
+
+
+def narrowed(runs: Sequence[Run], selected: Iterable[Run], why: str) -> Sequence[Run]:
+    """The selected part of the runs, where no other run has to be drawn.
+
+    Args:
+        why: Reason why the others cannot be drawn, like "the figure shows one method".
+
+    Raises:
+        ValueError: If a run would be left out that has to be drawn.
+    """
+    selected = list(selected)
+    places = {run.folder for run in selected}
+    if out := [run for run in required(runs) if run.folder not in places]:
+        raise ValueError(refusal(out, why))
+    return part(runs, selected)
+
+
+def refusal(out: Sequence[Run], why: str) -> str:
+    """The sentence for named runs that would not be drawn."""
+    return (
+        f"{listed([run.name for run in out])} would not be drawn: {why}. Leave {'it' if len(out) == 1 else 'them'} "
+        "out, or give a folder of runs to choose from (figures.gallery.AnyOf in Python)."
+    )
+
+
+def asked(runs: Sequence[Run], methods: str | Sequence[str] | None = None, seed: int | None = None) -> Sequence[Run]:
+    """The runs of the methods and of the seed that were asked for; all where neither was.
+
+    Raises:
+        LookupError: If there is none of a method or of the seed; names those that there are.
+    """
+    selected = list(runs)
+    if methods is not None:
+        wanted = [methods] if isinstance(methods, str) else list(methods)
+        labels = list(dict.fromkeys(run.label for run in selected))
+        for name in wanted:
+            if selected and name not in labels:
+                raise LookupError(plugins.unknown("method of these runs", name, labels))
+        selected = [run for run in selected if run.label in wanted]
+    if seed is not None:
+        seeds = sorted({run.experiment.seed for run in selected})
+        if selected and seed not in seeds:
+            raise LookupError(f"no run of seed {seed}; the runs have seeds {', '.join(map(str, seeds))}.")
+        selected = [run for run in selected if run.experiment.seed == seed]
+    if isinstance(runs, AnyOf):
+        return part(runs, selected)
+    return selected
+
+
+def apart(groups: Sequence[Sequence[Run]], keys: Collection[str]) -> str:
+    """The settings in which groups of runs differ, with their values, like "rounds (3: fedavg-a; 4: ima-b)".
+
+    Args:
+        groups: Of each group, the first run is described.
+        keys: First parts of the settings that are compared, such as task, clients, rounds.
+    """
+    tables = [_settings(group[0]) for group in groups]
+    names = [name for name in differing(tables) if name.partition(".")[0] in keys]
+    texts = []
+    for name in names[:MOST]:
+        values: dict[str, list[str]] = {}
+        for table, group in zip(tables, groups, strict=True):
+            values.setdefault(str(table.get(name, "without")), []).extend(run.name for run in group)
+        texts.append(f"{name} ({'; '.join(f'{value}: {listed(runs)}' for value, runs in values.items())})")
+    return listed(texts + names[MOST:], len(texts))
+
+
+def variant(run: Run, over: Collection[str] = ()) -> str:
+    """What the run shares with those that differ from it in their seed only, or in settings that a figure compares.
+
+    Args:
+        over: Keys of these settings, such as local.lr_decay or method.start.
+    """
+    free = ("seed", *over)
+    shared = {name: value for name, value in _settings(run).items() if not any(_within(name, key) for key in free)}
+    return json.dumps(shared, sort_keys=True)
+
+
+def _within(name: str, key: str) -> bool:
+    return name == key or name.startswith(f"{key}.")
+
+
+def left_out(runs: Sequence[Run], drawn: Sequence[Run]) -> dict[str, list[str]]:
+    """Names of the runs that are not drawn, by the settings in which they differ from the drawn ones."""
+    places = {run.folder for run in drawn}
+    groups: dict[str, list[str]] = {}
+    for run in runs:
+        if run.folder not in places:
+            groups.setdefault(difference(run, drawn), []).append(run.name)
+    return groups
+
+
+def difference(run: Run, drawn: Sequence[Run]) -> str:
+    """The settings in which a run differs from that drawn run which is nearest to it."""
+    names = min((_names(run, other) for other in drawn), key=len, default=[])
+    return listed(names, MOST) or "no setting"
+
+
+def listed(names: Sequence[str], most: int = 4) -> str:
+    """Names joined by commas, those beyond `most` as a number."""
+    shown, rest = list(names[:most]), len(names) - most
+    return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
+
+
+MOST = 3
+"""Settings that a line names."""
+
+
+def _names(run: Run, other: Run) -> list[str]:
+    """Settings in which two runs differ; where it is the method, without the seed and what the method brings along."""
+    names = differing([_settings(run), _settings(other)])
+    if run.label == other.label:
+        return names
+    places = ("task", "clients", "rounds")
+    return ["method", *(name for name in names if name.partition(".")[0] in places and "valid_ratio" not in name)]
+
+
+def _settings(run: Run) -> dict[str, object]:
+    return {name: value for name, value in settings(run).items() if name.partition(".")[0] not in ("keep", "threads")}

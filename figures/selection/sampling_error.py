@@ -1,0 +1,97 @@
+"""Accuracies that are compared on few test samples: which ones the samples cannot tell apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+
+from figures import style
+from figures.selection import setting_text
+
+SURE = 1.96
+"""Standard errors within which a difference is not told apart from chance: 95 percent."""
+
+ALONG = ("algorithm", "row")
+"""Dimensions along which methods or settings are compared."""
+
+Groups = list[dict[str, float]]
+"""Numbers of two methods or more that stand beside each other, by name."""
+
+
+def compared(values: xr.DataArray) -> Groups:
+    """What a variable compares, mean over seeds and the last ten rounds: one group per panel, column or mark."""
+    dim = next((name for name in ALONG if name in values.dims), None)
+    places = {dim, "seed", "round", "panel", "column", "mark", "value"}
+    if dim is None or values.dtype.kind != "f" or values.name in ("printed", "quick") or set(values.dims) - places:
+        return []
+    middle = values.mean("seed") if "seed" in values.dims else values
+    if "round" in middle.dims:
+        middle = middle.dropna("round", how="all").isel(round=slice(-10, None)).mean("round")
+    write = setting_text.label if dim == "row" else style.label
+    names = [write(str(name)) for name in values[dim].values]
+    table = middle.transpose(dim, ...).values.reshape(len(names), -1)
+    groups = [
+        {name: value for name, value in zip(names, column, strict=True) if np.isfinite(value)} for column in table.T
+    ]
+    return [{name: float(value) for name, value in group.items()} for group in groups if len(group) > 1]
+
+
+def sentences(ds: xr.Dataset, samples: int) -> list[str]:
+    """What of the compared accuracies, errors and accuracy drops is within chance on so many test samples.
+
+    The standard error of the difference of two accuracies p on n samples is at most sqrt(2 p (1 - p) / n), which holds
+    where the models err independently of each other; seeds share the test samples and do not lower it.
+
+    Args:
+        ds: As a figure's data() gives it.
+        samples: Test samples that the accuracies are measured on.
+    """
+    told = []
+    for values in ds.data_vars.values():
+        kind = kind_of(values)
+        if kind == "drop":
+            told += _lost(values, samples)
+        elif kind:
+            told += _close(values, samples, kind)
+    return list(dict.fromkeys(told))
+
+
+def kind_of(values: xr.DataArray) -> str:
+    """Whether a variable is a "drop", an "accuracy" or an "error" on test samples; else empty."""
+    about, units = f"{values.name} {values.attrs.get('long_name', '')}".lower(), values.attrs.get("units")
+    if values.dtype.kind != "f" or units not in ("fraction", "points") or values.name == "gain":
+        return ""
+    return next((kind for kind in ("drop", "accuracy", "error") if kind in about), "")
+
+
+def _lost(values: xr.DataArray, samples: int) -> list[str]:
+    one = (100 if values.attrs["units"] == "points" else 1) / samples
+    middle = values.mean("seed") if "seed" in values.dims else values
+    if not middle.notnull().any() or bool((abs(middle) >= one).any()):
+        return []
+    return [f"every accuracy lost is below one of {samples} test samples ({100 / samples:.2g} points)"]
+
+
+def _close(values: xr.DataArray, samples: int, kind: str) -> list[str]:
+    groups = compared(values)
+    near = [pair for group in groups if (pair := _near(group, samples, kind))]
+    if not near:
+        return []
+    names, error = max(near, key=lambda pair: len(pair[0]))
+    chance = f"may be chance on {samples} test samples (differences below {100 * error:.2g} points, 95 %)"
+    if len(groups) > 1:
+        return [f"which is best {chance} in {len(near)} of {len(groups)} comparisons of {_called(values)}"]
+    return [f"the order of {', '.join(names)} by {_called(values)} {chance}"]
+
+
+def _called(values: xr.DataArray) -> str:
+    return str(values.attrs.get("long_name", values.name))
+
+
+def _near(group: dict[str, float], samples: int, kind: str) -> tuple[list[str], float] | None:
+    """Methods within chance of the best one, best first, and how much chance is; None where the best is alone."""
+    order = sorted(group, key=lambda name: group[name], reverse=kind == "accuracy")
+    best = min(max(group[order[0]], 0.0), 1.0)
+    error = max(SURE * (2 * best * (1 - best) / samples) ** 0.5, 1 / samples)
+    names = [name for name in order if abs(group[name] - group[order[0]]) < error]
+    return (names, error) if len(names) > 1 else None

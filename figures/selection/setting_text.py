@@ -1,0 +1,103 @@
+"""Settings of runs by dotted key, as `fedscape sweep --grid` names them, and how pictures write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from drift.methods.lss import LSS
+from drift.runs.run import Run
+from figures import style
+
+WORDS = {
+    "clients.concentration": "Dirichlet concentration",
+    "clients.per_round": "clients in a round",
+    "clients.number": "clients",
+    "local.epochs": "local epochs",
+    "local.lr": "local rate",
+    "local.lr_decay": "factor of the local rate each round",
+    "local.weight_decay": "weight decay",
+    "method.start": "first averaged round, fraction of all",
+    "method.window": "window (rounds)",
+    "method.late": "late-phase schedule",
+    "method.server_lr": "server rate",
+    "method.candidates": "models in a client's pool",
+    "proxy.per_class": "proxy samples of a class",
+    "proxy.long_tail": "long tail of the proxy set",
+    "clients.corrupted": "corrupted clients, fraction",
+    "method.gamma": "fixed factor",
+    "server_step": "server rate",
+    "rounds": "rounds",
+}
+"""Written names of settings; others appear by their key."""
+
+
+def value(run: Run, key: str) -> Any:
+    """Value of a setting of a run; None where its method or partition has no such option.
+
+    Args:
+        key: Such as rounds, local.epochs, clients.concentration or method.start; "method" gives the label of the
+            run, "pool" the same with the models that a client of LSS trains, "base" the label of what IMA averages,
+            "server_step" the server's factor of the mean update, which FedLAW calls method.server_step_lr and other
+            methods method.server_lr.
+    """
+    if key == "method":
+        return run.label
+    if key == "base":
+        return base(run.label)
+    if key == "pool":
+        return f"{run.label}, M = {run.method.candidates}" if isinstance(run.method, LSS) else run.label
+    if key == "server_step":
+        return getattr(run.method, "server_step_lr", getattr(run.method, "server_lr", None))
+    place: Any = run.experiment.resolved()
+    for name in key.split("."):
+        if not isinstance(place, dict):
+            return None
+        beside = place.get("partition")
+        place = place[name] if name in place else beside.get(name) if isinstance(beside, dict) else None
+    return place
+
+
+def places(key: str) -> tuple[str, ...]:
+    """Names of the resolved settings that a key stands for."""
+    several = {"pool": ("method.candidates",), "server_step": ("method.server_step_lr", "method.server_lr")}
+    return several.get(key, (key,))
+
+
+def base(label: str) -> str:
+    """Label of the method without IMA: fedavg for ima, fedprox for fedprox+ima, any other as it is."""
+    return "fedavg" if label == "ima" else label.removesuffix("+ima")
+
+
+def text(value: Any) -> str:
+    """A setting's value in a table: numbers short, plug-ins by name and options, "without" where there is none."""
+    if value is None:
+        return "without"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"{value:g}"
+    if isinstance(value, dict):
+        options = [text(inner) for name, inner in value.items() if name != "name" and (name, inner) != ("like", None)]
+        return f"{value.get('name', '')}({', '.join(options)})" if options else str(value.get("name", ""))
+    if isinstance(value, list | tuple):
+        return " ".join(map(text, value))
+    return str(value)
+
+
+def words(key: str) -> str:
+    """A key as an axis label."""
+    return WORDS.get(key, key.rpartition(".")[2].replace("_", " "))
+
+
+def label(row: str) -> str:
+    """A row of a table as a picture writes it: FedAvg+IMA for ima, beside FedAvg; "LSS, M = 4" for "lss, M = 4"."""
+    name, comma, rest = row.partition(", ")
+    return "FedAvg+IMA" if row == "ima" else f"{style.label(name)}{comma}{rest}"
+
+
+def in_order(rows: Iterable[str]) -> list[str]:
+    """Labels of methods in the order of legends, each followed by the same with IMA."""
+    known = set(rows)
+    bases = style.order(map(base, known))
+    return sorted(known, key=lambda row: (bases.index(base(row)), row != base(row)))

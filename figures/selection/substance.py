@@ -1,0 +1,66 @@
+"""Whether a figure shows something of its runs: refused where nothing does, a plain remark where a part does not.
+
+One door for every figure of the gallery, after it is drawn and before it is saved. It reads the drawn panels and the
+numbers, so that a new figure is checked unasked.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures.selection import sampling_error
+from figures.selection.panels import alike, panels
+
+
+def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None = None) -> list[str]:
+    """What of a figure shows nothing, or no more than sampling_error, in sentences for its reader.
+
+    Args:
+        figure: Drawn from the dataset.
+        needs: What runs the figure takes, in words.
+        samples: Test samples that its accuracies are measured on.
+
+    Raises:
+        LookupError: If no part of it shows anything; says why, and which runs would do.
+    """
+    shown = panels(figure)
+    mute = _collected((panel.mute, panel.name) for panel in shown if panel.mute)
+    if shown and all(panel.mute for panel in shown):
+        raise LookupError(_refusal(mute, needs))
+    if not shown and (equal := _same_rows(ds)):
+        mute.append(equal)
+    limits = _collected((limit, panel.name) for panel in shown for limit in panel.limits)
+    same = [f"{_listed(names)} show the same" for names in alike(shown)]
+    return [*mute, *limits, *same, *(sampling_error.sentences(ds, samples) if samples else [])]
+
+
+def _refusal(reasons: list[str], needs: str) -> str:
+    return (
+        f"nothing to show of these runs: {'; '.join(reasons)}. The figure takes {needs}; give runs that differ in it."
+    )
+
+
+def _collected(pairs: Iterable[tuple[str, str]]) -> list[str]:
+    """Reasons, each once, after the panels that it holds for."""
+    found: dict[str, list[str]] = {}
+    for reason, panel in pairs:
+        found.setdefault(reason, []).append(panel)
+    return [": ".join(filter(None, [_listed(names), reason])) for reason, names in found.items()]
+
+
+def _listed(panels: list[str]) -> str:
+    names = [textwrap.shorten(name, 48, placeholder="..") for name in dict.fromkeys(filter(None, panels))]
+    return "; ".join(names) if len(names) < 5 else f"{len(names)} panels from {names[0]} to {names[-1]}"
+
+
+def _same_rows(ds: xr.Dataset) -> str:
+    """That all rows of a table are equal; empty where they are not, or there is one alone."""
+    groups = [group for values in ds.data_vars.values() for group in sampling_error.compared(values)]
+    if not groups or any(np.ptp(list(group.values())) > 1e-12 for group in groups):
+        return ""
+    return f"{', '.join(groups[0])} have the same numbers"

@@ -1,0 +1,111 @@
+"""A training step's gradient recorded once as a CUDA graph and replayed: for small models on a GPU, whose time
+goes into starting kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor
+
+from landscape.batched_training.per_model_gradients import SHARED
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Samples, leaves, mapped
+
+Recorder = Callable[[Callable[[], Tensor]], tuple[Callable[[], None], Tensor]]
+"""(work) -> (replay, output): `replay()` does the work again on the same memory and leaves its result in `output`."""
+
+_REPLAYS: WeakKeyDictionary[Flat, Replayed] = WeakKeyDictionary()
+
+WARM = 3
+"""Eager runs before recording, as torch's documentation asks for."""
+
+
+def step_gradient(flat: Flat) -> Callable[[Flat, Samples], Tensor]:
+    """The fastest `Flat.gradient` for training on a workspace: replayed from a recording on a GPU, else called."""
+    if flat.theta.device.type != "cuda":
+        return Flat.gradient
+    if flat not in _REPLAYS:
+        _REPLAYS[flat] = Replayed(flat)
+    return _REPLAYS[flat].gradient
+
+
+class Replayed:
+    """`Flat.gradient` by replay, one recording for each shape of a minibatch.
+
+    Inputs are copied to fixed memory before each replay; theta and grad lie fixed in the workspace. The first replay
+    of a shape is compared with the eager gradient. Where recording fails or the two differ beyond rounding, and in
+    models with dropout or batch statistics, whose state a recording would freeze or run twice, every gradient is
+    eager; `reason` tells why.
+
+    Args:
+        flat: The workspace; its theta must be loaded, never replaced.
+        record: Makes a replay; a CUDA graph unless given.
+    """
+
+    def __init__(self, flat: Flat, record: Recorder | None = None) -> None:
+        self.flat = flat
+        self.record = record or cuda_graph
+        self.reason = _obstacle(flat)
+        self._recorded: dict[tuple, tuple[Samples, Callable[[], None], Tensor]] = {}
+
+    def gradient(self, flat: Flat, batch: Samples) -> Tensor:
+        """Mean loss () of the minibatch; its gradient is left in `flat.grad`. `flat` must be the workspace given."""
+        if flat is not self.flat:
+            raise ValueError("this recording belongs to another workspace; make one for each.")
+        if self.reason:
+            return flat.gradient(batch)
+        shape = tuple((tuple(leaf.shape), leaf.dtype) for leaf in _tensors(batch))
+        if shape not in self._recorded and not self._begin(shape, batch):
+            return flat.gradient(batch)
+        held, replay, loss = self._recorded[shape]
+        for place, leaf in zip(
+            (*leaves(held.inputs), held.targets), (*leaves(batch.inputs), batch.targets), strict=True
+        ):
+            place.copy_(leaf)
+        replay()
+        return loss.clone()
+
+    def _begin(self, shape: tuple, batch: Samples) -> bool:
+        """Record a shape and compare; whether its replays can be used."""
+        own = partial(torch.Tensor.to, device=self.flat.theta.device, copy=True)
+        expected = self.flat.gradient(batch).clone(), self.flat.grad.clone()
+        held = Samples(mapped(own, batch.inputs), own(batch.targets))
+        try:
+            replay, loss = self.record(lambda: self.flat.gradient(held))
+        except RuntimeError as reason:  # what torch raises for an operation that a graph cannot hold
+            self.reason = f"the step cannot be recorded ({str(reason).splitlines()[0]})"
+            return False
+        replay()
+        bound = 100 * torch.finfo(self.flat.theta.dtype).eps ** 0.75
+        for found, wanted in zip((loss, self.flat.grad), expected, strict=True):
+            if not torch.allclose(found, wanted, rtol=0, atol=bound * float(wanted.abs().max()) + 1e-12):
+                self.reason = "a replayed gradient differs from the eager one"
+                return False
+        self._recorded[shape] = held, replay, loss
+        return True
+
+
+def cuda_graph(work: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
+    """A replay of `work` by a CUDA graph, recorded after a few eager runs on a stream of its own."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(WARM):
+            work()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        output = work()
+    return graph.replay, output
+
+
+def _tensors(batch: Samples) -> list[Tensor]:
+    return [*leaves(batch.inputs), batch.targets]
+
+
+def _obstacle(flat: Flat) -> str:
+    shared = sorted({type(layer).__name__ for layer in flat.module.modules() if isinstance(layer, SHARED)})
+    return f"{', '.join(shared)} would be replayed with frozen state" if shared else ""

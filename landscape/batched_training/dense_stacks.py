@@ -1,0 +1,128 @@
+"""Many stacks of dense layers at once: batched matrix products forward, and backward by hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from landscape.batched_training.per_model_gradients import Blocks
+from landscape.batched_training.scratch_memory import scratch
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Inputs
+from landscape.model.task import cross_entropy
+from landscape.models._parts import Classifier
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One dense layer: where its weight (outputs, inputs) and bias lie in theta, and whether a ReLU follows."""
+
+    outputs: int
+    inputs: int
+    weight: slice
+    bias: slice | None
+    relu: bool
+
+
+class Dense:
+    """Rows of a model that is a plain chain of dense layers with ReLU between, m of them in one batched product.
+
+    With A_0 the inputs (m, B, q): Z_l = A_{l-1} W_l^T + b_l and A_l = max(Z_l, 0); backward dW_l = dZ_l^T A_{l-1},
+    db_l = sum_B dZ_l and dA_{l-1} = dZ_l W_l, with dZ = dA where A > 0. The derivative of the loss with respect to
+    the outputs is softmax minus one-hot for cross-entropy and autograd's for any other loss. Weights are views of
+    theta, and gradients are written where they belong if each weight has a block of its own.
+    """
+
+    def __init__(self, flat: Flat, layers: list[Layer]) -> None:
+        self.flat, self.layers = flat, layers
+        self.columns = list(flat.layout.slices().values())
+
+    @classmethod
+    def of(cls, flat: Flat) -> Dense | None:
+        """The rows of a model, None where it is anything but such a chain or has other trainable parameters."""
+        chain = _chain("", flat.module)
+        places = flat.layout.slices()
+        layers: list[Layer] = []
+        for name, module in chain or []:
+            if type(module) is nn.Linear:
+                weight, bias = places.get(f"{name}weight"), places.get(f"{name}bias")
+                if weight is None or (bias is None) != (module.bias is None):
+                    return None
+                layers.append(Layer(module.out_features, module.in_features, weight, bias, False))
+            elif type(module) is nn.ReLU and layers and not layers[-1].relu:
+                layers[-1] = Layer(**{**vars(layers[-1]), "relu": True})
+            elif type(module) not in (nn.Flatten, nn.Identity) or (type(module) is nn.Flatten and layers):
+                return None
+        used = sum(1 + (layer.bias is not None) for layer in layers)
+        return cls(flat, layers) if layers and used == len(places) else None
+
+    def gradient(self, thetas: Blocks, inputs: Inputs, targets: Tensor, weights: Tensor, out: Blocks) -> Tensor:
+        """Losses (m,) of m models; their gradients are left in `out`."""
+        if not isinstance(inputs, Tensor):
+            raise ValueError(f"a chain of dense layers takes one tensor, not a {type(inputs).__name__}.")
+        m, batch = weights.shape
+        values = [inputs.to(thetas[0]).reshape(m, batch, -1)]
+        for layer in self.layers:
+            values.append(self._forward(layer, thetas, values[-1]))
+        losses, slope = self._outputs(values[-1], targets, weights)
+        for layer, received, made in zip(self.layers[::-1], values[-2::-1], values[:0:-1], strict=True):
+            if layer.relu:
+                slope = torch.ops.aten.threshold_backward(slope, made, 0)
+            into = self._part(out, layer.weight)
+            shape = (m, layer.outputs, layer.inputs)
+            if into.is_contiguous():
+                torch.bmm(slope.transpose(1, 2), received, out=into.view(shape))
+            else:  # where bmm would allocate
+                into.copy_(torch.bmm(slope.transpose(1, 2), received, out=scratch("dense", shape, into)).view_as(into))
+            if layer.bias is not None:
+                torch.sum(slope, 1, out=self._part(out, layer.bias))
+            if received is not values[0]:
+                slope = torch.bmm(slope, self._part(thetas, layer.weight).view(shape))
+        return losses
+
+    def held(self, inputs: Inputs) -> int:
+        """Values a sample that a step holds: the inputs of every layer, its outputs and their derivatives."""
+        return sum(layer.inputs + 2 * layer.outputs for layer in self.layers)
+
+    def _part(self, blocks: Blocks, place: slice) -> Tensor:
+        return blocks[0][:, place] if len(blocks) == 1 else blocks[self.columns.index(place)]
+
+    def _forward(self, layer: Layer, thetas: Blocks, received: Tensor) -> Tensor:
+        weight = self._part(thetas, layer.weight).view(-1, layer.outputs, layer.inputs).transpose(1, 2)
+        if layer.bias is None:
+            made = torch.bmm(received, weight)
+        else:
+            made = torch.baddbmm(self._part(thetas, layer.bias)[:, None], received, weight)
+        return made.clamp_(min=0) if layer.relu else made
+
+    def _outputs(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Losses (m,), and their derivative with respect to the outputs (m, B, C)."""
+        m, batch = weights.shape
+        flat, classes = outputs.flatten(0, 1), targets.flatten(0, 1)
+        if self.flat.loss is cross_entropy and not classes.is_floating_point():
+            logs = flat.t().contiguous().log_softmax(0)  # (C, m B): softmax over few classes is slow along rows
+            aim = torch.zeros_like(logs).scatter_(0, classes[None], weights.reshape(1, -1).neg())  # of the loss by logs
+            slope = torch.ops.aten._log_softmax_backward_data(aim, logs, 0, logs.dtype)
+            return aim.mul_(logs).view(-1, m, batch).sum((0, 2)), slope.t().contiguous().view_as(outputs)
+        with torch.enable_grad():
+            leaf = flat.requires_grad_()
+            losses = self.flat.loss(leaf, classes).view(m, batch) * weights
+            (slope,) = torch.autograd.grad(losses.sum(), leaf)
+        return losses.detach().sum(1), slope.view_as(outputs)
+
+
+def _chain(name: str, module: nn.Module) -> list[tuple[str, nn.Module]] | None:
+    """Leaf modules in the order of their calls, with their names; None where that order is not known."""
+    if module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module):
+        return None
+    if type(module) not in (nn.Sequential, Classifier):
+        return [(f"{name}.".lstrip("."), module)]
+    found: list[tuple[str, nn.Module]] = []
+    for child, inner in module._modules.items():  # named_children leaves out what is called twice
+        below = None if inner is None else _chain(f"{name}.{child}".lstrip("."), inner)
+        if below is None:
+            return None
+        found += below
+    return found

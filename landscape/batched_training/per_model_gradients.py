@@ -1,0 +1,115 @@
+"""Losses and gradients of many models of one architecture at once, each on a minibatch of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, grad_and_value, vmap
+
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Inputs, called, leaves, mapped
+
+SHARED = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd)
+"""Layers whose output in training depends on the whole minibatch or on global randomness."""
+
+
+Blocks = Sequence[Tensor]
+"""m vectors (m, d) cut between columns into contiguous blocks (m, k): one block, or those that `Rows.columns` names."""
+
+
+class Rows(Protocol):
+    """Gradients by row: model i on its own minibatch.
+
+    Attributes:
+        columns: Of (m, d), those that a block of its own is best made of, in order.
+    """
+
+    columns: list[slice]
+
+    def gradient(self, thetas: Blocks, inputs: Inputs, targets: Tensor, weights: Tensor, out: Blocks) -> Tensor:
+        """Losses (m,) of m models; their gradients are left in `out`.
+
+        Args:
+            thetas, out: One model and one gradient a row, (m, d) in blocks, both cut alike.
+            inputs, targets: Minibatches with axes of models and samples, (m, B, ...).
+            weights: Of the samples in their model's mean, shape (m, B); 0 where a place is padding.
+        """
+
+    def held(self, inputs: Inputs) -> int:
+        """Values a sample that a step holds at once, roughly; `inputs` (n, ...) are those of one model, n may be 0."""
+
+
+class Mapped:
+    """Rows of any model by `torch.func.vmap`: layers become grouped convolutions and batched matrix products.
+
+    Raises:
+        ValueError: If a layer makes the samples of a minibatch depend on each other or draws random numbers.
+    """
+
+    def __init__(self, flat: Flat) -> None:
+        shared = sorted({type(layer).__name__ for layer in flat.module.modules() if isinstance(layer, SHARED)})
+        if shared:
+            raise ValueError(f"{', '.join(shared)} in training depend on the whole minibatch or on global randomness")
+        self.flat = flat
+        self.columns = [slice(0, flat.layout.size)]
+        self._each = vmap(grad_and_value(self._loss))
+
+    def gradient(self, thetas: Blocks, inputs: Inputs, targets: Tensor, weights: Tensor, out: Blocks) -> Tensor:
+        """Losses (m,) of m models; their gradients are left in `out`."""
+        (models,), (into,) = thetas, out
+        cast = mapped(lambda leaf: leaf.to(models) if leaf.is_floating_point() else leaf, inputs)
+        self.flat.training(True)
+        gradients, losses = self._each(models, cast, targets, weights)
+        self.flat.training(False)
+        into.copy_(gradients)
+        return losses.detach()
+
+    @torch.no_grad()
+    def held(self, inputs: Inputs) -> int:
+        """Twice the outputs of all layers for one sample, which backward needs and has derivatives of."""
+        one = mapped(lambda leaf: leaf.new_zeros(1, *leaf.shape[1:]), inputs)
+        counts: list[int] = []
+
+        def note(module: nn.Module, received: object, output: object) -> None:
+            if isinstance(output, Tensor) and next(module.children(), None) is None:
+                counts.append(output.numel())
+
+        handles = [layer.register_forward_hook(note) for layer in self.flat.module.modules()]
+        try:
+            self.flat.outputs(one)
+        finally:
+            for handle in handles:
+                handle.remove()
+        return 2 * sum(counts) + sum(leaf.numel() for leaf in leaves(one))
+
+    def _loss(self, theta: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor) -> Tensor:
+        state = self.flat.layout.named(theta)
+        outputs = called(lambda *args, **kwargs: functional_call(self.flat.module, state, args, kwargs), inputs)
+        return (weights * self.flat.loss(outputs, targets)).sum()
+
+
+def rows(flat: Flat) -> Rows:
+    """The fastest rows of a model: by hand for stacks of dense layers, else by `vmap`.
+
+    Raises:
+        ValueError: If a layer makes the samples of a minibatch depend on each other or draws random numbers.
+    """
+    from landscape.batched_training.dense_stacks import Dense
+
+    stack = Dense.of(flat)
+    return Mapped(flat) if stack is None else stack
+
+
+def alone(flat: Flat, theta: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Loss () and gradient (d,) of one model by plain autograd; what rows are compared with."""
+    flat.load(theta)
+    flat.grad.zero_()
+    flat.training(True)
+    with torch.enable_grad():
+        loss = (weights * flat.loss(flat.outputs(inputs), targets)).sum()
+        loss.backward()
+    flat.training(False)
+    return loss.detach(), flat.grad.clone()

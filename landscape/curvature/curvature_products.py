@@ -1,0 +1,121 @@
+"""Curvature-vector products by the fastest way that is right: the R-operator where it applies, else autograd."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import torch
+from torch import Tensor
+
+from landscape.curvature.gauss_newton import gnvp
+from landscape.curvature.hessian import MEMORY, Problem, check_loss, linearise
+from landscape.curvature.krylov import starting
+from landscape.curvature.lanczos import Product
+from landscape.curvature.r_operator import Chain, chain
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Samples
+
+PROBE = 4
+"""Samples on which the R-operator is compared with autograd."""
+
+PASS = 16 * 2**20
+"""Bytes that one pass of the R-operator holds on a CPU, so that they stay in its cache."""
+
+LEAST = 32
+"""Samples in such a pass at least."""
+
+
+class Products:
+    """Curvature-vector products at one theta, for any samples.
+
+    Args:
+        flat: Supplies module, buffers and mode.
+        theta: Model, shape (d,).
+        probe: Samples, of which the first few decide whether the R-operator is right for this model.
+        curvature: "hessian" or "gauss_newton".
+        block: Samples in one gradient graph, where autograd is needed.
+        memory: Bytes held between the products of one set of samples at most.
+    """
+
+    def __init__(
+        self,
+        flat: Flat,
+        theta: Tensor,
+        probe: Samples,
+        *,
+        curvature: str = "hessian",
+        block: int = 256,
+        memory: int = MEMORY,
+    ) -> None:
+        self.flat, self.theta, self.curvature, self.block, self.memory = flat, theta, curvature, block, memory
+        self.sample_bytes = PASS
+        self.chain = self._agreeing(probe[:PROBE])
+        if self.chain is None and curvature == "hessian" and len(probe):
+            self._warn_of_asymmetry(probe[:PROBE])
+
+    def of(self, samples: Samples) -> Product:
+        """v (d,) -> A v (d,), with A of the mean loss of these samples."""
+        return self.linearise(samples)[0]
+
+    def linearise(self, samples: Samples) -> tuple[Product, Tensor]:
+        """The same, and the gradient (d,), in which the largest eigenvectors are strong; zeros where it costs extra.
+
+        Raises:
+            ValueError: If there are no samples, or the loss of one is not finite.
+        """
+        if self.chain is None or len(samples) == 0 or bool((samples.targets < 0).any()):
+            made = self._by_autograd(samples)
+        else:
+            made = self._by_chain(self.chain, samples)
+        if not math.isfinite(made[1].norm().item()):
+            check_loss(self.flat, samples, block=self.block)
+        return made
+
+    def _by_chain(self, found: Chain, samples: Samples) -> tuple[Product, Tensor]:
+        exact = self.curvature == "hessian"
+        room = PASS if self.theta.device.type == "cpu" else self.memory // 4
+        block = max(LEAST, room // self.sample_bytes)
+        return found.linearise(samples, block=block, memory=self.memory, gauss_newton=not exact)
+
+    def _by_autograd(self, samples: Samples) -> tuple[Product, Tensor]:
+        if self.curvature == "hessian":
+            return linearise(self.flat, self.theta, samples, block=self.block, memory=self.memory)
+        check_loss(self.flat, samples, block=self.block)
+        return gnvp(self.flat, self.theta, samples, block=self.block), torch.zeros_like(self.theta)
+
+    def _agreeing(self, probe: Samples) -> Chain | None:
+        """The model as a chain, if that gives autograd's product with a random vector on the probe."""
+        found = chain(self.flat, self.theta, probe)
+        if found is None or len(probe) == 0 or bool((probe.targets < 0).any()):
+            return None
+        self.sample_bytes = max(1, found.held_bytes(probe) // len(probe))
+        vector = starting(self.theta, 0)
+        mine, theirs = self._by_chain(found, probe)[0](vector), self._by_autograd(probe)[0](vector)
+        close = (mine - theirs).norm() <= torch.finfo(vector.dtype).eps ** 0.5 * theirs.norm()
+        return found if bool(close) else None
+
+    def _warn_of_asymmetry(self, probe: Samples) -> None:
+        """Warn where u^T H v and v^T H u differ: torch then has a wrong derivative of one of the model's functions."""
+        matrix = linearise(self.flat, self.theta, probe, block=self.block, memory=self.memory)[0]
+        u, v = starting(self.theta, 1), starting(self.theta, 2)
+        hu, hv = matrix(u), matrix(v)
+        gap, scale = float((u @ hv - v @ hu).abs()), float(hu.norm() * v.norm() + hv.norm() * u.norm())
+        if gap > torch.finfo(u.dtype).eps ** 0.5 * scale:
+            warnings.warn(
+                f"the Hessian of {type(self.flat.module).__name__} by torch is not symmetric (relative difference "
+                f"{gap / scale:.1g}), so its eigenvalues and trace are not exact: torch gives no right second "
+                "derivative of weight_norm, nor of functions whose backward pass is not their derivative.",
+                stacklevel=2,
+            )
+
+
+def product(problem: Problem) -> Product:
+    """Products of a problem's matrix with vectors."""
+    return linearised(problem)[0]
+
+
+def linearised(problem: Problem) -> tuple[Product, Tensor]:
+    """Products of a problem's matrix with vectors, and the gradient (d,) as in `Products.linearise`."""
+    matrices = Products(problem.flat, problem.theta, problem.samples, curvature=problem.curvature, block=problem.block)
+    return matrices.linearise(problem.samples)

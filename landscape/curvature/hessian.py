@@ -1,0 +1,297 @@
+"""Curvature of the loss: Hessian-vector products and the Hessian's largest eigenvalues."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+from torch.func import functional_call
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from landscape import plugins
+from landscape.curvature.lanczos import Eigenpairs
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Samples, called, mapped
+from landscape.model.task import Split, Task
+from landscape.model.vectors import takes_models
+
+MEMORY = 512 * 2**20
+"""Bytes of gradient graphs or activations kept between products."""
+
+CURVATURES = ("hessian", "gauss_newton")
+"""Matrices that eigenvalues, trace and density are of; the second leaves the curvature of the model itself out."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What a back end decomposes: the curvature of the mean loss of `samples` at `theta` (d,), in blocks of samples."""
+
+    flat: Flat
+    theta: Tensor
+    samples: Samples
+    block: int
+    curvature: str = "hessian"
+
+
+@takes_models("theta")
+def top_eigenvalues(
+    task: Task,
+    theta: Tensor,
+    k: int = 5,
+    *,
+    split: Split = "train",
+    backend: str = "native",
+    curvature: str = "hessian",
+    tolerance: float = 1e-3,
+    max_products: int = 500,
+    seed: int = 0,
+    buffers: Tensor | None = None,
+    vectors: bool = False,
+    block: int = 256,
+) -> xr.Dataset:
+    """Largest Hessian eigenvalues of the mean loss over a split, in eval mode; smaller means flatter.
+
+    Largest in magnitude, as power iteration finds them, in falling magnitude and with their sign.
+
+    Source: FedLAW Fig. 10 (top 1 and top 5); the LSS paper's Table 7 takes the median of the first one over batches,
+    which is this function on single batches.
+
+    Args:
+        theta: Model, shape (d,); its dtype and device are worked in.
+        k: Number of eigenvalues.
+        backend: "native" (Lanczos), "curvlinops" (its products in ARPACK) or "pyhessian" (power iteration with
+            deflation, float32, Hessian only).
+        curvature: "hessian" or "gauss_newton".
+        tolerance: For "native" its square is the relative error expected of the values, and ||H v - value v|| / |value|
+            is below it; for "pyhessian" the relative change of a value at which iteration stops. 1e-3 as in PyHessian.
+        max_products: Hessian-vector products at most; 500 is the papers' 100 iterations for each of five values.
+        buffers: Floating buffers (b,) of the model; the task's own where not given.
+        vectors: Also return eigenvectors.
+        block: Samples in one gradient graph.
+
+    Returns:
+        Dataset with eigenvalue (rank,) and residual (rank,), ranks 1..k, and on request unit eigenvector
+        (rank, parameter), whose entry of largest magnitude is positive. Attributes: products spent, converged (1 or 0).
+
+    Raises:
+        ValueError: If the back end is unknown, k is not in 1..d, the split is empty, or the loss is not finite.
+        LookupError: If the back end's package is not installed.
+    """
+    solver = plugins.load("landscape.spectra", backend, "Hessian back end")
+    if not 1 <= k <= theta.numel():
+        raise ValueError(
+            f"k is {k}, the model has {theta.numel()} parameters; ask for 1 to {theta.numel()} eigenvalues."
+        )
+    posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
+    found = solver.eigenpairs(posed, k, tolerance=tolerance, max_products=max_products, seed=seed)
+    return _dataset(found, backend, vectors).assign_attrs(curvature=curvature)
+
+
+def pose(
+    task: Task,
+    theta: Tensor,
+    *,
+    split: Split = "train",
+    buffers: Tensor | None = None,
+    block: int = 256,
+    curvature: str = "hessian",
+) -> Problem:
+    """The problem of a model's curvature, on a private copy of the model in eval mode.
+
+    Raises:
+        ValueError: If the curvature is unknown or the split is empty.
+    """
+    if curvature not in CURVATURES:
+        raise ValueError(plugins.unknown("curvature", curvature, CURVATURES))
+    theta, samples = theta.detach(), task.split(split)
+    flat = task.flat(theta)
+    flat.load(theta, buffers)
+    if len(samples) == 0:
+        raise ValueError("the split has no samples; the Hessian of an empty mean is not defined.")
+    return Problem(flat, theta, samples, block, curvature)
+
+
+@torch.no_grad()
+def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
+    """Names the first sample whose loss is not finite at the flat's own theta.
+
+    Raises:
+        ValueError: If there is one.
+    """
+    targets = samples.targets.to(flat.theta.device)
+    for start, part in zip(range(0, len(samples), block), samples.blocks(block), strict=True):
+        losses = flat.loss(flat.outputs(part.inputs), targets[start : start + block])
+        if not losses.isfinite().all():
+            bad = start + int((~losses.isfinite()).nonzero()[0, 0])
+            raise ValueError(
+                f"the loss of sample {bad} is {losses[bad - start].item()}; the model must be finite there."
+            )
+
+
+@contextmanager
+def second_derivatives(flat: Flat) -> Iterator[None]:
+    """Context in which a model is differentiated twice, with the math attention kernel, as fused ones cannot be.
+
+    Raises:
+        ValueError: If one of the model's functions has no second derivative.
+    """
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    except RuntimeError as reason:
+        first = str(reason).splitlines()[0]
+        if not any(sign in first for sign in _ONCE):
+            raise
+        raise ValueError(_lacking(flat, first[:160])) from reason
+
+
+def require_second_derivatives(flat: Flat, gradients: Sequence[Tensor]) -> None:
+    """Refuse gradients through a function marked `once_differentiable`: torch takes their derivatives to be zero.
+
+    Raises:
+        ValueError: If there is such a function in the graph of the gradients.
+    """
+    waiting = [slope.grad_fn for slope in gradients if slope.grad_fn is not None]
+    seen = set(waiting)
+    while waiting:
+        node = waiting.pop()
+        if type(node).__name__ == "Error":  # the mark that `once_differentiable` leaves
+            raise ValueError(_lacking(flat, "a custom function is marked with @once_differentiable"))
+        fresh = {after for after, _ in node.next_functions if after is not None} - seen
+        seen |= fresh
+        waiting.extend(fresh)
+
+
+def _lacking(flat: Flat, reason: str) -> str:
+    return (
+        f"{type(flat.module).__name__} has no second derivative, which curvature needs ({reason}); write the function "
+        "that lacks it, and its backward pass, with torch operations that can be differentiated."
+    )
+
+
+_ONCE = ("differentiate twice", "derivative for", "derivative of", "incompatible with .grad()", "use_reentrant")
+"""What torch says of functions with one derivative alone."""
+
+
+def hvp(
+    flat: Flat, theta: Tensor, samples: Samples, *, block: int = 256, memory: int = MEMORY
+) -> Callable[[Tensor], Tensor]:
+    """The Hessian of the mean loss at theta, as a function v (d,) -> H v (d,); arguments as in `linearise`."""
+    return linearise(flat, theta, samples, block=block, memory=memory)[0]
+
+
+def linearise(
+    flat: Flat, theta: Tensor, samples: Samples, *, block: int = 256, memory: int = MEMORY
+) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """The Hessian of the mean loss at theta, as a function v (d,) -> H v (d,), and the gradient (d,).
+
+    Double backward, block by block. The gradient graphs of as many blocks as fit into `memory` are kept from product to
+    product, which saves a third to a half of the time; the others are made anew each time, one after the other.
+
+    Args:
+        flat: Supplies module, buffers and mode; its own theta stays as it is.
+        theta: Model, shape (d,).
+        block: Samples in one gradient graph.
+        memory: Bytes of graphs kept at most, estimated from those of one and of two samples. A single block is kept in
+            any case, since making it anew would take as much; a smaller `block` takes less.
+
+    Raises:
+        ValueError: If there are no samples.
+    """
+    if len(samples) == 0:
+        raise ValueError("the split has no samples; the Hessian of an empty mean is not defined.")
+    blocks = list(samples.blocks(block))
+    # a leaf a parameter: differentiating by parts of one vector fills a vector a part
+    point = {name: part.clone().requires_grad_() for name, part in flat.layout.named(theta.detach()).items()}
+    room = 1 if len(blocks) == 1 else memory // _graph_bytes(flat, point, blocks[0])
+    kept: list[tuple[Tensor, ...]] = []
+    total, shares = torch.empty_like(theta), [len(part) / len(samples) for part in blocks]
+    for index, part in enumerate(blocks):
+        graph = _gradient_graph(flat, point, part)
+        if index == 0:
+            require_second_derivatives(flat, graph)
+        _gather(flat, total, [gradient.detach() for gradient in graph], shares[index], first=index == 0)
+        if len(kept) < room:
+            kept.append(graph)
+
+    def product(vector: Tensor) -> Tensor:
+        image, directions = torch.empty_like(theta), list(flat.layout.named(vector).values())
+        for index, part in enumerate(blocks):
+            stays = index < len(kept)
+            graph = kept[index] if stays else _gradient_graph(flat, point, part)
+            curved = [(slope, v) for slope, v in zip(graph, directions, strict=True) if slope.requires_grad]
+            if curved:
+                slopes, along = zip(*curved, strict=True)
+                leaves = list(point.values())
+                with second_derivatives(flat):
+                    images = torch.autograd.grad(slopes, leaves, along, retain_graph=stays, materialize_grads=True)
+            else:  # the loss is linear in theta
+                images = tuple(torch.zeros_like(leaf) for leaf in point.values())
+            _gather(flat, image, images, shares[index], first=index == 0)
+        return image
+
+    return product, total
+
+
+def _gather(flat: Flat, total: Tensor, parts: Sequence[Tensor], share: float, *, first: bool) -> None:
+    """Adds parts, a tensor a parameter, to `total` (d,); the first ones take the place of what was in it."""
+    for view, part in zip(flat.layout.named(total).values(), parts, strict=True):
+        if first:
+            torch.mul(part, share, out=view)
+        else:
+            view.add_(part, alpha=share)
+
+
+def _gradient_graph(flat: Flat, point: dict[str, Tensor], samples: Samples) -> tuple[Tensor, ...]:
+    """Gradients of the mean loss at `point`, differentiable; fused attention kernels have no second derivative."""
+    inputs = mapped(lambda leaf: leaf.contiguous(), flat.cast(samples.inputs))  # second derivatives are faster so
+    with second_derivatives(flat):
+        outputs = called(lambda *args, **kwargs: functional_call(flat.module, point, args, kwargs), inputs)
+        loss = flat.loss(outputs, samples.targets.to(flat.theta.device)).mean()
+        return torch.autograd.grad(loss, list(point.values()), create_graph=True, materialize_grads=True)
+
+
+def _graph_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples) -> int:
+    """Memory that the gradient graph of one block holds, the parameters themselves left out: affine in its samples."""
+    one, two = (_held_bytes(flat, point, samples[:count]) for count in (1, 2))
+    return max(1, one + (two - one) * (len(samples) - 1))
+
+
+def _held_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples) -> int:
+    held = {leaf.untyped_storage().data_ptr(): 0 for leaf in point.values()}
+
+    def noted(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        held.setdefault(storage.data_ptr(), storage.nbytes())
+        return tensor.detach()  # the tensor itself would hold its own graph in a cycle
+
+    with torch.autograd.graph.saved_tensors_hooks(noted, lambda tensor: tensor):
+        kept = _gradient_graph(flat, point, samples)
+        held.update({slope.untyped_storage().data_ptr(): slope.untyped_storage().nbytes() for slope in kept})
+    return sum(held.values())
+
+
+def _dataset(found: Eigenpairs, backend: str, vectors: bool) -> xr.Dataset:
+    held: dict[str, tuple] = {
+        "eigenvalue": ("rank", found.values.numpy(), {"long_name": "Hessian eigenvalue", "units": "1"}),
+        "residual": ("rank", found.residuals.numpy(), {"long_name": "||Hv - value v|| / |value|", "units": "1"}),
+    }
+    if vectors:
+        attributes = {"long_name": "Hessian eigenvector", "units": "1"}
+        held["eigenvector"] = (("rank", "parameter"), found.vectors.cpu().numpy(), attributes)
+    return xr.Dataset(
+        held,
+        coords={"rank": np.arange(1, len(found.values) + 1)},
+        attrs={
+            "analysis": "top_eigenvalues",
+            "source": "FedLAW Fig. 10",
+            "backend": backend,
+            "products": found.products,
+            "converged": int(found.converged),
+        },
+    )

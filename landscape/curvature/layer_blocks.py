@@ -1,0 +1,79 @@
+"""Curvature by layer: the largest eigenvalue of each parameter tensor's diagonal block."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from landscape.curvature.curvature_products import product
+from landscape.curvature.hessian import pose
+from landscape.curvature.krylov import top
+from landscape.model.task import Split, Task
+from landscape.model.vectors import takes_models
+
+
+@takes_models("theta")
+def layer_eigenvalues(
+    task: Task,
+    theta: Tensor,
+    *,
+    split: Split = "train",
+    curvature: str = "hessian",
+    tolerance: float = 1e-2,
+    max_products: int = 100,
+    seed: int = 0,
+    buffers: Tensor | None = None,
+    block: int = 256,
+) -> xr.Dataset:
+    """Eigenvalue of largest magnitude of the Hessian's diagonal block of every parameter tensor.
+
+    The curvature that is met when only this tensor changes.
+
+    Args:
+        theta: Model, shape (d,).
+        curvature: "hessian" or "gauss_newton".
+        tolerance, max_products: Of one block, as in `landscape.curvature.krylov.top`.
+        buffers: Floating buffers (b,) of the model; the task's own where not given.
+        block: Samples in one pass.
+
+    Returns:
+        Dataset with eigenvalue (layer,), residual (layer,) and size (layer,) in parameters; `layer` holds the tensors'
+        names. Attribute: products spent.
+
+    Raises:
+        ValueError: As `landscape.curvature.hessian.pose`.
+    """
+    posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
+    matrix, generator, found = product(posed), torch.Generator().manual_seed(seed), []
+    places = task.layout.slices()
+    for place in places.values():
+
+        def within(part: Tensor, place: slice = place) -> Tensor:
+            vector = torch.zeros_like(posed.theta)
+            vector[place] = part
+            return matrix(vector)[place]
+
+        size = place.stop - place.start
+        start = torch.randn(size, generator=generator, dtype=torch.float64).to(posed.theta)
+        found.append(top(within, start, tolerance=tolerance, max_products=max_products))
+    sizes = [prod(shape) for _, shape in task.layout.parameters]
+    about = {"long_name": f"largest {curvature.replace('_', '-')} eigenvalue of the block", "units": "1"}
+    residuals = [pair.residual for pair in found]
+    return xr.Dataset(
+        {
+            "eigenvalue": ("layer", [pair.value for pair in found], about),
+            "residual": ("layer", residuals, {"long_name": "||Hv - value v|| / |value|", "units": "1"}),
+            "size": ("layer", sizes, {"long_name": "parameters", "units": "1"}),
+        },
+        coords={"layer": np.array(list(places))},
+        attrs={
+            "analysis": "layer_eigenvalues",
+            "source": "this project",
+            "curvature": curvature,
+            "products": sum(pair.products for pair in found),
+        },
+    )

@@ -1,0 +1,127 @@
+"""The neural tangent kernel of a model on a few samples, and the variance that it predicts for a set of others."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, grad, vmap
+
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Inputs, Samples, called, mapped
+from landscape.model.task import Task
+from landscape.model.vectors import takes_models
+
+MEMORY = 2**29
+"""Bytes of gradients held at once."""
+
+
+@takes_models("theta")
+def ntk(task: Task, theta: Tensor, samples: Samples, *, buffers: Tensor | None = None, memory: int = MEMORY) -> Tensor:
+    """Tangent kernel of every two samples, averaged over the outputs of the model, shape (n, n), float64, symmetric.
+
+    K(x, x') = 1/C sum_c <grad f_c(x), grad f_c(x')> with f in eval mode: the mean of the kernels of the single
+    outputs (logits); a kernel between different outputs has no part in it.
+
+    Source: Jacot et al. 2018, Eq. 4; as in Zhou et al. 2024 (IMA), theorem 2.
+
+    Args:
+        theta: Model, shape (d,); its dtype is that of the gradients.
+        samples: n of them; C n gradients are taken, more where `memory` does not hold n at once.
+        buffers: Floating buffers, shape (b,); the task's own where not given.
+        memory: Bytes of gradients held at once, at least those of two samples.
+
+    Raises:
+        ValueError: If there is no sample.
+    """
+    if len(samples) == 0:
+        raise ValueError("there are no samples; a kernel needs at least one.")
+    flat = task.flat(theta.detach())
+    flat.load(theta.detach(), buffers)
+    with torch.no_grad():
+        classes = flat.outputs(samples[:1].inputs).numel()
+    size = max(1, memory // (2 * theta.numel() * theta.element_size()))
+    blocks = [flat.cast(part.inputs) for part in samples.blocks(size)]
+    places = [slice(low, min(low + size, len(samples))) for low in range(0, len(samples), size)]
+    found = torch.zeros(len(samples), len(samples), dtype=torch.float64)
+    for output in range(classes):
+        for row, where in enumerate(places):
+            mine = _gradients(flat, blocks[row], output)
+            found[where, where] += _products(mine, mine)
+            for column in range(row):
+                other = _products(mine, _gradients(flat, blocks[column], output))
+                found[where, places[column]] += other
+                found[places[column], where] += other.T
+    return found / classes
+
+
+def variance_by_mmd(own: Tensor, cross: Tensor, data: Tensor) -> dict[str, float]:
+    """Both sides of the expression of a trained model's variance by its data's distance (MMD) to all data.
+
+    For training points i = 1..n of a set A and evaluation points x of a set D, with lambda = mean K(x_i, x_i):
+    variance = mean over D of K(x, x) - K(x, A) K(A, A)^-1 K(A, x), the posterior variance of a Gaussian process;
+    mmd2 = mean_{i != j in A} K^2 + mean_{x != x' in D} K^2 - 2 mean_{i, x} K^2, the squared MMD of the kernel K^2;
+    expression = n/(2 lambda) mmd2 + mean K(x, x) - n/(2 lambda) mean_{x != x'} K^2.
+    They agree where K(A, A) is lambda times the identity. off_diagonal, the largest |K(x_i, x_j)| over lambda, and
+    diagonal_spread, the standard deviation of K(x_i, x_i) over lambda, say how far it is from that.
+
+    Source: Zhou et al. 2024 (IMA), theorem 2, with K^2 for the kernel, which the derivation needs (methods.md 3.2.3).
+
+    Args:
+        own: Kernel of the training points, shape (n, n).
+        cross: Kernel of training and evaluation points, shape (n, N).
+        data: Kernel of the evaluation points, shape (N, N).
+
+    Returns:
+        The quantities above by name, and diagonal (lambda), data_diagonal, data_square (the mean of K^2 in D). mmd2,
+        expression and off_diagonal are NaN for one training or evaluation point.
+    """
+    own, cross, data = own.double(), cross.double(), data.double()
+    diagonal, level = own.diagonal(), float(own.diagonal().mean())
+    data_diagonal, data_square = float(data.diagonal().mean()), _pairs(data.square())
+    mmd2 = _pairs(own.square()) + data_square - 2 * float(cross.square().mean())
+    explained = (cross * (_inverse(own) @ cross)).sum(0)
+    half = len(own) / (2 * level) if level > 0 else float("nan")
+    return {
+        "variance": float((data.diagonal() - explained).mean()),
+        "expression": half * mmd2 + data_diagonal - half * data_square,
+        "mmd2": mmd2,
+        "diagonal": level,
+        "diagonal_spread": float(diagonal.std(correction=0)) / level if level > 0 else float("nan"),
+        "off_diagonal": _largest(own) / level if level > 0 else float("nan"),
+        "data_diagonal": data_diagonal,
+        "data_square": data_square,
+    }
+
+
+def _gradients(flat: Flat, inputs: Inputs, output: int) -> list[Tensor]:
+    """Gradients of one output at every sample, a block (n, size) for each parameter."""
+    named = {name: view.detach() for name, view in flat.layout.named(flat.theta).items()}
+
+    def value(parameters: dict[str, Tensor], one: Inputs) -> Tensor:
+        single = mapped(lambda leaf: leaf[None], one)
+        found = called(lambda *args, **kwargs: functional_call(flat.module, parameters, args, kwargs), single)
+        return found.flatten()[output]
+
+    each = vmap(grad(value), in_dims=(None, 0))(named, flat.cast(inputs))  # copies where the model changes them
+    return [part.flatten(1) for part in each.values()]
+
+
+def _products(mine: list[Tensor], other: list[Tensor]) -> Tensor:
+    return sum((a @ b.T for a, b in zip(mine, other, strict=True)), torch.zeros(())).double().cpu()
+
+
+def _inverse(kernel: Tensor) -> Tensor:
+    """Pseudo-inverse of a kernel; directions that the rounding of float32 gradients could have made are left out."""
+    return torch.linalg.pinv(kernel, hermitian=True, rtol=len(kernel) * torch.finfo(torch.float32).eps)
+
+
+def _pairs(matrix: Tensor) -> float:
+    """Mean off the diagonal."""
+    count = len(matrix)
+    return float(matrix.sum() - matrix.diagonal().sum()) / (count * (count - 1)) if count > 1 else float("nan")
+
+
+def _largest(matrix: Tensor) -> float:
+    """Largest absolute value off the diagonal."""
+    off = matrix - torch.diag(matrix.diagonal())
+    return float(off.abs().max()) if len(matrix) > 1 else float("nan")

@@ -1,0 +1,142 @@
+"""The layers with parameters that the R-operator knows, dense and convolutional: maps linear in weight and in input.
+
+A product needs such a map, its transpose and its derivative by the weight, at the layer's own weight and at the change
+of it. On a CPU all three go through oneDNN, in float32: the matrix library may miss a CPU's widest registers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from landscape.sweep.onednn_layers import LEAST_WEIGHTS
+
+Named = dict[str, Tensor]
+"""Views of a vector (d,) by parameter name."""
+
+Held = dict[str, Tensor]
+"""What a layer holds of one block of samples between products."""
+
+
+class Affine(ABC):
+    """Linear or convolutional layer: bilinear in weight and input, plus a bias.
+
+    Args:
+        prefix: Of its parameters' names.
+        named: The parameters in theta; this layer's are all there or, in a frozen layer, none is.
+        first: No layer in front has parameters in theta.
+    """
+
+    def __init__(self, module: nn.Module, prefix: str, named: Named, first: bool) -> None:
+        own = {name: parameter.detach() for name, parameter in module.named_parameters()}
+        self.weight_name, self.bias_name, self.first = f"{prefix}weight", f"{prefix}bias", first
+        self.trained = self.weight_name in named
+        self.weight = named.get(self.weight_name, own["weight"])
+        self.bias = named.get(self.bias_name, own.get("bias"))
+
+    def run(self, inputs: Tensor, held: Held) -> Tensor:
+        held["inputs"] = inputs
+        return self.image(inputs, self.weight, self.bias)
+
+    def derive(self, held: Held, delta: Tensor, out: Named | None) -> Tensor | None:
+        if out is not None:
+            self._add(delta, held["inputs"], out)
+        if self.first:
+            return None
+        held["delta"] = delta.clone(memory_format=torch.preserve_format)
+        return self.transposed(delta, self.weight, held)
+
+    def forward(self, held: Held, moved: Tensor | None, v: Named) -> Tensor | None:
+        carried = None if moved is None else self.image(moved, self.weight, None)
+        if not self.trained:
+            return carried
+        own = self.image(held["inputs"], v[self.weight_name], v.get(self.bias_name))
+        return own if carried is None else own.add_(carried)
+
+    def backward(self, held: Held, back: Tensor, moved: Tensor | None, v: Named, out: Named) -> Tensor | None:
+        self._add(back, held["inputs"], out)
+        if self.trained and moved is not None:
+            self.add_outer(held["delta"], moved, out[self.weight_name])
+        if self.first:
+            return None
+        total = self.transposed(back, self.weight, held)
+        if self.trained and moved is not None:
+            total.add_(self.transposed(held["delta"], v[self.weight_name], held))
+        return total
+
+    def _add(self, delta: Tensor, inputs: Tensor, out: Named) -> None:
+        """Adds the derivative of sum(delta * output) by this layer's parameters."""
+        if not self.trained:
+            return
+        self.add_outer(delta, inputs, out[self.weight_name])
+        if self.bias is not None:
+            out[self.bias_name].add_(delta.sum([axis for axis in range(delta.ndim) if axis != 1]))
+
+    @abstractmethod
+    def image(self, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Output of the layer with these parameters."""
+
+    @abstractmethod
+    def transposed(self, delta: Tensor, weight: Tensor, held: Held) -> Tensor:
+        """The transposed map, from outputs to inputs."""
+
+    @abstractmethod
+    def add_outer(self, delta: Tensor, inputs: Tensor, out: Tensor) -> None:
+        """Adds the derivative of sum(delta * output) by the weight."""
+
+
+class Linear(Affine):
+    """inputs (n, i) -> (n, o)."""
+
+    def image(self, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return _dense(inputs, weight, bias)
+
+    def transposed(self, delta: Tensor, weight: Tensor, held: Held) -> Tensor:
+        return _dense(delta, weight.T, None)
+
+    def add_outer(self, delta: Tensor, inputs: Tensor, out: Tensor) -> None:
+        if _suits(out):
+            out.add_(_dense(delta.T, inputs.T, None))
+        else:
+            out.addmm_(delta.T, inputs)
+
+
+class Convolution(Affine):
+    """Two-dimensional convolution with zero padding."""
+
+    def __init__(self, module: nn.Conv2d, prefix: str, named: Named, first: bool) -> None:
+        super().__init__(module, prefix, named, first)
+        self.geometry: tuple[Any, ...] = (module.stride, module.padding, module.dilation, module.groups)
+
+    def image(self, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        return F.conv2d(inputs, weight, bias, *self.geometry)
+
+    def transposed(self, delta: Tensor, weight: Tensor, held: Held) -> Tensor:
+        return self._gradients(delta, held["inputs"], weight, True)[0]
+
+    def add_outer(self, delta: Tensor, inputs: Tensor, out: Tensor) -> None:
+        out.add_(self._gradients(delta, inputs, out, False)[1])
+
+    def _gradients(self, delta: Tensor, inputs: Tensor, weight: Tensor, by_inputs: bool) -> Any:
+        stride, padding, dilation, groups = self.geometry
+        wanted = [by_inputs, not by_inputs, False]
+        return torch.ops.aten.convolution_backward(
+            delta, inputs, weight, None, stride, padding, dilation, False, [0, 0], groups, wanted
+        )
+
+
+def _dense(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """inputs (n, i), weight (o, i) -> (n, o)."""
+    if _suits(weight):
+        return torch.ops.mkldnn._linear_pointwise(inputs, weight, bias, "none", [], "")
+    return F.linear(inputs, weight, bias)
+
+
+def _suits(weight: Tensor) -> bool:
+    large = weight.numel() >= LEAST_WEIGHTS
+    cpu = weight.device.type == "cpu" and weight.dtype == torch.float32
+    return large and cpu and torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")

@@ -1,0 +1,164 @@
+"""The layers that the R-operator knows: what each holds of a block of samples, and how it passes derivatives on.
+
+`moved` is the derivative of a layer's input or output along a change v of the parameters; None stands for zero, so that
+layers in front of the first one with parameters cost nothing. `delta` is the derivative of the loss by an output, and
+`back` the derivative of `delta` along v; both end, as None, at the first layer with parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from landscape.curvature.r_affine_layers import Convolution, Held, Linear, Named
+
+
+class Step(Protocol):
+    """One layer."""
+
+    def run(self, inputs: Tensor, held: Held) -> Tensor:
+        """Output at the model itself; what products need is put into `held`."""
+
+    def derive(self, held: Held, delta: Tensor, out: Named | None) -> Tensor | None:
+        """`delta` of the input from that of the output; that by its own parameters is added to `out`, if any.
+
+        It may be overwritten by products.
+        """
+
+    def forward(self, held: Held, moved: Tensor | None, v: Named) -> Tensor | None:
+        """`moved` of the output from that of the input; it may be changed in place."""
+
+    def backward(self, held: Held, back: Tensor, moved: Tensor | None, v: Named, out: Named) -> Tensor | None:
+        """`back` of the input from that of the output; the part of H v of its own parameters is added to `out`.
+
+        Args:
+            moved: That of the input; with None the terms with `delta` are left out, which the Gauss-Newton matrix
+                does not have.
+        """
+
+
+class Rectifier:
+    """ReLU: passes where its output is positive."""
+
+    def run(self, inputs: Tensor, held: Held) -> Tensor:
+        outputs = inputs.relu()
+        held["mask"] = (outputs > 0).to(inputs.dtype)
+        return outputs
+
+    def derive(self, held: Held, delta: Tensor, out: Named | None) -> Tensor | None:
+        return delta * held["mask"]
+
+    def forward(self, held: Held, moved: Tensor | None, v: Named) -> Tensor | None:
+        return None if moved is None else moved.mul_(held["mask"])
+
+    def backward(self, held: Held, back: Tensor, moved: Tensor | None, v: Named, out: Named) -> Tensor | None:
+        return back.mul_(held["mask"])
+
+
+class MaxPool:
+    """Max pooling: passes the entries that were the largest.
+
+    Args:
+        shape: Of one input, (channels, height, width).
+    """
+
+    def __init__(self, module: nn.MaxPool2d, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+        self.geometry = (module.kernel_size, module.stride, module.padding, module.dilation, module.ceil_mode)
+        pairs = zip(_pair(module.kernel_size), _pair(module.stride), _pair(module.dilation), strict=True)
+        self.overlapping = any((kernel - 1) * dilation >= stride for kernel, stride, dilation in pairs)
+
+    def run(self, inputs: Tensor, held: Held) -> Tensor:
+        outputs, chosen = F.max_pool2d(inputs, *self.geometry, return_indices=True)
+        channels, height, width = self.shape
+        image = torch.arange(len(inputs), device=inputs.device) * (height * width * channels)
+        places = chosen.mul_(channels).add_(torch.arange(channels, device=inputs.device)[:, None, None])
+        held["chosen"] = places.add_(image[:, None, None, None]).permute(0, 2, 3, 1).contiguous()
+        return outputs
+
+    def derive(self, held: Held, delta: Tensor, out: Named | None) -> Tensor | None:
+        held["spread"] = self._empty(delta)
+        return self._spread(held, delta, held["spread"])
+
+    def forward(self, held: Held, moved: Tensor | None, v: Named) -> Tensor | None:
+        if moved is None:
+            return None
+        chosen = held["chosen"]
+        return _flat(moved).index_select(0, chosen.view(-1)).view(chosen.shape).permute(0, 3, 1, 2)
+
+    def backward(self, held: Held, back: Tensor, moved: Tensor | None, v: Named, out: Named) -> Tensor | None:
+        if self.overlapping:
+            held["spread"].zero_()
+        return self._spread(held, back, held["spread"])  # else always into the same entries, the others stay 0
+
+    def _empty(self, delta: Tensor) -> Tensor:
+        return delta.new_zeros(len(delta) * math.prod(self.shape))
+
+    def _spread(self, held: Held, delta: Tensor, out: Tensor) -> Tensor:
+        """delta where an entry was chosen, 0 elsewhere; channels last."""
+        if self.overlapping:
+            out.scatter_add_(0, held["chosen"].view(-1), _flat(delta))
+        else:
+            out.scatter_(0, held["chosen"].view(-1), _flat(delta))
+        channels, height, width = self.shape
+        return out.view(len(delta), height, width, channels).permute(0, 3, 1, 2)
+
+
+class Flatten:
+    """Images to rows.
+
+    Args:
+        shape: Of one input.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self.shape = shape
+
+    def run(self, inputs: Tensor, held: Held) -> Tensor:
+        return inputs.flatten(1)
+
+    def derive(self, held: Held, delta: Tensor, out: Named | None) -> Tensor | None:
+        return self._image(delta)
+
+    def forward(self, held: Held, moved: Tensor | None, v: Named) -> Tensor | None:
+        return None if moved is None else moved.flatten(1)
+
+    def backward(self, held: Held, back: Tensor, moved: Tensor | None, v: Named, out: Named) -> Tensor | None:
+        return self._image(back)
+
+    def _image(self, rows: Tensor) -> Tensor:
+        image = rows.unflatten(1, self.shape)
+        return image.contiguous(memory_format=torch.channels_last) if image.ndim == 4 else image
+
+
+def step(module: nn.Module, prefix: str, named: Named, shape: tuple[int, ...], first: bool) -> Step | None:
+    """The step of a layer whose input has `shape` (without the samples), or None if it is none of these."""
+    kind = type(module)
+    affine = {prefix + name for name, _ in module.named_parameters()}
+    if affine and not (affine <= set(named) or affine.isdisjoint(named)):
+        return None
+    if kind is nn.Linear and len(shape) == 1:
+        return Linear(module, prefix, named, first)
+    if isinstance(module, nn.Conv2d) and kind is nn.Conv2d:
+        plain = module.padding_mode == "zeros" and not isinstance(module.padding, str)
+        return Convolution(module, prefix, named, first) if plain else None
+    if kind is nn.ReLU:
+        return Rectifier()
+    if isinstance(module, nn.MaxPool2d) and kind is nn.MaxPool2d:
+        return None if module.return_indices else MaxPool(module, shape)
+    if isinstance(module, nn.Flatten) and (module.start_dim, module.end_dim) == (1, -1):
+        return Flatten(shape)
+    return None
+
+
+def _flat(images: Tensor) -> Tensor:
+    """Images (n, C, h, w) as one row in the order n, h, w, C, without a copy where channels lie last."""
+    return images.permute(0, 2, 3, 1).flatten()
+
+
+def _pair(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (tuple, list)) else [value, value]

@@ -1,0 +1,209 @@
+"""Permutation alignment: the hidden units of one model reordered so that it lies near another one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from scipy.optimize import linear_sum_assignment
+from torch import Tensor, nn
+
+from landscape.model.bound_model import Flat
+from landscape.model.task import Task
+from landscape.model.vectors import takes_models
+from landscape.sweep.grid import stacked
+
+PROBE = 8
+"""Samples on which the aligned model must give the same outputs."""
+
+SAME = 1e-6
+"""Largest change of an output, relative to the largest output, that counts as rounding (float64)."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A linear or convolutional layer of a stack: where its weight (out, ...) and bias (out,) lie in theta."""
+
+    name: str
+    out: int
+    weight: slice
+    bias: slice | None
+
+
+@takes_models("a", "b")
+def align(task: Task, a: Tensor, b: Tensor, *, seed: int = 0, passes: int = 100) -> Tensor:
+    """Model b (d,) with its hidden units in the order that brings it nearest to a; it computes the same function.
+
+    One hidden layer after another gets the order that maximises the inner product of the aligned model with a, the
+    others being held (a linear assignment problem), until a pass changes nothing. Biases count as further inputs.
+    The paper starts from b as it is; this also starts from a first guess made from the input on, which finds every
+    model that is a reordered copy of a, and takes the better end.
+    Which units a layer reads is found by running the model: every layer must take what the one before put out,
+    through activations, pooling and flattening.
+
+    Source: Ainsworth et al. 2023, section 3.2, algorithm 1 (weight matching).
+
+    Args:
+        a, b: Models, shape (d,).
+        seed: Of the order in which layers are visited.
+        passes: At most this many visits of all layers.
+
+    Raises:
+        ValueError: If the model is not a stack of linear and convolutional layers (normalisation layers,
+            skip connections, grouped convolutions), or the models differ in length.
+    """
+    a, b = stacked([a, b], 2)
+    layers = stack(task)
+    orders = match(layers, a, b, seed=seed, passes=passes)
+    aligned = permuted(layers, b, orders)
+    turned = permuted(layers, b, [np.roll(order, index + 1) for index, order in enumerate(orders)])
+    for other in (turned, aligned):  # `turned` tells a skip connection even where the best order is the present one
+        _check_same(task, b, other)
+    return aligned
+
+
+def stack(task: Task) -> list[Layer]:
+    """The linear and convolutional layers of a task's model, in the order in which they run.
+
+    Raises:
+        ValueError: If the model is not a plain stack of them; says which layer is in the way.
+    """
+    flat = task.flat(task.theta)
+    _check_layers(flat)
+    modules = {module: name for name, module in flat.module.named_modules() if not list(module.children())}
+    calls: list[nn.Module] = []
+    last: list[Tensor] = []
+
+    def note(module: nn.Module, received: tuple[Tensor, ...], output: Tensor) -> None:
+        if last and received[0] is not last[0]:
+            raise ValueError(
+                f"layer {modules[module]!r} does not take the output of the layer before it; alignment takes stacks "
+                "in which every step is a module of its own, such as nn.Sequential with nn.ReLU and nn.Flatten."
+            )
+        last[:] = [output]
+        if isinstance(module, nn.Linear | nn.Conv2d):
+            calls.append(module)
+
+    handles = [module.register_forward_hook(note) for module in modules]
+    with torch.no_grad():
+        flat.outputs(next(iter(task.samples.values()))[:1].inputs)
+    for handle in handles:
+        handle.remove()
+    if len(set(calls)) != len(calls):
+        raise ValueError("a layer runs twice; alignment takes stacks that run every layer once.")
+    places = flat.layout.slices()
+    layers = [_layer(modules[module], module, places) for module in calls]
+    if len(places) != sum(1 if layer.bias is None else 2 for layer in layers):
+        raise ValueError("the model holds parameters that it does not use; alignment cannot tell what they belong to.")
+    return layers
+
+
+def match(layers: Sequence[Layer], a: Tensor, b: Tensor, *, seed: int, passes: int) -> list[np.ndarray]:
+    """Orders of the hidden units, one (out,) for every layer but the last: unit i of the aligned layer is b's order[i].
+
+    Args:
+        layers: As `stack` gives them.
+        a, b: Models, shape (d,).
+    """
+    target, source = a.double(), b.double()
+    plain = [np.arange(layer.out) for layer in layers[:-1]]
+    starts = (plain, _forward(layers, target, source, plain))
+    found = [_climbed(layers, target, source, start, seed, passes) for start in starts]
+    return max(found, key=lambda orders: float(target @ permuted(layers, source, orders)))
+
+
+def permuted(layers: Sequence[Layer], theta: Tensor, orders: Sequence[np.ndarray]) -> Tensor:
+    """theta (d,) with the units of every hidden layer taken in its order, and what reads them changed alike."""
+    found = theta.clone()
+    for index, order in enumerate(orders):
+        layer, following = layers[index], layers[index + 1]
+        chosen = torch.from_numpy(order).to(theta.device)
+        for part in filter(None, (layer.weight, layer.bias)):
+            found[part] = found[part].view(layer.out, -1)[chosen].flatten()
+        read = found[following.weight].view(following.out, layer.out, -1)
+        found[following.weight] = read[:, chosen].flatten()
+    return found
+
+
+def _forward(layers: Sequence[Layer], a: Tensor, b: Tensor, plain: list[np.ndarray]) -> list[np.ndarray]:
+    """Orders chosen from the input to the output by incoming weights alone; exact for a reordered copy of a."""
+    orders = list(plain)
+    for index in range(len(orders)):
+        orders[index] = _best(_incoming(layers[index], a, permuted(layers, b, orders)))
+    return orders
+
+
+def _climbed(
+    layers: Sequence[Layer], a: Tensor, b: Tensor, start: list[np.ndarray], seed: int, passes: int
+) -> list[np.ndarray]:
+    """Orders after visits of all layers in random sequence until none gets nearer to a."""
+    orders, generator = list(start), np.random.default_rng(seed)
+    for _ in range(passes):
+        changed = False
+        for index in generator.permutation(len(orders)):
+            units, before = np.arange(len(orders[index])), orders[index]
+            rest = permuted(layers, b, [*orders[:index], units, *orders[index + 1 :]])  # all but this layer
+            gain = _likeness(layers, a, rest, index)
+            chosen = _best(gain)
+            if float(gain[units, chosen].sum() - gain[units, before].sum()) > 1e-12 * float(gain.abs().max()):
+                orders[index], changed = chosen, True
+        if not changed:
+            break
+    return orders
+
+
+def _best(gain: Tensor) -> np.ndarray:
+    """The assignment (out,) of largest total gain (out, out)."""
+    return linear_sum_assignment(gain.cpu().numpy(), maximize=True)[1]
+
+
+def _incoming(layer: Layer, a: Tensor, b: Tensor) -> Tensor:
+    """Inner products (out, out) of the weights and bias of unit i of a and unit j of b."""
+    parts = [part for part in (layer.weight, layer.bias) if part is not None]
+    return torch.stack([a[part].view(layer.out, -1) @ b[part].view(layer.out, -1).T for part in parts]).sum(0)
+
+
+def _likeness(layers: Sequence[Layer], a: Tensor, b: Tensor, index: int) -> Tensor:
+    """Inner products (out, out) of what unit i of a and unit j of b hold: incoming weights, bias, outgoing weights."""
+    layer, following = layers[index], layers[index + 1]
+    ours, theirs = (
+        model[following.weight].view(following.out, layer.out, -1).transpose(0, 1).flatten(1) for model in (a, b)
+    )
+    return _incoming(layer, a, b) + ours @ theirs.T
+
+
+def _layer(name: str, module: nn.Module, places: dict[str, slice]) -> Layer:
+    prefix = f"{name}." if name else ""
+    own = [prefix + parameter for parameter, _ in module.named_parameters()]
+    if frozen := [parameter for parameter in own if parameter not in places]:
+        raise ValueError(f"parameter {frozen[0]!r} is frozen; alignment must be able to reorder all of them.")
+    weight = module.get_parameter("weight")
+    return Layer(name, len(weight), places[prefix + "weight"], places.get(prefix + "bias"))
+
+
+def _check_layers(flat: Flat) -> None:
+    """Refuse layers whose units cannot be reordered freely."""
+    for name, module in flat.module.named_modules():
+        if isinstance(module, nn.Conv2d) and module.groups > 1:
+            raise ValueError(f"layer {name!r} is a convolution in {module.groups} groups; alignment takes groups = 1.")
+        if list(module.parameters(recurse=False)) and type(module) not in (nn.Linear, nn.Conv2d):
+            raise ValueError(
+                f"layer {name!r} is a {type(module).__name__}; alignment takes linear and convolutional layers without "
+                "normalisation, whose units can be reordered freely."
+            )
+    if flat.layout.buffers:
+        raise ValueError(f"the model has a buffer {flat.layout.buffers[0][0]!r}; alignment reorders parameters only.")
+
+
+def _check_same(task: Task, b: Tensor, aligned: Tensor) -> None:
+    """Refuse a model that reordering has changed: something between its layers mixes the units."""
+    probe = next(iter(task.samples.values()))[:PROBE]
+    before, after = (task.outputs(theta.double(), probe) for theta in (b, aligned))
+    change = float((after - before).abs().max())
+    if not change <= SAME * float(before.abs().max()):
+        raise ValueError(
+            f"reordering units changed the outputs by {change:.2g}; something between the layers mixes them, "
+            "such as a skip connection. Alignment takes plain stacks."
+        )

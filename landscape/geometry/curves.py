@@ -1,0 +1,233 @@
+"""Mode-connecting curves: bent paths between two models, trained so that the loss along them is low."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import comb
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from landscape.model.batchnorm import (
+    CALIBRATION,
+    Statistics,
+    calibrated_rows,
+    calibration_of,
+    chosen_statistics,
+    normalisation,
+    usual_statistics,
+)
+from landscape.model.samples import Samples
+from landscape.model.task import Split, Task, metric_units
+from landscape.model.vectors import takes_models
+from landscape.plugins import unknown
+from landscape.results.progress import Progress
+from landscape.sweep.evaluate import evaluate
+from landscape.sweep.grid import axis, stacked
+from landscape.sweep.threads import Crew
+
+Kind = Literal["bezier", "polygon"]
+
+
+@dataclass(frozen=True, repr=False)
+class Curve:
+    """A path from points[0] (t = 0) to points[-1] (t = 1), both met exactly.
+
+    bezier: sum_j binomial(n - 1, j) t^j (1 - t)^(n - 1 - j) points_j, of three points the quadratic curve.
+    polygon: straight from each point to the next, each taking the same share of t.
+
+    Source: Garipov et al. 2018, section 3.3.
+
+    Args:
+        kind: "bezier" or "polygon".
+        points: Shape (n, d); the first and the last are the models that it connects.
+
+    Raises:
+        ValueError: If the kind is unknown, or there are fewer than two points.
+    """
+
+    kind: Kind
+    points: Tensor
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(unknown("kind of curve", self.kind, get_args(Kind)))
+        if self.points.ndim != 2 or len(self.points) < 2:
+            raise ValueError(f"points have shape {tuple(self.points.shape)}; a curve takes (n, d) with n >= 2.")
+
+    def __repr__(self) -> str:
+        """One line without the points."""
+        return f"Curve({self.kind}, {len(self.points)} points of {self.points.shape[1]} parameters)"
+
+    def coefficients(self, t: np.ndarray | float) -> np.ndarray:
+        """Coefficients (T, n) of the points at the places t (T,), float64; each row sums to 1."""
+        places, last = np.atleast_1d(np.asarray(t, dtype=np.float64))[:, None], len(self.points) - 1
+        index = np.arange(last + 1)
+        if self.kind == "polygon":
+            return np.maximum(0.0, 1 - np.abs(last * places - index))
+        return np.array([comb(last, j) for j in index]) * places**index * (1 - places) ** (last - index)
+
+
+@takes_models("a", "b")
+def connecting_curve(
+    task: Task,
+    a: Tensor,
+    b: Tensor,
+    *,
+    kind: Kind = "bezier",
+    bends: int = 1,
+    steps: int = 300,
+    batch: int = 128,
+    lr: float = 5e-3,
+    split: Split = "train",
+    seed: int = 0,
+) -> Curve:
+    """A curve from a to b whose inner points were trained on the expected loss, t uniform in [0, 1].
+
+    Every step draws one t and one minibatch; the inner points j move by Adam along c_j(t) dL/dtheta. They start on
+    the straight line; the rate is constant for half the steps, falls linearly to a hundredth until 0.9 of them and
+    stays there (as in the published code, which uses SGD). The model is in train mode, as in ordinary training.
+
+    Source: Garipov et al. 2018, section 3.2.
+
+    Args:
+        a, b: Models, shape (d,).
+        kind, bends: Of the curve, and its inner points; one bend of "bezier" is the quadratic curve.
+        steps, batch, lr: Minibatches, samples in one, and rate of Adam.
+        split: Samples that the loss is averaged over.
+        seed: Of t, minibatches and dropout.
+
+    Raises:
+        ValueError: If a and b differ in length, there is no bend, or the split is empty.
+    """
+    ends, samples = stacked([a, b], 2), task.split(split)
+    if bends < 1 or steps < 0 or batch < 1:
+        raise ValueError(
+            f"bends = {bends}, steps = {steps}, batch = {batch}; a curve takes bends >= 1, steps >= 0, batch >= 1."
+        )
+    if len(samples) == 0:
+        raise ValueError("the split has no samples; a curve is trained on at least one.")
+    curve = Curve(kind, _straight(ends, bends + 2))
+    flat, inner = task.flat(ends), torch.nn.Parameter(curve.points[1:-1])  # shares the curve's memory
+    optimizer = torch.optim.Adam([inner], lr=lr)
+    generator = torch.Generator().manual_seed(seed)
+    device = ends.device
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        flat.training(True)
+        for step in range(steps):
+            place = float(torch.rand((), generator=generator, dtype=torch.float64))
+            chosen = torch.randperm(len(samples), generator=generator)[:batch]
+            shares = torch.from_numpy(curve.coefficients(place)[0]).to(ends)
+            flat.load(shares @ curve.points)
+            flat.gradient(samples[chosen.to(samples.targets.device)])
+            inner.grad = shares[1:-1, None] * flat.grad
+            optimizer.param_groups[0]["lr"] = lr * _rate(step / steps)
+            optimizer.step()
+    return curve
+
+
+def along(
+    task: Task,
+    curve: Curve,
+    *,
+    points: int = 31,
+    split: Split = "test",
+    metrics: tuple[str, ...] = ("loss", "error"),
+    buffers: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
+    workers: int | Crew = 1,
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Metrics along a curve and along the straight line between its ends.
+
+    The barrier is the largest loss above the straight interpolation of the losses at the ends, as in
+    `landscape.barrier`.
+
+    Source: Garipov et al. 2018, section 5.
+
+    Args:
+        points: Evaluations on either path, both ends included.
+        split: Samples that the metrics are averaged over.
+        metrics: "loss" and names of the task's metrics.
+        buffers: Floating buffers of the two ends, shape (2, b); the task's own where not given.
+        statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`: by default
+        recomputed at
+            every point but the ends; "averaged" interpolates the ends' buffers in t. Stated in the attributes.
+        workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
+
+    Returns:
+        Dataset with each metric over t (loss in nats, error as fraction) and straight_loss and so on for the line;
+        barrier and straight_barrier (), and length and distance (), those of the two paths in parameter space.
+    """
+    t = axis(0.0, 1.0, points)
+    straight = np.zeros((points, len(curve.points)))
+    straight[:, 0], straight[:, -1] = 1 - t, t
+    bent = curve.coefficients(t)
+    how = statistics or usual_statistics(task)
+    fixed = calibration_of(task, split, calibration) if chosen_statistics(how, buffers) == "recomputed" else None
+    rows = np.concatenate([bent, straight])
+    names = metrics if "loss" in metrics else ("loss", *metrics)
+    found = evaluate(
+        task,
+        curve.points,
+        rows,
+        split=split,
+        metrics=names,
+        buffers=None if buffers is None else _buffers(task, curve.points, buffers, fixed),
+        statistics=how,
+        calibration=calibration,
+        workers=workers,
+        progress=progress,
+    )
+    ds = xr.Dataset(coords={"t": ("t", t, {"long_name": "t", "units": "1"})})
+    for name in names:
+        for prefix, values in {"": found[name][:points], "straight_": found[name][points:]}.items():
+            ds[prefix + name] = ("t", values.numpy(), _about(name, task, name))
+    for prefix, what in {"": "of the curve", "straight_": "of the straight line"}.items():
+        loss = ds[f"{prefix}loss"].values
+        height = max(0.0, float((loss - (1 - t) * loss[0] - t * loss[-1]).max()))
+        ds[f"{prefix}barrier"] = ((), height, _about(f"loss barrier {what}", task, "loss"))
+    for name, path, what in (("length", bent, "curve"), ("distance", straight, "straight line")):
+        ds[name] = ((), _length(curve.points, path), {"long_name": f"length of the {what}", "units": "1"})
+    about = {"analysis": "along", "source": "Garipov et al. 2018", "kind": curve.kind, "bends": len(curve.points) - 2}
+    said = normalisation(task, split, how, buffers, calibration)
+    return ds.assign_attrs(about, split=split if isinstance(split, str) else "given", **said)
+
+
+def _buffers(task: Task, points: Tensor, ends: Tensor, fixed: Samples | None) -> Tensor:
+    """Floating buffers (n, b) of a curve's points: between the ends' (2, b), with statistics of `fixed` samples."""
+    places = np.linspace(0, 1, len(points)).tolist()
+    held = torch.stack([(1 - place) * ends[0] + place * ends[1] for place in places])
+    if fixed is None:
+        return held
+    return calibrated_rows(task, points, held, range(1, len(points) - 1), fixed)  # a polygon meets its inner points
+
+
+def _about(name: str, task: Task, metric: str) -> dict[str, str]:
+    return {"long_name": name, "units": metric_units(task, metric)}
+
+
+def _rate(progress: float) -> float:
+    """Factor of the rate after a fraction of the steps."""
+    return min(1.0, max(0.01, 1 - 0.99 * (progress - 0.5) / 0.4))
+
+
+def _straight(ends: Tensor, count: int) -> Tensor:
+    """`count` points (count, d), evenly spaced from the first model to the second."""
+    places = torch.linspace(0, 1, count, dtype=ends.dtype, device=ends.device)[:, None]
+    points = (1 - places) * ends[0] + places * ends[1]
+    points[0], points[-1] = ends
+    return points
+
+
+def _length(points: Tensor, rows: np.ndarray) -> float:
+    """Length of the path through the models rows @ points."""
+    apart = (points - points[0]).double()
+    gram = (apart @ apart.T).cpu().numpy()
+    legs = np.diff(rows, axis=0)
+    return float(np.sqrt(np.maximum(0, np.einsum("pi,ij,pj->p", legs, gram, legs))).sum())

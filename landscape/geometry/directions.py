@@ -1,0 +1,117 @@
+"""Lines and planes along directions from one model: filter-normalised random ones, and given vectors."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from landscape.model.task import Task
+from landscape.model.vectors import takes_models
+from landscape.sweep.grid import Sweep, axis, spread, stacked
+
+
+def random_direction(task: Task, theta: Tensor, generator: torch.Generator, *, vectors: bool = False) -> Tensor:
+    """Gaussian direction (d,) whose every filter has the norm of the same filter of theta.
+
+    d_i <- d_i |theta_i| / |d_i| for filter i, the slice i of a parameter along its first dimension (a row of a
+    linear layer). One-dimensional parameters (biases, normalisation) are 0.
+
+    Source: Li et al. 2018, section 4; leaving biases out follows their code (`ignore="biasbn"`).
+
+    Args:
+        theta: Model, shape (d,).
+        generator: Source of randomness; must be on the CPU for the same direction on every device.
+        vectors: Let one-dimensional parameters move too, each normalised as one filter.
+    """
+    drawn = torch.randn(theta.shape, generator=generator, device=generator.device, dtype=theta.dtype).to(theta)
+    own = task.layout.named(theta.detach())
+    for name, part in task.layout.named(drawn).items():
+        if part.ndim < 2 and not vectors:
+            part.zero_()
+            continue
+        rows = part.shape[0] if part.ndim > 1 else 1
+        found, wanted = part.view(rows, -1), own[name].reshape(rows, -1)
+        found.mul_(wanted.norm(dim=1, keepdim=True) / found.norm(dim=1, keepdim=True).clamp_min(1e-30))
+    return drawn
+
+
+@takes_models("theta")
+def random_plane(
+    task: Task,
+    theta: Tensor,
+    *,
+    seed: int = 0,
+    points: int | tuple[int, int] = 21,
+    radius: float = 1.0,
+    label: str = "model",
+    buffers: Tensor | None = None,
+) -> Sweep:
+    """The models theta + alpha d1 + beta d2 along two filter-normalised random directions.
+
+    Coordinates are in filter norms: at alpha = 1 every filter has moved by its own norm.
+
+    Source: Li et al. 2018, section 4.
+
+    Args:
+        theta: Model, shape (d,).
+        seed: Of the directions.
+        points: Grid size, (alpha, beta) or one number for both.
+        radius: Largest coordinate.
+        buffers: Floating buffers of the model, shape (b,), the same at all points.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    rows = [theta, *(random_direction(task, theta, generator) for _ in range(2))]
+    size = (points, points) if isinstance(points, int) else points
+    return Sweep(
+        stacked(rows),
+        origin=np.eye(3)[0],
+        axes=np.eye(3)[1:],
+        coords={name: axis(-radius, radius, count) for name, count in zip(("alpha", "beta"), size, strict=True)},
+        marks=(spread(label, (0, 0), (1, 0, 0)),),
+        buffers=_padded(buffers, 3),
+        attrs={"analysis": "random_plane", "source": "Li et al. 2018, section 4", "unit": "filter norms", "seed": seed},
+    )
+
+
+@takes_models("theta", "direction")
+def slice_along(
+    theta: Tensor,
+    direction: Tensor,
+    *,
+    points: int = 41,
+    radius: float = 0.5,
+    label: str = "model",
+    buffers: Tensor | None = None,
+) -> Sweep:
+    """The models theta + t direction/|direction| for t from -radius to radius: t is a distance between parameters.
+
+    With the top Hessian eigenvector this is the right panel of FedLAW figure 4 (its range is not stated; the default
+    radius is a choice of ours).
+
+    Args:
+        theta, direction: Shape (d,).
+        points: Evaluations; an odd number puts the model on the grid.
+        radius: Largest distance.
+        buffers: Floating buffers of the model, shape (b,), the same at all points.
+
+    Raises:
+        ValueError: If the direction is 0 or has another length than theta.
+    """
+    length = direction.double().norm().item()
+    if length == 0:
+        raise ValueError("the direction is 0 everywhere; a slice needs a direction to go along.")
+    return Sweep(
+        stacked([theta, direction.to(theta)]),
+        origin=np.array([1.0, 0.0]),
+        axes=np.array([[0.0, 1 / length]]),
+        coords={"t": axis(-radius, radius, points)},
+        marks=(spread(label, (0,), (1, 0)),),
+        buffers=_padded(buffers, 2),
+        attrs={"analysis": "slice_along", "source": "FedLAW paper, figure 4", "isometric": 1},
+    )
+
+
+def _padded(buffers: Tensor | None, rows: int) -> Tensor | None:
+    """Buffers (rows, b) of a model and of directions that do not move them."""
+    return None if buffers is None else torch.stack([buffers, *[torch.zeros_like(buffers)] * (rows - 1)])

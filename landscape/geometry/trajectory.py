@@ -1,0 +1,140 @@
+"""The plane in which a trajectory of models moves most: its first two principal components."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from landscape.geometry.planes import orthogonal
+from landscape.model.vectors import takes_models
+from landscape.sweep.grid import Sweep, axis, spread, stacked
+
+BLOCK = 1 << 16
+"""Parameters of every model that are held in float64 at once."""
+
+FLAT = 1e-12
+"""Second variance over first below which a trajectory counts as a straight line."""
+
+
+@takes_models("models")
+def principal_plane(
+    models: Sequence[Tensor] | Tensor,
+    *,
+    points: int | tuple[int, int] = 21,
+    margin: float = 0.3,
+    labels: Sequence[str] | None = None,
+    buffers: Tensor | None = None,
+    within: np.ndarray | None = None,
+    seed: int = 0,
+) -> Sweep:
+    """The models centre + alpha e1 + beta e2 on a grid around a trajectory, with every model marked where it projects.
+
+    centre is the mean of the models, e1 and e2 are the unit directions of largest variance, found from the Gram matrix
+    (R, R) of the centred models; alpha grows from the first model to the last. The marks' values are those of the
+    models themselves, which may lie off the plane: `landscape.project` gives their distances. For models on one line
+    e2 is a random direction orthogonal to it.
+
+    Source: Li et al. 2018, section 7.2; they centre on the last model before the principal components.
+
+    Args:
+        models: In the order of the trajectory, shape (R, d).
+        points: Grid size, (alpha, beta) or one number for both.
+        margin: How far the grid goes past the trajectory on each side, as a fraction of its width.
+        labels: Names of the marks; 1, 2, .. R where not given.
+        buffers: Floating buffers of the models, shape (R, b).
+        within: Further places (alpha, beta) that the grid is to hold, shape (n, 2).
+        seed: Of the random direction.
+
+    Returns:
+        Sweep with the shares of the variance (fractions) in attrs: explained_alpha and explained_beta.
+
+    Raises:
+        ValueError: If the models differ in length, or are all equal.
+    """
+    held = stacked(list(models))
+    names = [str(index + 1) for index in range(len(held))] if labels is None else list(labels)
+    centre = _centre(held)
+    places, mixing, shares = _components(_gram(held, centre))
+    directions = _directions(held, centre, mixing)
+    if flat := shares[1] == 0:
+        directions[1] = orthogonal(directions[0], seed)
+    own = np.eye(len(held), 3 + len(held), k=3)
+    low, high = _box(places if within is None else np.concatenate([places, within]), margin)
+    size = (points, points) if isinstance(points, int) else points
+    return Sweep(
+        torch.cat([centre[None].to(held), directions.to(held), held]),
+        origin=np.eye(3 + len(held))[0],
+        axes=np.eye(3 + len(held))[1:3],
+        coords={name: axis(low[i], high[i], size[i]) for i, name in enumerate(("alpha", "beta"))},
+        marks=tuple(spread(*mark) for mark in zip(names, places.tolist(), own.tolist(), strict=True)),
+        buffers=None if buffers is None else _with_plane(buffers, mixing),
+        attrs={
+            "analysis": "principal_plane",
+            "source": "Li et al. 2018, section 7.2",
+            "isometric": 1,
+            "collinear": int(flat),
+            "explained_alpha": float(shares[0]),
+            "explained_beta": float(shares[1]),
+        },
+    )
+
+
+def _centre(models: Tensor) -> Tensor:
+    """Mean model (d,), float64."""
+    total = torch.zeros(models.shape[1], dtype=torch.float64, device=models.device)
+    for model in models:
+        total += model.double()
+    return total / len(models)
+
+
+def _gram(models: Tensor, centre: Tensor) -> np.ndarray:
+    """Inner products (R, R) of models minus centre, summed in float64 over blocks of the parameters."""
+    total = torch.zeros(len(models), len(models), dtype=torch.float64, device=models.device)
+    for low in range(0, models.shape[1], BLOCK):
+        part = models[:, low : low + BLOCK].double() - centre[low : low + BLOCK]
+        total += part @ part.T
+    return total.cpu().numpy()
+
+
+def _components(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Coordinates (R, 2), coefficients (R, 2) of the unit directions, and shares (2,) of the variance."""
+    values, vectors = np.linalg.eigh(gram)
+    if len(values) < 2 or not values[-1] > 0:
+        raise ValueError(f"{len(values)} models that are all equal; a plane needs models that differ.")
+    values, vectors = values[[-1, -2]], vectors[:, [-1, -2]]
+    if values[1] < FLAT * values[0]:
+        values[1] = 0
+    along, across = vectors.T
+    signs = np.array([1.0 if along[-1] >= along[0] else -1.0, np.sign(across[np.abs(across).argmax()])])
+    lengths = np.sqrt(values)
+    places = vectors * signs * lengths
+    mixing = vectors * signs * np.divide(1, lengths, out=np.zeros(2), where=lengths > 0)
+    return places, mixing, values / np.trace(gram)
+
+
+def _directions(models: Tensor, centre: Tensor, mixing: np.ndarray) -> Tensor:
+    """Unit directions (2, d), float64: the combinations of models minus centre with coefficients (R, 2)."""
+    found = torch.zeros(2, models.shape[1], dtype=torch.float64, device=models.device)
+    for model, shares in zip(models, mixing.tolist(), strict=True):
+        away = model.double() - centre
+        for direction, share in zip(found, shares, strict=True):
+            direction.add_(away, alpha=share)
+    return found
+
+
+def _with_plane(buffers: Tensor, mixing: np.ndarray) -> Tensor:
+    """Buffers (3 + R, b) of centre, directions and models: the same combinations of the models' own (R, b)."""
+    away = buffers.double() - buffers.double().mean(0)
+    moved = torch.from_numpy(mixing.T).to(away) @ away
+    return torch.cat([buffers.mean(0, keepdim=True), moved.to(buffers), buffers])
+
+
+def _box(places: np.ndarray, margin: float) -> tuple[np.ndarray, np.ndarray]:
+    """Corners (2,) around places (R, 2); a trajectory without width gets the one of its length."""
+    width = np.ptp(places, axis=0)
+    reach = (0.5 + margin) * np.where(width > 0, width, width.max())
+    middle = (places.max(0) + places.min(0)) / 2
+    return middle - reach, middle + reach

@@ -1,0 +1,4 @@
+"""Numbers about single models: norms, sharpness in a ball, robustness, similarity, ensembles, cost.
+
+Each file is one family of measures.
+"""

@@ -1,0 +1,175 @@
+"""What a computation costs: multiply-accumulates, seconds and memory, and the bytes of a model."""
+
+from __future__ import annotations
+
+import time
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import nan
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+from landscape.model.task import Split, Task
+from landscape.model.vectors import takes_models
+
+REPEATS = 5
+"""Measured runs: the range of five contains the median of all with probability 94 %, whatever their distribution."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Cost of an action: multiply-accumulates, largest bytes of its tensors at one time, and seconds.
+
+    seconds is the median of the measured runs, low and high are the fastest and the slowest; NaN with a single one.
+    """
+
+    macs: int
+    memory: int
+    seconds: float
+    low: float
+    high: float
+
+
+def work(action: Callable[[], object], *, repeats: int = REPEATS) -> Work:
+    """Cost of what `action` computes with torch; it is run once to count and `repeats` times to measure.
+
+    Multiply-accumulates are those of matrix products, convolutions and attention, forward and backward, counted from
+    shapes; other operations are left out. Memory is of tensors that the action makes, whatever the allocator does with
+    it.
+    """
+    memory = _Memory()
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, memory:
+        action()
+    median, low, high = spread(times(action, repeats=repeats)[:, 0])
+    return Work(counter.get_total_flops() // 2, memory.largest, median, low, high)
+
+
+def times(*actions: Callable[[], object], repeats: int = REPEATS) -> np.ndarray:
+    """Seconds of every action, shape (repeats, actions), the work that they left to a GPU included.
+
+    Actions run in turn, in the reverse order every second time, so that what else the machine does meets all alike.
+    """
+    found = np.zeros((repeats, len(actions)))
+    for row in range(repeats):
+        for column in range(len(actions))[:: -1 if row % 2 else 1]:
+            found[row, column] = _timed(actions[column])
+    return found
+
+
+def spread(values: np.ndarray) -> tuple[float, float, float]:
+    """Median, least and largest of some values; NaN for the latter where there is a single value."""
+    several = len(values) > 1
+    return float(np.median(values)), *((float(values.min()), float(values.max())) if several else (nan, nan))
+
+
+@takes_models("theta")
+def step_cost(
+    task: Task,
+    theta: Tensor,
+    *,
+    batch: int = 50,
+    split: Split = "train",
+    repeats: int = REPEATS,
+    buffers: Tensor | None = None,
+) -> xr.Dataset:
+    """What one model costs: a forward pass of a sample, a training step of a batch, a transfer.
+
+    Source: LSS paper, Table 5 (1.82 G multiply-accumulates for ResNet-18 at 224 x 224, forward); methods.md 3.5.
+
+    Args:
+        theta: Model, shape (d,).
+        batch: Samples in a step; fewer where the split has fewer.
+        repeats: Steps measured; their median is given.
+        buffers: Floating buffers (b,); the task's own where not given.
+
+    Returns:
+        Dataset with macs (), of one forward pass of one sample; forward (), step () in seconds per batch, step being
+        forward and backward, with the fastest and the slowest run as NAME_low and NAME_high; memory (), bytes that a
+        step holds with theta and its gradient; transfer (), bytes of parameters and buffers.
+
+    Raises:
+        ValueError: If the split is empty.
+    """
+    samples = task.split(split)[:batch]
+    if len(samples) == 0:
+        raise ValueError("the split has no samples; a step needs at least one.")
+    flat = task.flat(theta)
+    flat.load(theta, buffers)
+
+    def forward() -> None:
+        with torch.no_grad():
+            flat.outputs(samples.inputs)
+
+    passed, stepped = work(forward, repeats=repeats), work(lambda: flat.gradient(samples), repeats=repeats)
+    held = flat.theta.nbytes + flat.grad.nbytes + flat.buffers.nbytes
+    found = {
+        "macs": (passed.macs / len(samples), "multiply-accumulates of a forward pass", "MAC"),
+        "forward": (passed.seconds, "time of a forward pass", "s"),
+        "forward_low": (passed.low, "time of the fastest forward pass", "s"),
+        "forward_high": (passed.high, "time of the slowest forward pass", "s"),
+        "step": (stepped.seconds, "time of forward and backward", "s"),
+        "step_low": (stepped.low, "time of the fastest forward and backward", "s"),
+        "step_high": (stepped.high, "time of the slowest forward and backward", "s"),
+        "memory": (stepped.memory + held, "memory of a step", "bytes"),
+        "transfer": (transfer_bytes(task, theta), "bytes of a model", "bytes"),
+    }
+    return xr.Dataset(
+        {name: ((), float(value), {"long_name": text, "units": unit}) for name, (value, text, unit) in found.items()},
+        attrs={"analysis": "step_cost", "source": "LSS paper, Table 5", "batch": len(samples)},
+    )
+
+
+def transfer_bytes(task: Task, theta: Tensor) -> int:
+    """Bytes of parameters and floating buffers, uncompressed, in the dtype of theta."""
+    return (task.layout.size + task.layout.buffer_size) * theta.element_size()
+
+
+class _Memory(TorchDispatchMode):
+    """Bytes of the storages made inside it that are alive at one time: now and at most."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now = self.largest = 0
+        self.known: set[int] = set()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        found = func(*args, **(kwargs or {}))
+        given = {leaf.untyped_storage()._cdata for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)}
+        for leaf in tree_leaves(found):
+            if isinstance(leaf, Tensor) and leaf.untyped_storage()._cdata not in given:
+                self._note(leaf.untyped_storage())
+        return found
+
+    def _note(self, storage: torch.UntypedStorage) -> None:
+        if storage._cdata in self.known:
+            return
+        self.known.add(storage._cdata)
+        self.now += storage.nbytes()
+        self.largest = max(self.largest, self.now)
+        weakref.finalize(storage, self._gone, storage._cdata, storage.nbytes())
+
+    def _gone(self, key: int, size: int) -> None:
+        self.known.discard(key)
+        self.now -= size
+
+
+def _timed(action: Callable[[], object]) -> float:
+    _settle()
+    begun = time.perf_counter()
+    action()
+    _settle()
+    return time.perf_counter() - begun
+
+
+def _settle() -> None:
+    if torch.cuda.is_available():
+        torch.cuda.synchronize()

@@ -1,0 +1,245 @@
+"""Averaging models against averaging their outputs, and against averaging fewer of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from math import comb
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from landscape.model.batchnorm import (
+    CALIBRATION,
+    Statistics,
+    calibrated,
+    calibration_of,
+    chosen_statistics,
+    normalisation,
+    usual_statistics,
+)
+from landscape.model.samples import Samples
+from landscape.model.task import PerSample, Split, Task
+from landscape.model.vectors import takes_models
+from landscape.plugins import unknown
+from landscape.sweep.evaluate import evaluate
+from landscape.sweep.grid import stacked
+from landscape.sweep.threads import Crew
+
+OUTPUTS = ("logits", "probabilities")
+
+
+@takes_models("models")
+def ensemble_gap(
+    task: Task,
+    models: Tensor,
+    weights: Tensor,
+    *,
+    split: Split = "test",
+    outputs: str = "logits",
+    buffers: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
+) -> xr.Dataset:
+    """How far the weighted mean of the models' outputs (WENS) is from the output of their weighted mean.
+
+    gap = mean over x of ||sum_k p_k f(w_k; x) - f(w; x)|| with w = sum_k p_k w_k, and p the weights scaled to sum 1;
+    gap / D^2 with D = max_k ||w_k - w|| stays bounded as the models move together: the gap is of second order.
+
+    Source: IMA paper, Lemma 1 and Eq. 4; methods.md 3.2.2.
+
+    Args:
+        models: Shape (m, d).
+        weights: Not negative, shape (m,).
+        outputs: What is averaged and compared: "logits" (the module's outputs as they are) or "probabilities" (their
+            softmax). The ensemble's loss and metrics are those of the averaged outputs; averaged probabilities enter
+            as their logarithm, which gives cross-entropy its meaning.
+        buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
+        statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; recomputed for the
+            averaged model where not given, and stated in the attributes.
+
+    Returns:
+        Dataset of scalars: gap, distance (D), gap_ratio (gap / D^2, NaN where D is 0), and ensemble_loss, mean_loss
+        and so on for each of the task's metrics, mean being the averaged model. Losses in nats, errors as fractions.
+
+    Raises:
+        ValueError: If shapes do not match, weights are negative or all zero, or `outputs` is unknown.
+    """
+    if outputs not in OUTPUTS:
+        raise ValueError(unknown("kind of outputs", outputs, OUTPUTS))
+    models = models if isinstance(models, Tensor) else stacked(models)
+    shares = _shares(weights, models)
+    centre = _mean(models, shares)
+    how = statistics or usual_statistics(task)
+    kind = chosen_statistics(how, buffers)
+    fixed = calibration_of(task, split, calibration) if kind == "recomputed" else None
+    *held, centre_buffers = _buffers(task, [*models, centre], shares, None if kind == "own" else buffers, fixed)
+    together = sum(
+        share * _outputs(task, model, split, own, outputs)
+        for share, model, own in zip(shares.tolist(), models, held, strict=True)
+    )
+    mean = _outputs(task, centre, split, centre_buffers, outputs)
+    gap = (together - mean).flatten(1).norm(dim=1).mean().item()
+    distance = (models.double() - centre.double()).norm(dim=1).max().item()
+    targets = task.split(split).targets.to(models.device)
+    held_values = {
+        f"{name}_{metric}": _value(function, values, targets, outputs)
+        for metric, function in task.measures(("loss", *task.metrics)).items()
+        for name, values in {"ensemble": together, "mean": mean}.items()
+    }
+    held_values |= {"gap": gap, "distance": distance, "gap_ratio": gap / distance**2 if distance > 0 else np.nan}
+    labels = {"gap": "mean ||f_WENS - f_mean||", "distance": "largest ||w_k - w||", "gap_ratio": "gap / distance^2"}
+    return xr.Dataset(
+        {
+            name: ((), value, {"long_name": labels.get(name, name.replace("_", " ")), "units": _units(name)})
+            for name, value in held_values.items()
+        },
+        attrs={
+            "analysis": "ensemble_gap",
+            "source": "IMA paper, Lemma 1",
+            "outputs": outputs,
+            **normalisation(task, split, how, buffers, calibration),
+        },
+    )
+
+
+@takes_models("models")
+def subset_errors(
+    task: Task,
+    models: Tensor,
+    weights: Tensor,
+    *,
+    subsets: int = 20,
+    counts: Sequence[int] | None = None,
+    seed: int = 0,
+    split: Split = "test",
+    buffers: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
+    workers: int | Crew = 1,
+) -> xr.Dataset:
+    """Loss and error of the mean of a few of the models, against how many are averaged.
+
+    For each count up to `subsets` different subsets are drawn (all of them when there are no more); the weights are
+    scaled to sum 1 within a subset.
+
+    Source: IMA paper, Fig. 4; methods.md 3.2.6.
+
+    Args:
+        models: Shape (m, d).
+        weights: Not negative, shape (m,).
+        counts: How many models to average; 1..m where not given.
+        buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
+        statistics, calibration: Of batch normalisation, as in `ensemble_gap`.
+        workers: Who shares the subsets, as in `landscape.sweep.evaluate.evaluate`.
+
+    Returns:
+        Dataset with loss (models, draw) and each of the task's metrics, NaN where a count has fewer subsets than
+        there are draws; the coordinate `models` is the count.
+
+    Raises:
+        ValueError: If shapes do not match, weights are not positive, or a count is not in 1..m.
+    """
+    models = models if isinstance(models, Tensor) else stacked(models)
+    shares = _shares(weights, models)
+    _check_subsets(len(models), shares, counts, subsets)
+    counts = list(range(1, len(models) + 1)) if counts is None else list(counts)
+    drawn = {count: _subsets(len(models), count, subsets, seed) for count in counts}
+    cells = [(row, draw) for row, count in enumerate(counts) for draw in range(len(drawn[count]))]
+    coefficients = torch.zeros(len(cells), len(models), dtype=torch.float64)
+    for point, (row, draw) in enumerate(cells):
+        chosen = list(drawn[counts[row]][draw])
+        coefficients[point, chosen] = shares[chosen] / shares[chosen].sum()
+    how = statistics or usual_statistics(task)
+    found = evaluate(
+        task,
+        models,
+        coefficients,
+        split=split,
+        metrics=("loss", *task.metrics),
+        buffers=buffers,
+        statistics=how,
+        calibration=calibration,
+        workers=workers,
+    )
+    said = normalisation(task, split, how, buffers, calibration)
+    return xr.Dataset(
+        {name: (("models", "draw"), _spread(cells, values), _attributes(name)) for name, values in found.items()},
+        coords={"models": ("models", counts, {"long_name": "models averaged", "units": "1"})},
+        attrs={"analysis": "subset_errors", "source": "IMA paper, Fig. 4", "seed": seed, **said},
+    )
+
+
+def _shares(weights: Tensor, models: Tensor) -> Tensor:
+    weights = torch.as_tensor(weights).detach().double().cpu()
+    if models.ndim != 2 or weights.shape != models.shape[:1]:
+        raise ValueError(
+            f"models have shape {tuple(models.shape)} and weights {tuple(weights.shape)}; they must be (m, d) and (m,)."
+        )
+    if not weights.isfinite().all() or weights.min() < 0 or weights.sum() <= 0:
+        raise ValueError(f"weights are {weights.tolist()}; they must not be negative and one must be positive.")
+    return weights / weights.sum()
+
+
+def _mean(rows: Tensor, shares: Tensor) -> Tensor:
+    return (shares.to(rows.device) @ rows.detach().double()).to(rows)
+
+
+def _buffers(
+    task: Task, models: list[Tensor], shares: Tensor, buffers: Tensor | None, fixed: Samples | None
+) -> list[Tensor | None]:
+    """Floating buffers of models and, last, of their mean, with statistics of `fixed` samples but where given."""
+    held = [None] * len(models) if buffers is None else [*buffers, _mean(buffers, shares)]
+    if fixed is None:
+        return held
+    given = 0 if buffers is None else len(buffers) + int(shares.max() == 1)  # a mean of one is that model
+    fresh = [calibrated(task, *pair, fixed) for pair in zip(models[given:], held[given:], strict=True)]
+    return [*held[:given], *fresh]
+
+
+def _outputs(task: Task, theta: Tensor, split: Split, buffers: Tensor | None, kind: str) -> Tensor:
+    found = task.outputs(theta.detach(), split, buffers=buffers).double()
+    return found.softmax(1) if kind == "probabilities" else found
+
+
+def _value(function: PerSample, outputs: Tensor, targets: Tensor, kind: str) -> float:
+    outputs = outputs.clamp_min(torch.finfo(outputs.dtype).tiny).log() if kind == "probabilities" else outputs
+    return function(outputs, targets).double().mean().item()
+
+
+def _units(name: str) -> str:
+    return "nats" if name.endswith("loss") else "1"
+
+
+def _attributes(name: str) -> dict[str, str]:
+    return {"long_name": f"{name} of the averaged model", "units": _units(name)}
+
+
+def _check_subsets(m: int, shares: Tensor, counts: Sequence[int] | None, subsets: int) -> None:
+    if subsets < 1:
+        raise ValueError(f"subsets is {subsets}; at least one subset of each count is needed.")
+    if shares.min() <= 0:
+        raise ValueError("a weight is zero; leave that model out, it has no mean of its own.")
+    if bad := [count for count in counts or () if not 1 <= count <= m]:
+        raise ValueError(f"cannot average {bad[0]} of {m} models; counts lie in 1 to {m}.")
+
+
+def _subsets(m: int, count: int, most: int, seed: int) -> list[tuple[int, ...]]:
+    """At most `most` different subsets of 0..m-1 with `count` members, sorted; drawn by seed and count alone."""
+    if comb(m, count) <= most:
+        return list(combinations(range(m), count))
+    generator = torch.Generator().manual_seed(seed * 1_000_003 + count)
+    found: set[tuple[int, ...]] = set()
+    while len(found) < most:
+        found.add(tuple(sorted(torch.randperm(m, generator=generator)[:count].tolist())))
+    return sorted(found)
+
+
+def _spread(cells: list[tuple[int, int]], values: Tensor) -> np.ndarray:
+    """Values of the points in a table (rows, draws), NaN elsewhere."""
+    rows, draws = (np.array(index) for index in zip(*cells, strict=True))
+    table = np.full((rows.max() + 1, draws.max() + 1), np.nan)
+    table[rows, draws] = values.numpy()
+    return table

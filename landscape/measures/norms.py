@@ -1,0 +1,77 @@
+"""How large a model's parameters are: their norm and their histogram."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from landscape.model.vectors import takes_models
+
+NEAR_ZERO = 0.01
+"""Below this magnitude a parameter counts as near zero (FedLAW section 4)."""
+
+
+@takes_models("theta")
+def weight_norm(theta: Tensor) -> Tensor:
+    """Euclidean norm of the parameters, ||theta||_2.
+
+    Source: FedLAW Figs 4 (middle) and 10 (left).
+
+    Args:
+        theta: One model (d,) or several (..., d).
+
+    Returns:
+        Norms (...), float64.
+    """
+    return torch.linalg.vector_norm(theta.detach(), dim=-1, dtype=torch.float64)
+
+
+@takes_models("theta")
+def weight_histogram(theta: Tensor, bins: int = 101, limit: float | None = None) -> xr.Dataset:
+    """How many parameters have which value, and how many are near zero.
+
+    Source: FedLAW Fig. 4 (middle): histogram of the final model's parameters, and how many have |w| < 0.01.
+
+    Args:
+        theta: Model, shape (d,).
+        bins: Bins of equal width over [-limit, limit]; an odd number has one centred at zero.
+        limit: Half the width of the range; the largest magnitude where not given.
+
+    Returns:
+        Dataset with count (value,), value being the bins' centres; near_zero (), outside () the number of parameters
+        beyond the limit, norm (). Counts are parameters.
+
+    Raises:
+        ValueError: If theta is empty or not finite, or bins or limit is not positive.
+    """
+    values = theta.detach().double().flatten().cpu().numpy()
+    _check(values, bins, limit)
+    largest = float(np.abs(values).max())
+    reach = limit if limit is not None else largest or 1.0
+    counts, edges = np.histogram(values, bins=bins, range=(-reach, reach))
+    near = int((np.abs(values) < NEAR_ZERO).sum())
+    return xr.Dataset(
+        {
+            "count": ("value", counts, {"long_name": "parameters", "units": "1"}),
+            "near_zero": ((), near, {"long_name": f"parameters with |w| < {NEAR_ZERO}", "units": "1"}),
+            "outside": ((), len(values) - counts.sum(), {"long_name": "parameters beyond the limit", "units": "1"}),
+            "norm": ((), weight_norm(theta).item(), {"long_name": "weight norm", "units": "1"}),
+        },
+        coords={"value": ("value", (edges[1:] + edges[:-1]) / 2, {"long_name": "parameter value", "units": "1"})},
+        attrs={"analysis": "weight_histogram", "source": "FedLAW Fig. 4", "bin_width": 2 * reach / bins},
+    )
+
+
+def _check(values: np.ndarray, bins: int, limit: float | None) -> None:
+    if not len(values):
+        raise ValueError("theta has no entries; a histogram needs at least one.")
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"{int((~np.isfinite(values)).sum())} of theta's entries are not finite; leave this model out."
+        )
+    if bins < 1:
+        raise ValueError(f"bins is {bins}; it must be at least 1.")
+    if limit is not None and not 0 < limit < np.inf:
+        raise ValueError(f"limit is {limit}; it must be positive and finite.")

@@ -1,0 +1,118 @@
+"""How much accuracy a model loses when its inputs are noisy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from landscape.model.samples import Samples
+from landscape.model.task import Split, Task
+from landscape.model.vectors import takes_models
+from landscape.results.progress import Progress, counted
+from landscape.sweep.evaluate import evaluate
+
+LEVELS = (4 / 255, 8 / 255)
+"""Noise amplitudes of the LSS paper, for inputs in [0, 1]."""
+
+
+@takes_models("theta")
+def noise_robustness(
+    task: Task,
+    theta: Tensor,
+    *,
+    mean: Sequence[float] = (0.0,),
+    std: Sequence[float] = (1.0,),
+    levels: Sequence[float] = LEVELS,
+    draws: int = 3,
+    split: Split = "test",
+    seed: int = 0,
+    buffers: Tensor | None = None,
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Accuracy lost when every input x in [0, 1] becomes clip(x + xi, 0, 1), xi uniform in [-level, level].
+
+    Noise is added before normalisation: an input z of the task stands for x = z std + mean. The draws of all levels
+    are the same noise, scaled.
+
+    Source: LSS paper, Table 6; methods.md 3.5. The paper calls the noise l0; its sizes make sense as l_infinity.
+
+    Args:
+        theta: Model, shape (d,).
+        mean, std: One number a channel, or one for all; the defaults are inputs that lie in [0, 1] themselves.
+        levels: Largest change of an input value, as a fraction of its range.
+        draws: Noises that the drop is averaged over.
+        buffers: Floating buffers (b,); the task's own where not given.
+        progress: Called with the noises that are done and all of them.
+
+    Returns:
+        Dataset with accuracy (), noisy (value, draw) and drop (value), fractions; value is the level.
+
+    Raises:
+        ValueError: If inputs are not one tensor of real numbers, the task has no error, or a level or draws is bad.
+    """
+    samples = task.split(split)
+    _check(levels, draws)
+    clean = 1 - _error(task, theta, samples, buffers)
+    noisy = np.empty((len(levels), draws))
+    cells = [(draw, row, level) for draw in range(draws) for row, level in enumerate(levels)]
+    for draw, row, level in counted(cells, progress):
+        generator = torch.Generator().manual_seed(seed * 1_000_003 + draw)
+        changed = with_noise(samples, level, generator, mean=mean, std=std)
+        noisy[row, draw] = 1 - _error(task, theta, changed, buffers)
+    found = {
+        "accuracy": ((), clean, {"long_name": "accuracy without noise", "units": "fraction"}),
+        "noisy": (("value", "draw"), noisy, {"long_name": "accuracy with noise", "units": "fraction"}),
+        "drop": ("value", clean - noisy.mean(1), {"long_name": "accuracy drop", "units": "fraction"}),
+    }
+    about = {"analysis": "noise_robustness", "source": "LSS paper, Table 6", "seed": seed}
+    about |= {"split": split if isinstance(split, str) else "given"}
+    amplitude = ("value", np.asarray(levels, dtype=float), {"long_name": "noise amplitude", "units": "1"})
+    return xr.Dataset(found, coords={"value": amplitude, "draw": np.arange(draws)}, attrs=about)
+
+
+def with_noise(
+    samples: Samples,
+    level: float,
+    generator: torch.Generator,
+    *,
+    mean: Sequence[float] = (0.0,),
+    std: Sequence[float] = (1.0,),
+) -> Samples:
+    """The samples with uniform noise of amplitude `level` on their inputs in [0, 1], clipped to [0, 1].
+
+    Raises:
+        ValueError: If inputs are not one tensor of real numbers, or mean and std do not fit its channels.
+    """
+    inputs = samples.inputs
+    if not isinstance(inputs, Tensor) or not inputs.is_floating_point():
+        raise ValueError("noise needs inputs that are one tensor of real numbers, such as images; these are others.")
+    centre, width = _channels(mean, inputs), _channels(std, inputs)
+    drawn = torch.rand(inputs.shape, generator=generator, dtype=inputs.dtype).to(inputs.device)
+    changed = (inputs * width + centre).add_(drawn.mul_(2).sub_(1), alpha=level).clamp_(0, 1)
+    return Samples(changed.sub_(centre).div_(width), samples.targets)
+
+
+def _channels(values: Sequence[float], inputs: Tensor) -> Tensor:
+    if len(values) not in (1, inputs.shape[1]):
+        raise ValueError(
+            f"{len(values)} numbers given for inputs with {inputs.shape[1]} channels; give one a channel, or one."
+        )
+    return torch.tensor(values, dtype=inputs.dtype, device=inputs.device).view(-1, *[1] * (inputs.ndim - 2))
+
+
+def _error(task: Task, theta: Tensor, samples: Samples, buffers: Tensor | None) -> float:
+    held = None if buffers is None else buffers[None]
+    return float(
+        evaluate(task, theta[None], torch.ones(1, 1), split=samples, metrics=("error",), buffers=held)["error"]
+    )
+
+
+def _check(levels: Sequence[float], draws: int) -> None:
+    if not levels or min(levels) < 0:
+        raise ValueError(f"levels are {list(levels)}; give at least one, none negative.")
+    if draws < 1:
+        raise ValueError(f"draws is {draws}; at least one noise is needed.")

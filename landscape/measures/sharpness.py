@@ -1,0 +1,192 @@
+"""How much the loss rises around a model: at worst, in one gradient step, and on average, in a ball."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+import xarray as xr
+from torch import Tensor
+
+from landscape.model.bound_model import Flat
+from landscape.model.layout import Layout
+from landscape.model.samples import Samples
+from landscape.model.task import Split, Task, cross_entropy
+from landscape.model.vectors import takes_models
+from landscape.results.progress import Progress
+from landscape.sweep.evaluate import evaluate
+from landscape.sweep.threads import Crew
+
+TINY = 1e-16
+"""Added to a gradient's norm before division (methods.md 2.1)."""
+
+
+@takes_models("theta")
+def ball_sharpness(
+    task: Task,
+    theta: Tensor,
+    *,
+    radius: float = 0.1,
+    split: Split = "train",
+    steps: int = 20,
+    directions: int = 20,
+    adaptive: bool = False,
+    eta: float = 0.01,
+    seed: int = 0,
+    buffers: Tensor | None = None,
+    block: int = 512,
+    workers: int | Crew = 1,
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Rise of the mean loss in the ball ||T^-1 e|| <= radius around a model, in eval mode; smaller means flatter.
+
+    worst is the largest L(theta + e) - L(theta) that normalised gradient ascent meets, projected onto the ball after
+    every step, with steps that shrink from twice the radius to zero; it starts with the one-step rise, the metric of
+    SAM and ASAM at e = radius T^2 g / ||T g||. mean is the average over points drawn uniformly from the ball, each
+    with its opposite, so that the slope cancels and few of them suffice. T is 1 everywhere; adaptive, it is |w| + eta
+    on tensors with "weight" in their name, so that a rescaled ReLU network stays about as sharp as it was.
+
+    Source: Foret et al. 2021 (SAM), section 2; Kwon et al. 2021 (ASAM), section 3; methods.md 2.1.
+
+    Args:
+        theta: Model, shape (d,).
+        radius: Of the ball, in parameter-space length (adaptive: in multiples of T).
+        split: Samples that the loss is averaged over; the whole of it goes into every gradient.
+        steps: Gradients of the ascent; 1 gives the one-step rise alone.
+        directions: Random points for the mean, without their opposites.
+        seed: Of the random points, and of the start of the ascent where the gradient is zero.
+        buffers: Floating buffers (b,); the task's own where not given.
+        block: Samples in one pass.
+        workers, progress: Of the random points, as `landscape.sweep.evaluate.evaluate` takes them.
+
+    Returns:
+        Dataset of loss (), worst (), one_step (), mean () and spread (), the standard deviation over pairs of
+        opposite points, in the loss's unit.
+
+    Raises:
+        ValueError: If radius, steps or directions is too small, or the split is empty.
+    """
+    _check(radius, steps, directions)
+    samples = task.split(split)
+    if len(samples) == 0:
+        raise ValueError("the split has no samples; a mean needs at least one.")
+    theta = theta.detach()
+    scale = _scale(task.layout, theta, eta) if adaptive else torch.ones_like(theta)
+    points = torch.stack(list(_ball(theta, directions, seed)))
+    flat = task.flat(theta)
+    flat.load(theta, buffers)
+    here, one_step, worst = _ascent(flat, theta, radius, scale, samples, steps, block, points[0])
+    rises = _rises(task, theta, radius * scale * points, samples, buffers, workers, progress)
+    values = {"loss": here, "worst": worst - here, "one_step": one_step - here}
+    values |= {"mean": float(rises.mean()), "spread": float(rises.std())}
+    units = "nats" if task.loss is cross_entropy else "1"
+    return xr.Dataset(
+        {name: ((), value, {"long_name": _NAMES[name], "units": units}) for name, value in values.items()},
+        attrs={
+            "analysis": "ball_sharpness",
+            "source": "Foret et al. 2021; Kwon et al. 2021; methods.md 2.1",
+            "radius": radius,
+            "adaptive": int(adaptive),
+            "split": split if isinstance(split, str) else "given",
+            "seed": seed,
+        },
+    )
+
+
+_NAMES = {
+    "loss": "loss of the model",
+    "worst": "worst loss rise in the ball",
+    "one_step": "loss rise of one gradient step",
+    "mean": "mean loss rise in the ball",
+    "spread": "standard deviation of the mean rise of opposite points",
+}
+
+
+def _ascent(
+    flat: Flat,
+    theta: Tensor,
+    radius: float,
+    scale: Tensor,
+    samples: Samples,
+    steps: int,
+    block: int,
+    fallback: Tensor,
+) -> tuple[float, float, float]:
+    """Losses at the model, after one step, and the largest met; v is the place in units of the scale."""
+    here, gradient = _gradient(flat, theta, samples, block)
+    upward = scale * gradient if bool(gradient.any()) else fallback
+    v = radius * upward / (upward.norm() + TINY)
+    losses = []
+    for step in range(1, steps + 1):
+        value, gradient = _gradient(flat, theta + scale * v, samples, block)
+        losses.append(value)
+        upward = scale * gradient
+        v = v + 2 * radius * (1 - step / steps) * upward / (upward.norm() + TINY)
+        v = v * min(1.0, radius / (float(v.norm()) + TINY))
+    return here, losses[0], max(losses)
+
+
+def _gradient(flat: Flat, theta: Tensor, samples: Samples, block: int) -> tuple[float, Tensor]:
+    """Mean loss and its gradient (d,) over all samples."""
+    flat.theta.copy_(theta)
+    total, gradient = 0.0, torch.zeros_like(theta)
+    for part in samples.blocks(block):
+        share = len(part) / len(samples)
+        total += share * float(flat.gradient(part))
+        gradient.add_(flat.grad, alpha=share)
+    return total, gradient
+
+
+def _rises(
+    task: Task,
+    theta: Tensor,
+    moves: Tensor,
+    samples: Samples,
+    buffers: Tensor | None,
+    workers: int | Crew,
+    progress: Progress | None,
+) -> Tensor:
+    """Loss rise (k,) of theta plus and minus each of moves (k, d), averaged over both signs."""
+    count = len(moves)
+    along = torch.eye(count, count + 1, dtype=torch.float64).roll(1, 1)
+    here = torch.eye(1, count + 1, dtype=torch.float64)
+    coefficients = torch.cat([here, here + along, here - along])
+    held = None if buffers is None else torch.cat([buffers[None], torch.zeros(count, len(buffers)).to(buffers)])
+    basis = torch.cat([theta[None], moves])
+    loss = evaluate(
+        task,
+        basis,
+        coefficients,
+        split=samples,
+        metrics=("loss",),
+        buffers=held,
+        workers=workers,
+        progress=progress,
+    )["loss"]
+    return loss[1:].view(2, count).mean(0) - loss[0]
+
+
+def _ball(like: Tensor, count: int, seed: int) -> Iterator[Tensor]:
+    """Points (d,) uniform in the unit ball."""
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(count):
+        drawn = torch.randn(like.numel(), generator=generator, dtype=torch.float64)
+        length = torch.rand((), generator=generator, dtype=torch.float64) ** (1 / like.numel())
+        yield (length * drawn / drawn.norm()).to(like)
+
+
+def _scale(layout: Layout, theta: Tensor, eta: float) -> Tensor:
+    scale = torch.ones_like(theta)
+    for name, where in layout.slices().items():
+        if "weight" in name:
+            scale[where] = theta[where].abs() + eta
+    return scale
+
+
+def _check(radius: float, steps: int, directions: int) -> None:
+    if not radius > 0:
+        raise ValueError(f"radius is {radius}; a ball needs a positive one.")
+    if steps < 1:
+        raise ValueError(f"steps is {steps}; the ascent needs at least 1.")
+    if directions < 2:
+        raise ValueError(f"directions is {directions}; a mean with its spread needs at least 2.")

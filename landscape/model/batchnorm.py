@@ -1,0 +1,126 @@
+"""Running statistics of batch normalisation: use those of the batch, or compute them anew for a model.
+
+Statistics of an average of models are not the average of their statistics; off the trained models they are
+estimated again at every point (IMA paper, section 3.2 and methods.md, section 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Samples
+from landscape.model.task import Split, Task
+
+Statistics = Literal["recomputed", "averaged", "own"]
+
+CALIBRATION = 512
+"""Samples that statistics are computed on where none are given."""
+
+
+def normalisers(module: nn.Module) -> list[_BatchNorm]:
+    """The batch-normalisation layers of a module that keep running statistics."""
+    return [layer for layer in module.modules() if isinstance(layer, _BatchNorm) and layer.track_running_stats]
+
+
+def use_batches(flat: Flat, on: bool) -> None:
+    """Normalise by the statistics of each batch, or by the running ones; dropout stays as it is."""
+    for layer in normalisers(flat.module):
+        layer.train(on)
+
+
+def recomputed(flat: Flat, samples: Samples, *, block: int = 512) -> Tensor:
+    """Floating buffers (b,) of the model in `flat` with the running statistics of `samples`.
+
+    Statistics are the plain mean over blocks of about equal size, so that each block counts the same.
+    """
+    layers = normalisers(flat.module)
+    if len(samples) < 2 or not layers:
+        return flat.buffers.clone()
+    momenta = [layer.momentum for layer in layers]
+    for layer in layers:
+        layer.reset_running_stats()
+        layer.momentum = None  # a plain mean instead of an exponential one
+    use_batches(flat, True)
+    with torch.no_grad():
+        count = -(-len(samples) // block)
+        for part in torch.arange(len(samples), device=samples.targets.device).tensor_split(count):
+            flat.outputs(samples[part].inputs)
+    use_batches(flat, False)
+    for layer, momentum in zip(layers, momenta, strict=True):
+        layer.momentum = momentum
+    return flat.buffers.clone()
+
+
+def calibrated(task: Task, theta: Tensor, buffers: Tensor | None, samples: Samples) -> Tensor:
+    """Floating buffers (b,) of the model theta (d,) with the running statistics of `samples`.
+
+    Other buffers are those given, the task's own where not.
+    """
+    flat = task.flat(theta)
+    flat.load(theta.detach(), buffers)
+    return recomputed(flat, samples)
+
+
+def calibrated_rows(task: Task, basis: Tensor, buffers: Tensor, rows: Collection[int], samples: Samples) -> Tensor:
+    """Floating buffers (n, b) of a basis (n, d), with statistics of `samples` in rows that are no trained models."""
+    held = buffers.clone()
+    for row in rows:
+        held[row] = calibrated(task, basis[row], buffers[row], samples)
+    return held
+
+
+def usual_statistics(task: Task) -> Statistics | None:
+    """How models between trained ones get their statistics unless told otherwise; None where there are none to get."""
+    return "recomputed" if normalisers(task.model) else None
+
+
+def chosen_statistics(wanted: Statistics | None, buffers: Tensor | None) -> Statistics:
+    """How points get their statistics: averaged where buffers are given, else the task's own, unless told otherwise.
+
+    Raises:
+        ValueError: If the name is unknown, or buffers are to be averaged that were not given.
+    """
+    if wanted is None:
+        return "own" if buffers is None else "averaged"
+    if wanted not in get_args(Statistics):
+        raise ValueError(f"statistics is {wanted!r}; accepted: {', '.join(get_args(Statistics))}.")
+    if wanted == "averaged" and buffers is None:
+        raise ValueError("statistics = 'averaged' needs the buffers (n, b) of the basis; give them or recompute.")
+    return wanted
+
+
+def normalisation(
+    task: Task, split: Split, statistics: Statistics | None, buffers: Tensor | None, calibration: Samples | int
+) -> dict[str, str | int]:
+    """What a result says of batch statistics; nothing where the model has none."""
+    if not normalisers(task.model):
+        return {}
+    how = chosen_statistics(statistics, buffers)
+    if how != "recomputed":
+        return {"statistics": how}
+    return {"statistics": how, "calibration": len(calibration_of(task, split, calibration))}
+
+
+def calibration_of(task: Task, split: Split, wanted: Samples | int = CALIBRATION) -> Samples:
+    """Samples for statistics of a task's models: those given, or so many of the split train, else of `split`."""
+    return calibration_samples(task.samples.get("train", task.split(split)), wanted)
+
+
+def calibration_samples(pool: Samples, wanted: Samples | int) -> Samples:
+    """Given samples as they are, or a number of samples of `pool` (all where it has fewer), always the same.
+
+    Raises:
+        ValueError: If fewer than two samples are asked for or there: they have no variance.
+    """
+    if isinstance(wanted, int):
+        order = torch.randperm(len(pool), generator=torch.Generator().manual_seed(0))[: max(wanted, 0)]
+        wanted = pool[order.sort().values.to(pool.targets.device)]
+    if len(wanted) < 2:
+        raise ValueError(f"batch statistics are to be computed on {len(wanted)} samples; give two or more.")
+    return wanted

@@ -1,0 +1,131 @@
+"""A module bound to one parameter vector: the working horse of training and of sweeps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from landscape.model.copies import converted, copied
+from landscape.model.input_format import Habits
+from landscape.model.layout import Layout
+from landscape.model.samples import Inputs, Samples, called, mapped
+
+
+class Flat:
+    """Private copy of a module whose parameters are views of `theta` (d,) and whose gradients are views of `grad` (d,).
+
+    Setting the model is one copy into `theta`; an optimiser step is one operation on two vectors.
+    The module starts in eval mode; `training(True)` switches it.
+    """
+
+    def __init__(
+        self,
+        module: nn.Module,
+        layout: Layout,
+        loss: Callable[[Tensor, Tensor], Tensor],
+        *,
+        dtype: torch.dtype,
+        device: torch.device,
+        habits: Habits | None = None,
+    ) -> None:
+        self.layout = layout
+        self.loss = loss
+        self.module = converted(copied(module), dtype, device).eval()
+        self.habits = habits or Habits()
+        self.theta = layout.theta(self.module)
+        self.grad = torch.zeros_like(self.theta)
+        self.buffers = layout.buffer_vector(self.module).to(self.theta)
+        self._bind(self.theta)
+        for name, gradient in layout.named(self.grad).items():
+            self.module.get_parameter(name).grad = gradient
+        for name, view in layout.named_buffers(self.buffers).items():
+            self.module.get_buffer(name).set_(view)  # type: ignore[call-overload]
+        counters = [buffer for buffer in self.module.buffers() if not buffer.is_floating_point()]
+        self._counters = [(counter, counter.clone()) for counter in counters]
+        self._bound = [
+            (layer._buffers, name, buffer)
+            for layer in self.module.modules()
+            for name, buffer in layer._buffers.items()
+            if buffer is not None
+        ]
+
+    @cached_property
+    def has_batch_statistics(self) -> bool:
+        """Whether a layer normalises by the statistics of the minibatch."""
+        from landscape.model.batchnorm import normalisers  # which needs this module
+
+        return bool(normalisers(self.module))
+
+    def load(self, theta: Tensor, buffers: Tensor | None = None) -> None:
+        """Copy a model's parameters (d,) and, where given, buffers (b,) in; with these, counters begin anew."""
+        self.layout.named(theta)  # checks the length
+        self.theta.copy_(theta)
+        if buffers is not None:
+            self.layout.named_buffers(buffers)
+            self.buffers.copy_(buffers)
+            for counter, first in self._counters:
+                counter.copy_(first)
+
+    def training(self, on: bool) -> None:
+        """Switch train mode (batch statistics, dropout) on or off."""
+        self.module.train(on)
+
+    def cast(self, inputs: Inputs) -> Inputs:
+        """Inputs as the module wants them: its dtype and device, images channels-last if it bears that.
+
+        They are copies if the module changes its inputs in place (`habits`), else perhaps the tensors given.
+        """
+        cast = mapped(self._laid if self.habits.channels_last else self._placed, inputs)
+        return mapped(torch.clone, cast) if self.habits.copies else cast
+
+    def outputs(self, inputs: Inputs) -> Tensor:
+        """Module output on `inputs` at the current theta."""
+        found = called(self.module, self.cast(inputs))
+        self._gather_buffers()
+        return found
+
+    def changed_buffers(self, before: Tensor) -> bool:
+        """Whether buffers are others than `before` (b,), counters than those of the module that this is a copy of."""
+        return not torch.equal(self.buffers, before.to(self.buffers)) or any(
+            not torch.equal(counter, first) for counter, first in self._counters
+        )
+
+    def gradient(self, samples: Samples) -> Tensor:
+        """Mean loss () of `samples`, detached; its gradient is left in `grad`."""
+        self.grad.zero_()
+        loss = self.loss(self.outputs(samples.inputs), samples.targets.to(self.theta.device)).mean()
+        loss.backward()
+        return loss.detach()
+
+    def functional(self, theta: Tensor, inputs: Inputs) -> Tensor:
+        """Module output at another theta (d,), differentiable in it; the current one stays."""
+        state = self.layout.named(theta)
+        return called(lambda *args, **kwargs: functional_call(self.module, state, args, kwargs), self.cast(inputs))
+
+    def functional_loss(self, theta: Tensor, samples: Samples) -> Tensor:
+        """Mean loss () at another theta (d,), differentiable in it (twice, with the math attention kernel)."""
+        return self.loss(self.functional(theta, samples.inputs), samples.targets.to(theta.device)).mean()
+
+    def _bind(self, theta: Tensor) -> None:
+        for name, view in self.layout.named(theta).items():
+            self.module.get_parameter(name).data = view
+
+    def _gather_buffers(self) -> None:
+        """Take over buffers that the module replaced (`self.mean = ...`) instead of changing them."""
+        for owner, name, bound in self._bound:
+            if owner.get(name) is not bound:
+                if (fresh := owner[name]) is not None:
+                    bound.data.copy_(fresh.detach())
+                owner[name] = bound
+
+    def _placed(self, leaf: Tensor) -> Tensor:
+        return leaf.to(self.theta if leaf.is_floating_point() else self.theta.device)
+
+    def _laid(self, leaf: Tensor) -> Tensor:
+        if leaf.ndim == 4 and leaf.is_floating_point():
+            return leaf.to(self.theta, memory_format=torch.channels_last)
+        return self._placed(leaf)

@@ -1,0 +1,89 @@
+"""Means of per-sample values, over all samples and by group, gathered block by block in one sweep."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from landscape.model.task import PerSample
+
+
+def class_error(outputs: Tensor, targets: Tensor) -> Tensor:
+    """Per sample (n, C): the error 0 or 1 at the sample's own class, NaN (not counted) at all others.
+
+    As a metric of a task its mean is the error of each class; a class without samples has NaN.
+    """
+    wrong = (outputs.argmax(1) != targets).to(outputs.dtype)
+    return torch.full_like(outputs, torch.nan).scatter_(1, targets[:, None], wrong[:, None])
+
+
+class Means:
+    """Running means of one metric at several points: (P,), with values a sample (P, v), with groups a first axis.
+
+    Of metrics with one value a sample, NaN is kept: it tells of a model that diverged. Of metrics with several
+    values (n, v), NaN means that a value does not apply to the sample; it is left out of sum and count.
+
+    Args:
+        measure: (outputs, targets) -> (n,) or (n, v).
+        points: Number P of points.
+        groups: Number of groups, or None for the mean over all samples.
+    """
+
+    def __init__(self, measure: PerSample, points: int, groups: int | None) -> None:
+        self._measure = measure
+        self._points = points
+        self._groups = groups
+        self._sums: Tensor | None = None
+        self._counts: Tensor | None = None
+
+    def add(self, point: int, outputs: Tensor, targets: Tensor, group: Tensor | None) -> None:
+        """Count a block of samples, of groups (m,) where there are any, at a point.
+
+        Raises:
+            ValueError: If the metric gives another shape than (m,) or (m, v).
+        """
+        values, applies = self._values(outputs, targets)
+        sums, counts = self._memory(values)
+        if group is None:
+            sums[point] += values.sum(0)
+            counts[point] += applies.sum(0)
+        else:
+            sums[point].index_add_(0, group, values)
+            counts[point].index_add_(0, group, applies)
+
+    def add_all(self, outputs: Tensor, targets: Tensor, group: Tensor | None) -> None:
+        """Count a block of samples at all points at once: outputs (P, m, ...)."""
+        every = targets.expand(len(outputs), *targets.shape).flatten(0, 1)
+        values, applies = self._values(outputs.flatten(0, 1), every)
+        sums, counts = self._memory(values)
+        shape = (len(outputs), len(targets), *values.shape[1:])
+        if group is None:
+            sums += values.view(shape).sum(1)
+            counts += applies.view(shape).sum(1)
+        else:
+            sums.index_add_(1, group, values.view(shape))
+            counts.index_add_(1, group, applies.view(shape))
+
+    def _values(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """Values a sample with 0 for those that do not apply, and 1 for those that do."""
+        values = self._measure(outputs, targets).double()
+        if values.ndim not in (1, 2) or len(values) != len(targets):
+            raise ValueError(
+                f"a metric gave shape {tuple(values.shape)} for {len(targets)} samples; it must be (n,) or (n, v)."
+            )
+        if values.ndim == 1:
+            return values, torch.ones_like(values)
+        applies = ~values.isnan()
+        return values.where(applies, 0), applies.double()
+
+    def _memory(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        if self._sums is None or self._counts is None:
+            shape = (self._points, *([] if self._groups is None else [self._groups]), *values.shape[1:])
+            self._sums, self._counts = values.new_zeros(shape), values.new_zeros(shape)
+        return self._sums, self._counts
+
+    def found(self) -> Tensor:
+        """The means, float64 on the CPU; NaN where nothing was counted."""
+        if self._sums is None or self._counts is None:
+            return torch.zeros(self._points, dtype=torch.float64)
+        return (self._sums / self._counts).cpu()

@@ -1,0 +1,49 @@
+"""A task from what people have at hand: a module, a loss and samples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from landscape.model.samples import Samples
+from landscape.model.task import Task, error
+
+
+def task_from(made: Any) -> Task:
+    """The task in a task, or in a tuple (model, loss, samples).
+
+    Samples are given by split, `{"train": (x, y), "test": (x, y)}`, as pairs of tensors or `Samples`; or as one pair,
+    which is train and test both. The loss gives one value a sample, as `nn.CrossEntropyLoss(reduction="none")` does, or
+    the mean of such values. The error is measured too where targets are classes and the model has an output for each.
+
+    Raises:
+        ValueError: If it is something else, or the loss is neither.
+    """
+    if isinstance(made, Task):
+        return made
+    if not isinstance(made, tuple) or len(made) != 3 or not isinstance(made[0], nn.Module):
+        kind = f"tuple of {len(made)}" if isinstance(made, tuple) else type(made).__name__
+        raise ValueError(
+            f"the task given is a {kind}; give landscape.Task(model, samples, loss) or (model, loss, samples)."
+        )
+    model, loss, samples = made
+    task = Task(model, _splits(samples), loss, {})
+    split = task.samples.get("test") or next(iter(task.samples.values()))
+    outputs, targets = task.outputs(task.theta, split[:2]), split[:2].targets
+    classes = outputs.ndim == 2 and outputs.shape[1] > 1 and targets.ndim == 1 and not targets.is_floating_point()
+    return Task(model, task.samples, loss, {"error": error} if classes else {})
+
+
+def _splits(samples: Any) -> dict[str, Samples]:
+    if not isinstance(samples, Mapping):
+        samples = {"train": samples, "test": samples}
+    elif "train" not in samples:
+        raise ValueError(f"samples has the splits {', '.join(map(str, samples))}; give train, and test where there is.")
+    found = {}
+    for name, held in samples.items():
+        if not isinstance(held, Samples) and not (isinstance(held, tuple | list) and len(held) == 2):
+            raise ValueError(f"split {name!r} is a {type(held).__name__}; give (inputs, targets) as tensors.")
+        found[str(name)] = held if isinstance(held, Samples) else Samples(*held)
+    return {"test": found["train"], **found}

@@ -1,0 +1,94 @@
+"""Models as people have them, state dicts and modules, where vectors (d,) are taken."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from landscape.model.layout import Layout
+
+Inputs = ParamSpec("Inputs")
+Result = TypeVar("Result")
+
+
+def takes_models(*names: str) -> Callable[[Callable[Inputs, Result]], Callable[Inputs, Result]]:
+    """A function whose arguments `names`, vectors (d,) or sequences of them, may be state dicts or modules.
+
+    The layout is that of the argument `task`, or of the Task whose method it is. Where `buffers` are not given, those
+    of the state dicts are taken, so that the loss is that of the models. A function without a task refuses what is no
+    vector, and says how to make one.
+
+    Raises:
+        ValueError: If an argument is no model, one of another architecture, or vectors and state dicts are mixed where
+            models have floating buffers.
+    """
+
+    def decorate(function: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
+        signature = inspect.signature(function)
+
+        @wraps(function)
+        def called(*args: Inputs.args, **options: Inputs.kwargs) -> Result:
+            bound = signature.bind(*args, **options)
+            values = {name: bound.arguments[name] for name in names if name in bound.arguments}
+            if all(isinstance(value, Tensor) for value in values.values()):
+                return function(*args, **options)
+            task = bound.arguments.get("task", bound.arguments.get("self"))
+            layout = None if task is None else task.layout
+            for name, value in values.items():
+                bound.arguments[name] = _vectors(value, layout, f"{function.__name__}: {name}")
+            wanted = "buffers" in signature.parameters and bound.arguments.get("buffers") is None
+            if wanted and layout is not None and layout.buffer_size:
+                bound.arguments["buffers"] = _buffers(list(values.values()), layout)
+            return function(*bound.args, **bound.kwargs)
+
+        return called
+
+    return decorate
+
+
+def _is_model(value: Any) -> bool:
+    return isinstance(value, nn.Module | Mapping)
+
+
+def _vectors(value: Any, layout: Layout | None, name: str) -> Any:
+    """A vector, or the vectors of a sequence; tensors pass."""
+    if isinstance(value, Tensor):
+        return value
+    if _is_model(value):
+        if layout is not None:
+            return layout.theta(value)
+        made = "task.layout.theta(model), or Layout.of(module).theta(model) without a task"
+        raise ValueError(f"{name} is {_called(value)}; it takes vectors (d,): give {made}.")
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value):
+        return [_vectors(one, layout, f"{name}[{place}]") for place, one in enumerate(value)]
+    raise ValueError(f"{name} is {_called(value)}; give a vector (d,), a state dict or a module.")
+
+
+def _called(value: Any) -> str:
+    if isinstance(value, nn.Module):
+        return f"a module ({type(value).__name__})"
+    if isinstance(value, Mapping):
+        return "a state dict"
+    if isinstance(value, Sequence) and not isinstance(value, str) and not len(value):
+        return "empty"
+    return f"of type {type(value).__name__}"
+
+
+def _buffers(values: list[Any], layout: Layout) -> Tensor | None:
+    """Floating buffers of all models: (b,) of one, (n, b) of several; None where all are vectors."""
+    models = [one for value in values for one in (value if isinstance(value, list | tuple) else [value])]
+    if not any(map(_is_model, models)):
+        return None
+    if not all(map(_is_model, models)):
+        raise ValueError(
+            "some models are vectors and some are state dicts, and the model has floating buffers (such as BatchNorm "
+            "statistics); give all as state dicts, or all as vectors with buffers."
+        )
+    found = torch.stack([layout.buffer_vector(one) for one in models])
+    single = len(values) == 1 and _is_model(values[0])
+    return found[0] if single else found

@@ -1,0 +1,8 @@
+"""Results as labelled datasets: stored in zarr, exported to other programs, with progress on the way.
+
+Nothing here knows models.
+"""
+
+from landscape import earlier
+
+__getattr__ = earlier.names_of(__name__, "landscape.results.zarr_files")

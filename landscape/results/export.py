@@ -1,0 +1,181 @@
+"""Datasets for other programs: surfaces for ParaView (VTK, PLY), and every number as one CSV table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pandas as pd
+import xarray as xr
+
+from landscape.results.zarr_files import ordered
+
+RELIEF = 0.5
+"""Height of a drawn surface, as a fraction of its longer side."""
+
+
+def exported(ds: xr.Dataset, form: str) -> bytes:
+    """A dataset as the content of a file of form "csv", "vtk" or "ply", its variables in the order of their names.
+
+    Raises:
+        ValueError: If the form is unknown, or a surface is asked of what is none.
+    """
+    if form not in FORMS:
+        raise ValueError(f"cannot export as {form!r}; the forms are {', '.join(FORMS)}.")
+    return FORMS[form](ds)
+
+
+def csv_table(ds: xr.Dataset) -> bytes:
+    """Every number of a dataset as a long table: one row a value.
+
+    Columns are variable, each dimension (its coordinate where there is one, else the position; empty where the
+    variable is not over it), value and units. Attributes follow as rows named attribute:<name>. Numbers are written
+    so that reading gives the same bits; missing ones are empty.
+    """
+    dims = [str(dim) for dim in ds.dims]
+    ds = ordered(ds)
+    units = {str(name): held.attrs.get("units", "") for name, held in ds.variables.items()}
+    kept = [name for name in ds.variables if name not in ds.dims]
+    parts = [_rows(ds, str(name)) for name in kept]
+    parts.append(
+        pd.DataFrame({"variable": [f"attribute:{name}" for name in ds.attrs], "value": list(ds.attrs.values())})
+    )
+    table = pd.concat([part.astype(object) for part in parts], ignore_index=True)
+    table["units"] = table["variable"].map(units).fillna("")
+    return table.reindex(columns=["variable", *dims, "value", "units"]).to_csv(index=False).encode()
+
+
+def vtk_grid(ds: xr.Dataset, *, height: str = "loss", log: bool = False) -> bytes:
+    """A surface as a VTK structured grid (legacy text format, version 3.0), as ParaView reads it.
+
+    Points stand at (first dimension, second dimension, relief of `height`); every variable over both dimensions is
+    point data, one array for each place along a third dimension. Missing values are nan in the data and lie at the
+    bottom of the relief.
+
+    Source: "VTK File Formats", section "Simple Legacy Formats", dataset STRUCTURED_GRID.
+
+    Args:
+        ds: With at least one variable over two grid dimensions.
+        height: Variable that gives the relief.
+        log: Heights are logarithms of it.
+
+    Raises:
+        ValueError: If there is no such surface, or its values have no logarithm.
+    """
+    x, y, z = _relief(ds, height, log)
+    rows, columns = z.shape
+    points = np.stack([x, y, np.nan_to_num(z, nan=0.0)], 2).transpose(1, 0, 2).reshape(-1, 3)  # x runs fastest
+    lines = ["# vtk DataFile Version 3.0", _title(ds, height, log), "ASCII", "DATASET STRUCTURED_GRID"]
+    lines += [f"DIMENSIONS {rows} {columns} 1", f"POINTS {points.shape[0]} double", *_text(points)]
+    lines.append(f"POINT_DATA {points.shape[0]}")
+    for name, values in _layers(ds, _plane(ds, height)):
+        lines += [f"SCALARS {name} double 1", "LOOKUP_TABLE default", *_text(values.T.reshape(-1, 1))]
+    return ("\n".join(lines) + "\n").encode("ascii")
+
+
+def ply_mesh(ds: xr.Dataset, *, height: str = "loss", log: bool = False) -> bytes:
+    """A surface as a PLY mesh of triangles (text format 1.0), as ParaView, Blender and MeshLab read it.
+
+    Vertices stand where `vtk_grid` puts points and carry every variable over the grid as a property. Missing points
+    are left out, and the triangles at them.
+
+    Source: Turk 1994, "The PLY Polygon File Format".
+
+    Args:
+        ds, height, log: As `vtk_grid` takes them.
+
+    Raises:
+        ValueError: If there is no such surface, or its values have no logarithm.
+    """
+    x, y, z = _relief(ds, height, log)
+    there = np.isfinite(z)
+    layers = _layers(ds, _plane(ds, height))
+    vertices = np.stack([x[there], y[there], z[there], *(values[there] for _, values in layers)], 1)
+    number = np.full(z.shape, -1)
+    number[there] = np.arange(there.sum())
+    a, b, c, d = (part.ravel() for part in (number[:-1, :-1], number[1:, :-1], number[1:, 1:], number[:-1, 1:]))
+    faces = np.concatenate([np.stack([a, b, c], 1), np.stack([a, c, d], 1)])
+    faces = faces[(faces >= 0).all(1)]
+    header = ["ply", "format ascii 1.0", f"comment {_title(ds, height, log)}", f"element vertex {len(vertices)}"]
+    header += [f"property double {name}" for name in ("x", "y", "z", *(name for name, _ in layers))]
+    header += [f"element face {len(faces)}", "property list uchar int vertex_indices", "end_header"]
+    body = [*_text(vertices), *(f"3 {i} {j} {k}" for i, j, k in faces.tolist())]
+    return ("\n".join([*header, *body]) + "\n").encode("ascii")
+
+
+FORMS: dict[str, Callable[[xr.Dataset], bytes]] = {"csv": csv_table, "vtk": vtk_grid, "ply": ply_mesh}
+"""What `exported` knows, by file suffix."""
+
+
+def _rows(ds: xr.Dataset, name: str) -> pd.DataFrame:
+    """The values of one variable in long form."""
+    held = ds[name]
+    places = [ds[dim].values if dim in ds.coords else np.arange(ds.sizes[dim]) for dim in held.dims]
+    columns = {
+        str(dim): np.broadcast_to(
+            np.expand_dims(place, [other for other in range(held.ndim) if other != axis]), held.shape
+        )
+        for axis, (dim, place) in enumerate(zip(held.dims, places, strict=True))
+    }
+    flat = {dim: column.ravel().tolist() for dim, column in columns.items()}
+    return pd.DataFrame({**flat, "value": pd.Series(held.values.ravel().tolist(), dtype=object)}).assign(variable=name)
+
+
+def _plane(ds: xr.Dataset, height: str) -> tuple[str, str]:
+    """The two grid dimensions of the variable `height`."""
+    if height not in ds or len(ds[height].dims) < 2:
+        found = f"{height} over {', '.join(map(str, ds[height].dims)) or 'nothing'}" if height in ds else f"no {height}"
+        raise ValueError(f"the dataset has {found}; VTK and PLY take a surface over two dimensions: export it as CSV.")
+    first, second = map(str, ds[height].dims[-2:])
+    return first, second
+
+
+def _relief(ds: xr.Dataset, height: str, log: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """x, y and z of every grid point; z runs from 0 to RELIEF of the longer side."""
+    dims = _plane(ds, height)
+    places = [ds[dim].values.astype(float) if dim in ds.coords else np.arange(float(ds.sizes[dim])) for dim in dims]
+    x, y = np.meshgrid(*places, indexing="ij")
+    z = _layers(ds[[height]], dims)[0][1].astype(float)
+    z = np.where(np.isfinite(z), z, np.nan)
+    if log:
+        if np.nanmin(z) <= 0:
+            raise ValueError(f"{height} falls to {np.nanmin(z):.3g}; only values above 0 have a logarithm.")
+        z = np.log(z)
+    if np.isnan(z).all():
+        raise ValueError(f"{height} has no finite value; there is nothing to export.")
+    z = z - np.nanmin(z)
+    longest = max(np.ptp(x), np.ptp(y))
+    return x, y, z * (RELIEF * longest / np.nanmax(z) if np.nanmax(z) > 0 else 1)
+
+
+def _layers(ds: xr.Dataset, dims: Sequence[str]) -> list[tuple[str, np.ndarray]]:
+    """Names without spaces and values (rows, columns) of every number over the two dimensions."""
+    return [
+        (name, np.asarray(part.transpose(*dims).values, dtype=float))
+        for key, held in ordered(ds).items()
+        if {*dims} <= {*held.dims} and held.dtype.kind in "fiub"
+        for name, part in _split(str(key), held, [str(dim) for dim in held.dims if dim not in dims])
+    ]
+
+
+def _split(name: str, held: xr.DataArray, others: list[str]) -> Iterator[tuple[str, xr.DataArray]]:
+    """A variable place by place along its other dimensions."""
+    if not others:
+        yield "".join(letter if letter.isalnum() else "_" for letter in name), held
+        return
+    for index in range(held.sizes[others[0]]):
+        part = held.isel({others[0]: index})
+        place = part[others[0]].item() if others[0] in part.coords else index
+        yield from _split(f"{name}_{others[0]}_{place}", part, others[1:])
+
+
+def _title(ds: xr.Dataset, height: str, log: bool) -> str:
+    """One line about the surface, of at most 255 characters."""
+    what = f"log {height}" if log else height
+    text = f"fedscape {ds.attrs.get('analysis', 'surface')} {ds.attrs.get('run', '')}: z is {what}, scaled"
+    return " ".join(text.encode("ascii", "replace").decode().split())[:255]
+
+
+def _text(rows: np.ndarray) -> list[str]:
+    """Rows of numbers as text that reads back to the same bits."""
+    return [" ".join(map(repr, row)) for row in rows.tolist()]

@@ -1,0 +1,232 @@
+"""A surface on a fine grid from fewer points: evaluated where the loss bends, interpolated where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+import xarray as xr
+from torch import Tensor
+
+from landscape.model.batchnorm import CALIBRATION, Statistics
+from landscape.model.samples import Samples
+from landscape.model.task import Split, Task
+from landscape.results.progress import Progress
+from landscape.surfaces.grid_cells import Cell, difference, interpolated, lattice, quarters
+from landscape.surfaces.surface import surface
+from landscape.sweep.grid import Sweep
+from landscape.sweep.threads import Crew
+
+BATCH = 32
+"""Cells that are refined together; the order of refinement, and so the result, depends on it."""
+
+SMOOTH = 4
+"""A smooth loss is this much closer to its interpolation in cells of half the side."""
+
+Evaluated = Callable[[np.ndarray, xr.Dataset | None], xr.Dataset]
+"""(mask over the grid, what is known) -> the surface at the mask's points too."""
+
+
+def adaptive_surface(
+    task: Task,
+    sweep: Sweep,
+    *,
+    tolerance: float = 0.02,
+    budget: int | None = None,
+    by: str = "loss",
+    coarse: int = 5,
+    held_out: int = 16,
+    seed: int = 0,
+    split: Split = "test",
+    metrics: tuple[str, ...] | None = None,
+    known: xr.Dataset | None = None,
+    checkpoint: Callable[[xr.Dataset], None] | None = None,
+    progress: Progress | None = None,
+    groups: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
+    workers: int | Crew = 1,
+) -> xr.Dataset:
+    """Metrics on the whole grid of a 2-D sweep, evaluated at some of its points and interpolated at the others.
+
+    A coarse grid is evaluated first. Each of its cells is tested at the middles of its sides and at its centre, where
+    the bilinear interpolation g of the corners is compared with what is found, f: D = 2 |f - g| / (|f| + |g|). The
+    four quarters of a cell have about D / 4 left; where that is above the tolerance they are tested in turn, the
+    worst first, until none is left or the budget is spent. Points that no cell asked for are interpolated in their
+    smallest cell. Then `held_out` of these, drawn at random, are evaluated too: how far the interpolation was off
+    there estimates its error on all of them.
+
+    Args:
+        task, sweep: As `surface` takes them; the grid has 2^k m + 1 points in both dimensions, such as 33 or 41.
+        tolerance: Difference aimed at, as a fraction of the value.
+        budget: Grid points evaluated at most, held-out ones included; all where not given.
+        by: Metric that decides where to refine; of several groups or classes the one that bends most.
+        coarse: Least points of the coarse grid in each dimension.
+        held_out: Points that the interpolation is judged by.
+        seed: Of their choice.
+        known: An earlier, perhaps partial result of the same call; values evaluated there are not computed again, and
+            the result has the same bits as if it had never been stopped.
+        checkpoint: Called with the partial dataset, as by `surface`.
+        progress: As `surface` takes it; hears of the points asked for so far.
+        split, metrics, groups, statistics, calibration, workers: As `surface` takes them.
+
+    Returns:
+        What `surface` returns, and `interpolated` over the grid (True where a value was not evaluated) and for each
+        metric `<metric>_interpolation_error` () and `<metric>_interpolation_worst` (): root mean square and largest
+        absolute difference at the held-out points, in the metric's unit; NaN where nothing is interpolated.
+        The attributes `evaluated` and `held_out` count points, `unresolved` counts cells that the budget left
+        above the tolerance.
+
+    Raises:
+        ValueError: If the sweep is no full 2-D grid that can be halved, or the budget is below the coarse grid.
+    """
+    _check(sweep, tolerance)
+    levels = _levels(sweep, coarse)
+    step = 2**levels
+    first = np.zeros(sweep.shape, dtype=bool)
+    first[::step, ::step] = True
+    limit = first.size if budget is None else budget - held_out
+    if first.sum() > limit:
+        raise ValueError(
+            f"the budget is {budget} points; the coarse grid takes {first.sum()} and {held_out} are held out: "
+            f"raise the budget to {first.sum() + held_out} or more."
+        )
+
+    def evaluated(wanted: np.ndarray, known: xr.Dataset | None) -> xr.Dataset:
+        return surface(
+            task,
+            replace(sweep, inside=wanted),
+            split=split,
+            metrics=metrics,
+            known=known,
+            checkpoint=checkpoint,
+            progress=progress,
+            groups=groups,
+            statistics=statistics,
+            calibration=calibration,
+            workers=workers,
+        )
+
+    dims = list(sweep.coords)
+    grid = _Grid(evaluated, first, dims, None if known is None else _without_interpolated(known, dims))
+    leaves, unresolved = _refine(grid, by, step, tolerance, limit)
+    return _finished(grid, leaves, held_out, seed).assign_attrs(tolerance=tolerance, unresolved=unresolved)
+
+
+class _Grid:
+    """What is known of a sweep: a dataset, and which of its points this computation has asked for, a mask."""
+
+    def __init__(self, evaluated: Evaluated, first: np.ndarray, dims: list[str], known: xr.Dataset | None) -> None:
+        self._evaluated = evaluated
+        self.asked = first
+        self.dims = dims
+        self.ds = evaluated(first, known)
+
+    def ask(self, wanted: np.ndarray) -> None:
+        """Evaluate the points of a mask that holds all earlier ones."""
+        self.ds = self._evaluated(wanted, self.ds)
+        self.asked = wanted
+
+    def values(self, name: str) -> np.ndarray:
+        """A variable as (whatever else it is over, *grid)."""
+        if name not in self.metrics:
+            raise ValueError(f"no metric named {name!r} to refine by; evaluated: {', '.join(self.metrics)}.")
+        return self.ds[name].transpose(..., *self.dims).values.reshape(-1, *self.asked.shape)
+
+    @property
+    def metrics(self) -> list[str]:
+        """Names of the variables over the grid."""
+        return _over(self.ds, self.dims)
+
+
+def _over(ds: xr.Dataset, dims: Sequence[str]) -> list[str]:
+    """Names of the variables over all of these dimensions."""
+    return [str(name) for name, held in ds.items() if {*dims} <= {*held.dims}]
+
+
+def _without_interpolated(known: xr.Dataset, dims: Sequence[str]) -> xr.Dataset:
+    """An earlier result with NaN where it was interpolated."""
+    if "interpolated" not in known:
+        return known
+    held = known["interpolated"]
+    plain = known.drop_vars("interpolated")
+    return plain.assign({name: plain[name].where(~held) for name in _over(plain, dims)})
+
+
+def _check(sweep: Sweep, tolerance: float) -> None:
+    if len(sweep.shape) != 2 or sweep.inside is not None:
+        raise ValueError(
+            f"the sweep has dimensions {', '.join(sweep.coords)}; adaptive grids are for planes: full grids of two."
+        )
+    if not tolerance > 0:
+        raise ValueError(f"tolerance is {tolerance}; it is a fraction above 0, such as 0.02.")
+
+
+def _levels(sweep: Sweep, coarse: int) -> int:
+    """How often cells of the coarse grid are halved."""
+    cells = [points - 1 for points in sweep.shape]
+    if any(count % 2 for count in cells):
+        raise ValueError(
+            f"the grid has {sweep.shape[0]} x {sweep.shape[1]} points; cells are halved, so that each dimension needs "
+            "2^k m + 1 points, such as 33 or 41."
+        )
+    levels = 1
+    while all(count % 2 ** (levels + 1) == 0 and count // 2 ** (levels + 1) + 1 >= coarse for count in cells):
+        levels += 1
+    return levels
+
+
+def _refine(grid: _Grid, by: str, step: int, tolerance: float, limit: int) -> tuple[list[Cell], int]:
+    """Test cells, the worst parents first, and quarter them; all cells, and how many stand above the tolerance."""
+    rows, columns = grid.asked.shape
+    waiting = [(np.inf, (i, j, step)) for i in range(0, rows - 1, step) for j in range(0, columns - 1, step)]
+    leaves: list[Cell] = []
+    while waiting:
+        waiting.sort(key=lambda item: (-item[0], item[1]))
+        wanted, count = grid.asked.copy(), 0
+        for _, cell in waiting[:BATCH]:
+            asked = wanted.copy()
+            asked[lattice(cell)] = True
+            if asked.sum() > limit:
+                break
+            wanted, count = asked, count + 1
+        if count == 0:
+            break
+        grid.ask(wanted)
+        tested, waiting = [cell for _, cell in waiting[:count]], waiting[count:]
+        values = grid.values(by)
+        for cell in tested:
+            found = difference(values[(slice(None), *lattice(cell))]) / SMOOTH
+            parts = quarters(cell)
+            if parts[0][2] == 1 or found <= tolerance:
+                leaves += parts
+            else:
+                waiting += [(found, part) for part in parts]
+    return leaves + [cell for _, cell in waiting], len(waiting)
+
+
+def _finished(grid: _Grid, leaves: list[Cell], held_out: int, seed: int) -> xr.Dataset:
+    """The dataset with every value filled in, and the error estimated at held-out points."""
+    evaluated = grid.asked.copy()
+    guesses = {name: interpolated(grid.values(name), leaves, evaluated) for name in grid.metrics}
+    free = np.flatnonzero(~evaluated)
+    chosen = np.random.default_rng(seed).choice(free, min(held_out, len(free)), replace=False)
+    judged = np.isin(np.arange(evaluated.size), chosen).reshape(evaluated.shape)
+    grid.ask(grid.asked | judged)
+    ds = grid.ds
+    for name, guess in guesses.items():
+        held, found = ds[name].transpose(..., *grid.dims), grid.values(name)
+        with np.errstate(invalid="ignore"):
+            away = (guess - found)[:, judged]
+        away = away[~np.isnan(away)]  # both infinite
+        filled = np.where(grid.asked, found, guess).reshape(held.shape)
+        ds[name] = held.copy(data=filled).transpose(*ds[name].dims)
+        for kind, words, value in (
+            ("error", "root mean square error", np.sqrt(np.square(away).mean()) if away.size else np.nan),
+            ("worst", "largest error", np.abs(away).max() if away.size else np.nan),
+        ):
+            about = {"long_name": f"{words} of interpolated {name}, at held-out points", "units": held.attrs["units"]}
+            ds[f"{name}_interpolation_{kind}"] = ((), value, about)
+    ds["interpolated"] = (grid.dims, ~grid.asked, {"long_name": "value is interpolated, not evaluated", "units": "1"})
+    return ds.assign_attrs(evaluated=int(grid.asked.sum()), held_out=int(judged.sum()))

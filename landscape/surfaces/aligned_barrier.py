@@ -1,0 +1,55 @@
+"""The barrier between two models before and after their units are aligned."""
+
+from __future__ import annotations
+
+import xarray as xr
+from torch import Tensor
+
+from landscape.geometry.alignment import align
+from landscape.model.task import Split, Task
+from landscape.model.vectors import takes_models
+from landscape.results.progress import Progress, share
+from landscape.surfaces.barrier import barrier
+from landscape.sweep.threads import Crew
+
+
+@takes_models("a", "b")
+def aligned_barrier(
+    task: Task,
+    a: Tensor,
+    b: Tensor,
+    *,
+    points: int = 21,
+    split: Split = "test",
+    seed: int = 0,
+    workers: int | Crew = 1,
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Loss on the line from a to b, and on that from a to b with its units aligned to those of a.
+
+    Source: Ainsworth et al. 2023, section 5.
+
+    Args:
+        a, b: Models, shape (d,).
+        points: Evaluations on a line, both ends included.
+        split: Samples that the loss is averaged over.
+        seed: Of the alignment.
+        workers, progress: Of both lines, as `landscape.sweep.evaluate.evaluate` takes them.
+
+    Returns:
+        Dataset with loss and aligned_loss (t,), barrier and aligned_barrier () in nats, distance and
+        aligned_distance () in parameter space.
+
+    Raises:
+        ValueError: As `align` does.
+    """
+    found = {"": b, "aligned_": align(task, a, b, seed=seed)}
+    ds = xr.Dataset(attrs={"analysis": "aligned_barrier", "source": "Ainsworth et al. 2023"})
+    for part, (prefix, other) in enumerate(found.items()):
+        told = share(progress, part, len(found))
+        line = barrier(task, a, other, points=points, split=split, workers=workers, progress=told)
+        for name in ("loss", "barrier"):
+            ds[prefix + name] = line[name]
+        apart = float((a.double() - other.double()).norm())
+        ds[f"{prefix}distance"] = ((), apart, {"long_name": "distance of the models", "units": "1"})
+    return ds.drop_vars("mark", errors="ignore")

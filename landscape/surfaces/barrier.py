@@ -1,0 +1,214 @@
+"""Loss barriers between two or several models, and the loss at random averages of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+import xarray as xr
+from torch import Tensor
+
+from landscape.geometry.lines import line
+from landscape.geometry.simplex import points as simplex_points
+from landscape.model.batchnorm import CALIBRATION, Statistics, normalisation, usual_statistics
+from landscape.model.samples import Samples
+from landscape.model.task import Split, Task, metric_units
+from landscape.model.vectors import takes_models
+from landscape.results.progress import Progress
+from landscape.surfaces.basin import line_summary
+from landscape.surfaces.surface import surface
+from landscape.sweep.evaluate import evaluate
+from landscape.sweep.grid import axis, stacked
+from landscape.sweep.threads import Crew
+
+
+@takes_models("a", "b")
+def barrier(
+    task: Task,
+    a: Tensor,
+    b: Tensor,
+    *,
+    points: int = 21,
+    split: Split = "test",
+    buffers: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
+    workers: int | Crew = 1,
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Height of the loss barrier on the straight line between two models.
+
+    The barrier is the largest L((1 - t) a + t b) - ((1 - t) L(a) + t L(b)) for t from 0 to 1; near zero means that
+    the models are linearly mode connected. Frankle et al. subtract the mean of the two losses instead of their
+    interpolation, which differs when the models are not equally good.
+
+    Source: IMA paper, section 3.2; Frankle et al. 2020, section 2.
+
+    Args:
+        task: Defines the loss.
+        a, b: Models, shape (d,).
+        points: Evaluations on the line, both ends included.
+        split: Samples that the loss is averaged over.
+        buffers: Floating buffers of a and b, shape (2, b); the task's own where not given.
+        statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; recomputed between
+        the
+            models where not given, and stated in the attributes.
+        workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
+
+    Returns:
+        Dataset with loss (t,), its marks, and barrier (), in nats for cross-entropy.
+
+    Raises:
+        ValueError: If a and b differ in length.
+    """
+    sweep = line(a, b, points=points, low=0.0, high=1.0, buffers=buffers)
+    ds = surface(
+        task,
+        sweep,
+        split=split,
+        metrics=("loss",),
+        statistics=statistics,
+        calibration=calibration,
+        workers=workers,
+        progress=progress,
+    )
+    return ds.assign(barrier=line_summary(ds).barrier).assign_attrs(analysis="barrier")
+
+
+@takes_models("models")
+def pairwise_barriers(
+    task: Task,
+    models: Sequence[Tensor] | Tensor,
+    *,
+    labels: Sequence[str] | None = None,
+    points: int = 11,
+    split: Split = "test",
+    buffers: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
+    workers: int | Crew = 1,
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Loss barriers, as in `barrier`, between all pairs of models.
+
+    Source: Chen et al. 2024, section 4.3 (connectivity); methods.md 3.5.
+
+    Args:
+        models: Shape (m, d).
+        labels: Names of the models; 1, 2, .. m where not given.
+        points: Evaluations on each line, both ends included.
+        split: Samples that the loss is averaged over.
+        buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
+        statistics, calibration: Of batch normalisation, as in `barrier`.
+        workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
+
+    Returns:
+        Dataset with barrier, midpoint, the loss of the mean of two models minus the mean of their losses (negative
+        where averaging helps), and distance in parameter space (mark, mark_other), all symmetric with zeros on the
+        diagonal, and mark_loss (mark,); losses in nats.
+
+    Raises:
+        ValueError: If the models differ in length, or points is below 3.
+    """
+    held = stacked(list(models))
+    if points < 3:
+        raise ValueError(f"points is {points}; a barrier needs at least one point between the models: give 3 or more.")
+    m, line_points = len(held), axis(0.0, 1.0, points)[1:-1]
+    t = np.union1d(line_points, 0.5)
+    pairs = list(combinations(range(m), 2))
+    own = np.eye(m)
+    rows = [own, *(np.outer(1 - t, own[i]) + np.outer(t, own[j]) for i, j in pairs)]
+    how = statistics or usual_statistics(task)
+    loss = evaluate(
+        task,
+        held,
+        np.concatenate(rows),
+        split=split,
+        metrics=("loss",),
+        buffers=buffers,
+        statistics=how,
+        calibration=calibration,
+        workers=workers,
+        progress=progress,
+    )["loss"].numpy()
+    heights, halfway, distances = (np.zeros((m, m)) for _ in range(3))
+    for (i, j), between in zip(pairs, loss[m:].reshape(len(pairs), len(t)), strict=True):
+        above = between - ((1 - t) * loss[i] + t * loss[j])
+        heights[i, j] = heights[j, i] = np.maximum(0, above[np.isin(t, line_points)].max())
+        halfway[i, j] = halfway[j, i] = above[t == 0.5].item()
+        distances[i, j] = distances[j, i] = float((held[i].double() - held[j].double()).norm())
+    names = [str(index + 1) for index in range(m)] if labels is None else list(labels)
+    units, both = metric_units(task, "loss"), ("mark", "mark_other")
+    about: dict[str, str | int] = {"analysis": "pairwise_barriers", "source": "Chen et al. 2024, section 4.3"}
+    return xr.Dataset(
+        {
+            "barrier": (both, heights, {"long_name": "loss barrier", "units": units}),
+            "midpoint": (both, halfway, {"long_name": "midpoint minus mean loss", "units": units}),
+            "distance": (both, distances, {"long_name": "distance of the models", "units": "1"}),
+            "mark_loss": ("mark", loss[:m], {"long_name": "loss at the mark", "units": units}),
+        },
+        coords={"mark": names, "mark_other": names},
+        attrs={**about, "points": points, **normalisation(task, split, how, buffers, calibration)},
+    )
+
+
+@takes_models("models")
+def simplex_losses(
+    task: Task,
+    models: Sequence[Tensor] | Tensor,
+    *,
+    count: int = 64,
+    seed: int = 0,
+    split: Split = "test",
+    metrics: tuple[str, ...] | None = None,
+    buffers: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
+    workers: int | Crew = 1,
+    progress: Progress | None = None,
+) -> xr.Dataset:
+    """Metrics at random averages of models, uniform on their simplex.
+
+    Source: Chen et al. 2024, section 4.3; methods.md 3.5.
+
+    Args:
+        models: Shape (m, d).
+        count, seed: Of the random averages.
+        split: Samples that the metrics are averaged over.
+        metrics: "loss" and names of the task's metrics; all where not given.
+        buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
+        statistics, calibration: Of batch normalisation, as in `barrier`.
+        workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
+
+    Returns:
+        Dataset with each metric (value,) and, of the loss for example, loss_mean and loss_max ().
+
+    Raises:
+        ValueError: If the models differ in length, or no average is asked for.
+    """
+    held = stacked(list(models))
+    if count < 1:
+        raise ValueError(f"count is {count}; give the number of random averages, at least 1.")
+    rows = simplex_points(held, count, seed)
+    how = statistics or usual_statistics(task)
+    found = evaluate(
+        task,
+        held,
+        rows,
+        split=split,
+        metrics=metrics,
+        buffers=buffers,
+        statistics=how,
+        calibration=calibration,
+        workers=workers,
+        progress=progress,
+    )
+    ds = xr.Dataset(attrs={"analysis": "simplex_losses", "source": "Chen et al. 2024, section 4.3", "seed": seed})
+    ds.attrs.update(normalisation(task, split, how, buffers, calibration))
+    for name, at_points in found.items():
+        values, units = at_points.numpy(), metric_units(task, name)
+        ds[name] = ("value", values, {"long_name": name, "units": units})
+        ds[f"{name}_mean"] = ((), values.mean(), {"long_name": f"mean {name} of random averages", "units": units})
+        ds[f"{name}_max"] = ((), values.max(), {"long_name": f"largest {name} of random averages", "units": units})
+    return ds

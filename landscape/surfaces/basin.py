@@ -1,0 +1,209 @@
+"""What a surface says in a few numbers: where its floor is, and whether the marked models share it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+
+import numpy as np
+import xarray as xr
+from scipy import ndimage
+
+from landscape.surfaces.minimum import fitted_minimum
+from landscape.surfaces.quadratic import quadratic
+
+
+def minimum(ds: xr.Dataset, metric: str = "loss") -> xr.DataArray:
+    """Smallest value () on the grid; its coordinates say where.
+
+    Raises:
+        LookupError: If no grid point has a value.
+    """
+    values = ds[metric]
+    if not bool(values.notnull().any()):
+        raise LookupError(f"the surface has no {metric} yet; all {values.size} cells are missing.")
+    flat = int(np.nanargmin(values.values))
+    place = np.unravel_index(flat, values.shape)
+    return values.isel(dict(zip(values.dims, map(int, place), strict=True)))
+
+
+def centre_offset(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> float:
+    """Distance from a mark to the fitted minimum, in the unit of the coordinates; NaN where there is none inside.
+
+    On a plane through models this is a distance between parameters; on a line the difference in t.
+    `landscape.surfaces.minimum` gives its uncertainty, and the reason where there is none.
+    """
+    return fitted_minimum(ds, metric).offset(mark_place(ds, mark, metric))[0]
+
+
+def mark_place(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> dict[str, float]:
+    """Coordinates of a mark, by dimension.
+
+    Raises:
+        LookupError: If there is no such mark.
+    """
+    place = _mark(ds, mark)
+    return {str(name): float(place[f"mark_{name}"]) for name in ds[metric].dims}
+
+
+def loss_excess(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> float:
+    """Value at a mark minus the smallest value on the grid, in the metric's unit."""
+    return float(_mark(ds, mark)[f"mark_{metric}"]) - float(minimum(ds, metric))
+
+
+def connected(ds: xr.Dataset, level: float | None = None, metric: str = "loss") -> bool:
+    """Whether the grid cells nearest to the marks lie in one component of the cells at or below a level.
+
+    Cells touch along edges. Without a level it is the largest value in the marks' own cells, the lowest one at which
+    the answer could be yes.
+    """
+    values, cells = ds[metric].values, _cells(ds, metric)
+    bound = values[cells].max() if level is None else level
+    return _component(values, cells, bound) is not None
+
+
+def basin(ds: xr.Dataset, level: float | None = None, metric: str = "loss") -> xr.Dataset:
+    """The component of the cells at or below a level that holds all marks, and its size.
+
+    Cells touch along edges; a mark belongs to the nearest one. Without a level it is the lowest one at which there is
+    such a component: what a path on the grid from mark to mark must climb to.
+
+    Returns:
+        Dataset with component, 1 inside and 0 outside, over the grid, level in the metric's unit, area () in squared
+        units of the coordinates (a length on a line; NaN where no component holds all marks), and open (), 1 where it
+        reaches the edge of the grid, so that the area is a lower bound.
+
+    Raises:
+        LookupError: If there is no mark, or a mark's cell has no value.
+    """
+    values, cells = ds[metric].values, _cells(ds, metric)
+    if not cells[0].size or not np.isfinite(values[cells]).all():
+        raise LookupError("a basin needs marks whose cells have values; compute the surface around them first.")
+    bound = _lowest_level(values, cells) if level is None else level
+    component = _component(values, cells, bound)
+    found = component is not None
+    inside = component if component is not None else np.zeros(values.shape, bool)
+    edge = any(inside.take(side, axis).any() for axis in range(inside.ndim) for side in (0, -1))
+    units = ds[metric].attrs.get("units", "1")
+    area = inside.sum() * _cell_area(ds, metric) if found else np.nan
+    return xr.Dataset(
+        {
+            "component": (ds[metric].dims, inside.astype(float), {"long_name": "basin of the marks", "units": "1"}),
+            "level": ((), float(bound), {"long_name": f"{metric} at the basin's edge", "units": units}),
+            "area": ((), float(area), {"long_name": "area of the basin", "units": "1"}),
+            "open": (
+                (),
+                float(edge) if found else np.nan,
+                {"long_name": "basin reaches the grid's edge", "units": "1"},
+            ),
+        },
+        coords={name: ds[name] for name in ds[metric].dims},
+        attrs={"analysis": "basin", "source": "IMA paper, section 3.2"},
+    )
+
+
+def area_below(ds: xr.Dataset, level: float, metric: str = "loss") -> float:
+    """Area of the grid cells at or below a level, in squared units of the coordinates (a length on a line)."""
+    return float((ds[metric] <= level).sum()) * _cell_area(ds, metric)
+
+
+def curvature(ds: xr.Dataset, *, reach: int = 1, metric: str = "loss") -> xr.DataArray:
+    """Curvatures (rank,), largest first, of a quadratic fitted around the grid minimum.
+
+    Eigenvalues of H in c + g^T x + x^T H x / 2, fitted by least squares to the cells at most `reach` steps away in
+    each dimension (at the edge of the grid the window moves inside). On a plane with unit directions they are
+    second derivatives of the metric in parameter space.
+
+    Raises:
+        LookupError: If the window has too few values to fit a quadratic.
+        ValueError: If the grid is smaller than the window.
+    """
+    lowest = minimum(ds, metric)
+    place = [int(np.abs(ds[name].values - float(lowest[name])).argmin()) for name in ds[metric].dims]
+    fit = quadratic(ds, place, reach=reach, metric=metric)
+    found = np.linalg.eigvalsh(fit.hessian(fit.values))[::-1]
+    about = {"long_name": f"curvature of the {metric} at the minimum", "units": "1"}
+    return xr.DataArray(found, {"rank": np.arange(1, len(found) + 1)}, ("rank",), name="curvature", attrs=about)
+
+
+def flatness_radius(ds: xr.Dataset, rise: float, mark: str = "mean", metric: str = "loss") -> float:
+    """Largest distance from a mark within which every cell is at most `rise` above the grid minimum.
+
+    In the unit of the coordinates and to the width of a cell; 0 where the mark itself is higher. It ends at the edge of
+    the grid, so that it is a lower bound where the surface is flat up to there.
+    """
+    bound, place = float(minimum(ds, metric)) + rise, _mark(ds, mark)
+    if float(place[f"mark_{metric}"]) > bound:
+        return 0.0
+    centre = {name: float(place[f"mark_{name}"]) for name in ds[metric].dims}
+    edge = min(min(at - float(ds[name].min()), float(ds[name].max()) - at) for name, at in centre.items())
+    squares = xr.zeros_like(ds[metric])
+    for name, at in centre.items():
+        squares = squares + (ds[name] - at) ** 2
+    above = (squares**0.5).where(ds[metric] > bound).min()
+    return max(0.0, min(edge, float(above)) if bool(above.notnull()) else edge)
+
+
+def line_summary(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> xr.Dataset:
+    """Minimum, ends, barrier and centre offset of a line through two models.
+
+    barrier = max over t in [0, 1] of L(t) - ((1 - t) L(0) + t L(1)), at least 0 because the ends count.
+
+    Source: IMA paper, section 3.2 (line); Frankle et al. 2020, section 2 (barrier).
+
+    Args:
+        ds: Surface of `line`: dimension t, its first two marks at t = 0 and t = 1.
+        mark: The offset is measured from this mark, for example the end that is the moving average.
+
+    Returns:
+        Dataset of scalars: minimum, the smallest value on the grid; minimum_t and minimum_t_error, the fitted place of
+        the minimum, and centre_offset, NaN where it is not inside the grid; start, end, barrier.
+    """
+    start, end = (float(value) for value in ds[f"mark_{metric}"].values[:2])
+    between = ds[metric].where((ds.t >= 0) & (ds.t <= 1), drop=True)
+    above = between - ((1 - between.t) * start + between.t * end)
+    units, offset = ds[metric].attrs.get("units", "1"), fitted_minimum(ds, metric)
+    named = {
+        "minimum": (float(minimum(ds, metric)), f"smallest {metric}", units),
+        "minimum_t": (offset.at["t"], f"place of the fitted minimum of the {metric}", "1"),
+        "minimum_t_error": (offset.errors["t"], "standard error of that place", "1"),
+        "start": (start, f"{metric} at t = 0", units),
+        "end": (end, f"{metric} at t = 1", units),
+        "barrier": (max(0.0, float(above.max())), f"{metric} barrier", units),
+        "centre_offset": (centre_offset(ds, mark, metric), f"distance from {mark} to the minimum", "1"),
+    }
+    found = {name: ((), value, {"long_name": long, "units": unit}) for name, (value, long, unit) in named.items()}
+    return xr.Dataset(found, attrs={"analysis": "line_summary", "source": "IMA paper, section 3.2"})
+
+
+def _mark(ds: xr.Dataset, mark: str) -> xr.Dataset:
+    known = [str(name) for name in ds.mark.values]
+    if mark not in known:
+        raise LookupError(f"the surface has no mark {mark!r}; it has {', '.join(known)}.")
+    return ds.isel(mark=known.index(mark))
+
+
+def _cells(ds: xr.Dataset, metric: str) -> tuple[np.ndarray, ...]:
+    """Indices of the grid cells nearest to the marks, one array (marks,) a dimension."""
+    return tuple(
+        np.abs(ds[name].values[None] - ds[f"mark_{name}"].values[:, None]).argmin(1) for name in ds[metric].dims
+    )
+
+
+def _component(values: np.ndarray, cells: tuple[np.ndarray, ...], level: float) -> np.ndarray | None:
+    """The component of the cells at or below a level that holds all of `cells`; None where there is none."""
+    with np.errstate(invalid="ignore"):
+        components, _ = ndimage.label(values <= level)
+    found = set(components[cells].tolist())
+    return components == found.pop() if len(found) == 1 and 0 not in found else None
+
+
+def _lowest_level(values: np.ndarray, cells: tuple[np.ndarray, ...]) -> float:
+    """Smallest cell value at which one component holds all of `cells`; infinite where missing cells divide them."""
+    levels = np.unique(values[np.isfinite(values)])
+    first = bisect_left(levels, True, key=lambda level: _component(values, cells, level) is not None)
+    return float(levels[first]) if first < len(levels) else float("inf")
+
+
+def _cell_area(ds: xr.Dataset, metric: str) -> float:
+    """Product of the grid's steps."""
+    return float(np.prod([np.ptp(ds[name].values) / (ds.sizes[name] - 1) for name in ds[metric].dims]))

@@ -1,0 +1,194 @@
+"""Where the minimum of a surface is, below its grid, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Literal
+
+import numpy as np
+import xarray as xr
+
+from landscape.surfaces.quadratic import Quadratic, quadratic
+
+State = Literal["inside", "edge", "none"]
+"""Inside the grid; at its edge or beyond; nowhere to be located: the surface is flat, a saddle, or too coarse."""
+
+MOVES = 20
+"""Most moves of the window towards the minimum of its quadratic."""
+
+ROUNDING = 1e-6
+"""Part of the loss by which a quadratic must rise over half its window: less is rounding of single precision."""
+
+
+@dataclass(frozen=True)
+class Minimum:
+    """A minimum below the grid.
+
+    Args:
+        state: Where it is.
+        reason: Why it is not inside, in words; empty where it is.
+        at: Coordinates by dimension; NaN where it is not inside.
+        value: Value of the quadratic there.
+        covariance: Of the coordinates, shape (n, n): of the fit, and where it was resampled of the samples too.
+        fit: The quadratic that it was read from; None where it is not inside.
+    """
+
+    state: State
+    reason: str
+    at: dict[str, float]
+    value: float
+    covariance: np.ndarray
+    fit: Quadratic | None = None
+
+    @property
+    def errors(self) -> dict[str, float]:
+        """Standard error of each coordinate."""
+        return dict(zip(self.at, np.sqrt(np.diag(self.covariance)).tolist(), strict=True))
+
+    def offset(self, place: Mapping[str, float]) -> tuple[float, float]:
+        """Distance to a place, in the unit of the coordinates, and its standard error; NaN where it is not inside.
+
+        The error is the one along the line to the place. The distance of two noisy places is never below 0: one
+        that is smaller than twice its error is not told from 0.
+        """
+        away = np.array([self.at[name] - place[name] for name in self.at])
+        distance = float(np.linalg.norm(away))
+        direction = away / distance if distance > 0 else np.full(len(away), len(away) ** -0.5)
+        return distance, float(np.sqrt(direction @ self.covariance @ direction))
+
+
+def fitted_minimum(ds: xr.Dataset, metric: str = "loss") -> Minimum:
+    """Minimum of a line or plane below its grid: that of a quadratic fitted to the three cells a dimension around it.
+
+    The window begins at the lowest cell and moves to the cell nearest to the minimum of its quadratic until this lies
+    inside it. Third and fourth derivatives displace the minimum by an amount that shrinks with the square of the
+    window. So the standard error of the fit is half the distance to the minimum of a quadratic in the window of five
+    cells a dimension, in every direction; a grid of less than five points a side has no such error and no minimum.
+
+    Args:
+        ds: The metric over one or two dimensions; NaN are cells that are not there.
+        metric: Whose minimum.
+    """
+    values = ds[metric].values
+    names = tuple(map(str, ds[metric].dims))
+    if not np.isfinite(values).any():
+        return _without(names, "none", f"no point of the grid has a finite {metric}")
+    if min(values.shape) < 5:
+        return _without(
+            names, "none", f"the grid has {' x '.join(map(str, values.shape))} points, five a side are needed"
+        )
+    lowest = tuple(map(int, np.unravel_index(int(np.nanargmin(values)), values.shape)))
+    edge = _at_edge(values, lowest)
+    try:
+        narrow = _moved(ds, lowest, metric)
+        wide = quadratic(ds, _nearest(ds, narrow.names, narrow.stationary(narrow.values)), reach=2, metric=metric)
+        if not (_convex(narrow) and _convex(wide)):
+            raise LookupError
+        at, other = narrow.stationary(narrow.values), wide.stationary(wide.values)
+    except (LookupError, np.linalg.LinAlgError):
+        if edge:
+            return _without(names, "edge", "the lowest point lies on the edge of the grid")
+        return _without(names, "none", "the surface is flat or a saddle around its lowest point")
+    bounds = [(float(ds[name].min()), float(ds[name].max())) for name in names]
+    if any(not low <= place <= high for place, (low, high) in zip(at, bounds, strict=True)):
+        return _without(names, "edge", "the minimum lies beyond the edge of the grid")
+    error = np.eye(len(at)) * ((at - other) ** 2).sum() / 4
+    return Minimum("inside", "", dict(zip(names, at.tolist(), strict=True)), narrow.value(at), error, narrow)
+
+
+def labelled(minimum: Minimum, ds: xr.Dataset, metric: str = "loss") -> xr.Dataset:
+    """A minimum as variables that are assigned to its surface.
+
+    Returns:
+        Dataset of minimum_alpha and minimum_alpha_error (or what the dimensions are called), in the unit of the
+        coordinates, minimum_state and minimum_reason (text), and, where the surface has a mark "mean", minimum_offset
+        and minimum_offset_error, from this mark; errors are standard errors.
+    """
+    found = {}
+    for name, at in minimum.at.items():
+        units = ds[name].attrs.get("units", "1")
+        found[f"minimum_{name}"] = (at, f"{name} of the minimum of the {metric}", units)
+        found[f"minimum_{name}_error"] = (minimum.errors[name], f"standard error of minimum_{name}", units)
+    if "mark" in ds.coords and "mean" in ds.mark.values:
+        mean = ds.sel(mark="mean")
+        distance, error = minimum.offset({name: float(mean[f"mark_{name}"]) for name in minimum.at})
+        found["minimum_offset"] = (distance, f"distance from the mean to the minimum of the {metric}", "1")
+        found["minimum_offset_error"] = (error, "standard error of minimum_offset", "1")
+    labels = {name: ((), value, {"long_name": text, "units": unit}) for name, (value, text, unit) in found.items()}
+    words = {"minimum_state": (minimum.state, "where the minimum is"), "minimum_reason": (minimum.reason, "why")}
+    texts = {name: ((), value, {"long_name": text, "units": "1"}) for name, (value, text) in words.items()}
+    return xr.Dataset({**labels, **texts})
+
+
+def resampled(minimum: Minimum, values: np.ndarray, sizes: np.ndarray) -> Minimum:
+    """The same minimum, its covariance with that of the samples added, by the jackknife that leaves out one fold.
+
+    Args:
+        minimum: One that is inside.
+        values: Mean of the metric over the samples of each fold, shape (folds, N), at the cells of its fit.
+        sizes: Samples in each fold, shape (folds,).
+
+    Raises:
+        ValueError: If the minimum is not inside, or there are fewer than two folds.
+    """
+    if minimum.fit is None or len(values) < 2:
+        raise ValueError(
+            f"the minimum is {minimum.state} and there are {len(values)} folds; give one inside, and two folds."
+        )
+    total = sizes @ values
+    rest = (total - sizes[:, None] * values) / (sizes.sum() - sizes)[:, None]
+    try:
+        places = minimum.fit.stationary(rest)
+    except np.linalg.LinAlgError:
+        return _without(minimum.fit.names, "none", "without some of the samples the surface is flat")
+    if not all(_convex(minimum.fit, one) for one in rest):
+        return _without(minimum.fit.names, "none", "without some of the samples the surface is flat or a saddle")
+    away = places - places.mean(0)
+    added = (len(rest) - 1) / len(rest) * away.T @ away
+    return replace(minimum, covariance=minimum.covariance + added)
+
+
+def _moved(ds: xr.Dataset, start: tuple[int, ...], metric: str) -> Quadratic:
+    """The quadratic of the window of three cells a dimension that its minimum lies in.
+
+    Raises:
+        LookupError: If there is none.
+    """
+    place = start
+    for _ in range(MOVES):
+        fit = quadratic(ds, place, reach=1, metric=metric)
+        if not _convex(fit):
+            break
+        nearest = _nearest(ds, fit.names, fit.stationary(fit.values))
+        if all(part.start <= at < part.stop for at, part in zip(nearest, fit.window.values(), strict=True)):
+            return fit
+        place = nearest
+    raise LookupError(f"no window of the {metric} holds the minimum of its quadratic.")
+
+
+def _convex(fit: Quadratic, values: np.ndarray | None = None) -> bool:
+    """Whether a quadratic rises in every direction by more than rounding does, over half its window."""
+    known = fit.values if values is None else values
+    scaled = fit.hessian(known) * np.outer(fit.half, fit.half) / 2
+    return bool(np.linalg.eigvalsh(scaled)[0] > ROUNDING * np.abs(known).max())
+
+
+def _nearest(ds: xr.Dataset, names: tuple[str, ...], at: np.ndarray) -> tuple[int, ...]:
+    """Indices of the cell nearest to coordinates."""
+    return tuple(int(np.abs(ds[name].values - place).argmin()) for name, place in zip(names, at, strict=True))
+
+
+def _at_edge(values: np.ndarray, place: tuple[int, ...]) -> bool:
+    """Whether a cell lies on the edge of the grid, or beside a cell without a value."""
+    for steps in product((-1, 0, 1), repeat=values.ndim):
+        other = tuple(at + step for at, step in zip(place, steps, strict=True))
+        if any(not 0 <= at < count for at, count in zip(other, values.shape, strict=True)) or np.isnan(values[other]):
+            return True
+    return False
+
+
+def _without(names: tuple[str, ...], state: State, reason: str) -> Minimum:
+    nan = float("nan")
+    return Minimum(state, reason, dict.fromkeys(names, nan), nan, np.full((len(names),) * 2, nan))

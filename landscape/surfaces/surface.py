@@ -1,0 +1,245 @@
+"""The loss on a sweep as a labelled dataset that can be computed in several sittings."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from landscape.model.batchnorm import (
+    CALIBRATION,
+    Statistics,
+    calibrated_rows,
+    calibration_of,
+    normalisation,
+    usual_statistics,
+)
+from landscape.model.samples import Samples
+from landscape.model.task import Split, Task, metric_units
+from landscape.results.progress import Progress
+from landscape.sweep.evaluate import evaluate
+from landscape.sweep.grid import Sweep
+from landscape.sweep.precision import Precision, chosen_precision, relative_difference, spread
+from landscape.sweep.threads import Crew
+
+CHECKPOINT_SECONDS = 5.0
+"""Least time between two checkpoints."""
+
+
+def surface(
+    task: Task,
+    sweep: Sweep,
+    *,
+    split: Split = "test",
+    metrics: tuple[str, ...] | None = None,
+    known: xr.Dataset | None = None,
+    checkpoint: Callable[[xr.Dataset], None] | None = None,
+    progress: Progress | None = None,
+    groups: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
+    workers: int | Crew = 1,
+    precision: Precision = "exact",
+) -> xr.Dataset:
+    """Metrics at every grid point and mark of a sweep.
+
+    Args:
+        task: Defines the loss.
+        sweep: A line, plane, simplex or slice.
+        split: Samples that the metrics are averaged over.
+        metrics: "loss" and names of the task's metrics; all where not given.
+        known: An earlier, perhaps partial result of the same call: its values are kept bit for bit, NaN are computed.
+        checkpoint: Called with the partial dataset every few seconds.
+        progress: Called with the points that are done, known ones included, and all points: grid and marks.
+        groups: Group 0, 1, .. of each sample: metrics get a dimension `group`, from the same forward passes.
+        statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; stated in the
+        attributes.
+            By default recomputed between models (coefficients that sum to 1, or several models marked), not on
+            slices around one model.
+        workers: Threads, or a crew of processes, that share the points; the values keep their bits.
+        precision: "fast" for products in bfloat16 (`landscape.sweep.precision`); the largest relative difference in
+        loss
+            from exact ones, over some points, is then stated in the attributes.
+
+    Returns:
+        Dataset with each metric over the dimensions of the sweep, and over `mark` the marks' places
+        (mark_alpha, ..) and exact values (mark_loss, ..), then over `group` where there are groups and over `class`
+        for metrics with several values a sample. Cells outside the sweep are NaN.
+
+    Raises:
+        ValueError: If `known` belongs to another sweep, or models and task do not match.
+    """
+    metrics = tuple(task.measures(metrics))
+    if statistics is None and _between(sweep):
+        statistics = usual_statistics(task)
+    further = _further(task, sweep, split, metrics, groups)
+    ds = _empty(task, sweep, split, metrics, further)
+    ds.attrs.update(normalisation(task, split, statistics, sweep.buffers, calibration), **_grouping(groups))
+    if chosen_precision(precision) == "fast":
+        ds.attrs.update(precision=precision)
+    if known is not None:
+        _fill(ds, known)
+    marks = len(sweep.marks)
+    rows = np.concatenate([sweep.mark_coefficients, sweep.coefficients])
+    values = {
+        name: np.concatenate([ds[f"mark_{name}"].values, ds[name].values.reshape(-1, *further[name].values())])
+        for name in metrics
+    }
+    inside = np.isfinite(rows).all(1)
+    where = np.flatnonzero(inside & np.any([_missing(column) for column in values.values()], axis=0))
+    total = int(inside.sum())
+    saved, done = time.monotonic(), total - len(where)
+    report = progress or (lambda done, total: None)
+
+    def write() -> None:
+        for name, column in values.items():
+            ds[f"mark_{name}"].values[:] = column[:marks]
+            ds[name].values[:] = column[marks:].reshape(ds[name].shape)
+
+    def on_points(part: slice, found: dict[str, Tensor]) -> None:
+        nonlocal saved, done
+        for name, column in values.items():
+            fresh = _missing(column[where[part]])
+            column[where[part][fresh]] = found[name].numpy()[fresh]
+        done += part.stop - part.start
+        report(done, total)
+        if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
+            write()
+            checkpoint(ds.copy(deep=True))
+            saved = time.monotonic()
+
+    report(done, total)
+    values_at = functools.partial(
+        evaluate,
+        task,
+        sweep.basis,
+        split=split,
+        buffers=_buffers(task, sweep, split, statistics, calibration),
+        groups=groups,
+        statistics=statistics,
+        calibration=calibration,
+        workers=workers,
+    )
+    if len(where):
+        values_at(torch.from_numpy(rows[where]), metrics=metrics, on_points=on_points, precision=precision)
+    write()
+    if precision == "fast" and "loss" in metrics:
+        some = spread(np.flatnonzero(inside))
+        exact = values_at(torch.from_numpy(rows[some]), metrics=("loss",), workers=1)["loss"]
+        error = relative_difference(torch.from_numpy(values["loss"][some]), exact)
+        ds.attrs.update(precision_error=error, precision_points=len(some))
+    return ds
+
+
+def _empty(
+    task: Task, sweep: Sweep, split: Split, metrics: tuple[str, ...], further: dict[str, dict[str, int]]
+) -> xr.Dataset:
+    """The dataset with every value missing, labelled in full."""
+    ds = xr.Dataset(coords={name: (name, values) for name, values in sweep.coords.items()})
+    ds = ds.assign_coords(mark=("mark", np.array([mark.name for mark in sweep.marks], dtype=np.str_)))
+    unit = str(sweep.attrs.get("unit", "1"))
+    for index, name in enumerate(sweep.coords):
+        ds[name].attrs.update(long_name=name, units=unit)
+        ds[f"mark_{name}"] = ("mark", np.array([mark.at[index] for mark in sweep.marks], dtype=np.float64))
+        ds[f"mark_{name}"].attrs.update(long_name=f"{name} of the mark", units=unit)
+    for name in metrics:
+        units = metric_units(task, name)
+        dims, shape = (*further[name],), (*further[name].values(),)
+        about = {"long_name": name, "units": units}
+        ds[name] = ((*sweep.coords, *dims), np.full((*sweep.shape, *shape), np.nan), about)
+        at_mark = {"long_name": f"{name} at the mark", "units": units}
+        ds[f"mark_{name}"] = (("mark", *dims), np.full((len(sweep.marks), *shape), np.nan), at_mark)
+    samples = task.split(split)
+    ds.attrs.update(sweep.attrs)
+    ds.attrs.update(
+        split=split if isinstance(split, str) else "given",
+        samples=len(samples),
+        models=_fingerprint(sweep),
+    )
+    return ds
+
+
+def _further(
+    task: Task, sweep: Sweep, split: Split, metrics: tuple[str, ...], groups: Tensor | None
+) -> dict[str, dict[str, int]]:
+    """Sizes of the dimensions that each metric has beyond those of the sweep, from two samples at one model."""
+    probe = task.split(split)[:2]
+    if not len(probe):
+        raise ValueError("the split has no samples; a mean needs at least one.")
+    outputs = task.outputs(sweep.basis[0].detach(), probe)
+    own = {"group": int(groups.max()) + 1} if groups is not None and len(groups) else {}
+    found = {}
+    for name, measure in task.measures(metrics).items():
+        shape = measure(outputs, probe.targets.to(outputs.device)).shape[1:]
+        found[name] = own | ({"class": shape[0]} if shape else {})
+    return found
+
+
+def _between(sweep: Sweep) -> bool:
+    """Whether the points lie between models: averages of the basis, or on a plane that several models span."""
+    rows = sweep.coefficients[np.isfinite(sweep.coefficients).all(1)]
+    averages = len(sweep.basis) > 1 and np.allclose(rows.sum(1), 1)
+    return averages or len(_alone(sweep.mark_coefficients)) > 1
+
+
+def _alone(rows: np.ndarray) -> set[int]:
+    """Members of the basis that are a point by themselves, by the coefficients (P, n) of the points."""
+    single = (np.count_nonzero(rows, axis=1) == 1) & (rows.max(axis=1) == 1)
+    return set(rows[single].argmax(axis=1).tolist())
+
+
+def _buffers(
+    task: Task, sweep: Sweep, split: Split, statistics: Statistics | None, calibration: Samples | int
+) -> Tensor | None:
+    """Buffers of the basis; a member that the grid meets and no mark names, as a mean, is no trained model."""
+    met = _alone(sweep.coefficients) - _alone(sweep.mark_coefficients)
+    if sweep.buffers is None or statistics != "recomputed" or not met:
+        return sweep.buffers
+    return calibrated_rows(task, sweep.basis, sweep.buffers, met, calibration_of(task, split, calibration))
+
+
+def _grouping(groups: Tensor | None) -> dict[str, str]:
+    """Digest of the groups, so that a result is not continued with others."""
+    if groups is None:
+        return {}
+    digest = hashlib.blake2b(groups.cpu().long().contiguous().numpy().data, digest_size=8)
+    return {"groups": digest.hexdigest()}
+
+
+def _missing(column: np.ndarray) -> np.ndarray:
+    """Whether a point (first axis) has no value at all; a group without samples stays NaN."""
+    return np.isnan(column).reshape(len(column), -1).all(1)
+
+
+def _fill(ds: xr.Dataset, known: xr.Dataset) -> None:
+    """Copy known values in, after checking that they belong to the same sweep."""
+    for name in ds.coords:
+        if name not in known.coords or not np.array_equal(known[name].values, ds[name].values):
+            raise ValueError(f"the known surface has other {name} coordinates than this sweep; start it anew.")
+    for key in ("split", "samples", "models", "statistics", "calibration", "groups", "precision"):
+        if known.attrs.get(key) != ds.attrs.get(key):
+            raise ValueError(
+                f"the known surface has {key} = {known.attrs.get(key)}, this sweep has {ds.attrs.get(key)}; "
+                "start it anew."
+            )
+    for name in ds.data_vars:
+        if name in known:
+            ds[name].values[:] = known[name].values
+
+
+def _fingerprint(sweep: Sweep) -> str:
+    """Digest of all that fixes the sweep's models."""
+    digest = hashlib.blake2b(digest_size=8)
+    for row in sweep.basis.detach():
+        digest.update(row.cpu().contiguous().view(torch.uint8).numpy().data)
+    if sweep.buffers is not None:
+        digest.update(sweep.buffers.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+    for array in (sweep.origin, sweep.axes, sweep.mark_coefficients):
+        digest.update(np.ascontiguousarray(array, dtype=np.float64).data)
+    return digest.hexdigest()

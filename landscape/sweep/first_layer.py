@@ -1,0 +1,191 @@
+"""The first layer of a model, computed once for a basis instead of once for every point of a sweep.
+
+A linear or convolutional layer is affine in its weight and bias together. Where its input does not depend on
+parameters, its output at theta = c @ basis is exactly the combination c of its outputs at the basis models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Inputs, Samples
+from landscape.sweep.layer_calls import Call, passed, received, restore
+
+READ_COST = 8
+"""Reading one basis output costs about as much as 8 of the products that make one (measured: 5 x 5 convolutions)."""
+
+MOST_BYTES = 4 * 2**20
+"""Basis outputs of one sample that are worth holding."""
+
+
+class FirstLayer:
+    """A layer of `flat` whose output is the combination of the outputs of the basis models (n, d).
+
+    `prepare` takes a block of inputs, then `at` sets the point; the layer's forward is replaced until `release`.
+
+    Where the coefficients sum to 1 and none is zero, the output is O_0 + sum_(j > 0) c_j D_j: D_j is the layer's output
+    at basis_j - basis_0, as it is linear in weight and bias together; around a model (c_0 = 1) it is the same with O_j.
+    That is one term less, and the terms of j > 1 are kept for the next point, which often differs in c_1 alone.
+    A point's bits depend on its own row only.
+
+    Args:
+        name: The layer's name in the module.
+        held: Bytes a sample of the basis models' outputs.
+    """
+
+    def __init__(self, flat: Flat, name: str, basis: Tensor, held: int = 0) -> None:
+        self.held = held
+        self.layer = flat.module.get_submodule(name)
+        self._flat = flat
+        self._count = len(basis)
+        prefix = f"{name}." if name else ""
+        own = [parameter for parameter, _ in self.layer.named_parameters()]
+        named = [flat.layout.named(row) for row in basis]
+        models = [{parameter: row[prefix + parameter] for parameter in own} for row in named]
+        differences = [{parameter: row[parameter] - models[0][parameter] for parameter in own} for row in models[1:]]
+        self._parameters = models + differences
+        self._received: Tensor | None = None
+        self._outputs: dict[int, Tensor] = {}
+        self._start: tuple[float, ...] | None = None
+        self._memory: dict[str, Tensor] = {}
+        self._forward = vars(self.layer).get("forward")
+
+    def prepare(self, inputs: Inputs) -> None:
+        """Take a block of inputs; what the layer makes of it at the basis models is computed once it is needed."""
+        self._received = received(self._flat, self.layer, inputs)
+        self._outputs, self._start = {}, None
+
+    def at(self, coefficients: Sequence[float]) -> None:
+        """Let the layer return its output at coefficients (n,)."""
+        if is_around(coefficients):
+            value = self._stepwise(coefficients, 1)
+        elif is_between(coefficients):
+            value = self._stepwise(coefficients, self._count)
+        else:
+            value = self._anywhere(coefficients)
+        vars(self.layer)["forward"] = lambda _: value
+
+    def release(self) -> None:
+        """Give the layer its own forward back."""
+        restore(self.layer, self._forward)
+        self._received, self._outputs, self._start = None, {}, None
+
+    def _stepwise(self, coefficients: Sequence[float], index: int) -> Tensor:
+        """Output 0 and c_1, c_2, .. times the outputs from `index` on, c_1 last."""
+        start, first = (float(index), *coefficients[2:]), self._output(0)
+        if len(start) > 1 and start != self._start:
+            first = torch.add(first, self._output(index + 1), alpha=start[1], out=self._held("start"))
+            for step, coefficient in enumerate(start[2:], 2):
+                first.add_(self._output(index + step), alpha=coefficient)
+            self._start = start
+        first = self._memory["start"] if len(start) > 1 else first
+        return torch.add(first, self._output(index), alpha=coefficients[1], out=self._held("value"))
+
+    def _anywhere(self, coefficients: Sequence[float]) -> Tensor:
+        used = {index: coefficient for index, coefficient in enumerate(coefficients) if coefficient != 0} or {0: 0.0}
+        return combine([self._output(index) for index in used], list(used.values()), out=self._held("value"))
+
+    def _output(self, index: int) -> Tensor:
+        """The layer's output at model `index` of the basis, then at the differences from its first."""
+        if index not in self._outputs:
+            restore(self.layer, self._forward)
+            self._outputs[index] = functional_call(self.layer, self._parameters[index], (self._received,))
+        return self._outputs[index]
+
+    def _held(self, name: str) -> Tensor:
+        """Memory for one output, used again for each point."""
+        like = next(iter(self._outputs.values()))
+        if name not in self._memory or self._memory[name].shape != like.shape:
+            self._memory[name] = torch.empty_like(like)
+        return self._memory[name]
+
+
+def is_around(coefficients: Sequence[float]) -> bool:
+    """Whether a combination is the first model and a step from it along every other member of the basis."""
+    return len(coefficients) > 1 and coefficients[0] == 1 and 0 not in coefficients
+
+
+def is_between(coefficients: Sequence[float]) -> bool:
+    """Whether a combination has every model in it and keeps their mean: coefficients (n,), n > 1, that sum to 1."""
+    return len(coefficients) > 1 and 0 not in coefficients and abs(sum(coefficients) - 1) < 1e-12
+
+
+def shared_start(coefficients: Sequence[float]) -> tuple[float, ...]:
+    """Sorted by this, points that share the most of `FirstLayer.at` follow each other."""
+    return tuple(coefficients[2:])
+
+
+def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float], *, out: Tensor | None = None) -> Tensor:
+    """sum_j coefficients[j] rows[j], new or in `out`; zeros are skipped, so a corner is its model bit for bit.
+
+    Term by term, never as a matrix product, so that the bits do not depend on what else is computed with it.
+    Memory in use already (`out`) spares the page faults that fresh memory of some MB costs.
+    """
+    total: Tensor | None = None
+    for row, coefficient in zip(rows, coefficients, strict=True):
+        if coefficient != 0:
+            total = torch.mul(row, coefficient, out=out) if total is None else total.add_(row, alpha=coefficient)
+    if total is None:
+        return torch.zeros_like(rows[0]) if out is None else out.zero_()
+    return total
+
+
+def first_layer(flat: Flat, basis: Tensor, probe: Samples) -> FirstLayer | None:
+    """The layer to share over combinations of `basis` (n, d), or None where that is wrong or does not pay.
+
+    The first linear or convolutional layer, if on the `probe` what it receives is bit-equal under two thetas,
+    and the loss is the same with the layer's parameters spoilt, which shows any other use of them.
+    """
+    found = _first_called(flat, flat.cast(probe.inputs))
+    if found is None:
+        return None
+    name, outputs_size = found
+    layer = flat.module.get_submodule(name)
+    products = layer.get_parameter("weight")[0].numel()
+    held = len(basis) * outputs_size * basis.element_size()
+    if len(basis) * READ_COST > products or held > MOST_BYTES:
+        return None
+    return FirstLayer(flat, name, basis, held) if _exact(flat, name, probe) else None
+
+
+def _first_called(flat: Flat, inputs: Inputs) -> tuple[str, int] | None:
+    """Name and output entries a sample of the first plain linear or convolutional layer that the model calls."""
+    calls = (call for call in passed(flat, inputs).calls if _is_plain(call, flat))
+    return next(((call.name, call.output[0].numel()) for call in calls), None)
+
+
+def _is_plain(call: Call, flat: Flat) -> bool:
+    """Whether a layer is exactly a linear or convolutional one, without hooks, its parameters all in theta."""
+    if type(call.layer) not in (nn.Linear, nn.Conv2d) or call.hooked:
+        return False
+    prefix = f"{call.name}." if call.name else ""
+    inside = {entry for entry, _ in flat.layout.parameters}
+    return all(prefix + own in inside for own, _ in call.layer.named_parameters())
+
+
+def _exact(flat: Flat, name: str, probe: Samples) -> bool:
+    own = flat.theta.clone()
+    noise = torch.randn(own.shape, generator=torch.Generator().manual_seed(0)).to(own)
+    inputs, targets = flat.cast(probe.inputs), probe.targets.to(own.device)
+    plain = flat.loss(flat.outputs(inputs), targets)
+    if not bool(torch.isfinite(plain).all()):
+        return False  # nothing can be compared
+    entered = received(flat, flat.module.get_submodule(name), inputs).clone()
+    shared = FirstLayer(flat, name, torch.stack([own + noise, own - noise]))
+    flat.load(own + noise)
+    same = torch.equal(entered, received(flat, shared.layer, inputs))
+    shared.prepare(inputs)
+    shared.at((0.5, 0.5))
+    flat.load(own)
+    for parameter in shared.layer.parameters():
+        parameter.fill_(torch.nan)
+    spoilt = flat.loss(flat.outputs(inputs), targets)
+    shared.release()
+    flat.load(own)
+    tolerance = 100 * torch.finfo(own.dtype).eps ** 0.75 * plain.abs().max().item()
+    return same and torch.allclose(spoilt, plain, rtol=0, atol=tolerance)

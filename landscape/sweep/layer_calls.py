@@ -1,0 +1,107 @@
+"""The layers that a model calls, in order, and what one of them receives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor, nn
+
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Inputs, called
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a layer that has no layers inside it."""
+
+    name: str
+    layer: nn.Module
+    inputs: tuple[Any, ...]
+    output: Any
+
+    @property
+    def hooked(self) -> bool:
+        """Whether a call does more than the layer's forward."""
+        return bool(self.layer._forward_hooks or self.layer._forward_pre_hooks)
+
+
+@dataclass(frozen=True)
+class Passed:
+    """A forward pass: what the model was given, the calls in order, and what it put out."""
+
+    inputs: Inputs
+    calls: list[Call]
+    output: Any
+
+    @property
+    def once(self) -> bool:
+        """Whether no layer is called twice."""
+        return len({id(call.layer) for call in self.calls}) == len(self.calls)
+
+    @property
+    def chained(self) -> bool:
+        """Whether each layer is given just what the one before it put out, from the inputs to the output."""
+        value: Any = self.inputs
+        for call in self.calls:
+            if len(call.inputs) != 1 or call.inputs[0] is not value:
+                return False
+            value = call.output
+        return value is self.output
+
+
+@torch.no_grad()
+def passed(flat: Flat, inputs: Inputs) -> Passed:
+    """A forward pass of `flat` on a few inputs; it is left as it was."""
+    found: list[Call] = []
+
+    def noting(name: str) -> Callable[[nn.Module, tuple[Any, ...], Any], None]:
+        return lambda layer, received, output: found.append(Call(name, layer, received, output))
+
+    given = flat.cast(inputs)
+    layers = [(name, layer) for name, layer in flat.module.named_modules() if not list(layer.children())]
+    handles = [layer.register_forward_hook(noting(name)) for name, layer in layers]
+    try:
+        output = called(flat.module, given)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return Passed(given, found, output)
+
+
+def received(flat: Flat, layer: nn.Module, inputs: Inputs) -> Tensor:
+    """What a layer of `flat` receives; the forward pass ends there.
+
+    Raises:
+        RuntimeError: If the layer is not called.
+    """
+    own = vars(layer).get("forward")
+    vars(layer)["forward"] = _stop
+    try:
+        flat.outputs(inputs)
+    except _Reached as reached:
+        return reached.received
+    finally:
+        restore(layer, own)
+    raise RuntimeError("the layer was not reached")
+
+
+def restore(layer: nn.Module, forward: object) -> None:
+    """Put back the forward that `layer` had of its own, or its class's where that is None."""
+    if forward is None:
+        vars(layer).pop("forward", None)
+    else:
+        vars(layer)["forward"] = forward
+
+
+class _Reached(Exception):
+    """Carries a layer's input out of a forward pass that is not needed further."""
+
+    def __init__(self, received: Tensor) -> None:
+        self.received = received
+
+
+def _stop(received: Tensor) -> NoReturn:
+    raise _Reached(received)

@@ -1,0 +1,83 @@
+"""Faster sweeps of fewer digits: inner layers multiply in bfloat16 and sum in float32, and the error is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, get_args
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Samples
+from landscape.sweep.layer_calls import passed
+from landscape.sweep.onednn_layers import LEAST_WEIGHTS
+
+Precision = Literal["exact", "fast"]
+
+CHECKED = 5
+"""Points of a sweep that are evaluated both ways."""
+
+
+def chosen_precision(wanted: str) -> Precision:
+    """The name, checked.
+
+    Raises:
+        ValueError: If it is unknown.
+    """
+    if wanted not in get_args(Precision):
+        raise ValueError(f"precision is {wanted!r}; accepted: {', '.join(get_args(Precision))}.")
+    return "fast" if wanted == "fast" else "exact"
+
+
+def has_bfloat16() -> bool:
+    """Whether this processor multiplies in bfloat16 (AVX512-BF16 or AMX); others would only emulate it."""
+    checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    return any(getattr(torch.cpu, check, bool)() for check in checks)
+
+
+@torch.no_grad()
+def coarsen(flat: Flat, probe: Samples) -> list[str]:
+    """Let inner layers of `flat` multiply in bfloat16 for good, and name their parameters.
+
+    Plain dense layers and convolutions round their inputs and parameters to 8 binary digits, sum the products in
+    float32 and round once more. The first and the last such layer that the model calls stay as they are (the first
+    may be shared by all points, errors of the last are those of the logits), as do small ones. None is changed on
+    other devices or dtypes, or where the processor has no such products.
+    """
+    if flat.theta.device.type != "cpu" or flat.theta.dtype != torch.float32 or not has_bfloat16():
+        return []
+    calls = passed(flat, probe.inputs).calls
+    names = [call.name for call in calls if type(call.layer) in (nn.Linear, nn.Conv2d) and not call.hooked]
+    inner = set(names[1:-1]) - {names[0], names[-1]} if names else set()
+    coarse = []
+    for name in sorted(inner):
+        layer = flat.module.get_submodule(name)
+        if layer.get_parameter("weight").numel() >= LEAST_WEIGHTS and getattr(layer, "groups", 1) == 1:
+            vars(layer)["forward"] = _forward(layer)
+            coarse += [f"{name}.{parameter}" for parameter, _ in layer.named_parameters()]
+    return coarse
+
+
+def spread(indices: np.ndarray) -> np.ndarray:
+    """CHECKED of the indices, evenly spread over them with both ends; all where there are fewer."""
+    return indices[np.unique(np.linspace(0, len(indices) - 1, min(CHECKED, len(indices))).round().astype(int))]
+
+
+def relative_difference(found: Tensor, exact: Tensor) -> float:
+    """Largest |found - exact| / |exact| where both are finite; 0 where nothing is."""
+    both = found.isfinite() & exact.isfinite() & (exact != 0)
+    return float(((found - exact).abs() / exact.abs())[both].max()) if bool(both.any()) else 0.0
+
+
+def _forward(layer: nn.Module) -> Callable[[Tensor], Tensor]:
+    plain = layer._conv_forward if isinstance(layer, nn.Conv2d) else F.linear
+    biased = layer.bias is not None
+
+    def forward(inputs: Tensor) -> Tensor:
+        bias = layer.get_parameter("bias").bfloat16() if biased else None
+        return plain(inputs.bfloat16(), layer.get_parameter("weight").bfloat16(), bias).float()
+
+    return forward

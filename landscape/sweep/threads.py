@@ -1,0 +1,130 @@
+"""How the points of a sweep, or the samples of few points, are shared by threads, chunk by chunk."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol, TypeVar
+
+import torch
+
+from landscape.sweep.memory import said, shrinking
+from landscape.sweep.worker import Points, Values, Work, Worker, counted
+
+CHUNK_SECONDS = 2.0
+"""About how often finished points are handed out."""
+
+RUN_BLOCKS = 8
+"""About how many blocks of samples a thread passes before it takes others, where threads share the samples."""
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+class Crew(Protocol):
+    """Other processes that share the points of a sweep."""
+
+    def finished(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
+        """Chunks of at most `most` points in any order, each with its values."""
+
+
+class Evaluator(Protocol):
+    """Anything that computes a chunk."""
+
+    work: Work
+
+    def chunk(self, points: Points) -> Values:
+        """Mean metrics at a few points."""
+
+    def free(self) -> None:
+        """Give up memory that is only kept for speed."""
+
+
+def alone(evaluator: Evaluator, points: Points, parts: Iterator[slice]) -> Iterator[tuple[slice, Values]]:
+    """Chunks in order, each with its values, by this thread."""
+    return ((part, at_points(evaluator, points[part])) for part in parts)
+
+
+def finished(first: Worker, points: Points, parts: Iterator[slice], workers: int) -> Iterator[tuple[slice, Values]]:
+    """Chunks in order, each with its values, shared by threads: the points, or of few points the samples."""
+    if workers == 1:
+        yield from alone(first, points, parts)
+        return
+    if len(points) < workers:
+        stretches, step = first.stretches, max(1, RUN_BLOCKS * first.block // first.stretch)
+        runs = [stretches[start : start + step] for start in range(0, len(stretches), step)]
+        with said("a forward pass", "lower block, or workers"):
+            passed = _spread(first, lambda worker, run: list(worker.outputs(run)), runs, workers, points)
+            values = counted(first.work, len(points), (found for _, few in passed for found in few))
+        yield slice(0, len(points)), values
+        return
+    yield from _spread(first, lambda worker, part: at_points(worker, points[part]), parts, workers)
+
+
+def _spread(
+    first: Worker, do: Callable[[Worker, Item], Made], items: Iterable[Item], workers: int, points: Points | None = None
+) -> Iterator[tuple[Item, Made]]:
+    """Items in their order, each with what a thread's worker made of it; few are begun ahead of those asked for.
+
+    Args:
+        points: Taken by every worker before it begins, where given.
+    """
+    threads, held, spare = torch.get_num_threads(), threading.local(), iter([first])
+
+    def begin() -> None:
+        torch.set_num_threads(1)
+
+    def run(item: Item) -> Made:
+        if not hasattr(held, "worker"):
+            held.worker = next(spare, None) or Worker(first.work)
+            if points is not None:
+                with torch.no_grad():  # grad mode belongs to a thread
+                    held.worker.take(points)
+        return do(held.worker, item)
+
+    ahead: deque[tuple[Item, Future[Made]]] = deque()
+    try:
+        with ThreadPoolExecutor(workers, initializer=begin) as pool:
+            for item in items:
+                ahead.append((item, pool.submit(run, item)))
+                if len(ahead) >= 2 * workers:
+                    done, future = ahead.popleft()
+                    yield done, future.result()
+            while ahead:
+                done, future = ahead.popleft()
+                yield done, future.result()
+    finally:
+        torch.set_num_threads(threads)
+
+
+@torch.no_grad()
+def at_points(evaluator: Evaluator, points: Points) -> Values:
+    """A chunk's values, computed in smaller chunks where memory does not suffice."""
+    parts = list(shrinking(lambda few: evaluator.chunk(list(few)), points, evaluator.free))
+    return parts[0] if len(parts) == 1 else {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
+
+
+def pieces(count: int, most: int, workers: int) -> list[slice]:
+    """Consecutive pieces of at most `most`, some eight for each worker, so that all end at about the same time."""
+    size = min(most, max(1, -(-count // (8 * workers))))
+    return [slice(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def chunks(count: int, least: int, most: int, workers: int = 1) -> Iterator[slice]:
+    """Consecutive pieces, from `least` to `most` long, that grow until one takes CHUNK_SECONDS.
+
+    Of several workers all get pieces of one size in turn, the last ones too, so that they end together.
+    """
+    start, size = 0, least
+    while start < count:
+        begun = time.perf_counter()
+        fair = min(size, -(-(count - start) // workers))
+        for _ in range(workers):
+            if start < count:
+                yield slice(start, min(start + fair, count))
+                start += fair
+        if time.perf_counter() - begun < CHUNK_SECONDS:
+            size = min(2 * size, most)

@@ -1,0 +1,105 @@
+"""Many point models in one forward pass, for devices that one small model does not fill."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.func import functional_call, vmap
+
+from landscape.model.metrics import Means
+from landscape.model.samples import Inputs, called, mapped
+from landscape.sweep.first_layer import combine
+from landscape.sweep.worker import Worker, widest
+
+DEVICES = ("cuda",)
+"""Kinds of devices on which points are batched: a CPU is faster with one model in its cache."""
+
+LIVE = 6
+"""Outputs of the largest layer that a forward pass holds at once: input, output, padded and unfolded copies."""
+
+SAMPLES = (64, 2048)
+"""Least samples in a pass that chunks of points leave room for, and most."""
+
+
+class Batch:
+    """Evaluates a chunk of points with `vmap` over their parameters and buffers.
+
+    A layer that receives the samples themselves becomes one layer with as many outputs as all points have, the layers
+    behind it grouped convolutions and batched matrix products. Values are those of `Worker` but for rounding, which
+    may depend on the size of a chunk and, on a GPU, on `torch.backends.cudnn.allow_tf32` (on unless switched off).
+
+    Args:
+        worker: Makes the statistics of batch normalisation.
+        memory: Bytes for point models and activations together.
+    """
+
+    def __init__(self, worker: Worker, memory: int) -> None:
+        self.work = worker.work
+        self.flat = self.work.task.flat(self.work.basis)
+        self.memory = memory
+        self._worker = worker
+        self.sample_bytes = LIVE * widest(self.flat, self.work.samples[:2])
+        self.point_bytes = 2 * self.work.basis.shape[1] * self.work.basis.element_size()
+
+    @property
+    def most(self) -> int:
+        """Points in a chunk that leave half of the memory to the activations of SAMPLES[0] samples each."""
+        return max(1, self.memory // (self.point_bytes + SAMPLES[0] * self.sample_bytes))
+
+    def block(self, points: int) -> int:
+        """Samples in one pass of so many points."""
+        left = self.memory - points * self.point_bytes
+        return self.work.block or max(1, min(SAMPLES[1], left // (points * self.sample_bytes)))
+
+    def free(self) -> None:
+        """Give up what the allocator of the device keeps for later."""
+        if self.flat.theta.device.type == "cuda":
+            torch.cuda.empty_cache()
+
+    def chunk(self, points: list[list[float]]) -> dict[str, Tensor]:
+        """Mean metrics at a few points."""
+        work, block = self.work, self.block(len(points))
+        state = self._state(points)
+        groups = None if work.groups is None else int(work.groups.max()) + 1
+        means = {name: Means(measure, len(points), groups) for name, measure in work.measures.items()}
+        for start in range(0, len(work.samples), block):
+            part = work.samples[start : start + block]
+            outputs = self.outputs(state, part.inputs)
+            group = None if work.groups is None else work.groups[start : start + block]
+            for mean in means.values():
+                mean.add_all(outputs, part.targets.to(outputs.device), group)
+        return {name: mean.found() for name, mean in means.items()}
+
+    def outputs(self, state: dict[str, Tensor], inputs: Inputs) -> Tensor:
+        """Outputs (P, n, ...) of P models, whose tensors by name have a first axis of points."""
+
+        def at(tensors: dict[str, Tensor]) -> Tensor:
+            return called(lambda *args, **kwargs: functional_call(self.flat.module, tensors, args, kwargs), inputs)
+
+        inputs = mapped(lambda leaf: leaf.contiguous(), self.flat.cast(inputs))  # vmap knows little of channels-last
+        return vmap(at)(state)
+
+    def _state(self, points: list[list[float]]) -> dict[str, Tensor]:
+        work, layout = self.work, self.flat.layout
+        thetas = torch.stack([combine(work.basis, row) for row in points])
+        buffers = torch.stack([self._worker.statistics(*pair) for pair in zip(points, thetas, strict=True)])
+        named = [layout.named(row) | layout.named_buffers(kept) for row, kept in zip(thetas, buffers, strict=True)]
+        return {name: torch.stack([row[name] for row in named]) for name in named[0]}
+
+
+@torch.no_grad()
+def batch(worker: Worker, memory: int) -> Batch | None:
+    """A batch for the worker's sweep; None where `vmap` lacks an operation of the model or its outputs differ."""
+    found, work = Batch(worker, memory), worker.work
+    rows = [[1.0, *[0.0] * (len(work.basis) - 1)]] * 2
+    inputs = work.samples[:2].inputs
+    try:
+        both = found.outputs(found._state(rows), inputs)
+    except RuntimeError:  # what vmap and functional_call raise for an operation that they do not know
+        return None
+    found.flat.load(work.basis[0], worker.statistics(rows[0], work.basis[0]))
+    alone = found.flat.outputs(inputs)
+    if both.shape != (2, *alone.shape):
+        return None
+    tolerance = 100 * torch.finfo(alone.dtype).eps ** 0.75 * float(alone.abs().max())
+    return found if torch.allclose(both[1], alone, rtol=0, atol=tolerance, equal_nan=True) else None

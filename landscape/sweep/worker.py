@@ -1,0 +1,204 @@
+"""The work of a sweep: point models share blocks of samples and the first layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from landscape.model.batchnorm import recomputed
+from landscape.model.bound_model import Flat
+from landscape.model.metrics import Means
+from landscape.model.samples import Samples, leaves
+from landscape.model.task import PerSample, Task
+from landscape.sweep.first_layer import FirstLayer, combine, first_layer, shared_start
+from landscape.sweep.onednn_layers import packing, quicken
+from landscape.sweep.precision import Precision, coarsen
+from landscape.sweep.two_stage_forward import ROWS, stages
+
+BLOCK_BYTES = 5 * 2**19
+"""Bytes that the largest output of a block of samples may take (measured: flat optimum from 2 to 3 MiB)."""
+
+GPU_BLOCK_BYTES = 2**28
+"""The same on other devices, where a block must be large enough to fill the device (not measured)."""
+
+OUTPUT_BYTES = 2**15
+"""Bytes of a point's outputs that are gathered before metrics are computed on them."""
+
+Points = list[list[float]]
+"""Coefficients of points, a row each."""
+
+Values = dict[str, Tensor]
+"""Mean metrics at points, by name; the first axis is the point."""
+
+
+@dataclass
+class Work:
+    """What all points of a sweep have in common."""
+
+    task: Task
+    basis: Tensor
+    buffers: Tensor | None
+    samples: Samples
+    groups: Tensor | None
+    measures: dict[str, PerSample]
+    block: int | None
+    calibration: Samples | None
+    precision: Precision = "exact"
+
+
+class Worker:
+    """One thread's model, and memory for the point models of a chunk, which is used again for the next."""
+
+    @torch.no_grad()  # grad mode belongs to a thread
+    def __init__(self, work: Work) -> None:
+        self.work = work
+        self.flat = work.task.flat(work.basis)
+        self.own = self.flat.buffers.clone()
+        self.flat.load(work.basis[0])
+        quicken(self.flat, work.samples[:2])
+        self.block, self.shared = plan(self.flat, work.basis, work.samples, work.block)
+        coarse = coarsen(self.flat, work.samples[:2]) if work.precision == "fast" else []
+        self.coarse = [name in coarse for name, _ in self.flat.layout.parameters]
+        self.stages = stages(self.flat, work.samples[:2])
+        self.stretch = self.block * (max(1, round(ROWS / self.block)) if self.stages.cut else 1)
+        self.parameters = [self.flat.module.get_parameter(name) for name, _ in self.flat.layout.parameters]
+        self.models: list[Tensor] = []
+        self.packing = packing(self.flat)
+        self.take([])
+
+    def chunk(self, points: Points) -> Values:
+        """Mean metrics at a few points."""
+        self.take(points)
+        return counted(self.work, len(points), self.outputs(self.stretches))
+
+    def take(self, points: Points) -> None:
+        """Make the models of a few points, of which `outputs` then tells."""
+        self.models.extend(torch.empty_like(self.work.basis[0]) for _ in range(len(points) - len(self.models)))
+        thetas = [combine(self.work.basis, row, out=held) for row, held in zip(points, self.models, strict=False)]
+        for forward in self.packing:
+            forward.kept = {}
+        self.views = [self._views(theta) for theta in thetas]
+        self.held = [self.statistics(row, theta) for row, theta in zip(points, thetas, strict=True)]
+        self.points = points
+        self.order = sorted(range(len(points)), key=lambda point: shared_start(points[point]))
+
+    @property
+    def stretches(self) -> range:
+        """The first sample of every stretch: the blocks that pass the model's last layers together, else one block."""
+        return range(0, len(self.work.samples), self.stretch)
+
+    @torch.no_grad()
+    def outputs(self, stretches: range) -> Iterator[list[Tensor]]:
+        """Of one stretch of samples after the other the output of every point."""
+        for start in stretches:
+            end = min(start + self.stretch, len(self.work.samples))
+            made = [self._block(begin, min(begin + self.block, end)) for begin in range(start, end, self.block)]
+            yield [self._ended(point, [block[point] for block in made]) for point in range(len(self.points))]
+
+    def _block(self, begin: int, end: int) -> list[Tensor]:
+        """What every point's last layers receive of a block, or its outputs; met while it is in the cache."""
+        flat = self.flat
+        inputs = flat.cast(self.work.samples[begin:end].inputs)
+        found: dict[int, Tensor] = {}
+        if self.shared is not None:
+            self.shared.prepare(inputs)
+        for point in self.order:
+            _bind(self.parameters, self.views[point])
+            if len(flat.buffers):
+                flat.buffers.copy_(self.held[point])
+            if self.shared is not None:
+                self.shared.at(self.points[point])
+            found[point] = self.stages.first(inputs).clone()  # may be memory of the shared layer
+        if self.shared is not None:
+            self.shared.release()
+        return [found[point] for point in range(len(found))]
+
+    def _ended(self, point: int, blocks: list[Tensor]) -> Tensor:
+        """A point's outputs on a stretch of blocks."""
+        whole = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
+        if self.stages.cut:
+            _bind(self.parameters, self.views[point])
+            whole = self.stages.last(whole)
+        return whole
+
+    def free(self) -> None:
+        """Give up the memory of the last chunk's models."""
+        self.models.clear()
+        self.take([])
+
+    def _views(self, theta: Tensor) -> list[Tensor]:
+        """Parameters of a point, those of coarse layers rounded once for all blocks."""
+        views = self.flat.layout.named(theta).values()
+        return [view.bfloat16() if coarse else view for view, coarse in zip(views, self.coarse, strict=True)]
+
+    def statistics(self, row: list[float], theta: Tensor) -> Tensor:
+        """Floating buffers (b,) of a point at theta (d,)."""
+        work = self.work
+        mixed = self.own if work.buffers is None else combine(work.buffers.to(self.own), row)
+        on_path = work.buffers is not None and sorted(row) == [0.0] * (len(row) - 1) + [1.0]
+        if work.calibration is None or on_path:
+            return mixed
+        _bind(self.parameters, self._views(theta))
+        self.flat.buffers.copy_(mixed)
+        return recomputed(self.flat, work.calibration)
+
+
+@torch.no_grad()
+def counted(work: Work, points: int, blocks: Iterable[list[Tensor]]) -> Values:
+    """Mean metrics of points from their outputs on all blocks of samples in order.
+
+    Outputs are counted many at once, as each time costs some ten small operations.
+    """
+    groups = None if work.groups is None else int(work.groups.max()) + 1
+    means = {name: Means(measure, points, groups) for name, measure in work.measures.items()}
+    waiting: list[list[Tensor]] = []
+    begin = end = 0
+    for found in blocks:
+        waiting.append(found)
+        end += len(found[0])
+        if end < len(work.samples) and sum(few[0].nbytes for few in waiting) < OUTPUT_BYTES:
+            continue
+        targets = work.samples.targets[begin:end].to(work.basis.device)
+        group = None if work.groups is None else work.groups[begin:end]
+        for point in range(points):
+            whole = torch.cat([few[point] for few in waiting])
+            for mean in means.values():
+                mean.add(point, whole, targets, group)
+        waiting, begin = [], end
+    return {name: mean.found() for name, mean in means.items()}
+
+
+@torch.no_grad()
+def plan(flat: Flat, basis: Tensor, samples: Samples, block: int | None = None) -> tuple[int, FirstLayer | None]:
+    """Samples in a forward pass, and the first layer if it is shared; never a function of the points."""
+    flat.load(basis[0])
+    probe = samples[:2]
+    shared = first_layer(flat, basis, probe)
+    if block is None:
+        most = max([widest(flat, probe), *(leaf[0].nbytes for leaf in leaves(probe.inputs))])
+        limit = BLOCK_BYTES if basis.device.type == "cpu" else GPU_BLOCK_BYTES
+        block = max(16, min(2048, limit // most))
+    return block, shared
+
+
+def _bind(parameters: list[nn.Parameter], model: list[Tensor]) -> None:
+    for parameter, view in zip(parameters, model, strict=True):
+        parameter.data = view
+
+
+def widest(flat: Flat, probe: Samples) -> int:
+    """Bytes a sample of the largest output of any module."""
+    sizes = [1]
+
+    def note(module: nn.Module, received: object, output: object) -> None:
+        if isinstance(output, Tensor):
+            sizes.append(output.numel() * output.element_size() // len(probe))
+
+    handles = [module.register_forward_hook(note) for module in flat.module.modules()]
+    flat.outputs(probe.inputs)
+    for handle in handles:
+        handle.remove()
+    return max(sizes)

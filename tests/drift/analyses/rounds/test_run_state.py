@@ -1,0 +1,58 @@
+"""Where a run stands, told from its losses alone."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+
+from drift.analyses.rounds import run_state as states
+from drift.analyses.rounds.run_state import run_state
+
+CONSTANT = float(np.log(10))
+NOISE = 0.01 * np.random.default_rng(0).standard_normal(30)
+ROUNDS = np.arange(30)
+
+SERIES = {
+    "still learning": [
+        CONSTANT - 0.004 * ROUNDS + 0.1 * NOISE,  # a straight line that never got far: not broken, not level
+        2.0 - 0.05 * ROUNDS + NOISE,
+        2.2 * np.exp(-ROUNDS / 20) + 0.1 * NOISE,
+    ],
+    "plateau": [0.4 + NOISE, 0.4 + 2 * np.exp(-ROUNDS) + NOISE, 0.4 + 0.0005 * ROUNDS + NOISE],
+    "not learned": [CONSTANT + NOISE, CONSTANT + 0.3 + NOISE],
+    "lost what it had": [0.5 + np.where(ROUNDS > 20, 1.2, 0) + NOISE, 0.5 + 0.08 * np.maximum(0, ROUNDS - 15) + NOISE],
+    "diverged": [np.where(ROUNDS > 20, 1.5e23, 0.5), np.where(ROUNDS > 25, np.inf, 0.5), CONSTANT + ROUNDS],
+    "not known": [np.array([2.0, 1.0, 0.5])],
+}
+
+
+def run_with(losses, folder):
+    metrics = xr.Dataset({"loss": ("round", losses)}, {"round": np.arange(len(losses))})
+    targets = SimpleNamespace(targets=torch.arange(100) % 10)
+    return SimpleNamespace(
+        folder=folder,
+        committed=len(losses),
+        metrics=lambda: metrics,
+        rounds=lambda: list(range(len(losses))),
+        task=SimpleNamespace(samples={"test": targets}),
+    )
+
+
+@pytest.mark.parametrize(("name", "losses"), [(name, losses) for name in SERIES for losses in SERIES[name]])
+def test_a_state_follows_from_the_losses(name, losses, tmp_path):
+    state = run_state(run_with(losses, tmp_path))
+    assert state.name == name and state.name in states.STATES
+    assert state.broken == (name in ("diverged", "lost what it had"))
+
+
+def test_the_expected_gain_per_round_is_the_slope(tmp_path):
+    state = run_state(run_with(2.0 - 0.03 * ROUNDS + 0.1 * NOISE, tmp_path))
+    assert state.unfinished and state.fall.value == pytest.approx(0.03, abs=1e-3)
+    assert state.fall.low < 0.03 < state.fall.high or state.fall.value == pytest.approx(0.03, rel=0.03)
+
+
+def test_the_best_round_is_where_the_loss_was_lowest(tmp_path):
+    losses = np.concatenate([np.linspace(2, 0.3, 12), np.full(10, 1.8)])
+    assert run_state(run_with(losses, tmp_path)).best in (11, 12)

@@ -1,0 +1,194 @@
+"""A campaign: its plan, runs that share their first rounds, and files that outlive the runs."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tiny
+
+from drift.analyses.rounds.locality import locality
+from drift.claims import claims
+from drift.claims.campaign import records
+from drift.claims.campaign.execute import Places, execute, recorded
+from drift.claims.campaign.plan import Plan, load
+from drift.config.load import plans
+from drift.simulation.shared_rounds import begin_from
+from drift.simulation.simulate import Diverged, simulate
+from drift.simulation.verify import verify
+from drift.store import files as store
+
+
+def small_plan(folder, **changes):
+    item = {
+        "name": "tiny-ima",
+        "paper": "ima",
+        "item": "Table I",
+        "value": 1,
+        "experiment": str(tiny.written(folder)),
+        "set": ["rounds=6"],
+        "reason": "six rounds, for a test",
+        "claims": ["ima-accuracy", "ima-locality-bounded"],
+        "rows": [
+            {"set": ["method=fedavg"], "seeds": 2, "minutes": 1},
+            {"set": ["method=ima", "method.window=2", "method.start=4"], "seeds": 2, "minutes": 1},
+        ],
+    }
+    return Plan.model_validate({"processor": "any", "items": [{**item, **changes}]})
+
+
+def places(folder):
+    return Places(folder / "runs", folder / "files")
+
+
+def test_the_shipped_plan_is_valid_and_begins_with_the_two_shard_table():
+    plan = load(plans()["reproduction"])
+    first = plan.sets()[0]
+    assert {unit.item.name for unit in first} == {"ima-table1-fmnist-shards2"}
+    known = {claim.name for claim in claims()}
+    for item in plan.items:
+        assert set(item.claims) <= known, item.name
+    for units in plan.sets():
+        for unit in units:
+            if not unit.item.prepare:
+                assert unit.experiment.seed == unit.seed
+
+
+def test_sets_are_ordered_by_value_per_hour_and_later_seeds_count_less(tmp_path):
+    cheap = small_plan(tmp_path).items[0]
+    dear = cheap.model_copy(
+        update={"name": "dear", "rows": tuple(row.model_copy(update={"minutes": 5}) for row in cheap.rows)}
+    )
+    many = cheap.model_copy(
+        update={"name": "many", "rows": (cheap.rows[0].model_copy(update={"seeds": 5, "minutes": 2.0}),)}
+    )
+    order = [(units[0].item.name, units[0].seed) for units in Plan(processor="any", items=(dear, cheap, many)).sets()]
+    assert order.index(("tiny-ima", 0)) < order.index(("dear", 0))
+    assert order.index(("many", 2)) < order.index(("many", 3)) < order.index(("many", 4))
+    assert order.index(("many", 3)) > order.index(("tiny-ima", 1))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        [],
+        ["method.window=1"],
+        ["method.first=window"],
+        ["method.feedback=false"],
+        ["method.base=fedadam"],
+        ["method.base=fedavgm", "method.placement=post"],
+        ["method.base=scaffold", "local.momentum=0.0"],
+    ],
+)
+def test_a_run_begun_from_its_base_has_the_bits_of_one_trained_whole(tmp_path, options):
+    ima = tiny.experiment("rounds=7", "method=ima", "method.window=2", "method.start=4", *options)
+    base = ima.model_copy(update={"method": ima.method.base})
+    shared = ima.method.rounds_shared(base.method, 7)
+    assert 2 <= shared <= 4
+    run = simulate(base, runs=tmp_path / "begun", until=shared)
+    assert run.committed == shared
+    assert begin_from(run, ima, runs=tmp_path / "begun") == shared
+    begun, whole = simulate(ima, runs=tmp_path / "begun"), simulate(ima, runs=tmp_path / "whole")
+    assert not verify(begun.folder)
+    ours, theirs = begun.state()[0], whole.state()[0]
+    assert set(ours) == set(theirs)
+    for name in theirs:
+        assert bool((ours[name] == theirs[name]).all()), name
+    for index in whole.rounds():
+        first, second = begun.round(index), whole.round(index)
+        assert bool((first.gram == second.gram).all()), index
+        assert first.metrics["loss"] == second.metrics["loss"]
+
+
+def test_rounds_are_shared_by_equal_settings_only(tmp_path):
+    ima = tiny.experiment("rounds=7", "method=ima", "method.window=2", "method.start=4")
+    other = simulate(tiny.experiment("rounds=7", "seed=6"), runs=tmp_path, until=2)
+    with pytest.raises(ValueError, match="differ in more than their method"):
+        begin_from(other, ima, runs=tmp_path)
+    past = simulate(tiny.experiment("rounds=7"), runs=tmp_path)
+    with pytest.raises(ValueError, match=r"has 7 rounds and .* shares 3"):
+        begin_from(past, ima, runs=tmp_path)
+    assert ima.method.rounds_shared(tiny.experiment("method=fedprox").method, 7) == 0
+
+
+def test_a_campaign_trains_records_and_never_trains_again(tmp_path):
+    plan, where = small_plan(tmp_path), places(tmp_path)
+    ended = list(execute(plan.sets(), where))
+    assert [one.state for one in ended] == ["recorded"] * 4
+    assert len(recorded(where.files)) == 4
+    shutil.rmtree(where.runs)
+    assert [one.state for one in execute(plan.sets(), where)] == ["recorded"] * 4
+    assert not where.runs.exists()
+
+
+def test_a_used_up_budget_stops_between_rounds_and_the_next_call_goes_on(tmp_path):
+    plan, where = small_plan(tmp_path), places(tmp_path)
+    states = [one.state for one in execute(plan.sets(), where, hours=1e-9)]
+    assert "recorded" not in states
+    assert all(one.state == "recorded" for one in execute(plan.sets(), where))
+
+
+def test_a_file_stands_for_its_run_in_claims(tmp_path):
+    plan, where = small_plan(tmp_path), places(tmp_path)
+    list(execute(plan.sets(), where))
+    files = {run.name: run for run in records.all_of(where.files)}
+    runs = [simulate(unit.experiment, runs=where.runs) for units in plan.sets() for unit in units]
+    for claim in claims("ima"):
+        if claim.name in plan.items[0].claims:
+            ours, theirs = claim.judged(list(files.values())), claim.judged(runs)
+            assert ours.seeds == theirs.seeds == (0, 1), claim.name
+            np.testing.assert_allclose(ours.effect, theirs.effect, rtol=1e-5)
+    run = runs[0]
+    np.testing.assert_allclose(files[run.name].metrics()["loss"], run.metrics()["loss"], rtol=1e-6)
+    with pytest.raises(LookupError, match="holds no locality"):
+        files[runs[1].name].cached(locality)
+
+
+def test_a_failed_run_leaves_the_others(tmp_path, monkeypatch):
+    def failing(experiment, **options):
+        if experiment.seed == 0:
+            raise Diverged("round 0: no finite model is left")
+        return simulate(experiment, **options)
+
+    monkeypatch.setattr("drift.claims.campaign.execute.simulate", failing)
+    ended = list(execute(small_plan(tmp_path).sets(), places(tmp_path)))
+    assert [one.state for one in ended] == ["failed", "failed", "recorded", "recorded"]
+    assert "no finite model" in ended[0].reason
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("processor = 3", "processor"),
+        ("processor = 'x'\nitems = []\nmore = 1", "more"),
+        ("processor = ", "no TOML"),
+    ],
+)
+def test_a_wrong_plan_is_refused_in_one_line(tmp_path, text, message):
+    path = tmp_path / "plan.toml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=message) as caught:
+        load(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_changed_preset_needs_a_reason(tmp_path):
+    with pytest.raises(ValueError, match="say why in reason"):
+        small_plan(tmp_path, reason="")
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", "x", json.dumps({"format": 99})])
+def test_a_foreign_file_is_refused(tmp_path, text):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(ValueError, match=r"a\.json"):
+        list(records.all_of(tmp_path))
+
+
+def test_stopping_early_by_until_and_going_on_gives_the_same_bits(tmp_path):
+    spec = tiny.experiment("rounds=5")
+    for until in (2, 4, None):
+        run = simulate(spec, runs=tmp_path / "parts", until=until)
+    whole = simulate(spec, runs=tmp_path / "whole")
+    assert store.digest(run.state()[0]) == store.digest(whole.state()[0])

@@ -1,0 +1,110 @@
+"""First advice makes runs with a known fault better. And what a diagnosis says of any run."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny
+import xarray as xr
+
+from benchmarks.diagnosis import FAULTS, HELD_OUT, judged, summary, table, trained
+from drift.analyses.rounds.participation import balanced_cohort
+from drift.diagnosis.diagnose import diagnose
+from figures.commands.diagnose import WIDTH, screen
+
+QUESTIONS = ["training", "labels", "centre", "error", "drift", "coherence", "shrink", "clients"]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def run(runs):
+    return tiny.trained(runs)
+
+
+@pytest.mark.parametrize("fault", ["FedAdam, server rate 0.3", "1 local step"])
+def test_first_advice_lowers_the_loss_of_a_training_it_has_not_seen(fault, runs):
+    row = judged(trained("blobs", fault, 1, runs))
+    assert row["change"] is not None
+    assert row["final"][row["change"]] < row["final"]["unchanged"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", ["digits", "blobs"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_first_advice_lowers_the_loss_for_every_fault(fault, setting, runs):
+    row = judged(trained(setting, fault, 1, runs))
+    assert row["change"] is None or row["final"][row["change"]] < row["final"]["unchanged"]
+
+
+def test_published_results_are_those_of_the_benchmark_on_seeds_held_out():
+    path = Path(__file__).parents[3] / "docs" / "results" / "diagnosis.json"
+    rows = json.loads(path.read_text())["rows"]
+    assert {row["seed"] for row in rows} <= set(HELD_OUT) and not set(HELD_OUT) & set(range(1, 10))
+    page = (path.parents[1] / "diagnosis.md").read_text()
+    for line in table(rows):
+        assert line in page, line
+
+
+def test_regret_and_the_share_that_gained_by_hand():
+    rows = [
+        {"setting": "digits", "change": "a", "final": {"unchanged": 1.0, "a": 0.8, "b": 0.5, "longer": 0.1}},
+        {"setting": "digits", "change": "b", "final": {"unchanged": 1.0, "a": 0.8, "b": 1.1, "longer": 0.1}},
+        {"setting": "digits", "change": None, "final": {"unchanged": 1.0, "a": 1.2}},
+        {"setting": "digits", "change": "longer", "final": {"unchanged": 1.0, "a": 0.9, "longer": 0.4}},
+    ]
+    of = summary(rows)
+    assert of["runs"] == 4 and of["advised"] == 3 and of["lowered"] == pytest.approx(2 / 3)
+    assert of["regret"] == pytest.approx((0.3 + 0.3 + 0 + 0) / 4)
+    assert of["idle"] == pytest.approx((0.5 + 0.2 + 0 + 0.6) / 4)
+
+
+def test_constants_are_no_findings(run):
+    said = " ".join(finding.statement for quick in (True, False) for finding in diagnose(run, quick=quick).findings)
+    assert "heterogeneous bias" not in said and "drift is larger" not in said
+    assert not any(cause.name == "labels" for cause in diagnose(run).causes)
+
+
+def test_every_question_is_answered_on_one_screen(run):
+    found = diagnose(run)
+    assert [answer.name for answer in found.findings] == QUESTIONS
+    lines = screen(found)
+    texts = [line for line in lines if not line.startswith("    fedscape ")]  # a command is one line, to be copied
+    assert len(lines) <= 40 and max(map(len, texts)) <= WIDTH
+    content = json.loads(json.dumps(found.to_dict(), default=float))
+    assert content["per_round"] == 3 and len(content["findings"]) == 8
+
+
+def test_quick_trains_nothing_and_says_what_it_cannot_tell(runs, monkeypatch):
+    fresh = tiny.trained(runs, "seed=9")
+    monkeypatch.setattr("drift.training.client.Client.train", None)
+    found = diagnose(fresh, quick=True)
+    assert found.causes == () and found.first is None
+    text = "\n".join(screen(found))
+    assert "not tested" in text and "not known without training" in text
+
+
+def test_a_record_without_models_is_answered_as_far_as_it_goes(runs):
+    bare = tiny.trained(runs, "keep.clients=none", "keep.globals=none")
+    found = diagnose(bare)
+    said = {answer.name: answer.statement for answer in found.findings}
+    assert "keep.globals=all" in found.untested and "keep.globals=all" in said["centre"]
+    assert "keep.clients=all" in said["error"] and "critical point" in said["coherence"]
+
+
+def test_balance_of_period_drift_and_local_steps_follows_its_formula():
+    share, distance = np.array([[0.5, 0.25, 0.25]]), np.array([[1.0, 2.0, 2.0]])
+    norm = xr.DataArray([[np.sqrt(0.5)]], coords={"part": ["local"]}, dims=("round", "part"))
+    exact = xr.Dataset({"share": (("round", "client"), share), "distance": (("round", "client"), distance)})
+    total = 3**2 / 2 * 0.75
+    assert balanced_cohort(exact.assign(norm=norm), 3) == pytest.approx(1 / (0.5 / total + 1 / 3))
+
+
+def test_a_run_without_rounds_is_refused(runs, run, monkeypatch):
+    monkeypatch.setattr("drift.runs.run.Run.rounds", lambda self: [])
+    with pytest.raises(LookupError, match="no complete round"):
+        diagnose(run)

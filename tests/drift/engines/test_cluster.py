@@ -1,0 +1,85 @@
+"""Clients and runs shared by the workers of a Dask scheduler; skipped where it is not installed."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+import tiny
+import torch
+
+import drift
+from drift.engines.cluster import Lost
+from drift.simulation.settings_grid import train_grid
+from figures.cli import main
+
+distributed = pytest.importorskip("distributed")
+
+HERE = Path(__file__).parents[3]
+
+
+@contextmanager
+def running(folder):
+    """A scheduler and two workers without nannies, each a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": f"{HERE}{os.pathsep}{HERE / 'tests'}"}
+    file = folder / "scheduler.json"
+
+    def start(kind, *options):
+        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", "--scheduler-file", str(file), *options]
+        return subprocess.Popen([*command, "--no-dashboard"], env=environment, stderr=subprocess.DEVNULL)
+
+    started = [start("scheduler", "--host", "127.0.0.1", "--port", "0")]
+    started += [start("worker", "--no-nanny", "--nthreads", str(threads)) for threads in (1, 2)]
+    try:
+        while not file.exists():
+            time.sleep(0.05)
+        address = json.loads(file.read_text())["address"]
+        with distributed.Client(address, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=60)
+        yield address, started
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+
+
+def test_a_cluster_gives_the_bits_of_serial_through_deaths_and_stops_when_its_scheduler_is_gone(tmp_path, capsys):
+    experiment = tiny.experiment("method=scaffold", "local.momentum=0.0", "rounds=8")
+    whole = drift.simulate(experiment, runs=tmp_path / "whole")
+    with running(tmp_path) as (address, (scheduler, worker, _)):
+
+        def kill(record):
+            if record.index == 1:
+                worker.kill()
+            if record.index == 4:
+                scheduler.kill()
+
+        with pytest.raises(Lost, match="scheduler is gone") as raised:
+            drift.simulate(experiment, runs=tmp_path / "parts", cluster=address, progress=kill)
+        assert "give the same command again" in str(raised.value)
+    parts = drift.Run(tmp_path / "parts" / experiment.slug)
+    assert 5 <= parts.committed < 8
+    drift.simulate(experiment, runs=tmp_path / "parts")
+    for index in whole.rounds():
+        one, two = whole.round(index), parts.round(index)
+        assert torch.equal(one.clients, two.clients) and torch.equal(one.end, two.end)
+        assert all(torch.equal(one.carried[name], two.carried[name]) for name in one.carried)
+
+
+def test_whole_runs_are_scheduled_on_a_cluster_and_an_absent_one_is_named(tmp_path, monkeypatch, capsys):
+    wanted = [tiny.experiment(f"seed={seed}") for seed in (1, 2)] + [tiny.experiment("local.lr=1e39")]
+    with running(tmp_path) as (address, _):
+        planned = train_grid(wanted, runs=tmp_path / "runs", cluster=address)
+    assert [one.state for one in planned] == ["done", "done", "failed"]
+    assert "no finite model" in planned[2].reason
+    alone = drift.simulate(wanted[0], runs=tmp_path / "alone")
+    assert torch.equal(alone.round(-1).end, planned[0].run.round(-1).end)
+    monkeypatch.setattr("drift.engines.cluster.PATIENCE", 0.3)
+    with pytest.raises(SystemExit) as stopped:
+        main(["train", str(tiny.written(tmp_path)), "--runs", str(tmp_path), "--cluster", "tcp://127.0.0.1:9"])
+    assert stopped.value.code == 2
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in capsys.readouterr().err

@@ -1,0 +1,50 @@
+"""docs/methods.md is what its command writes, and is complete."""
+
+import json
+
+import pytest
+
+from benchmarks._methods_page import page
+from benchmarks.methods import NUMBERS, PAGE
+from drift.config import method as methods
+from figures.commands.about import list_
+from landscape import plugins
+
+
+def test_every_option_of_every_method_says_what_it_means():
+    for name in methods.names():
+        for option, field in methods.load(name).model_fields.items():
+            assert field.description, f"{name}.{option}"
+
+
+@pytest.mark.parametrize(
+    ("package", "name", "word"),
+    [
+        ("drift.methods", "fedadagrad", "beta1"),
+        ("drift.methods", "fedavgm", "form"),
+        ("drift.methods", "lss", "the method alone"),
+        ("drift.methods", "fedavg", "momentum is dropped"),
+        ("drift.partitions", "dirichlet", "capped"),
+    ],
+)
+def test_defaults_that_a_reader_of_the_paper_does_not_expect_are_said(package, name, word, capsys):
+    told = plugins.paragraph(package, name, "Unlike the paper:")
+    assert word in told
+    assert told[:40] in " ".join(PAGE.read_text().split())
+    list_(package.removeprefix("drift."), json=True)
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows[name]["unlike the paper"] == told
+
+
+def test_the_page_has_every_bundle():
+    text = PAGE.read_text()
+    for name in methods.names():
+        for like, bundle in methods.load(name).bundles.items():
+            assert f"| `{like}` | {bundle.source} |" in text, (name, like)
+
+
+def test_the_page_is_what_the_command_writes():
+    numbers = json.loads(NUMBERS.read_text())
+    assert set(numbers["methods"]) <= set(methods.names())
+    assert all(len(one["accuracy"]) == len(numbers["seeds"]) >= 2 for one in numbers["methods"].values())
+    assert page(numbers) == PAGE.read_text(), "run python -m benchmarks.methods"

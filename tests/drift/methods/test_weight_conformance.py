@@ -1,0 +1,48 @@
+"""Every analysis of weights and coherence on a run of every method; a new method is tested unasked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from tests.drift.test_methods import NAMES, experiment
+
+from drift.analyses.landscapes.best_weights import best_weights
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.heterogeneity import heterogeneity
+from drift.analyses.rounds.norms_and_weights import balance_mean
+from drift.analyses.rounds.weight_factors import weight_factors
+from drift.simulation.simulate import simulate
+from tests import tiny
+
+CALLS = {
+    coherence: {"groups": "balance", "smooth": 1},
+    heterogeneity: {},
+    balance_mean: {"window": [0, 1]},
+    weight_factors: {},
+    best_weights: {"step": 0.5},
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_analysis_of_weights_reads_every_method(name, tmp_path):
+    run = simulate(experiment(name, "keep.clients=all"), runs=tmp_path)
+    for analysis, options in CALLS.items():
+        found = run.cached(analysis, **options)
+        assert run.cached(analysis, **options).identical(found)
+        assert {"analysis", "source"} <= set(found.attrs), analysis.__name__
+        for variable in [*found.data_vars, *found.coords]:
+            assert {"long_name", "units"} <= set(found[variable].attrs), (analysis.__name__, variable)
+    shares = run.cached(heterogeneity)
+    np.testing.assert_allclose(shares.cohort_share.sum("class"), 1)
+    assert bool(((shares.overlap > 0) & (shares.overlap <= 1 + 1e-12)).all())
+
+
+def test_best_weights_of_models_with_batch_statistics(tmp_path):
+    run = tiny.trained(
+        tmp_path,
+        'task={dataset="digits", model="resnet8", train_samples=40, test_samples=40}',
+        "rounds=1",
+        "keep.clients=all",
+    )
+    assert run.task.layout.buffer_size > 0
+    assert bool(np.isfinite(best_weights(run, step=0.5).best_loss).all())

@@ -1,0 +1,317 @@
+"""Any loop's rounds become a run, in the store's format, with the same numbers, whenever it is killed."""
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny
+import torch
+from torch import nn
+
+import drift
+from drift.analyses.rounds.coherence import coherence
+from drift.record.flat_arrays import FlatArrays
+from drift.record.flat_arrays import gram as plain_gram
+from drift.record.recorder import Recorder
+from drift.simulation.verify import verify
+from drift.store import files
+from drift.store.gram import gram
+from drift.store.keep import Keep
+from drift.store.locks import Busy, locked
+from figures.commands.analyse import analyses
+from landscape.model.layout import Layout
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def net() -> nn.Sequential:
+    torch.manual_seed(3)
+    return nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2))
+
+
+def moved(model: nn.Module, seed: int, *, by: float = 0.1) -> dict[str, torch.Tensor]:
+    source = torch.Generator().manual_seed(seed)
+    state = model.state_dict()
+    floating = {name: value for name, value in state.items() if value.is_floating_point()}
+    return state | {k: v + by * torch.rand(v.shape, generator=source) for k, v in floating.items()}
+
+
+def recorded(folder, rounds=3, **options) -> Recorder:
+    recorder, start = Recorder(folder, net(), **options), net().state_dict()
+    for index in range(recorder.next, rounds):
+        clients = {client: (moved(net(), 10 * index + client), 2 + 5 * client) for client in (3, 0)}
+        end = moved(net(), 100 + index)
+        start = start if index == 0 else moved(net(), 99 + index)
+        recorder.round(start=start, clients=clients, end=end, metrics={"loss": 1 / (1 + index)})
+    return recorder
+
+
+def test_what_was_given_is_what_is_read(tmp_path):
+    recorded(tmp_path / "run")
+    run, layout = drift.open(tmp_path / "run"), Layout.of(net())
+    assert run.rounds() == [0, 1, 2] and verify(run.folder) == []
+    record = run.round(1)
+    assert record.ids.tolist() == [0, 3] and record.sizes.tolist() == [2, 17]
+    assert record.weights.tolist() == pytest.approx([2 / 19, 17 / 19])
+    theirs = [moved(net(), 10), moved(net(), 13)]
+    assert torch.equal(record.clients, torch.stack([layout.theta(state) for state in theirs]))
+    assert torch.equal(record.client_buffers, torch.stack([layout.buffer_vector(state) for state in theirs]))
+    assert torch.equal(record.end, layout.theta(moved(net(), 101)))
+    assert torch.equal(record.start, run.round(0).end)
+    assert run.metrics().loss.values.tolist() == pytest.approx([1, 1 / 2, 1 / 3])
+    assert run.experiment.clients.number == 4
+
+
+def test_a_run_recorded_again_has_the_same_numbers_as_the_run(tmp_path):
+    source = tiny.trained(tmp_path)
+    recorder, layout = Recorder(tmp_path / "again", source.task.model), source.task.layout
+    for index in source.rounds():
+        record = source.round(index)
+        rows = zip(record.ids.tolist(), record.clients, record.sizes.tolist(), strict=True)
+        clients = {client: (layout.named(theta), size) for client, theta, size in rows}
+        recorder.round(start=layout.named(record.start), clients=clients, end=layout.named(record.end))
+    found = drift.open(tmp_path / "again")
+    for index in source.rounds():
+        torch.testing.assert_close(found.round(index).gram, source.round(index).gram, rtol=1e-5, atol=1e-7)
+    for analysis in (drift.coherence, drift.drift_variances, drift.locality, drift.update_norms):
+        mine, theirs = analysis(found), analysis(source)
+        for name in theirs.data_vars:
+            np.testing.assert_allclose(mine[name], theirs[name], rtol=1e-4, atol=1e-6, err_msg=name)
+
+
+def test_gram_is_that_of_the_store():
+    vectors = [torch.randn(70_001) for _ in range(3)]
+    deltas = torch.randn(4, 70_001)
+    mine = plain_gram(*(vector.numpy() for vector in vectors), deltas.numpy())
+    np.testing.assert_allclose(mine, gram(*vectors, deltas).numpy(), rtol=1e-12, atol=1e-9)
+
+
+def test_the_order_of_clients_does_not_matter_and_names_are_numbered(tmp_path):
+    states = {name: (moved(net(), seed), 3 + seed) for seed, name in enumerate(["b", "c", "a"])}
+    begin = net().state_dict()
+    for folder, order in (("one", "bca"), ("two", "acb")):
+        recorder = Recorder(tmp_path / folder)
+        recorder.round(start=begin, clients={name: states[name] for name in order}, end=begin)
+        recorder.round(clients={2**60 + 5: (begin, 1), "c": (begin, 1)}, end=begin)
+    one, two = (files.round_path(tmp_path / name, 0).read_bytes() for name in ("one", "two"))
+    assert one == two
+    run = drift.open(tmp_path / "one")
+    assert run.about["names"] == ["a", "b", "c", str(2**60 + 5)]
+    assert run.round(0).sizes.tolist() == [5, 3, 4] and run.round(1).ids.tolist() == [2, 3]
+
+
+def test_modules_state_dicts_and_lists_of_arrays_lie_alike(tmp_path):
+    model = net()
+    state = model.state_dict()
+    arrays = [value.numpy() for value in state.values()]
+    layout = Layout.of(model)
+    for flat in (FlatArrays.of(model), FlatArrays.of(state)):
+        for given in (model, state, arrays):
+            theta, buffers = flat.vectors(given)
+            assert torch.equal(torch.from_numpy(theta), layout.theta(model))
+            assert torch.equal(torch.from_numpy(buffers), layout.buffer_vector(model))
+
+
+def test_a_module_says_what_is_frozen_and_names_do_where_there_is_none():
+    model = net()
+    model[0].requires_grad_(False)
+    flat = FlatArrays.of(model)
+    assert [name for name, _ in flat.parameters] == ["1.weight", "1.bias", "3.weight", "3.bias"]
+    named = FlatArrays.of(model.state_dict(), parameters=["3.bias"], buffers=["1.running_var"])
+    assert named.parameters == (("3.bias", (2,)),) and named.buffers == (("1.running_var", (3,)),)
+    with pytest.raises(ValueError, match="no tensor 'nothing'"):
+        FlatArrays.of(model.state_dict(), parameters=["nothing"])
+
+
+def test_bfloat16_is_kept_exactly(tmp_path):
+    state = {"weight": torch.randn(5).bfloat16()}
+    Recorder(tmp_path / "run").round(start=state, clients={0: (state, 1)}, end=state)
+    assert torch.equal(drift.open(tmp_path / "run").round(0).clients[0], state["weight"].float())
+
+
+def test_policies_keep_what_the_run_says_it_kept(tmp_path):
+    recorder = Recorder(tmp_path / "run", net(), clients="every 2, last 1", globals="first 2", rounds=4)
+    state = net().state_dict()
+    for _ in range(4):
+        recorder.round(start=state, clients={0: (state, 1)}, end=state)
+    run, keep = drift.open(tmp_path / "run"), Keep(clients="every 2, last 1", globals="first 2")
+    for index in range(4):
+        assert (run.round(index).clients is not None) == keep.keeps_clients(index, 4)
+        assert (run.round(index).end is not None) == keep.keeps_globals(index, 4)
+    assert verify(run.folder) == []
+    with pytest.raises(ValueError, match="counts from the last round"):
+        Recorder(tmp_path / "other", clients="last 2")
+
+
+def test_clients_that_are_not_finite_are_left_out_and_named(tmp_path):
+    broken = moved(net(), 1) | {"0.bias": torch.full((3,), torch.nan)}
+    recorder, begin = Recorder(tmp_path / "run"), net().state_dict()
+    recorder.round(start=begin, clients={4: (broken, 3), 1: (moved(net(), 2), 7)}, end=begin)
+    recorder.round(clients={4: (broken, 3)}, end=begin)
+    run = drift.open(tmp_path / "run")
+    assert run.round(0).ids.tolist() == [1] and run.round(0).extras["excluded"].tolist() == [4]
+    assert run.round(1).clients.shape == (0, run.round(1).end.numel())
+    assert verify(run.folder) == []
+    assert coherence(run).sizes["round"] == 2
+    with pytest.raises(ValueError, match="global model is not finite"):
+        recorder.round(clients={}, end=broken)
+    assert recorder.next == 2
+
+
+def test_recording_goes_on_where_it_ended_and_notices_another_training(tmp_path):
+    recorded(tmp_path / "whole", rounds=4)
+    recorded(tmp_path / "parts", rounds=2)
+    recorder = recorded(tmp_path / "parts", rounds=4)
+    for index in range(4):
+        names = [files.round_path(tmp_path / folder, index) for folder in ("whole", "parts")]
+        assert names[0].read_bytes() == names[1].read_bytes()
+    layout = Layout.of(net())
+    model = {name: torch.from_numpy(value.copy()) for name, value in recorder.model().items()}
+    assert torch.equal(layout.theta(model), drift.open(tmp_path / "parts").round(-1).end)
+    begin = net().state_dict()
+    with pytest.raises(ValueError, match="does not begin where they ended"):
+        Recorder(tmp_path / "parts").round(start=begin, clients={}, end=begin)
+    Recorder(tmp_path / "parts", continuous=False).round(start=begin, clients={}, end=begin)
+
+
+def test_other_folders_models_and_writers_are_refused(tmp_path):
+    source = tiny.trained(tmp_path)
+    with pytest.raises(ValueError, match="not recorded by this class"):
+        Recorder(source.folder)
+    recorder = recorded(tmp_path / "run", rounds=1)
+    with pytest.raises(ValueError, match="another model"):
+        Recorder(tmp_path / "run", nn.Linear(2, 2))
+    with pytest.raises(ValueError, match="keeps"):
+        Recorder(tmp_path / "run", clients="none")
+    with pytest.raises(ValueError, match="first round needs start"):
+        Recorder(tmp_path / "new").round(clients={}, end=net())
+    with pytest.raises(ValueError, match=r"'0.bias' has shape \(2,\), the run has \(3,\)"):
+        recorder.round(clients={0: (moved(net(), 1) | {"0.bias": torch.zeros(2)}, 1)}, end=net())
+    with pytest.raises(ValueError, match="client 'x' is no number"):
+        recorder.round(clients={"x": (net(), 1)}, end=net())
+    with locked(tmp_path / "run"), pytest.raises(Busy, match="being trained by another"):
+        recorder.round(clients={0: (net(), 1)}, end=net())
+    recorded(tmp_path / "run", rounds=2)
+    with pytest.raises(Busy, match="another recorder"):
+        recorder.round(clients={0: (net(), 1)}, end=net())
+    assert drift.open(tmp_path / "run").rounds() == [0, 1] and verify(tmp_path / "run") == []
+
+
+def test_a_task_that_is_given_makes_planes_and_classes(tmp_path):
+    recorded(tmp_path / "run")
+    with pytest.raises(LookupError, match="recorded without its data"):
+        _ = drift.open(tmp_path / "run").task
+    inputs = torch.randn(7, 4, generator=torch.Generator().manual_seed(0))
+    samples = {"train": Samples(inputs, torch.arange(7) % 2), "test": Samples(inputs[:5], torch.arange(5) % 2)}
+    task = Task(net(), samples)
+    run = drift.open(tmp_path / "run", task=task)
+    found = run.cached(drift.global_line, points=3)
+    assert np.isfinite(found.loss).all()
+    changed = drift.open(
+        tmp_path / "run", task=Task(net(), samples | {"test": Samples(inputs[:5] + 1, samples["test"].targets)})
+    )
+    assert not np.allclose(changed.cached(drift.global_line, points=3).loss, found.loss)
+    assert run.dataset.classes == ("0", "1")
+    with pytest.raises(LookupError, match="who holds which samples"):
+        run.client_samples(0)
+    parts = [[0, 1], [2], [3, 4], [5, 6]]
+    assert len(drift.open(tmp_path / "run", task=task, parts=parts).client_samples(3)) == 2
+    with pytest.raises(ValueError, match="not that of run"):
+        _ = drift.open(tmp_path / "run", task=Task(nn.Linear(4, 2), samples)).task
+
+
+MAKE = """
+import torch
+from torch import nn
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+
+def make_task():
+    samples = Samples(torch.eye(4), torch.tensor([0, 1, 0, 1]))
+    model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.ReLU(), nn.Linear(3, 2))
+    return Task(model, {"train": samples, "test": samples}), [[0, 1], [], [], [2, 3]]
+
+def nothing():
+    return 3
+"""
+
+
+def test_a_task_is_found_in_a_file(tmp_path):
+    recorded(tmp_path / "run", rounds=1)
+    path = tmp_path / "my_code.py"
+    path.write_text(MAKE)
+    run = drift.open(tmp_path / "run", task=f"{path}:make_task")
+    assert len(run.task.split("test")) == 4 and [len(part) for part in run.parts] == [2, 0, 0, 2]
+    for text, error, message in [
+        (f"{path}:nothing", ValueError, "task given is a int"),
+        (f"{path}:absent", LookupError, "no function 'absent'"),
+        ("absent.py:make", LookupError, "no file absent.py"),
+        ("make_task", ValueError, "write FILE.py:FUNCTION"),
+    ]:
+        with pytest.raises(error, match=message):
+            drift.open(tmp_path / "run", task=text)
+
+
+def test_nothing_heavy_is_imported():
+    code = (
+        "import sys; from drift.record.recorder import Recorder\n"
+        "print(sorted({'torch', 'pydantic', 'xarray', 'scipy', 'sklearn', 'zarr', 'matplotlib'} & set(sys.modules)))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == "[]"
+
+
+LOOP = """
+import sys
+import numpy as np
+from drift.record.recorder import Recorder
+
+recorder = Recorder(sys.argv[1])
+start = recorder.model() if recorder.next else {"w": np.zeros(20_000, np.float32)}
+while True:
+    clients = {k: ({"w": start["w"] + k + 1}, k + 1) for k in range(3)}
+    end = {"w": start["w"] + 1}
+    print(recorder.round(start=start, clients=clients, end=end), flush=True)
+    start = end
+"""
+
+
+def test_killed_at_any_moment_it_leaves_whole_rounds_and_goes_on(tmp_path):
+    for _ in range(4):
+        process = subprocess.Popen([sys.executable, "-c", LOOP, tmp_path / "run"], cwd=ROOT, stdout=subprocess.PIPE)
+        process.stdout.readline()
+        time.sleep(float(np.random.default_rng().uniform(0, 0.03)))
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        process.stdout.close()
+        run = drift.open(tmp_path / "run")
+        assert verify(run.folder) == [] and run.committed > 0
+        assert run.rounds() == list(range(run.committed))
+    ends = [float(run.round(index).end[0]) for index in run.rounds()]
+    assert ends == [index + 1 for index in run.rounds()]
+    assert json.loads((tmp_path / "run" / "run.json").read_bytes())["experiment"]["rounds"] >= run.committed
+
+
+OF_ONE_ROUND = [name for name, one in analyses().items() if "round" in one.options and name != "pool_barriers"]
+
+
+@pytest.mark.parametrize("name", OF_ONE_ROUND)  # pool_barriers refuses any run but those of LSS first
+def test_a_round_that_the_run_does_not_have_is_said_to_be_none_of_it(tmp_path, name):
+    recorded(tmp_path / "run", clients="at 1")
+    samples = Samples(torch.randn(6, 4), torch.tensor([0, 1, 0, 1, 1, 0]))
+    run = drift.open(
+        tmp_path / "run", task=Task(net(), {"train": samples, "test": samples}), parts=[[0], [1], [2], [3]]
+    )
+    ask = getattr(importlib.import_module(analyses()[name].module), name)
+    for index in (99, -99):
+        with pytest.raises(LookupError, match=f"run run has no round {index}; it has 0 to 2"):
+            ask(run, round=index)

@@ -1,0 +1,97 @@
+"""A run on disk: its numbers, and analyses that are computed once."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+import xarray as xr
+from tiny import trained
+
+import drift
+from drift.store import files
+from landscape.results import zarr_files
+
+CALLS: list[object] = []
+
+
+def counted(run, *, number=1, names=("a",)):
+    CALLS.append((number, names))
+    return xr.Dataset({"value": ((), float(number))})
+
+
+def other():
+    def counted(run, *, number=1, names=("a",)):
+        return xr.Dataset({"value": ((), -1.0)})
+
+    return counted
+
+
+@pytest.fixture
+def run(tmp_path):
+    CALLS.clear()
+    return trained(tmp_path)
+
+
+def test_an_analysis_is_computed_once_for_each_set_of_arguments(run):
+    for number in (1, 1, 2, 1):
+        assert run.cached(counted, number=number).value == number
+    assert run.cached(counted).value == 1
+    assert CALLS == [(1, ("a",)), (2, ("a",))]
+
+
+def test_another_function_of_the_same_name_is_another_analysis(run):
+    assert run.cached(counted).value == 1
+    assert run.cached(other()).value == -1
+
+
+def test_arguments_that_cannot_be_told_apart_are_refused(run):
+    with pytest.raises(TypeError, match="cached results take numbers"):
+        run.cached(counted, names=object())
+    with pytest.raises(TypeError, match="unexpected"):
+        run.cached(counted, nmber=2)
+    run.cached(counted, names=torch.arange(2000))
+    run.cached(counted, names=torch.arange(2000).flip(0))
+    assert len(CALLS) == 2
+
+
+def test_a_result_says_where_it_comes_from_and_a_broken_one_is_named(run):
+    found = run.cached(counted, number=4)
+    assert found.attrs["run"] == run.name
+    (path,) = (run.folder / "results").glob("counted-*.zarr")
+    assert zarr_files.load(path).identical(found)
+    (path / "zarr.json").write_text("{}")
+    with pytest.raises(LookupError, match="counted-"):
+        run.cached(counted, number=4)
+
+
+def test_rounds_count_from_the_end_and_absent_ones_are_named(run):
+    assert run.round(-1).index == run.rounds()[-1] == 2
+    with pytest.raises(LookupError, match="has no round 9; it has 0 to 2"):
+        run.round(9)
+
+
+def test_metrics_have_units(run):
+    found = run.metrics()
+    assert found.loss.attrs["units"] == "nats"
+    assert found.accuracy.attrs["units"] == "fraction"
+    assert found.sizes["round"] == 3
+
+
+def test_a_folder_without_a_run_is_named(tmp_path):
+    with pytest.raises(LookupError, match=r"run\.json"):
+        drift.open(tmp_path)
+
+
+def test_data_other_than_those_trained_on_are_noticed(run):
+    about = files.read_json(run.folder / "run.json")
+    files.write_json(run.folder / "run.json", {**about, "fingerprint": "other"})
+    with pytest.raises(ValueError, match="was trained on other"):
+        replace(run).task  # noqa: B018 (reads the data)
+
+
+def test_cohorts_and_clients_are_those_of_the_record(run):
+    record = run.round(1)
+    assert run.cohort(1).tolist() == record.ids.tolist()
+    client = int(record.ids[0])
+    assert len(run.client_samples(client)) == int(record.sizes[0])
+    assert torch.equal(run.client(1, client).start, record.start)

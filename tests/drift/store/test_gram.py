@@ -1,0 +1,22 @@
+"""Gram matrices of rounds."""
+
+import torch
+
+from drift.store.gram import CLIENTS, PREVIOUS, START, STEP, gram
+
+
+def test_entries_are_inner_products_in_float64_across_blocks():
+    source = torch.Generator().manual_seed(0)
+    start, previous, step = torch.randn(3, 23, generator=source)
+    deltas = torch.randn(2, 23, generator=source)
+    found = gram(start, previous, step, deltas, block=7)
+    rows = torch.stack([start, previous, step, *deltas]).double()
+    assert found.dtype == torch.float64
+    torch.testing.assert_close(found, rows @ rows.T, rtol=1e-14, atol=1e-14)
+    assert found[START, PREVIOUS] == found[PREVIOUS, START]
+    torch.testing.assert_close(found[STEP, CLIENTS + 1], step.double() @ deltas[1].double())
+
+
+def test_a_cohort_of_nobody_has_three_rows():
+    nothing = torch.zeros(5)
+    assert gram(nothing, nothing, nothing, torch.zeros(0, 5)).shape == (3, 3)

@@ -1,0 +1,80 @@
+from itertools import combinations
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures import style
+from figures.axes import model_quality
+from figures.axes.units import amount
+
+
+@pytest.fixture
+def values():
+    held = np.array([[[0.5, 0.1, 0.2], [0.7, 0.3, 0.2]], [[0.4, 0.2, 0.1], [np.nan] * 3]])
+    coords = {"algorithm": ["fedavg", "ima"], "seed": [1, 2], "mark": ["a", "b", "c"]}
+    about = {"long_name": "accuracy", "units": "fraction"}
+    return xr.DataArray(held, dims=("algorithm", "seed", "mark"), coords=coords, attrs=about)
+
+
+def test_bars_are_means_of_seeds_in_groups(values):
+    ax = model_quality.bars(values, ax=style.panels()[1][0, 0], over="mark")
+    heights = [[bar.get_height() for bar in group] for group in ax.containers if hasattr(group, "patches")]
+    np.testing.assert_allclose(heights, [[0.6, 0.2, 0.2], [0.4, 0.2, 0.1]])
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["a", "b", "c"]
+    assert ax.get_ylabel() == "accuracy"
+    spans = [bar.get_x() for group in ax.containers if hasattr(group, "patches") for bar in group]
+    assert len(set(spans)) == 6
+
+
+def test_histogram_steps_stand_on_the_bins():
+    ds = xr.Dataset({"count": ("value", [4.0, 9.0, 1.0])}, coords={"value": [-0.2, 0.0, 0.2]})
+    ax = model_quality.histogram(ds, ax=style.panels()[1][0, 0])
+    (step,) = ax.patches
+    np.testing.assert_allclose(step.get_data().edges, [-0.3, -0.1, 0.1, 0.3])
+    assert step.get_data().values.tolist() == [4, 9, 1]
+    assert ax.get_yscale() == "log"
+
+
+def test_matrix_has_models_in_rows():
+    held = xr.DataArray([[0.9, 0.2, 0.3], [0.1, 0.8, np.nan]], dims=("client", "holder"))
+    ax = model_quality.matrix(held.assign_coords(client=[3, 7], holder=[3, 7, 9]), ax=style.panels()[1][0, 0])
+    assert ax.images[0].get_array().shape == (2, 3)
+    assert [text.get_text() for text in ax.texts] == [".90", ".20", ".30", ".10", ".80", ""]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["3", "7"]
+
+
+def test_table_writes_every_cell():
+    ax = model_quality.table(
+        ["a", "b"], ["method", "x\n[s]", "y"], [["1", "2"], ["3", "4"]], ax=style.panels()[1][0, 0]
+    )
+    assert [text.get_text() for text in ax.texts] == ["method", "x\n[s]", "y", "a", "1", "2", "b", "3", "4"]
+    assert len(ax.lines) == 3
+
+
+def test_no_cell_of_a_table_lies_over_another():
+    figure, axs = style.panels(height=3.0)
+    heads = ["method", *("local training\nof a client" for _ in range(8)), "II"]
+    rows, cells = (
+        ["FedAvg+IMA", "LSS, M = 4"],
+        ["91.8 kMAC", *["WWWW", "14.4 ms\n[11.1, 26.8]", "as plain", "274 kB"] * 2],
+    )
+    model_quality.table(rows, heads, [cells, cells], ax=axs[0, 0])
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in axs[0, 0].texts]
+    assert not [(one, other) for one, other in combinations(boxes, 2) if one.overlaps(other)]
+    assert min(box.x0 for box in boxes) >= 0 and max(box.x1 for box in boxes) <= figure.bbox.x1
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1.82e9, "MAC", "1.82 GMAC"),
+        (0.0123, "s", "12.3 ms"),
+        (20.4, "s", "20.4 s"),
+        (432, "B", "432 B"),
+        (np.nan, "B", "-"),
+    ],
+)
+def test_costs_are_written_in_three_digits(value, unit, text):
+    assert amount(value, unit) == text

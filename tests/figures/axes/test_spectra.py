@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from figures.axes import spectra
+
+
+def _spectrum() -> xr.Dataset:
+    values = np.array([[[9.0, 3.0, 1.0], [8.0, 2.0, 2.0]], [[4.0, 2.0, 1.0], [2.0, 1.0, 0.5]]])
+    return xr.Dataset(
+        {
+            "eigenvalue": (("algorithm", "round", "rank"), values),
+            "ratio": (("algorithm", "round"), values[..., 0] / values[..., 2]),
+        },
+        coords={"algorithm": ["fedavg", "fedlaw-gws"], "round": [0, 7], "rank": [1, 2, 3]},
+    )
+
+
+def _slice() -> xr.Dataset:
+    t = np.linspace(-0.5, 0.5, 5)
+    loss = np.stack([2 + 3 * t**2, 1 + t**2])
+    return xr.Dataset(
+        {
+            "loss": (("algorithm", "t"), loss, {"long_name": "loss", "units": "nats"}),
+            "eigenvalue": ("algorithm", [6.0, 2.0]),
+        },
+        coords={"algorithm": ["fedavg", "lss"], "t": t},
+    )
+
+
+def _ax():
+    return Figure().subplots()
+
+
+def test_eigenvalues_draw_the_rank_asked_for():
+    ax = spectra.eigenvalues(_spectrum(), ax=_ax(), rank=2)
+    assert [line.get_ydata().tolist() for line in ax.lines] == [[3, 2], [2, 1]]
+    assert ax.get_yscale() == "log"
+    assert r"\lambda_{2}" in ax.get_ylabel()
+
+
+def test_negative_eigenvalues_take_a_linear_axis():
+    assert spectra.eigenvalues(-_spectrum(), ax=_ax()).get_yscale() == "linear"
+
+
+def test_ratio_names_the_last_rank():
+    ax = spectra.ratio(_spectrum(), ax=_ax())
+    assert r"\lambda_{3}" in ax.get_ylabel()
+    assert ax.lines[0].get_ydata().tolist() == [9, 4]
+
+
+def test_sharpest_tells_the_eigenvalue_of_each_method():
+    ax = spectra.sharpest(_slice(), ax=_ax())
+    assert [line.get_label() for line in ax.lines] == [r"FedAvg, $\lambda_1$ = 6", r"LSS, $\lambda_1$ = 2"]
+    np.testing.assert_allclose(ax.lines[1].get_ydata(), _slice().loss[1])
+
+
+def test_heights_above_the_model_are_zero_at_the_model():
+    ax = spectra.sharpest(_slice(), ax=_ax(), above=True)
+    assert [line.get_ydata()[2] for line in ax.lines] == [0, 0]
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), 3 * _slice().t ** 2)

@@ -1,0 +1,82 @@
+"""Numbers of an analysis, written to a file for another program."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+from functools import wraps
+
+import pytest
+import tiny
+import xarray as xr
+
+from figures import cli
+from landscape.results import zarr_files
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return tiny.trained(tmp_path_factory.mktemp("runs"))
+
+
+def call(*tokens: object) -> int:
+    with pytest.raises(SystemExit) as stop:
+        cli.main([str(token) for token in tokens])
+    return int(stop.value.code or 0)
+
+
+@pytest.mark.parametrize(
+    ("words", "processes"),
+    [
+        (("--workers", 2), 2),
+        ((), 1),
+        (("--workers", 2, "--set", "workers=3"), 3),
+        (("--cluster", "tcp://localhost:1"), 1),
+    ],
+)
+def test_the_workers_train_again_what_an_analysis_repeats(words, processes, tmp_path, monkeypatch, capsys):
+    """A cluster, which shares points alone, is not passed over in silence."""
+    run, seen = tiny.trained(tmp_path, "rounds=1"), []
+    module = importlib.import_module("drift.counterfactual")
+
+    @wraps(module.counterfactual)
+    def watched(run, **options):
+        seen.append(options["workers"])
+        return xr.Dataset()
+
+    monkeypatch.setattr(module, "counterfactual", watched)
+    assert call("analyse", "counterfactual", run.folder, *words) == 0
+    assert seen == [processes]
+    said = "counterfactual trains clients on this machine, by --set workers=N in N processes; the cluster shares points"
+    assert (said in capsys.readouterr().err) == ("--cluster" in words)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "vtk", "ply", "zarr"])
+def test_a_plane_is_written_in_the_format_of_the_suffix(run, suffix, tmp_path, capsys):
+    path = tmp_path / "new" / f"plane.{suffix}"
+    assert call("analyse", "plane", run.folder, "--set", "points=5", "-o", path) == 0
+    assert f"written to {path}" in capsys.readouterr().err.replace("\n", "")
+    if suffix == "zarr":
+        assert zarr_files.load(path).loss.shape == (5, 5)
+        return
+    begins = {"csv": b"variable,", "vtk": b"# vtk DataFile Version 3.0\n", "ply": b"ply\nformat ascii 1.0\n"}
+    assert path.read_bytes().startswith(begins[suffix])
+    assert [found.name for found in path.parent.iterdir()] == [path.name]
+
+
+def test_a_series_is_written_as_a_table_and_is_no_surface(run, tmp_path, capsys):
+    path = tmp_path / "coherence.csv"
+    assert call("analyse", "coherence", run.folder, "--out", path) == 0
+    lines = path.read_text().splitlines()
+    rows = [row for row in csv.DictReader(lines) if row["variable"] == "coherence"]
+    assert [row["round"] for row in rows] == ["0", "1", "2"]
+    assert call("analyse", "coherence", run.folder, "--out", path.with_suffix(".vtk")) == 2
+    assert "export it as CSV" in capsys.readouterr().err
+    assert not path.with_suffix(".vtk").exists()
+
+
+def test_a_suffix_that_is_not_known_is_refused_before_anything_is_computed(run, tmp_path, capsys):
+    before = sorted((run.folder / "results").glob("*"))
+    assert call("analyse", "locality", run.folder, "-o", tmp_path / "locality.obj") == 2
+    assert "the suffix says the format: .csv, .vtk, .ply, .zarr" in capsys.readouterr().err
+    assert sorted((run.folder / "results").glob("*")) == before

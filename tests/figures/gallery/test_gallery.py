@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+from gallery_runs import QUICK, suited
+from matplotlib.contour import QuadContourSet
+from matplotlib.figure import Figure
+
+from figures import cli, gallery, style
+from figures.gallery import _stack, planes_clients, simplex_optima
+from figures.selection import substance
+from landscape import plugins
+from landscape.results import zarr_files
+
+ELSEWHERE = ("ranking-table",)
+"""Drawn in a file of their own: from users and films, in test_gallery_fedeve."""
+
+
+@pytest.fixture
+def runs(kinds):
+    return gallery.AnyOf(kinds)
+
+
+def test_names_are_dashed_files():
+    files = {path.stem for path in Path(gallery.__file__).parent.glob("[a-z]*.py")}
+    assert {name.replace("-", "_") for name in gallery.names()} == files
+
+
+def test_an_unknown_name_gets_the_nearest_one():
+    with pytest.raises(ValueError, match="Did you mean 'planes-clients'"):
+        gallery.load("plane-clients")
+
+
+@pytest.mark.parametrize("name", gallery.names())
+def test_every_file_says_what_it_shows_and_needs(name):
+    figure = gallery.load(name)
+    first = plugins.describe("figures.gallery", name)
+    assert re.search(r"\(.*(paper|Fig|equation).*\)\.$", first), first
+    assert isinstance(figure.NEEDS, str)
+    assert "run" in figure.NEEDS
+    assert figure.data.__doc__
+    assert figure.draw.__doc__
+
+
+ABSENT = ("critical_", "offset", "minimum_")
+"""Beginnings of names of numbers that a tiny run need not have: no clear change, no minimum inside its planes."""
+
+
+@pytest.mark.parametrize("name", [name for name in gallery.names() if name not in ELSEWHERE])
+def test_every_figure_draws_from_tiny_runs(name, numbers, tmp_path):
+    figure, ds = gallery.load(name), numbers(name)
+    found = [values for values in ds.data_vars.values() if values.dtype.kind == "f"]
+    assert found
+    assert all(np.isfinite(values.values).any() for values in found if not str(values.name).startswith(ABSENT))
+    assert ds.attrs["runs"]
+    zarr_files.save(ds, tmp_path / "data.zarr")
+    drawn = figure.draw(zarr_files.load(tmp_path / "data.zarr"))
+    assert isinstance(drawn, Figure)
+    assert drawn.get_figwidth() in (style.NARROW, style.WIDE)
+    drawn.draw_without_rendering()
+    shown = [ax for ax in drawn.axes if ax.has_data()]
+    assert shown
+    named = [ax for ax in shown if ax.axison and ax.get_label() != "<colorbar>"]
+    assert all(ax.get_xlabel() or ax.get_title() or name == "planes-clients" for ax in named)
+
+
+@pytest.mark.parametrize("name", gallery.names())
+def test_every_figure_without_runs_tells_how_to_train_one(name):
+    with pytest.raises(LookupError, match=r"fedscape (train|sweep)"):
+        gallery.load(name).data([])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "weights-learned",
+        "balance-rounds",
+        "balance-histogram",
+        "server-epochs",
+        "weight-factors",
+        "gain-alpha",
+        "settings-rounds",
+        "barriers-pool",
+        "planes-statistics",
+    ],
+)
+def test_figures_of_a_method_model_or_partition_refuse_runs_of_others(name, runs):
+    with pytest.raises(LookupError, match=r"fedscape (train|sweep)"):
+        gallery.load(name).data(runs[:2])
+
+
+def test_no_gallery_file_saves_or_shows():
+    for path in Path(gallery.__file__).parent.glob("*.py"):
+        called = {node.attr for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+        assert not called & {"savefig", "show", "save"}, path.name
+
+
+def test_runs_stack_along_method_and_seed_with_gaps_as_nan(runs):
+    ds = _stack.stacked(runs[:3], lambda run: run.metrics()[["loss"]])
+    assert ds.loss.dims == ("algorithm", "seed", "round")
+    assert ds.algorithm.values.tolist() == ["fedavg", "fedlaw"]
+    assert ds.seed.values.tolist() == [3, 4]
+    np.testing.assert_array_equal(ds.loss.sel(algorithm="fedavg", seed=4), runs[1].metrics().loss)
+    assert bool(ds.loss.sel(algorithm="fedlaw", seed=4).isnull().all())
+    assert ds.loss.attrs["units"] == "nats"
+
+
+def test_two_runs_in_one_place_are_refused(runs):
+    with pytest.raises(ValueError, match=r"both fedavg, and differ in clients\.partition\.name"):
+        _stack.stacked([runs[0], runs[6]], lambda run: run.metrics())
+
+
+def test_runs_of_unequal_length_are_refused(runs):
+    with pytest.raises(ValueError, match="equal length"):
+        _stack.stacked(runs[:2], lambda run: run.metrics().isel(round=slice(0, 2 + run.experiment.seed % 2)))
+
+
+def test_comparable_runs_share_a_setting(runs):
+    assert list(_stack.comparable(gallery.AnyOf([runs[6], *runs[:6]]))) == runs[:6]
+    with pytest.raises(ValueError, match=r"differ in clients\.partition\.name"):
+        _stack.comparable([runs[6], *runs[:6]])
+
+
+def test_grids_beside_each_other_keep_their_coordinates(runs):
+    parts = [
+        xr.Dataset(
+            {"loss": (("alpha", "beta"), np.arange(15.0).reshape(3, 5) + shift)},
+            coords={"alpha": [shift, shift + 1.0, shift + 2.0], "beta": range(5)},
+            attrs={"label": f"panel {shift}", "isometric": 1},
+        )
+        for shift in (0, 7)
+    ]
+    joined = _stack.beside(parts)
+    for index, part in enumerate(parts):
+        again = _stack.part(joined, index)
+        np.testing.assert_array_equal(again.loss, part.loss)
+        np.testing.assert_array_equal(again.alpha, part.alpha)
+        assert again.attrs["label"] == part.attrs["label"]
+        assert again.attrs["isometric"] == 1
+
+
+def test_planes_through_clients_lie_flat_and_share_levels(runs):
+    ds = planes_clients.data(runs, points=5)
+    for index in range(ds.sizes["panel"] - 1):
+        plane = _stack.part(ds, index)
+        assert float(plane.mark_alpha[1]) >= float(np.hypot(plane.mark_alpha[2], plane.mark_beta[2])) - 1e-6
+    assert ds.sizes["panel"] == 4
+    maps = _maps(planes_clients.draw(ds))
+    assert len({tuple(part.levels) for part in maps[:3]}) == 1
+    assert len({tuple(part.levels) for part in maps[4:7]}) == 1
+
+
+@pytest.mark.parametrize("name", ["planes-clients", "planes-settings"])
+def test_planes_through_globals_have_levels_and_a_bar_of_their_own_and_say_so(name, runs):
+    figure = gallery.load(name)
+    drawn = figure.draw(figure.data(runs, **QUICK[name]))
+    maps = _maps(drawn)
+    assert len(maps) % 4 == 0
+    for row in range(0, len(maps), 4):
+        last = maps[row + 3]
+        assert tuple(last.levels) != tuple(maps[row].levels)
+        inside = [level for level in last.levels if last.zmin <= level <= last.zmax]
+        assert len(inside) >= 10, "the map shows one colour or two"
+    bars = [ax for ax in drawn.axes if ax.get_label() == "<colorbar>"]
+    assert len(bars) == 2 * len(maps) // 4
+    titles = [ax.get_title() for ax in drawn.axes if "globals" in ax.get_title()]
+    assert titles
+    assert all("own scale" in title for title in titles)
+
+
+def _maps(figure):
+    axs = [ax for ax in figure.axes if ax.get_label() != "<colorbar>"]
+    return [part for ax in axs for part in ax.collections if isinstance(part, QuadContourSet) and part.filled]
+
+
+def _constant(ds: xr.Dataset, value: float) -> xr.Dataset:
+    """Every number of a dataset replaced by one, but for the places of grids and of marks."""
+    places = ("at_", "mark_", "is_")
+    return ds.assign(
+        {
+            name: values.where(values.isnull(), value) if values.dtype.kind == "f" else values
+            for name, values in ds.data_vars.items()
+            if not str(name).startswith(places)
+        }
+    )
+
+
+def _one(ds: xr.Dataset, dim: str) -> xr.Dataset:
+    """The first method's numbers in place of every other's."""
+
+    def same(values: xr.DataArray) -> xr.DataArray:
+        if dim not in values.dims or values.dtype.kind != "f":
+            return values
+        return (xr.zeros_like(values) + values.isel({dim: 0}, drop=True)).transpose(*values.dims)
+
+    return ds.map(same, keep_attrs=True)
+
+
+def _told(name: str, ds: xr.Dataset) -> list[str]:
+    """What the door says of a figure: its refusal, or its remarks."""
+    figure = gallery.load(name)
+    try:
+        return substance.remarks(figure.draw(ds), ds, needs=figure.NEEDS)
+    except LookupError as reason:
+        return [str(reason)]
+
+
+@pytest.mark.parametrize("name", [name for name in gallery.names() if name not in ELSEWHERE])
+def test_no_figure_of_empty_numbers_is_drawn_without_a_word(name, numbers):
+    ds = numbers(name)
+    for value in (0.0, 0.5):
+        assert _told(name, _constant(ds, value)), value
+    for dim in {"algorithm", "row"} & set(ds.dims):
+        if ds.sizes[dim] > 1:
+            assert _told(name, _one(ds, dim)), dim
+
+
+def test_an_adaptive_plane_says_how_many_points_are_evaluated_and_how_far_off_the_others_are(numbers):
+    figure, ds = gallery.load("planes-adaptive"), numbers("planes-adaptive").copy(deep=True)
+    for interpolated, error, told in (
+        (0, np.nan, "every point evaluated (289)"),
+        (9, 0.125, "280 of 289 points evaluated; others off by 0.12 nats (root mean square)"),
+        (9, np.inf, "280 of 289 points evaluated; others off by an unknown amount"),
+    ):
+        ds.interpolated.values[:] = False
+        ds.interpolated.values[0, :interpolated] = True
+        ds.loss_interpolation_error.values[...] = error
+        (key,) = figure.draw(ds).legends
+        assert [" ".join(text.get_text().split()) for text in key.get_texts()] == [told]
+
+
+def test_a_path_of_few_rounds_is_refused_unless_asked_for(runs):
+    with pytest.raises(LookupError, match=r"rounds only, and a path takes 8.*fedscape train"):
+        simplex_optima.data(runs, step=0.25)
+    three = suited("simplex-optima", runs)
+    assert simplex_optima.data(three, step=0.25, extend=0.25, rounds=3).sizes["round"] == 3
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_every_figure_is_drawn_from_the_command_line(runs, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("warnings.showwarning", None)
+    words = ["figures", "gallery", *(str(run.folder) for run in runs), "--tiny", "-o", str(tmp_path), "--json"]
+    with pytest.raises(SystemExit) as stop:
+        cli.main(words)
+    assert stop.value.code == 0
+    rows = {row["figure"]: row for row in json.loads(capsys.readouterr().out)}
+    assert rows.keys() == set(gallery.names())
+    left = {name for name, row in rows.items() if row.get("left_out")}
+    # gws-setting is by default over local.epochs, of which these runs have one value; one round has the three clients
+    same = {"decomposition-rounds", "lines-aligned"}  # of linear models and one round, all curves coincide
+    assert left == {*ELSEWHERE, *same, "gws-setting", "simplex-optima"}
+    assert all(rows[name]["left_out"].startswith("nothing to show of these runs") for name in same)
+    for name in rows.keys() - left:
+        row = rows[name]
+        assert all(Path(file).exists() for file in row["files"]), name
+        numbers = zarr_files.load(tmp_path / f"{name}.zarr").data_vars.values()
+        assert any(np.isfinite(values).any() for values in numbers if values.dtype.kind == "f"), name

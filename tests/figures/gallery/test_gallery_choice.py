@@ -1,0 +1,168 @@
+"""Every figure refuses what is absent, draws the runs that are named or refuses, and states what it shows."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from pathlib import Path
+
+import pytest
+from gallery_runs import QUICK, suited
+from matplotlib.text import Text
+
+from drift.plugins import tables
+from figures import gallery, style
+from figures.commands._draw_files import draw_one
+from figures.selection.identity import PARTS
+from landscape.results import zarr_files
+
+ELSEWHERE = ("ranking-table",)
+"""Figures that take films."""
+
+
+@pytest.fixture
+def runs(kinds):
+    return kinds
+
+
+def _options(name):
+    return inspect.signature(gallery.load(name).data).parameters
+
+
+def _texts(figure):
+    return "\n".join(text.get_text() for text in figure.texts)
+
+
+def _run(runs, label, seed=3, partition="shards"):
+    wanted = (label, seed, partition)
+    return next(run for run in runs if (run.label, run.experiment.seed, _partition(run)) == wanted)
+
+
+def _partition(run):
+    return tables.name(run.experiment.clients.partition)
+
+
+@pytest.mark.parametrize("name", gallery.names())
+def test_an_absent_method_is_refused_and_those_that_there_are_are_named(name, runs, tmp_path):
+    asked = {"methods": ["fedsgd"]} if "methods" in _options(name) else {"method": "fedsgd"}
+    takes = set(asked) <= set(_options(name))
+    for some in (runs[:2], gallery.AnyOf(runs)):
+        with pytest.raises((LookupError, ValueError), match="fedavg" if takes else "no option") as told:
+            draw_one(name, some, tmp_path, **asked)
+        assert not isinstance(told.value, KeyError | IndexError)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", [name for name in gallery.names() if name != "planes-random"])  # seed of directions
+def test_an_absent_seed_is_refused_and_those_that_there_are_are_named(name, runs, tmp_path):
+    with pytest.raises((LookupError, ValueError), match=r"seeds 3, 4" if "seed" in _options(name) else "no option"):
+        draw_one(name, gallery.AnyOf(runs), tmp_path, seed=99)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("value", [99, -99])
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        (name, option)
+        for name in gallery.names()
+        if name not in ELSEWHERE
+        for option in ("round", "rounds", "after")
+        if (option in _options(name) and not isinstance(_options(name)[option].default, int)) or option == "round"
+        if option in _options(name)
+    ],
+)
+def test_an_absent_round_is_refused_with_those_that_there_are(name, option, value, runs, tmp_path):
+    asked = {**QUICK.get(name, {}), option: value if option == "round" else [value]}
+    if option == "after" and value > 0:  # a table has a dash where runs are shorter
+        return
+    with pytest.raises((LookupError, ValueError)) as told:
+        draw_one(name, suited(name, runs), tmp_path, **asked)
+    assert not isinstance(told.value, KeyError | IndexError)
+    assert str(value) in str(told.value)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", [name for name in gallery.names() if name not in ELSEWHERE])
+def test_runs_that_are_named_are_all_drawn_or_refused(name, runs, tmp_path):
+    """One setting and two methods, two seeds, two partitions; everything; and one run that fits no other."""
+    first, second = _run(runs, "fedavg"), _run(runs, "fedlaw")
+    lists = {
+        "methods": [first, second],
+        "seeds": [first, _run(runs, "fedavg", 4)],
+        "partitions": [first, _run(runs, "fedavg", 3, "dirichlet")],
+        "law": [second, _run(runs, "fedlaw", 4), _run(runs, "lss", 3, "iid")],
+        "all": runs,
+    }
+    for kind, some in lists.items():
+        try:
+            ds = gallery.load(name).data(some, **QUICK.get(name, {}))
+        except (LookupError, ValueError):
+            continue
+        assert sorted(ds.attrs["runs"].split(", ")) == sorted({run.name for run in some}), kind
+        assert ds.attrs["left_out"] == "", kind
+
+
+@pytest.mark.parametrize("name", [name for name in gallery.names() if name not in ELSEWHERE])
+def test_every_figure_states_what_it_shows_in_its_data_and_on_its_picture(name, runs, numbers, tmp_path):
+    runs = suited(name, runs)
+    zarr_files.save(numbers(name), tmp_path / "data.zarr")
+    ds = zarr_files.load(tmp_path / "data.zarr")
+    drawn = [run for run in runs if run.name in ds.attrs["runs"].split(", ")]
+    assert all(ds.attrs[f"identity_{part}"] for part in PARTS)
+    for run in drawn:
+        assert style.label(run.label) in ds.attrs["identity_methods"] or "more" in ds.attrs["identity_methods"]
+        assert str(run.experiment.seed) in ds.attrs["identity_seeds"]
+    assert "blobs" in ds.attrs["identity_data"]
+    assert "samples" in ds.attrs["identity_samples"]
+    assert any(letter.isdigit() for letter in ds.attrs["identity_samples"])
+    told = sum(int(line.partition(" of ")[0]) for line in ds.attrs["left_out"].splitlines())
+    assert told == len(runs) - len(drawn)
+    figure = gallery.load(name).draw(ds)
+    shown = _texts(figure).replace("\n", " ")
+    assert ds.attrs["identity"] in shown
+    assert ds.attrs["left_out_brief"] in shown
+    figure.draw_without_rendering()
+    assert not [text.get_text() for text in figure.findobj(Text) if re.search(r"\bnan\b", text.get_text(), re.I)]
+    below = max(
+        text.get_window_extent().y1 for text in figure.texts if ds.attrs["identity_data"][:5] in text.get_text()
+    )
+    boxes = [ax.get_tightbbox() for ax in figure.axes]
+    assert all(box is None or box.y0 >= below - 1 for box in boxes), "the small line lies on a panel"
+
+
+def test_of_a_folder_one_group_is_drawn_and_each_other_one_is_told(fedscape, runs):
+    code, _, err = fedscape("figures", "draw", "accuracy-rounds", runs[0].folder.parent)
+    ds = zarr_files.load("out/figures/accuracy-rounds.zarr")
+    lines = [line for line in err.splitlines() if "left out" in line]
+    assert code == 0
+    assert lines == [f"accuracy-rounds: {line}" for line in ds.attrs["left_out"].splitlines()]
+    assert any("clients.partition" in line for line in lines)
+    assert len(ds.attrs["runs"].split(", ")) == 6
+
+
+def test_named_runs_of_two_settings_are_refused_by_the_setting(fedscape, runs):
+    some = [_run(runs, "fedavg"), _run(runs, "fedavg", 3, "dirichlet")]
+    code, out, err = fedscape("figures", "draw", "accuracy-rounds", *(run.folder for run in some))
+    assert (code, out) == (2, "")
+    assert "differ in clients.partition.name (shards: " in err
+    assert not Path("out/figures").exists() or not list(Path("out/figures").iterdir())
+
+
+def test_a_run_named_beside_a_folder_is_drawn(fedscape, runs):
+    odd = _run(runs, "fedavg", 3, "dirichlet")
+    code, _, err = fedscape("figures", "draw", "accuracy-rounds", runs[0].folder.parent, odd.folder)
+    assert code == 0, err
+    assert odd.name in zarr_files.load("out/figures/accuracy-rounds.zarr").attrs["runs"]
+
+
+def test_an_option_chooses_among_runs_that_are_named(fedscape, runs):
+    some = [_run(runs, "fedavg"), _run(runs, "fedlaw"), _run(runs, "fedlaw", 4)]
+    words = ["figures", "draw", "lines-globals", *(run.folder for run in some)]
+    code, _, err = fedscape(*words)
+    assert code == 2 and "options method and seed" in err
+    code, _, err = fedscape(*words, "--set", "method=fedlaw")
+    assert code == 2 and some[2].name in err
+    code, _, err = fedscape(*words, "--set", "method=fedlaw", "seed=4", "points=5")
+    assert code == 0, err
+    assert zarr_files.load("out/figures/lines-globals.zarr").attrs["runs"] == some[2].name

@@ -1,0 +1,225 @@
+"""Figures over settings, and tables with a paper's numbers: what is drawn where."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tiny
+import xarray as xr
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from figures import gallery
+from figures.gallery import (
+    _cases,
+    _tables,
+    accuracy_curves,
+    accuracy_setting,
+    accuracy_table,
+    cost_table,
+    locality_rounds,
+    planes_settings,
+    rounds_target,
+)
+from figures.selection import setting_text
+from figures.selection.run_selection import AnyOf
+
+
+@pytest.fixture(scope="module")
+def crossed(tmp_path_factory):
+    """FedAvg and IMA (from half of four rounds on) with one and two local epochs, FedAvg with a second seed."""
+    folder = tmp_path_factory.mktemp("crossed")
+    ima = ("method=ima", "method.window=2", "method.start=0.5")
+    return [
+        tiny.trained(folder, "rounds=4", *method, f"local.epochs={epochs}", f"seed={seed}")
+        for method, seeds in ((("method=fedavg",), (5, 6)), (ima, (5,)))
+        for seed in seeds
+        for epochs in (1, 2)
+    ]
+
+
+def _late(runs, label, epochs, seed, last=10):
+    (run,) = [r for r in runs if (r.label, r.experiment.local.epochs, r.experiment.seed) == (label, epochs, seed)]
+    return float(run.metrics().accuracy[-last:].mean())
+
+
+def test_settings_are_found_by_the_key_of_a_sweep(crossed):
+    run = crossed[-1]
+    assert setting_text.value(run, "clients.concentration") == 1.0
+    assert setting_text.value(run, "local.epochs") == 2
+    assert setting_text.value(run, "method.start") == 0.5
+    assert setting_text.value(run, "method") == "ima"
+    assert setting_text.value(run, "base") == "fedavg"
+    assert setting_text.value(crossed[0], "method.start") is None
+    assert setting_text.value(run, "proxy.per_class.deeper") is None
+
+
+def test_rows_with_ima_follow_their_own_method():
+    given = ["ima", "lss", "fedprox+ima", "fedavg", "fedprox", "lss+ima"]
+    assert setting_text.in_order(given) == ["fedavg", "ima", "lss", "lss+ima", "fedprox", "fedprox+ima"]
+    assert [setting_text.text(value) for value in (0.05, 3, True, None, "exp", {"name": "ima", "window": 3})] == [
+        "0.05",
+        "3",
+        "true",
+        "without",
+        "exp",
+        "ima(3)",
+    ]
+
+
+def test_a_gain_is_the_difference_to_the_same_method_without_averaging(crossed):
+    ds = accuracy_setting.data(crossed, over="local.epochs", gain=True)
+    assert ds.accuracy.dims == ("row", "value", "seed")
+    assert ds.value.values.tolist() == [1, 2]
+    expected = [100 * (_late(crossed, "ima", n, 5) - _late(crossed, "fedavg", n, 5)) for n in (1, 2)]
+    np.testing.assert_allclose(ds.gain.sel(row="ima", seed=5), expected)
+    assert bool(ds.gain.sel(row="fedavg").isnull().all())
+    assert ds.gain.attrs["units"] == "points"
+    figure = accuracy_setting.draw(ds)
+    left, right = figure.axes
+    styles = {line.get_label(): line.get_linestyle() for line in left.lines}
+    assert styles == {"FedAvg": "-", "FedAvg+IMA": "--"}
+    assert len({line.get_color() for line in left.lines}) == 1
+    assert "percentage points" in right.get_ylabel()
+
+
+def test_the_setting_with_most_values_is_found(crossed, tmp_path):
+    assert accuracy_setting.data(crossed).attrs["over"] == "local.epochs"
+    with pytest.raises(LookupError, match="nothing to be compared with"):
+        accuracy_setting.data([run for run in crossed if run.label == "fedavg"], gain=True)
+    others = [
+        tiny.trained(tmp_path, "method=fedavg", f"rounds={rounds}", f"local.lr={lr}")
+        for rounds, lr in ((4, 0.05), (4, 0.5), (3, 0.05))
+    ]
+    with pytest.raises(ValueError, match="are both fedavg with rounds = 4 and seed 5"):
+        accuracy_setting.data(others, over="rounds")
+
+
+def test_a_table_by_base_has_methods_with_and_without_ima_in_one_row(crossed):
+    ds = accuracy_table.data(crossed, rows="base", over=["method.start", "local.epochs"], last=2)
+    assert ds.row.values.tolist() == ["fedavg"]
+    assert set(ds.column.values) == {"without, 1", "without, 2", "0.5, 1", "0.5, 2"}
+    assert float(ds.measured.sel(row="fedavg", column="0.5, 2", seed=5)) == _late(crossed, "ima", 2, 5, 2)
+    assert bool(np.isnan(ds.measured.sel(row="fedavg", column="0.5, 2", seed=6)))
+
+
+def test_two_runs_in_one_cell_are_refused(crossed):
+    with pytest.raises(ValueError, match=r"are both fedavg .* with seed 5; name the setting"):
+        accuracy_table.data(crossed)
+
+
+def test_cells_have_mean_and_deviation_and_the_paper_stands_in_grey():
+    held = np.array([[[0.5, 0.6], [0.7, np.nan]], [[0.1, 0.1], [np.nan, np.nan]], [[np.nan] * 2] * 2])
+    ds = xr.Dataset(
+        {
+            "measured": (("row", "column", "seed"), held),
+            "printed": (("row", "column"), [[0.1234, np.nan], [np.nan, np.nan], [0.5, 0.5]]),
+            "quick": ("column", [1, 0]),
+        },
+        coords={"row": ["fedavg", "ima", "lss"], "column": ["A, #C=2", "B"], "seed": [1, 2]},
+    )
+    figure = _tables.draw(ds, title="accuracy in %", write=_tables.percent)
+    shown = {text.get_text(): text for ax in figure.axes for text in ax.texts}
+    assert {"55.00 ± 7.07", "70.00", "10.00", "12.34", "quick", "measured", "paper", "A", "#C=2"} <= set(shown)
+    assert "LSS" not in shown
+    assert shown["12.34"].get_color() == shown["paper"].get_color() == _tables.PALE
+    assert shown["70.00"].get_color() == "black"
+    assert "not to be compared" in figure.axes[0].get_title("left")
+
+
+def test_wide_tables_go_on_below():
+    held = np.random.default_rng(0).random((3, 14, 2))
+    ds = xr.Dataset(
+        {"measured": (("row", "column", "seed"), held), "quick": ("column", [0] * 14)},
+        coords={"row": ["fedavg", "ima", "lss"], "column": [f"CIFAR-10 number {i}" for i in range(14)], "seed": [1, 2]},
+    )
+    figure = _tables.draw(ds, title="accuracy", write=_tables.percent)
+    assert len(figure.axes) > 1
+    drawer = FigureCanvasAgg(figure).get_renderer()
+    figure.draw(drawer)
+    for ax in figure.axes:
+        boxes = [text.get_window_extent(drawer) for text in ax.texts if text.get_text()]
+        assert all(box.x0 >= 0 and box.x1 <= figure.bbox.width for box in boxes)
+        assert not any(one.overlaps(two) for i, one in enumerate(boxes) for two in boxes[:i])
+
+
+def test_rounds_to_a_target_are_counted_from_one(crossed):
+    ds = rounds_target.data(crossed, target=0.0, over=["local.epochs"])
+    assert ds.measured.max() == ds.measured.min() == 1
+    assert bool(rounds_target.data(crossed, target=1.5, over=["local.epochs"]).measured.isnull().all())
+    best = max(float(run.metrics().accuracy.max()) for run in crossed)
+    ds = rounds_target.data(crossed, target=best, over=["local.epochs"])
+    for run in crossed:
+        accuracies = run.metrics().accuracy.values
+        first = np.argmax(accuracies >= best) + 1 if (accuracies >= best).any() else np.nan
+        place = {"row": run.label, "column": str(run.experiment.local.epochs), "seed": run.experiment.seed}
+        np.testing.assert_equal(float(ds.measured.sel(place)), first)
+
+
+def test_a_method_may_set_the_target(crossed):
+    ds = rounds_target.data(crossed, target="fedavg", over=["local.epochs"])
+    expected = np.mean([_late(crossed, "fedavg", n, seed) for n in (1, 2) for seed in (5, 6)])
+    assert ds.attrs["target"] == pytest.approx(expected)
+    with pytest.raises(LookupError, match="no run is of method fedadam"):
+        rounds_target.data(crossed, target="fedadam")
+
+
+def test_curves_have_a_line_a_value_and_one_without(crossed):
+    once = [run for run in crossed if run.experiment.local.epochs == 1]
+    ds = accuracy_curves.data(once, over=["method.start", "method.window"], smooth=3)
+    assert ds.line.values.tolist() == ["without", "start 0.5, window 2"]
+    assert ds.row.values.tolist() == ["fedavg"]
+    np.testing.assert_array_equal(ds.accuracy.sel(line="without", seed=6)[0], once[1].metrics().accuracy)
+    figure = accuracy_curves.draw(ds)
+    assert [line.get_label() for line in figure.axes[0].lines] == ["without", "start 0.5, window 2"]
+    with pytest.raises(ValueError, match="smooth is 4"):
+        accuracy_curves.data(once, smooth=4)
+
+
+def test_smoothing_keeps_a_parabola():
+    rounds = np.arange(30)
+    values = xr.DataArray(0.01 * rounds**2, dims="round", coords={"round": rounds})
+    np.testing.assert_allclose(accuracy_curves._smoothed(values, 11), values, atol=1e-12)
+
+
+def test_cases_stand_below_each_other_on_one_scale(crossed):
+    chosen = [run for run in crossed if run.label == "fedavg"]
+    ds = locality_rounds.data(chosen, by="local.epochs")
+    assert ds.case.values.tolist() == [1, 2]
+    assert ds.locality.dims[0] == "case"
+    for epochs in (1, 2):
+        alone = locality_rounds.data([run for run in chosen if run.experiment.local.epochs == epochs])
+        np.testing.assert_array_equal(ds.locality.sel(case=epochs), alone.locality)
+    figure = locality_rounds.draw(ds)
+    first, second = figure.axes[0], figure.axes[2]
+    assert first.get_ylim() == second.get_ylim()
+    assert first.get_title("left") == "local epochs: 1"
+    with pytest.raises(LookupError, match=r"no run has a setting local\.nothing"):
+        _cases.cases(chosen, "local.nothing", lambda some: xr.Dataset())
+
+
+def test_settings_that_a_figure_compares_are_all_drawn_of_a_folder(crossed, tmp_path):
+    ds = locality_rounds.data(AnyOf(crossed), by="local.epochs")
+    assert ds.case.values.tolist() == [1, 2]
+    assert len(ds.attrs["runs"].split(", ")) == len(crossed)
+    starts = [tiny.trained(tmp_path, "method=ima", "method.window=2", f"method.start={start}") for start in (0.3, 0.6)]
+    ds = accuracy_curves.data(AnyOf(starts), smooth=1)
+    assert ds.line.values.tolist() == ["start 0.3", "start 0.6"]
+    pools = [tiny.trained(tmp_path, "method=lss", f"method.candidates={count}", "local.epochs=4") for count in (1, 2)]
+    assert cost_table.data(AnyOf(pools), repeats=1).row.values.tolist() == ["lss, M = 1", "lss, M = 2"]
+
+
+def test_planes_have_a_row_a_method(crossed):
+    ds = planes_settings.data(AnyOf(crossed), points=4, variable="error")
+    assert list(dict.fromkeys(ds.row.values)) == ["FedAvg, blobs, Dir(1)", "IMA, blobs, Dir(1)"]
+    assert ds.sizes["panel"] == 8
+    figure = planes_settings.draw(ds)
+    assert len([ax for ax in figure.axes if ax.get_label() != "<colorbar>"]) == 8
+    with pytest.raises(ValueError, match="variable is 'losses'"):
+        planes_settings.data(crossed, variable="losses")
+
+
+def test_constants_are_read_without_import():
+    assert gallery.constant("accuracy-table", "COST") == "seconds"
+    assert "run" in gallery.constant("planes_clients", "NEEDS")
+    with pytest.raises(ValueError, match="no figure named"):
+        gallery.constant("nothing", "COST")

@@ -1,0 +1,179 @@
+"""Interactive figures show the numbers that they were given, under the right names."""
+
+import json
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+import xarray as xr
+
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.locality import locality
+from drift.analyses.rounds.norms_and_weights import learned
+from drift.analyses.rounds.variance import drift_variances
+from figures import interactive
+from figures.interactive.clients import POINTS
+from figures.interactive.look import log_axis, small
+from figures.page.summary import summary
+
+
+def plane(round_index: int = 0, scale: float = 1.0) -> xr.Dataset:
+    """A bowl on a 3 x 5 grid with its three models and their mean."""
+    alpha, beta = np.array([0.0, 1.0, 2.0]), np.linspace(-1, 3, 5)
+    loss = scale * (0.1 + (alpha[:, None] - 1) ** 2 + 0.25 * beta**2)
+    ds = xr.Dataset(
+        {"loss": (("alpha", "beta"), loss), "error": (("alpha", "beta"), loss / 10)},
+        {"alpha": alpha, "beta": beta, "mark": ["client 2", "client 7", "client 0", "mean"]},
+        {"isometric": 1, "round": round_index},
+    )
+    ds["mark_alpha"] = ("mark", [0.0, 2.0, 1.0, 1.0])
+    ds["mark_beta"] = ("mark", [0.0, 0.0, 2.0, 2 / 3])
+    for name in ("loss", "error"):
+        ds[f"mark_{name}"] = ("mark", ds[name].values[0, :4])
+        ds[name].attrs.update(long_name=name, units="nats" if name == "loss" else "fraction")
+    return ds
+
+
+def test_a_surface_has_the_second_coordinate_along_rows():
+    ds = plane()
+    drawn = interactive.surface3d(ds).data[0]
+    np.testing.assert_allclose(drawn.z, ds.loss.values.T, rtol=1e-6)
+    assert drawn.z.shape == (5, 3) and len(drawn.x) == 3 and len(drawn.y) == 5
+    contour = interactive.explore_contour(ds).data[0]
+    np.testing.assert_allclose(contour.customdata, ds.loss.values.T, rtol=1e-6)
+    np.testing.assert_allclose(contour.z, np.log10(ds.loss.values.T), rtol=1e-5, atol=1e-6)
+
+
+def test_the_loss_has_a_logarithmic_colour_whose_ticks_are_losses():
+    drawn = interactive.surface3d(plane()).data[0]
+    np.testing.assert_allclose(drawn.surfacecolor, np.log10(drawn.z), atol=1e-6)
+    assert drawn.cmin == pytest.approx(-1) and 10**drawn.cmax == pytest.approx(plane().loss.max())
+    ticks = [float(text) for text in drawn.colorbar.ticktext]
+    np.testing.assert_allclose(drawn.colorbar.tickvals, np.log10(ticks), atol=1e-3)
+    assert drawn.colorbar.title.text == "loss [nats]"
+    assert interactive.surface3d(plane()).layout.scene.zaxis.type == "log"
+
+
+def test_another_metric_is_linear():
+    figure = interactive.surface3d(plane(), "error")
+    np.testing.assert_allclose(figure.data[0].surfacecolor, figure.data[0].z)
+    assert figure.layout.scene.zaxis.type == "linear"
+
+
+def test_marks_are_named_points_that_tell_their_loss():
+    ds = plane()
+    for figure in (interactive.surface3d(ds), interactive.explore_contour(ds)):
+        points = figure.data[-1]
+        assert list(points.text) == ds.mark.values.tolist()
+        np.testing.assert_allclose(points.x, ds.mark_alpha)
+        np.testing.assert_allclose(points.customdata, ds.mark_loss, rtol=1e-6)
+        assert points.marker.symbol[-1] != points.marker.symbol[0]
+    names = interactive.surface3d(ds).layout.scene.annotations
+    assert [name.text for name in names] == ds.mark.values.tolist()
+    assert interactive.explore_contour(ds).layout.yaxis.scaleanchor == "x"
+
+
+def test_a_slider_shows_one_round_at_a_time_on_one_colour_scale():
+    surfaces = [plane(0, 5.0), plane(4), plane(9, 0.5)]
+    for flat in (False, True):
+        figure = interactive.surface_rounds(surfaces, flat=flat)
+        steps = figure.layout.sliders[0].steps
+        assert [step.label for step in steps] == ["0", "4", "9"]
+        assert [trace.visible for trace in figure.data] == list(steps[-1].args[0]["visible"])
+        shown = np.array([step.args[0]["visible"] for step in steps])
+        assert (shown.sum(0) == 1).all() and (shown.sum(1) == len(figure.data) / 3).all()
+        maps = [trace for trace in figure.data if trace.type in ("surface", "contour")]
+        assert len({(trace.cmin, trace.cmax) if not flat else (trace.zmin, trace.zmax) for trace in maps}) == 1
+    assert not interactive.surface3d(plane()).layout.sliders
+
+
+def test_a_surface_without_values_or_with_one_dimension_is_refused():
+    with pytest.raises(LookupError, match="finite value"):
+        interactive.surface3d(plane() * np.nan)
+    with pytest.raises(ValueError, match="needs two"):
+        interactive.explore_contour(plane().isel(alpha=0))
+    with pytest.raises(ValueError, match="no surface"):
+        interactive.surface_rounds([])
+
+
+def test_missing_cells_stay_missing():
+    ds = plane()
+    ds.loss[0, 0] = np.nan
+    assert np.isnan(interactive.surface3d(ds).data[0].z[0, 0])
+
+
+def test_curves_are_the_seeds_and_their_mean(runs):
+    figure = interactive.curves(runs, "client_variance")
+    assert len(figure.data) == 2 * 3
+    thin, other, mean = figure.data[:3]
+    np.testing.assert_allclose(thin.y, runs[0].cached(drift_variances).client_variance, rtol=1e-6)
+    np.testing.assert_allclose(mean.y, (thin.y + other.y) / 2, rtol=1e-6)
+    assert "seed 5" in thin.hovertemplate and "FedAvg" in thin.hovertemplate and "round" in thin.hovertemplate
+    assert [trace.showlegend for trace in figure.data[:3]] == [False, False, True]
+    assert len({trace.line.color for trace in figure.data}) == 2
+    assert figure.layout.yaxis.type == "log"
+
+
+def test_drift_curves_have_four_panels(runs):
+    figure = interactive.drift_curves(runs)
+    assert len(figure.data) == 4 * 6
+    assert sum(bool(trace.showlegend) for trace in figure.data) == 2
+    panel = [trace for trace in figure.data if trace.yaxis == "y4"]
+    np.testing.assert_allclose(panel[0].y, runs[0].cached(coherence).coherence, rtol=1e-5)
+
+
+def test_an_unknown_quantity_is_named(runs):
+    with pytest.raises(ValueError, match=r"no quantity named 'gains'; known: accuracy"):
+        interactive.curves(runs, "gains")
+
+
+def test_points_name_client_weight_and_size(runs):
+    figure = interactive.client_points(runs)
+    assert [trace.name for trace in figure.data] == ["FedAvg", "FedLAW"]
+    cloud, run = figure.data[1], runs[2]
+    distances, weights = run.cached(locality).distance, run.cached(learned).weights
+    assert len(cloud.x) == 3 * 3 <= POINTS
+    for place, (index, client, weight, loss) in enumerate(cloud.customdata):
+        where = {"round": int(index), "client": int(client)}
+        assert cloud.y[place] == pytest.approx(float(distances.sel(where)))
+        assert weight == pytest.approx(float(weights.sel(where)))
+        assert loss == pytest.approx(float(run.metrics().loss.sel(round=int(index))))
+        size, words = len(run.parts[int(client)]), cloud.text[place]
+        assert words.startswith(f"{size} samples<br>labels ")
+        assert abs(cloud.x[place] - index) < 0.5
+    assert all(word in cloud.hovertemplate for word in ("round", "client", "weight", "%{text}", "seed 5"))
+
+
+def test_learned_weights_leave_out_methods_that_learn_none(runs):
+    figure = interactive.weights_rounds(runs)
+    assert {trace.name for trace in figure.data} == {"FedLAW"}
+    assert {trace.name for trace in interactive.weights_rounds(runs[:2]).data} == {"FedAvg"}
+
+
+def test_the_line_to_the_average_marks_both_ends(runs):
+    figure = interactive.line_fma_ima(runs, window=2, points=5)
+    assert len(figure.data) == 6 and len(figure.data[0].x) == 5
+    assert [note.text for note in figure.layout.annotations] == ["last aggregate", "mean of last 2"]
+
+
+def test_figures_are_compact_and_valid(runs):
+    figure = interactive.accuracy_rounds(runs)
+    assert isinstance(figure, go.Figure)
+    assert json.loads(figure.to_json())["data"][0]["y"]["dtype"] == "f4"
+    assert small([0, 70000]).dtype == np.int32 and small([3, -4]).dtype == np.int16
+
+
+def test_powers_of_ten_label_only_wide_axes():
+    assert "dtick" in log_axis(np.array([1e-6, 1.0]))
+    assert "dtick" not in log_axis(np.array([0.5, 1.0, np.nan]))
+
+
+def test_the_summary_averages_over_seeds(runs):
+    ds = summary(runs)
+    assert ds.algorithm.values.tolist() == ["fedavg", "fedlaw"]
+    last = [float(run.metrics().accuracy.mean()) for run in runs[:2]]
+    assert float(ds.accuracy_mean[0]) == pytest.approx(np.mean(last))
+    assert float(ds.accuracy_std[0]) == pytest.approx(np.std(last, ddof=1))
+    assert ds.seeds.values.tolist() == [2, 2]
+    assert all(np.isfinite(ds[name]).all() for name in ds.data_vars)
+    assert np.isnan(summary(runs[:1]).accuracy_std[0])

@@ -1,0 +1,90 @@
+"""Parts of the report: runs that are read once, progress, diagnoses, costs."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+import tiny
+
+from drift.analyses.bootstrap import Estimate
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.cost import cost
+from drift.diagnosis.causes import Cause
+from drift.runs.run import Run
+from figures.page import diagnosis
+from figures.page.remembered_runs import Ear, Remembered
+from figures.page.tables import ABSENT, cost_table, fingerprints
+from figures.selection.groups import groups
+
+
+def test_results_are_read_once_and_are_those_of_the_run(runs, monkeypatch):
+    known = Remembered.of(runs[0])
+    first = known.cached(coherence)
+    assert first.identical(runs[0].cached(coherence)) and known.metrics().identical(runs[0].metrics())
+    assert known.rounds() == runs[0].rounds() and known == Remembered.of(runs[0])
+    monkeypatch.setattr(Run, "cached", None)
+    assert known.cached(coherence) is first
+    known.rounds().clear()
+    assert known.rounds() == [0, 1, 2]
+    with pytest.raises(TypeError):
+        known.cached(coherence, smooth=2)
+
+
+def test_progress_grows_through_all_jobs_and_what_a_run_lacks_is_left_out(runs):
+    seen = []
+    ear = Ear(lambda done, note: seen.append(done))
+
+    def lacking(run):
+        raise LookupError("not there")
+
+    ear.work(runs[0], 2, [(1, lambda run: ear.hear(1, 2)), (3, lacking), (4, lambda run: ear.hear(2, 2))])
+    assert seen == [2, 2 + 1 / 32, 2 + 1 / 8, 2 + 1 / 2, 2 + 3 / 4, 3]
+    ear.hear(1, 2)
+    assert seen[-1] == 3
+
+
+def test_a_diagnosis_tests_nothing_itself_but_tells_what_was_tested(runs, tmp_path, monkeypatch):
+    run = Run(shutil.copytree(runs[0].folder, tmp_path / runs[0].name, ignore=shutil.ignore_patterns("results")))
+    asked = []
+    gain = Estimate(0.2, 0.1, 0.3, 5)
+    cause = Cause("rate", "local rate too large", "half of it", gain, 0.4, True, "so", "norms-rounds", command="do it")
+    honest = diagnosis.diagnose
+
+    def diagnose(run, *, quick):
+        asked.append(quick)
+        return honest(run, quick=True) if quick else replace(honest(run, quick=True), causes=(cause,), untested="")
+
+    monkeypatch.setattr(diagnosis, "diagnose", diagnose)
+    found = diagnosis.diagnosis(run)
+    assert found["untested"] and not found["causes"]["rows"] and found["verdict"].startswith("Read from the record: ")
+    assert len(found["state"]["rows"]) == 8
+    tested = run.folder / "results" / "followed-0.zarr"
+    tested.mkdir(parents=True, exist_ok=True)
+    found = diagnosis.diagnosis(run)
+    tested.rmdir()
+    assert asked == [True, False] and "local rate too large" in found["verdict"]
+    (row,) = found["causes"]["rows"]
+    assert row == ("local rate too large", ["+0.2 [+0.1, +0.3] nats", "40 %", "yes", "half of it; so", "do it"])
+
+
+def test_costs_are_those_of_one_run_a_method(runs):
+    table = cost_table(groups(runs))
+    assert [name for name, _ in table["rows"]] == ["FedAvg", "FedLAW"]
+    assert all(len(cells) == len(table["head"]) - 1 for _, cells in table["rows"])
+    wanted = float(runs[0].cached(cost).bytes_up)
+    assert table["rows"][0][1][table["head"].index("Upload of a round") - 1] == f"{wanted:.3g} B"
+
+
+def test_a_run_that_cannot_be_trained_again_has_its_recorded_times(tmp_path):
+    run = tiny.trained(tmp_path, "keep.globals=none", "keep.clients=none")
+    (_, cells), *_ = cost_table({"fedavg": [run]})["rows"]
+    *measured, a_round, whole = cells
+    assert set(measured) == {ABSENT} and a_round.endswith("s") and whole.endswith("s")
+    assert fingerprints({"fedavg": [run]})["rows"][0][1][4] == ABSENT
+
+
+def test_the_digest_is_that_of_the_last_model(runs, tmp_path):
+    (_, first), (_, other), *_ = fingerprints(groups(runs))["rows"]
+    assert len(first[4]) == 16 and first[4] != other[4] and first[3] == other[3]
+    copied = Run(shutil.copytree(runs[0].folder, tmp_path / "copy"))
+    assert fingerprints({"fedavg": [copied]})["rows"][0][1][4] == first[4]

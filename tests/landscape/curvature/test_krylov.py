@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from landscape.curvature.krylov import leading, starting, top, tridiagonal
+
+
+def matrix(values, seed: int = 0):
+    values = torch.as_tensor(values, dtype=torch.float64)
+    generator = torch.Generator().manual_seed(seed)
+    turn = torch.linalg.qr(torch.randn(len(values), len(values), generator=generator, dtype=torch.float64)).Q
+    return turn @ torch.diag(values) @ turn.T
+
+
+def start(size: int):
+    return torch.randn(size, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+
+
+def test_the_basis_makes_the_matrix_tridiagonal():
+    a = matrix(torch.linspace(-3, 5, 12))
+    found = tridiagonal(lambda v: a @ v, start(12), 7)
+    torch.testing.assert_close(found.basis @ found.basis.T, torch.eye(7, dtype=torch.float64))
+    middle, inner = torch.from_numpy(found.diagonal), torch.from_numpy(found.beside[:-1])
+    expected = torch.diag(middle) + torch.diag(inner, 1) + torch.diag(inner, -1)
+    torch.testing.assert_close(found.basis @ a @ found.basis.T, expected)
+
+
+@pytest.mark.parametrize("values", [[9.0, 9, 9, 4, -3, 1, 0, 0, 0], [-7.0, 5, 5, 5, 1, 1, 0.5], [0.0] * 5, [2.0] * 6])
+def test_repeated_eigenvalues_are_all_found(values):
+    a, size = matrix(values), len(values)
+    pairs = leading(lambda v: a @ v, start(size), 4, tolerance=1e-8)
+    expected = torch.tensor(sorted(values, key=abs, reverse=True)[:4], dtype=torch.float64)
+    torch.testing.assert_close(pairs.values, expected)
+    torch.testing.assert_close(a @ pairs.vectors.T, pairs.vectors.T * pairs.values, atol=1e-7, rtol=0)
+    assert pairs.converged
+
+
+def test_a_repeated_outlier_in_a_large_space_is_found():
+    values = torch.cat([torch.tensor([10.0, 10, 8, 6]), torch.rand(396, generator=torch.Generator().manual_seed(0))])
+    a = matrix(values)
+    pairs = leading(lambda v: a @ v, start(400), 3, tolerance=1e-6)
+    torch.testing.assert_close(pairs.values, torch.tensor([10.0, 10, 8], dtype=torch.float64))
+
+
+def test_residuals_are_those_of_the_pairs():
+    a = matrix(torch.randn(90, generator=torch.Generator().manual_seed(1)) ** 3)
+    pairs = leading(lambda v: a @ v, start(90), 3, tolerance=1e-2)
+    lengths = (a @ pairs.vectors.T - pairs.vectors.T * pairs.values).norm(dim=0) / pairs.values.abs()
+    torch.testing.assert_close(pairs.residuals, lengths)
+    assert pairs.converged
+    assert lengths.max() <= 1e-2
+
+
+def test_a_good_guess_saves_products():
+    a = matrix(torch.cat([torch.tensor([5.0, 4.5]), torch.linspace(-2, 3, 60)]))
+    cold = top(lambda v: a @ v, start(62), tolerance=1e-4)
+    vector = leading(lambda v: a @ v, start(62), 1, tolerance=1e-4).vectors[0]
+    warm = top(lambda v: a @ v, vector + 1e-4 * start(62), tolerance=1e-4)
+    assert abs(cold.value - 5) < 1e-6
+    assert warm.products < cold.products
+
+
+def test_too_few_products_are_told():
+    a = matrix(torch.linspace(1, 2, 50))
+    pairs = leading(lambda v: a @ v, start(50), 2, tolerance=1e-9, max_products=6)
+    assert not pairs.converged
+
+
+def test_the_square_of_the_tolerance_is_about_the_error_of_the_values():
+    values = torch.cat([torch.tensor([9.0, -8.9, 7, 5, 4]), torch.linspace(-1, 3, 395)])
+    a = matrix(values)
+    for k, tolerance in [(1, 1e-2), (1, 1e-3), (5, 1e-2), (5, 1e-4)]:
+        pairs = leading(lambda v: a @ v, start(400), k, tolerance=tolerance)
+        off = (pairs.values - values[:k]).abs() / values[:k].abs()
+        assert off.max() <= 2 * tolerance**2
+        assert pairs.residuals.max() <= tolerance
+
+
+def test_of_two_values_of_like_size_and_other_sign_the_larger_is_found():
+    values = torch.cat([torch.tensor([-10.0, 9.99]), torch.linspace(-3, 3, 298)])
+    turned = matrix(values)
+    guess = torch.linalg.eigh(turned).eigenvectors[:, -1]  # that of 9.99
+    for tolerance in (1e-2, 1e-3):
+        pair = top(lambda v: turned @ v, starting(guess, 0, guess), tolerance=tolerance)
+        assert pair.value == pytest.approx(-10, rel=2e-4)
+
+
+def test_hints_are_mixed_with_a_random_vector_and_useless_ones_left_out():
+    like = torch.zeros(50, dtype=torch.float64)
+    plain, hint = starting(like, 3), 7 * torch.ones(50, dtype=torch.float64)
+    assert plain.norm().item() == pytest.approx(1)
+    torch.testing.assert_close(starting(like, 3, hint), plain + hint / hint.norm())
+    assert torch.equal(starting(like, 3, like, hint * float("nan")), plain)
+
+
+def test_products_spent_on_a_known_matrix():
+    a = matrix(torch.cat([torch.tensor([10.0, 6, 4, 3, 2.5]), torch.linspace(-0.2, 1, 395)]))
+    spent = [leading(lambda v: a @ v, start(400), k, tolerance=1e-2).products for k in (1, 5)]
+    assert spent[0] <= 8
+    assert spent[1] <= 20

@@ -1,0 +1,83 @@
+import numpy as np
+import pytest
+import torch
+from oracles import cnn_task, mlp_task
+from torch import nn
+
+from landscape.measures.cost import spread, step_cost, times, transfer_bytes, work
+
+
+def test_a_linear_network_costs_its_weights():
+    task = mlp_task()
+    ds = step_cost(task, task.theta, batch=7, repeats=1)
+    assert float(ds.macs) == 4 * 5 + 5 * 3
+    assert float(ds.transfer) == 43 * 8
+    assert ds.attrs["batch"] == 7
+    assert float(ds.forward) > 0
+    assert float(ds.memory) > 2 * 43 * 8
+
+
+def test_a_convolution_costs_kernel_times_output():
+    task = cnn_task(norm=True)
+    ds = step_cost(task, task.theta, repeats=1)
+    assert float(ds.macs) == 4 * (6 * 7) * (2 * 3 * 3) + 36 * 3
+    assert float(ds.transfer) == 8 * (task.layout.size + task.layout.buffer_size)
+    assert transfer_bytes(task, task.theta.float()) == float(ds.transfer) / 2
+
+
+def test_backward_costs_both_products_but_for_the_input():
+    weight, inputs = torch.ones(6, 3, requires_grad=True), torch.ones(5, 6)
+    found = work(lambda: (inputs @ weight).sum().backward())
+    assert found.macs == 2 * 5 * 6 * 3
+
+
+def test_memory_is_what_is_alive_at_one_time():
+    def action():
+        held = torch.zeros(1000, dtype=torch.float32)
+        for _ in range(4):
+            held = held + 1  # the old and the new one
+        held.view(10, 100).mul_(2)
+
+    assert work(action).memory == 2 * 4000
+
+
+def test_a_larger_batch_holds_more_at_the_same_cost_a_sample():
+    task = cnn_task()
+    small, large = (step_cost(task, task.theta, batch=batch, repeats=1) for batch in (2, 20))
+    assert float(small.macs) == float(large.macs)
+    assert float(small.memory) < float(large.memory)
+
+
+def test_resnet18_costs_what_the_paper_counts():
+    """1.82 G (LSS paper, Table 5) at 224 x 224: stem, four stages of two blocks, three projections, head."""
+    layers = [(3, 64, 7, 2, 224), *[(64, 64, 3, 1, 56)] * 4]
+    for wide, size in ((128, 56), (256, 28), (512, 14)):
+        layers += [(wide // 2, wide, 3, 2, size), (wide // 2, wide, 1, 2, size), *[(wide, wide, 3, 1, size // 2)] * 3]
+    convolutions = [
+        (nn.Conv2d(i, o, k, stride, k // 2, bias=False, device="meta"), torch.empty(1, i, size, size, device="meta"))
+        for i, o, k, stride, size in layers
+    ]
+    head = (nn.Linear(512, 1000, device="meta"), torch.empty(1, 512, device="meta"))
+    found = work(lambda: [layer(inputs) for layer, inputs in [*convolutions, head]])
+    assert found.macs == pytest.approx(1.82e9, rel=0.005)
+
+
+def test_an_empty_split_is_refused():
+    task = mlp_task()
+    with pytest.raises(ValueError, match="no samples"):
+        step_cost(task, task.theta, split=task.samples["train"][:0])
+
+
+def test_actions_are_timed_in_turn_and_in_both_orders():
+    called = []
+    found = times(lambda: called.append("a"), lambda: called.append("b"), repeats=3)
+    assert called == ["a", "b", "b", "a", "a", "b"]
+    assert found.shape == (3, 2) and (found > 0).all()
+
+
+def test_a_single_time_has_no_range():
+    assert spread(np.array([3.0, 1.0, 7.0])) == (3, 1, 7)
+    median, low, high = spread(np.array([2.0]))
+    assert median == 2 and np.isnan(low) and np.isnan(high)
+    found = work(lambda: torch.ones(3))
+    assert found.low <= found.seconds <= found.high

@@ -1,0 +1,102 @@
+"""AUC, HR@k and NDCG@k: identity 15 of methods.md, brute force, and scikit-learn."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import ndcg_score, roc_auc_score
+
+from landscape.measures.ranking import auc, hit_rate, ndcg, positive_ranks, ranking
+
+SEEDS = st.integers(0, 2**32)
+
+
+def drawn(seed, users=4, levels=6):
+    """Scores with ties, one positive a user, users of unequal numbers of samples in mixed order."""
+    generator = torch.Generator().manual_seed(seed)
+    of_user = torch.cat([torch.full((3 + 2 * user,), 10 * user + 7) for user in range(users)])
+    targets = torch.cat([torch.eye(3 + 2 * user, dtype=torch.int64)[user] for user in range(users)])
+    order = torch.randperm(len(of_user), generator=generator)
+    scores = torch.randint(0, levels, (len(of_user),), generator=generator).double()
+    return scores, targets[order], of_user[order]
+
+
+def test_a_perfect_ranking_has_one_everywhere():
+    scores, targets = torch.tensor([0.1, 3.0, -1.0, 0.3, 0.2]), torch.tensor([0, 1, 0, 1, 0])
+    users = torch.tensor([0, 0, 0, 1, 1])
+    found = ranking(scores, targets, users, k=(1, 5))
+    assert found == {"auc": 1, "hr@1": 1, "ndcg@1": 1, "hr@5": 1, "ndcg@5": 1}
+
+
+def test_rank_two_has_the_known_gain():
+    ranks = positive_ranks(torch.tensor([1.0, 2.0, 0.0]), torch.tensor([1, 0, 0]), torch.zeros(3, dtype=torch.int64))
+    assert ranks.tolist() == [2]
+    assert ndcg(ranks, 5) == pytest.approx(1 / math.log2(3)) == pytest.approx(0.6309, abs=5e-5)
+    assert (ndcg(ranks, 1), hit_rate(ranks, 1), hit_rate(ranks, 2)) == (0, 0, 1)
+
+
+def test_constant_scores_have_auc_a_half_and_the_worst_rank():
+    targets, users = torch.tensor([0, 1, 0, 0, 1]), torch.tensor([0, 0, 0, 1, 1])
+    scores = torch.full((5,), 0.25)
+    assert auc(scores, targets) == auc(scores, targets, users) == 0.5
+    assert positive_ranks(scores, targets, users).tolist() == [3, 2]
+
+
+@given(SEEDS)
+def test_auc_is_the_share_of_pairs_won(seed):
+    scores, targets, users = drawn(seed)
+    positive, negative = scores[targets == 1], scores[targets == 0]
+    difference = positive[:, None] - negative
+    brute = ((difference > 0).double() + 0.5 * (difference == 0)).mean()
+    assert auc(scores, targets) == pytest.approx(float(brute), abs=1e-12)
+    assert auc(scores, targets) == pytest.approx(roc_auc_score(targets, scores), abs=1e-12)
+    each = [roc_auc_score(targets[users == user], scores[users == user]) for user in users.unique()]
+    assert auc(scores, targets, users) == pytest.approx(sum(each) / len(each), abs=1e-12)
+    assert auc(-scores, targets) == pytest.approx(1 - auc(scores, targets), abs=1e-12)
+
+
+@given(SEEDS)
+def test_ranks_count_who_is_above_and_ties(seed):
+    scores, targets, users = drawn(seed)
+    ranks = positive_ranks(scores, targets, users)
+    for rank, user in zip(ranks.tolist(), users.unique(), strict=True):
+        own = users == user
+        positive = scores[own & (targets == 1)]
+        assert rank == int((scores[own] >= positive).sum())
+    lucky = positive_ranks(scores, targets, users, ties="random", seed=seed)
+    assert (lucky <= ranks).all()
+    assert torch.equal(lucky, positive_ranks(scores, targets, users, ties="random", seed=seed))
+
+
+def test_random_ties_reach_every_rank_equally_often():
+    users, targets = torch.arange(3000).repeat_interleave(3), torch.tensor([0, 1, 0]).repeat(3000)
+    ranks = positive_ranks(torch.zeros(9000), targets, users, ties="random")
+    assert ranks.bincount().tolist()[1:] == pytest.approx([1000] * 3, abs=6 * math.sqrt(1000 * 2 / 3))
+
+
+@given(SEEDS)
+def test_ndcg_is_scikit_learns_where_there_are_no_ties(seed):
+    generator = torch.Generator().manual_seed(seed)
+    scores, targets = torch.randperm(36, generator=generator).double(), torch.eye(12, dtype=torch.int64)[:3].ravel()
+    users = torch.arange(3).repeat_interleave(12)
+    ranks = positive_ranks(scores, targets, users)
+    assert ndcg(ranks, 5) == pytest.approx(ndcg_score(targets.view(3, 12), scores.view(3, 12), k=5))
+    assert hit_rate(ranks, 12) == 1
+    assert ndcg(ranks, 1) == hit_rate(ranks, 1)
+
+
+def test_what_has_no_rank_is_refused():
+    scores, users = torch.arange(4.0), torch.tensor([3, 3, 8, 8])
+    with pytest.raises(ValueError, match="user 8 has 2 positives; a rank needs exactly one"):
+        positive_ranks(scores, torch.tensor([1, 0, 1, 1]), users)
+    with pytest.raises(ValueError, match="there is no pair"):
+        auc(scores, torch.ones(4))
+    with pytest.raises(ValueError, match="a score is NaN; the model has diverged"):
+        auc(torch.tensor([1.0, float("nan")]), torch.tensor([0, 1]))
+    with pytest.raises(ValueError, match=r"have shapes \[\(4,\), \(4, 1\)\]"):
+        auc(scores[:, None], torch.ones(4))
+    assert auc(scores, torch.tensor([0, 0, 0, 1]), users) == 1  # user 3 has no positive and is left out

@@ -1,0 +1,147 @@
+"""What other programs are given reads back to what was there."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from landscape.geometry.planes import plane
+from landscape.results.export import RELIEF, csv_table, exported, ply_mesh, vtk_grid
+from landscape.surfaces.surface import surface
+from tests.oracles import mlp_task, thetas
+
+
+@pytest.fixture(scope="module")
+def ds():
+    task = mlp_task()
+    return surface(task, plane(*thetas(task, 3), points=(3, 5), labels=("x", "y, z", "w")))
+
+
+@pytest.fixture
+def gap(ds):
+    holed = ds.copy(deep=True)
+    holed.loss.values[0, 0] = np.nan
+    return holed.assign(each=(("group", "alpha", "beta"), np.arange(30.0).reshape(2, 3, 5))).assign_coords(
+        group=["client 1", "client 7"]
+    )
+
+
+def read_vtk(data: bytes):
+    """Points (n, 3), size of the grid and arrays of a legacy text file."""
+    words = iter(data.decode("ascii").split("\n", 2)[2].split())
+    assert [next(words) for _ in range(3)] == ["ASCII", "DATASET", "STRUCTURED_GRID"]
+    assert next(words) == "DIMENSIONS"
+    size = [int(next(words)) for _ in range(3)]
+    assert next(words) == "POINTS"
+    count = int(next(words))
+    assert count == np.prod(size)
+    assert next(words) == "double"
+    points = np.array([float(next(words)) for _ in range(3 * count)]).reshape(count, 3)
+    assert (next(words), int(next(words))) == ("POINT_DATA", count)
+    arrays = {}
+    for word in words:
+        assert word == "SCALARS"
+        name = next(words)
+        assert [next(words) for _ in range(4)] == ["double", "1", "LOOKUP_TABLE", "default"]
+        arrays[name] = np.array([float(next(words)) for _ in range(count)])
+    return points, size, arrays
+
+
+def read_ply(data: bytes):
+    """Vertices by property, and faces of a text file."""
+    header, _, body = data.decode("ascii").partition("end_header\n")
+    lines = header.splitlines()
+    assert lines[:2] == ["ply", "format ascii 1.0"]
+    counts = {words[1]: int(words[2]) for words in map(str.split, lines) if words[0] == "element"}
+    names = [line.split()[2] for line in lines if line.startswith("property double")]
+    rows = body.splitlines()
+    assert len(rows) == counts["vertex"] + counts["face"]
+    vertices = np.array([row.split() for row in rows[: counts["vertex"]]], dtype=float)
+    faces = np.array([row.split() for row in rows[counts["vertex"] :]], dtype=int)
+    assert (faces[:, 0] == 3).all()
+    return dict(zip(names, vertices.T, strict=True)), faces[:, 1:]
+
+
+def test_vtk_holds_every_value_at_its_place(ds):
+    points, size, arrays = read_vtk(vtk_grid(ds))
+    assert size == [3, 5, 1]
+    np.testing.assert_array_equal(points[:3, 0], ds.alpha)
+    np.testing.assert_array_equal(points[::3, 1], ds.beta)
+    assert set(arrays) == {"loss", "error"}
+    for name, values in arrays.items():
+        np.testing.assert_array_equal(values.reshape(5, 3).T, ds[name])
+
+
+def test_relief_is_in_proportion_to_the_loss(ds):
+    points, _, arrays = read_vtk(vtk_grid(ds))
+    longest = max(np.ptp(ds.alpha.values), np.ptp(ds.beta.values))
+    assert (points[:, 2].min(), points[:, 2].max()) == pytest.approx((0, RELIEF * longest))
+    assert np.corrcoef(points[:, 2], arrays["loss"])[0, 1] == pytest.approx(1)
+    logged, _, _ = read_vtk(vtk_grid(ds, log=True))
+    assert np.corrcoef(logged[:, 2], np.log(arrays["loss"]))[0, 1] == pytest.approx(1)
+
+
+def test_ply_triangles_cover_the_plane_and_face_upwards(ds):
+    vertices, faces = read_ply(ply_mesh(ds))
+    np.testing.assert_array_equal(vertices["loss"].reshape(3, 5), ds.loss)
+    np.testing.assert_array_equal(vertices["error"].reshape(3, 5), ds.error)
+    assert len(faces) == 2 * 2 * 4
+    corners = np.stack([vertices["x"], vertices["y"]], 1)[faces]
+    one, two = corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    areas = (one[:, 0] * two[:, 1] - one[:, 1] * two[:, 0]) / 2
+    assert (areas > 0).all()
+    assert areas.sum() == pytest.approx(np.ptp(ds.alpha.values) * np.ptp(ds.beta.values))
+
+
+def test_missing_points_are_nan_or_left_out_and_groups_are_layers(gap):
+    _, _, arrays = read_vtk(vtk_grid(gap))
+    assert np.isnan(arrays["loss"]).tolist() == [True] + [False] * 14
+    np.testing.assert_array_equal(arrays["each_group_client_7"].reshape(5, 3).T, gap.each[1])
+    vertices, faces = read_ply(ply_mesh(gap))
+    assert len(vertices["x"]) == 14
+    assert len(faces) == 14
+    assert faces.max() == 13
+    assert set(vertices) == {"x", "y", "z", "loss", "error", "each_group_client_1", "each_group_client_7"}
+
+
+def test_csv_holds_every_number_to_the_bit(gap):
+    rows = list(csv.DictReader(io.StringIO(csv_table(gap).decode())))
+    assert list(rows[0]) == ["variable", *map(str, gap.dims), "value", "units"]
+    assert len(rows) == sum(gap[name].size for name in gap.data_vars) + len(gap.attrs)
+    for row in rows:
+        if row["variable"].startswith("attribute:"):
+            assert row["value"] == str(gap.attrs[row["variable"].removeprefix("attribute:")])
+            continue
+        held = gap[row["variable"]]
+        place = {dim: row[dim] if dim in ("mark", "group") else float(row[dim]) for dim in held.dims}
+        assert all(row[dim] == "" for dim in gap.dims if dim not in held.dims)
+        value = held.sel(place).item()
+        assert row["value"] == "" if np.isnan(value) else float(row["value"]) == value
+        assert row["units"] == held.attrs.get("units", "")
+
+
+def test_csv_takes_positions_whole_numbers_and_flags():
+    plain = xr.Dataset({"count": ("round", [3, 2**53 + 1]), "flag": ((), True)}, attrs={"note": "a, b"})
+    assert csv_table(plain).decode().splitlines() == [
+        "variable,round,value,units",
+        "count,0,3,",
+        "count,1,9007199254740993,",
+        "flag,,True,",
+        'attribute:note,,"a, b",',
+    ]
+
+
+def test_what_is_no_surface_is_refused(ds):
+    with pytest.raises(ValueError, match="has loss over alpha; VTK and PLY take a surface"):
+        exported(ds.isel(beta=0), "vtk")
+    with pytest.raises(ValueError, match="has no height; VTK"):
+        ply_mesh(ds, height="height")
+    with pytest.raises(ValueError, match="cannot export as 'obj'; the forms are csv, vtk, ply"):
+        exported(ds, "obj")
+    with pytest.raises(ValueError, match="only values above 0"):
+        vtk_grid(ds.assign(loss=ds.loss - 10), log=True)
+    assert exported(ds, "ply") == ply_mesh(ds)

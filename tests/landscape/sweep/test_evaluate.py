@@ -1,0 +1,266 @@
+"""The evaluator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from landscape.model.metrics import class_error
+from landscape.model.samples import Samples
+from landscape.model.task import Task, error
+from landscape.sweep import first_layer, threads, two_stage_forward
+from landscape.sweep import worker as sweeping
+from landscape.sweep.evaluate import evaluate, loss
+from landscape.sweep.worker import plan
+from tests.oracles import cnn_task, mlp_task, quadratic, thetas
+
+TASKS = {"mlp": mlp_task, "cnn": cnn_task, "norm": lambda: cnn_task(norm=True)}
+
+
+def _rows(points: int, n: int, seed: int = 1) -> torch.Tensor:
+    return torch.randn(points, n, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def _slow(task: Task, basis: torch.Tensor, rows: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    samples, losses, errors = task.split("test"), [], []
+    for row in rows:
+        outputs = task.outputs(row @ basis, samples)
+        losses.append(nn.functional.cross_entropy(outputs, samples.targets))
+        errors.append((outputs.argmax(1) != samples.targets).double().mean())
+    return torch.stack(losses), torch.stack(errors)
+
+
+def test_quadratic_losses_equal_the_closed_form():
+    oracle = quadratic(4)
+    basis, rows = thetas(oracle.task, 3, spread=1.0), _rows(5, 3)
+    found = evaluate(oracle.task, basis, rows, metrics=("loss",))["loss"]
+    torch.testing.assert_close(found, torch.stack([oracle.loss(theta) for theta in rows @ basis]))
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_values_equal_one_model_at_a_time(name):
+    task = TASKS[name]()
+    basis, rows = thetas(task, 3), _rows(7, 3)
+    found = evaluate(task, basis, rows, block=4, statistics="own")
+    losses, errors = _slow(task, basis, rows)
+    torch.testing.assert_close(found["loss"], losses, rtol=1e-10, atol=0)
+    torch.testing.assert_close(found["error"], errors, rtol=0, atol=1e-15)
+
+
+def test_values_have_the_same_bits_in_any_chunks_order_and_company():
+    task = cnn_task(dtype=torch.float32)
+    basis, rows = thetas(task, 3), _rows(7, 3)
+    whole = evaluate(task, basis, rows)["loss"]
+    assert torch.equal(evaluate(task, basis, rows, memory=1)["loss"], whole)
+    assert torch.equal(evaluate(task, basis, rows, on_points=lambda *_: None)["loss"], whole)
+    assert torch.equal(evaluate(task, basis, rows.flip(0))["loss"], whole.flip(0))
+    assert torch.equal(evaluate(task, basis, rows[4:5])["loss"], whole[4:5])
+    assert torch.equal(evaluate(task, basis, rows, workers=2)["loss"], whole)
+
+
+def test_threads_share_the_samples_of_few_points_bit_for_bit(monkeypatch):
+    monkeypatch.setattr(threads, "RUN_BLOCKS", 2)
+    passed, outputs = [], sweeping.Worker.outputs
+    monkeypatch.setattr(sweeping.Worker, "outputs", lambda worker, run: passed.append(run) or outputs(worker, run))
+    task = cnn_task()
+    basis, rows = thetas(task, 3), _rows(2, 3)
+    groups = torch.arange(len(task.split("test"))) % 3
+    alone = evaluate(task, basis, rows, block=2, groups=groups)
+    passed.clear()
+    shared = evaluate(task, basis, rows, block=2, groups=groups, workers=3)
+    assert len(passed) == -(-len(groups) // 4) > 2
+    assert all(torch.equal(shared[name], alone[name]) for name in alone)
+
+
+def test_values_do_not_depend_on_blocks():
+    task = mlp_task()
+    basis, rows = thetas(task, 2), _rows(3, 2)
+    torch.testing.assert_close(evaluate(task, basis, rows, block=2)["loss"], evaluate(task, basis, rows)["loss"])
+
+
+def test_a_corner_is_its_model_bit_for_bit():
+    task = mlp_task(dtype=torch.float32)
+    basis = thetas(task, 3)
+    found = evaluate(task, basis, np.eye(3))["loss"]
+    alone = torch.stack([evaluate(task, basis[i : i + 1], [[1.0]])["loss"][0] for i in range(3)])
+    assert torch.equal(first_layer.combine(basis, [0, 1, 0]), basis[1])
+    torch.testing.assert_close(found, alone, rtol=1e-6, atol=0)
+
+
+def test_a_spoilt_model_does_not_spoil_points_without_it():
+    task = mlp_task()
+    basis = thetas(task, 3)
+    basis[2] = torch.nan
+    found = evaluate(task, basis, [[0.5, 0.5, 0.0], [0.5, 0.0, 0.5]])["loss"]
+    assert torch.isfinite(found[0])
+    assert torch.isnan(found[1])
+
+
+def test_points_are_handed_out_once_each():
+    task, seen = mlp_task(), []
+    basis, rows = thetas(task, 2), _rows(9, 2)
+
+    def on_points(part, values):
+        seen.append((part, values["loss"]))
+
+    whole = evaluate(task, basis, rows, on_points=on_points, memory=3 * basis[0].nbytes + 100)["loss"]
+    assert [part.start for part, _ in seen] == [0, *(part.stop for part, _ in seen[:-1])]
+    assert torch.equal(torch.cat([values for _, values in seen]), whole)
+    assert len(seen) > 2
+
+
+def test_buffers_are_combined_like_the_models():
+    task = cnn_task(norm=True)
+    basis, buffers = thetas(task, 2), torch.stack([task.buffers, 2 * task.buffers + 0.5])
+    found = evaluate(task, basis, [[0.25, 0.75]], buffers=buffers, statistics="averaged")["loss"][0]
+    theta, statistics = 0.25 * basis[0] + 0.75 * basis[1], 0.25 * buffers[0] + 0.75 * buffers[1]
+    outputs = task.outputs(theta, "test", buffers=statistics)
+    torch.testing.assert_close(found, nn.functional.cross_entropy(outputs, task.split("test").targets))
+    own = evaluate(task, basis, [[0.25, 0.75]], statistics="own")["loss"][0]
+    assert not torch.isclose(own, found)
+
+
+class Named(nn.Module):
+    """Takes its inputs by name or position."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(4, 3)
+
+    def forward(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        return self.inner(torch.cat([left, right], 1))
+
+
+@pytest.mark.parametrize("form", ["tuple", "dict"])
+def test_inputs_may_be_tuples_and_dicts(form):
+    generator = torch.Generator().manual_seed(3)
+    left, right = torch.randn(7, 1, generator=generator), torch.randn(7, 3, generator=generator)
+    inputs = (left, right) if form == "tuple" else {"right": right, "left": left}
+    model = Named()
+    task = Task(model, {"test": Samples(inputs, torch.arange(7) % 3)})
+    found = evaluate(task, task.theta[None], [[1.0], [2.0]], block=3)["loss"]
+    for scale, value in zip((1, 2), found, strict=True):
+        expected = nn.functional.cross_entropy(scale * model(left, right), torch.arange(7) % 3)
+        torch.testing.assert_close(value, expected.double(), rtol=1e-6, atol=0)
+
+
+def test_the_caller_is_left_as_it_was():
+    task = cnn_task(norm=True)
+    task.model.train()
+    basis = thetas(task, 2).requires_grad_()
+    before, state = basis.detach().clone(), {name: value.clone() for name, value in task.model.state_dict().items()}
+    random = torch.get_rng_state()
+    evaluate(task, basis, _rows(3, 2))
+    assert torch.equal(torch.get_rng_state(), random)
+    assert torch.equal(basis.detach(), before)
+    assert basis.grad is None
+    assert task.model.training
+    assert torch.is_grad_enabled()
+    assert all(torch.equal(value, state[name]) for name, value in task.model.state_dict().items())
+
+
+def test_wrong_shapes_are_named():
+    task = mlp_task()
+    basis = thetas(task, 2)
+    with pytest.raises(ValueError, match=r"basis has shape \(43,\)"):
+        evaluate(task, basis[0], [[1.0]])
+    with pytest.raises(ValueError, match=r"coefficients have shape \(1, 3\); the basis needs \(P, 2\)"):
+        evaluate(task, basis, [[1.0, 0.0, 0.0]])
+    with pytest.raises(ValueError, match="theta has 42 entries, the task has 43"):
+        evaluate(task, basis[:, 1:], [[1.0, 0.0]])
+    with pytest.raises(ValueError, match=r"buffers have shape \(2, 1\); the basis needs \(2, 0\)"):
+        evaluate(task, basis, [[1.0, 0.0]], buffers=torch.zeros(2, 1))
+    with pytest.raises(ValueError, match="no samples"):
+        evaluate(task, basis, [[1.0, 0.0]], split=task.split("test")[:0])
+
+
+def test_no_points_give_no_values():
+    task = mlp_task()
+    assert evaluate(task, thetas(task, 2), np.zeros((0, 2)))["error"].shape == (0,)
+
+
+def test_block_shrinks_with_the_activations(monkeypatch):
+    task = cnn_task()
+    basis = thetas(task, 2)
+    flat = task.flat(basis)
+    output = 4 * 6 * 7 * 8  # bytes that the convolution makes of a sample
+    monkeypatch.setattr(sweeping, "BLOCK_BYTES", 2**30)
+    assert plan(flat, basis, task.split("test"))[0] == 2048
+    monkeypatch.setattr(sweeping, "BLOCK_BYTES", 20 * output)
+    assert plan(flat, basis, task.split("test"))[0] == 20
+    assert plan(flat, basis, task.split("test"), 5)[0] == 5
+
+
+def test_loss_gradient_in_the_coefficients_equals_autograd():
+    task = mlp_task()
+    basis, samples = thetas(task, 3), task.split("train")
+    flat = task.flat(basis)
+    coefficients = torch.tensor([0.2, 0.5, 0.4], dtype=torch.float64, requires_grad=True)
+    found = loss(flat, basis, coefficients, samples)
+    (2 * found).backward()
+    again = coefficients.detach().clone().requires_grad_()
+    expected = flat.functional_loss(again @ basis, samples)
+    (2 * expected).backward()
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(coefficients.grad, again.grad)
+
+
+def test_loss_passes_the_gradient_on_to_a_softmax():
+    oracle = quadratic(3)
+    basis, flat = thetas(oracle.task, 2), oracle.task.flat(oracle.centre)
+    scores = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    loss(flat, basis, scores.softmax(0), oracle.task.split("test")).backward()
+    slope = oracle.gradient(basis.mean(0)) @ (basis[0] - basis[1]) / 4
+    torch.testing.assert_close(scores.grad, torch.stack([slope, -slope]))
+
+
+def test_recomputed_statistics_are_those_of_the_calibration_samples():
+    task = cnn_task(norm=True)
+    basis, fixed, test = thetas(task, 2), task.split("train"), task.split("test")
+    buffers = torch.stack([task.buffers, 2 * task.buffers + 0.5])
+    rows = [[0.25, 0.75], [0.0, 1.0]]
+    found = evaluate(task, basis, rows, buffers=buffers, statistics="recomputed", calibration=fixed)["loss"]
+    named = task.layout.named(0.25 * basis[0] + 0.75 * basis[1])
+    seen = nn.functional.conv2d(fixed.inputs, named["0.weight"], named["0.bias"], padding=1)
+    mean, variance = seen.mean((0, 2, 3)), seen.var((0, 2, 3))
+    outputs = task.outputs(0.25 * basis[0] + 0.75 * basis[1], test, buffers=torch.cat([mean, variance]))
+    torch.testing.assert_close(found[0], nn.functional.cross_entropy(outputs, test.targets))
+    outputs = task.outputs(basis[1], test, buffers=buffers[1])
+    torch.testing.assert_close(found[1], nn.functional.cross_entropy(outputs, test.targets))
+    assert not torch.isclose(found[0], evaluate(task, basis, rows, buffers=buffers, statistics="averaged")["loss"][0])
+
+
+def test_groups_and_classes_in_one_sweep_equal_their_samples_alone():
+    plain = mlp_task()
+    task = Task(plain.model, plain.samples, metrics={"error": error, "class_error": class_error})
+    basis, rows, test = thetas(task, 2), _rows(3, 2), task.split("test")
+    groups = torch.tensor([0, 2, 2, 0, 2, 2, 2, 2, 0, 2, 2])
+    found = evaluate(task, basis, rows, metrics=("loss", "class_error"), groups=groups, block=4)
+    assert found["loss"].shape == (3, 3)
+    assert found["class_error"].shape == (3, 3, 3)
+    assert found["loss"][:, 1].isnan().all()
+    for group in (0, 2):
+        alone = test[groups == group]
+        torch.testing.assert_close(found["loss"][:, group], evaluate(task, basis, rows, split=alone)["loss"])
+        for label in alone.targets.unique().tolist():
+            chosen = alone[alone.targets == label]
+            expected = evaluate(task, basis, rows, split=chosen)["error"]
+            torch.testing.assert_close(found["class_error"][:, group, label], expected)
+    with pytest.raises(ValueError, match=r"groups have shape \(3,\)"):
+        evaluate(task, basis, rows, groups=groups[:3])
+
+
+def test_work_is_one_pass_a_point_and_block_and_the_first_layer_once_a_chunk(monkeypatch):
+    model = nn.Sequential(nn.Linear(80, 4), nn.ReLU(), nn.Linear(4, 3))
+    task = Task(model, {"test": Samples(torch.randn(7, 80), torch.arange(7) % 3)})
+    basis, passes, prepared = thetas(task, 3), [], []
+    first, prepare = two_stage_forward.Stages.first, first_layer.FirstLayer.prepare
+    monkeypatch.setattr(sweeping, "quicken", lambda *_: [])
+    monkeypatch.setattr(sweeping, "plan", lambda *_: (4, first_layer.FirstLayer(_[0], "0", basis)))
+    monkeypatch.setattr(two_stage_forward.Stages, "first", lambda *a: passes.append(1) or first(*a))
+    monkeypatch.setattr(first_layer.FirstLayer, "prepare", lambda *a: prepared.append(1) or prepare(*a))
+    evaluate(task, basis, _rows(5, 3))
+    assert len(prepared) == 2  # two blocks, one chunk
+    assert len(passes) == 2 * 5 + 1  # one looks at the model

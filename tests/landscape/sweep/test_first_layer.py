@@ -1,0 +1,164 @@
+"""The first layer shared over a plane."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+from landscape.sweep import first_layer
+from landscape.sweep.evaluate import evaluate
+from landscape.sweep.worker import plan
+from tests.oracles import thetas
+
+
+class Tied(nn.Module):
+    """Uses the first layer's weight a second time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Linear(80, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.first(x) + F.linear(x, self.first.weight).tanh()
+
+
+class Twice(Tied):
+    """Calls the first layer twice, on different inputs."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.first(x) + self.first(x.roll(1, 1))
+
+
+class Scaled(Tied):
+    """Scales the first layer's input by a parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(80))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.first(x * self.scale)
+
+
+class Preprocessed(Tied):
+    """Changes the input first, without parameters."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.first((x - 0.5) * 2).relu_()
+
+
+def _task(model: nn.Module, shape: tuple[int, ...] = (80,), dtype: torch.dtype = torch.float64) -> Task:
+    generator = torch.Generator().manual_seed(5)
+    inputs = torch.randn(7, *shape, generator=generator, dtype=dtype)
+    return Task(model.to(dtype), {"test": Samples(inputs, torch.arange(7) % 3)})
+
+
+def _cnn() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 4, 5, padding=2), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(4 * 6 * 7, 3))
+
+
+def _both(task: Task, basis: torch.Tensor, rows: torch.Tensor, monkeypatch) -> tuple[torch.Tensor, torch.Tensor]:
+    shared = evaluate(task, basis, rows, block=3)["loss"]
+    monkeypatch.setattr(first_layer, "READ_COST", 10**9)
+    return shared, evaluate(task, basis, rows, block=3)["loss"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_sharing_is_used_on_a_cnn_and_changes_nothing(dtype, monkeypatch):
+    task = _task(_cnn(), (3, 6, 7), dtype)
+    basis = thetas(task, 3)
+    rows = torch.randn(5, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    shared = plan(task.flat(basis), basis, task.split("test"))[1]
+    assert shared is not None
+    assert type(shared.layer) is nn.Conv2d
+    found, plain = _both(task, basis, rows, monkeypatch)
+    torch.testing.assert_close(found, plain, rtol=1e-6 if dtype == torch.float32 else 1e-12, atol=0)
+
+
+def test_the_convolution_runs_once_a_basis_model_and_block(monkeypatch):
+    task = _task(_cnn(), (3, 6, 7))
+    basis, calls = thetas(task, 3), []
+    plain = nn.Conv2d._conv_forward
+
+    def counted(self, received, *parameters):
+        calls.append(len(received))
+        return plain(self, received, *parameters)
+
+    monkeypatch.setattr(nn.Conv2d, "_conv_forward", counted)
+    task.flat(basis)  # tries the model
+    calls.clear()
+    evaluate(task, basis, torch.ones(2, 3), block=3)
+    few = len(calls)
+    evaluate(task, basis, torch.ones(20, 3), block=3)
+    assert len(calls) == 2 * few
+
+
+def test_sharing_is_used_after_steps_without_parameters(monkeypatch):
+    task = _task(Preprocessed())
+    basis = thetas(task, 2)
+    assert plan(task.flat(basis), basis, task.split("test"))[1] is not None
+    found, plain = _both(task, basis, torch.tensor([[0.3, 0.9], [1.0, -1.0]]), monkeypatch)
+    torch.testing.assert_close(found, plain, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("model", [Tied, Twice, Scaled])
+def test_sharing_is_declined_where_it_would_be_wrong(model):
+    task = _task(model())
+    basis = thetas(task, 2)
+    assert plan(task.flat(basis), basis, task.split("test"))[1] is None
+    found = evaluate(task, basis, [[0.3, 0.9]])["loss"][0]
+    outputs = task.outputs(0.3 * basis[0] + 0.9 * basis[1], "test")
+    torch.testing.assert_close(found, F.cross_entropy(outputs, task.split("test").targets))
+
+
+def test_sharing_is_declined_where_it_does_not_pay():
+    task = _task(Preprocessed())
+    basis = thetas(task, 11)
+    assert plan(task.flat(basis), basis, task.split("test"))[1] is None
+
+
+def test_sharing_is_declined_for_frozen_and_hooked_layers():
+    frozen = nn.Sequential(nn.Linear(80, 5), nn.Linear(5, 3))
+    frozen[0].bias.requires_grad_(False)
+    hooked = nn.Sequential(nn.Linear(80, 3), nn.Tanh())
+    hooked[0].register_forward_hook(lambda *arguments: arguments[2] ** 2)
+    for model in (frozen, hooked):
+        task = _task(model)
+        basis = thetas(task, 2)
+        assert plan(task.flat(basis), basis, task.split("test"))[1] is None
+
+
+def test_models_without_a_finite_loss_are_evaluated_as_such():
+    task = Task(nn.Linear(3, 2), {"test": Samples(torch.randn(5, 3), torch.randint(0, 2, (5,)))})
+    broken = torch.full_like(task.theta, torch.nan)
+    assert evaluate(task, torch.stack([broken, task.theta]), torch.eye(2))["loss"][0].isnan()
+
+
+@pytest.mark.parametrize("kind", ["between", "around", "anywhere"])
+def test_steps_from_a_model_have_the_values_of_single_models(kind, monkeypatch):
+    task = _task(_cnn(), (3, 6, 7))
+    basis = thetas(task, 3)
+    rows = torch.randn(6, 3, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+    rows[1, 2] = rows[0, 2]  # shares the start of the row before
+    rows[5, 1] = 0
+    if kind == "between":
+        rows[:, 0] = 1 - rows[:, 1:].sum(1)
+    elif kind == "around":
+        rows[:, 0] = 1
+    assert first_layer.is_between(rows[0].tolist()) == (kind == "between")
+    assert first_layer.is_around(rows[0].tolist()) == (kind == "around")
+    shared, plain = _both(task, basis, rows, monkeypatch)
+    torch.testing.assert_close(shared, plain, rtol=1e-11, atol=0)
+
+
+def test_a_spoilt_model_does_not_spoil_convolutions_without_it():
+    task = _task(_cnn(), (3, 6, 7))
+    basis = thetas(task, 3)
+    basis[0] = torch.nan
+    found = evaluate(task, basis, [[0.0, 0.25, 0.75], [0.2, 0.3, 0.5]])["loss"]
+    assert found[1].isnan()
+    assert torch.isfinite(found[0])

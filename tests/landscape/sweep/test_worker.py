@@ -1,0 +1,102 @@
+"""The work that a sweep does: pieces of points, and a regression test of counts instead of times."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from landscape.geometry.planes import plane
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+from landscape.sweep import worker
+from landscape.sweep.evaluate import evaluate
+from landscape.sweep.threads import chunks
+from tests.oracles import thetas
+
+COPIES = ("copy_", "clone", "cat", "stack", "_to_copy")
+ARITHMETIC = ("mul", "add", "add_", "sub", "maximum", "relu", "relu_", "clamp_min")
+
+
+class Counts(TorchDispatchMode):
+    """Samples that each convolution took, and bytes that copies and elementwise operations wrote."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.convolutions: list[int] = []
+        self.copied = self.computed = 0
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        name = func._schema.name.split("::")[1]
+        self.convolutions += [len(args[0])] if name in ("convolution", "_convolution_pointwise") else []
+        self.copied += found.nbytes if name in COPIES else 0
+        self.computed += found.nbytes if name in ARITHMETIC else 0
+        return found
+
+
+def _task() -> Task:
+    layers = nn.Conv2d(3, 4, 5), nn.MaxPool2d(2), nn.ReLU(), nn.Conv2d(4, 6, 3), nn.ReLU()
+    model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(6 * 2 * 3, 7))
+    inputs = torch.randn(11, 3, 12, 14, generator=torch.Generator().manual_seed(0))
+    return Task(model, {"test": Samples(inputs, torch.arange(11) % 7)})
+
+
+def _counted(task: Task, points: tuple[int, int], **options) -> Counts:
+    sweep = plane(*thetas(task, 3), points=points)
+    assert task.habits.channels_last  # found once a task, by calls that are not counted
+    with Counts() as counts:
+        evaluate(task, sweep.basis, sweep.coefficients, block=4, **options)
+    return counts
+
+
+def test_a_point_costs_one_pass_through_the_second_layer_and_none_through_the_first():
+    task = _task()
+    few, many = _counted(task, (3, 4)), _counted(task, (3, 9))
+    extra = many.convolutions[len(few.convolutions) :]
+    assert len(many.convolutions) - len(few.convolutions) == 15 * 3  # points more, blocks of 4, 4 and 3 samples
+    assert sum(many.convolutions) - sum(few.convolutions) == 15 * 11
+    assert set(extra) == {3, 4}
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="counts the operations of a CPU with oneDNN")
+def test_a_point_writes_little_more_than_its_activations():
+    task = _task()
+    few, many = _counted(task, (3, 4)), _counted(task, (3, 9))
+    first, pooled, second, outputs = (4 * 11 * size for size in (4 * 8 * 10, 4 * 4 * 5, 6 * 2 * 3, 7))
+    room = 512  # sums and the small results of metrics
+    assert (many.copied - few.copied) / 15 <= second + 2 * outputs + room  # flattened; gathered and joined
+    theta = 3 * task.layout.size * 4
+    shared = first * (1 + 5 / 15)  # one term a point, and one more for each row of three points
+    maxima = first / 2 + pooled
+    relu = pooled + second
+    assert (many.computed - few.computed) / 15 <= theta + shared + maxima + relu + room
+
+
+def test_metrics_are_computed_once_for_many_blocks(monkeypatch):
+    task, sizes = _task(), []
+
+    def noted(outputs, targets):
+        sizes.append(len(outputs))
+        return outputs.sum(1)
+
+    noted_task = Task(task.model, task.samples, loss=noted, metrics={})
+    evaluate(noted_task, task.theta[None], [[1.0], [2.0]], block=4)
+    assert sizes[-2:] == [11, 11]
+    monkeypatch.setattr(worker, "OUTPUT_BYTES", 8 * 7 * 4)
+    evaluate(noted_task, task.theta[None], [[1.0], [2.0]], block=4)
+    assert sizes[-4:] == [8, 8, 3, 3]
+
+
+@pytest.mark.parametrize("count", [1, 7, 225])
+@pytest.mark.parametrize("workers", [1, 2, 3])
+def test_chunks_cover_all_points_once_and_all_workers_get_alike(count, workers):
+    parts = list(chunks(count, 12, 64, workers))
+    covered = [index for part in parts for index in range(count)[part]]
+    assert covered == list(range(count))
+    sizes = [part.stop - part.start for part in parts]
+    assert max(sizes) <= 64
+    turns = [sizes[start : start + workers] for start in range(0, len(sizes), workers)]
+    assert all(max(turn) - min(turn) < workers for turn in turns if count > 100)
+    assert count < 100 or len(turns[-1]) == workers
