@@ -10,6 +10,7 @@ from drift.analyses.per_round import described, series
 from drift.analyses.rounds.labels import js_divergence
 from drift.config.cohort_weights import cohort_weights
 from drift.partitions import histogram
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.gram import CLIENTS
 from drift.store.round_record import Round
@@ -23,6 +24,7 @@ APART = 3.5
 """Robust deviations from the median beyond which a client stands apart."""
 
 
+@analysis("client", cost="evaluations")
 def apart(run: Run) -> xr.Dataset:
     """How far each client is from the others, from the record alone.
 

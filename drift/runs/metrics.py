@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 
 _USUAL = ("accuracy", "error", "local_loss", "loss")
@@ -13,6 +14,7 @@ _USUAL = ("accuracy", "error", "local_loss", "loss")
 _UNITS = {"seconds": "s", "accuracy": "fraction", "own_accuracy": "fraction", "error": "fraction"}
 
 
+@analysis("round", cost="record")
 def recorded_metrics(run: Run) -> xr.Dataset:
     """Every recorded number of every round, by name, over `round`; NaN where a round has none."""
     indices = run.rounds()

@@ -12,8 +12,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from figures import style
+from figures.axes.colour_bars import colorbar, norm
 from figures.axes.curves import algorithms, banded, require
-from figures.bars import colorbar, norm
 from landscape.surfaces.minimum import fitted_minimum, labelled
 
 __all__ = ["colorbar", "common_levels", "contour", "ends", "norm", "profile", "row"]

@@ -135,6 +135,13 @@ def _analyses() -> list[dict[str, str]]:
     from figures.commands.analyse import analyses
 
     return [
-        {"name": one.name, "description": one.description, "options": ", ".join(one.options), "module": one.module}
+        {
+            "name": one.name,
+            "description": one.description,
+            "options": ", ".join(one.options),
+            "dimensions": ", ".join(one.dims),
+            "cost": one.cost,
+            "module": one.module,
+        }
         for one in analyses().values()
     ]

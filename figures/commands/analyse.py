@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from drift.runs.registry import Registered, registered
 from figures import console
 from figures.commands.opening import opened
 from figures.commands.options import (
@@ -55,21 +54,8 @@ SHORT = {"plane": "round_plane", "eigenvalues": "eigen_rounds"}
 
 POINTS = "the cluster shares points of planes and lines alone."
 
-DRIFT = Path(__file__).resolve().parents[2] / "drift"
-"""The package whose analyses there are."""
-
 SUFFIXES = (".csv", ".vtk", ".ply", ".zarr")
 """Of files that numbers are written to."""
-
-
-@dataclass(frozen=True)
-class Analysis:
-    """A public function of `drift` that takes a run and returns a dataset, found in the source."""
-
-    name: str
-    module: str
-    description: str
-    options: tuple[str, ...]
 
 
 def analyse(
@@ -131,17 +117,9 @@ def analyse(
         console.say(f"written to {out}")
 
 
-def analyses() -> dict[str, Analysis]:
-    """Every analysis by name; nothing is imported."""
-    found = {}
-    for path in sorted(DRIFT.rglob("*.py")):
-        module = ".".join(("drift", *path.relative_to(DRIFT).with_suffix("").parts))
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and _is_analysis(node):
-                arguments = [one.arg for one in (*node.args.args[1:], *node.args.kwonlyargs) if one.arg != "partial"]
-                first = (ast.get_docstring(node) or "").partition("\n")[0]
-                found[node.name] = Analysis(node.name, module, first, tuple(arguments))
-    return dict(sorted(found.items()))
+def analyses() -> dict[str, Registered]:
+    """Every analysis by name; nothing heavy is imported."""
+    return registered()
 
 
 def _write(ds: xr.Dataset, path: Path) -> None:
@@ -155,12 +133,3 @@ def _write(ds: xr.Dataset, path: Path) -> None:
     from landscape.results.export import exported
 
     write_bytes(path, exported(ds, path.suffix.removeprefix(".")))
-
-
-def _is_analysis(node: ast.FunctionDef) -> bool:
-    if node.name.startswith("_") or not node.args.args or node.returns is None:
-        return False
-    if len(node.args.args) - 1 > len(node.args.defaults) or None in node.args.kw_defaults:
-        return False  # it needs more than a run
-    annotation = node.args.args[0].annotation
-    return annotation is not None and (ast.unparse(annotation), ast.unparse(node.returns)) == ("Run", "xr.Dataset")

@@ -9,11 +9,13 @@ import torch
 import xarray as xr
 
 from drift.analyses.per_round import described, resolve_round
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.results.progress import counted
 from landscape.sweep.evaluate import evaluate
 
 
+@analysis("round", "domain", cost="evaluations")
 def domain_accuracy(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Dataset:
     """Test accuracy of the global model on each domain, and the mean over domains.
 

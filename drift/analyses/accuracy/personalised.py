@@ -11,6 +11,7 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.per_round import described, resolve_round
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.training.client import Client, Update
 from drift.training.data import dealt
@@ -24,6 +25,7 @@ Part = Literal["all", "body", "head"]
 """What a client tunes; the rest stays as it is."""
 
 
+@analysis("client", cost="training")
 def personal_accuracy(
     run: Run, *, round: int = -1, epochs: int = 1, part: Part = "all", clients: Sequence[int] | None = None
 ) -> xr.Dataset:

@@ -9,11 +9,13 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.per_round import described, resolve_round
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.measures.ranking import auc, hit_rate, ndcg, positive_ranks
 from landscape.results.progress import counted
 
 
+@analysis("round", "rank", cost="evaluations")
 def ranking_rounds(run: Run, *, rounds: Sequence[int] | None = None, k: Sequence[int] = (5, 10)) -> xr.Dataset:
     """AUC, HR@k and NDCG@k of the global model on the test candidates of each user, over rounds.
 

@@ -17,6 +17,7 @@ from drift.analyses.counterfactual.step_parts import PARTS, StepParts, expected_
 from drift.analyses.per_round import evenly_spaced, parameters, resolve_round
 from drift.analyses.rounds.variance import client_variance, period_variance
 from drift.config.cohort_weights import cohort_weights
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.model.batchnorm import usual_statistics
@@ -29,6 +30,7 @@ ROUNDS = 5
 """Rounds that are looked at where none are named."""
 
 
+@analysis("round", "part", "other", "client", cost="training")
 def counterfactual(
     run: Run, *, rounds: Sequence[int] | None = None, split: str = "test", scale: Scale = "fit", workers: int = 1
 ) -> xr.Dataset:

@@ -13,6 +13,7 @@ from drift.analyses.counterfactual.replayed_rounds import Job, Models, bounded_l
 from drift.analyses.counterfactual.server_memory import remembers, server_before
 from drift.analyses.per_round import parameters
 from drift.analyses.rounds.run_state import run_state
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 
 __all__ = ["interventions", "interventions_effort", "play_again", "remembers", "require_replayable", "window_length"]
@@ -24,6 +25,7 @@ DRAWS = 1
 """Placebos per window: the same rounds with nothing changed but the seed of cohorts and batches."""
 
 
+@analysis("round", "change", "draw", cost="training")
 def interventions(
     run: Run,
     *,

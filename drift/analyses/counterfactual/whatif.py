@@ -17,6 +17,7 @@ from drift.analyses.per_round import evenly_spaced, parameters, resolve_round
 from drift.config.cohort_weights import cohort_weights
 from drift.config.random_keys import rng
 from drift.methods._learned_weights import Aggregate, Learner, Schedule, initial
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
 from drift.training.batch_statistics import use_batches
@@ -34,6 +35,7 @@ BATCH = 512
 """Samples in a gradient step of the weights."""
 
 
+@analysis("round", "variant", "t", "client", cost="evaluations")
 def what_if(
     run: Run,
     *,
@@ -45,7 +47,7 @@ def what_if(
     steps: int = 30,
     rate: float = 0.1,
 ) -> xr.Dataset:
-    """Loss and error of the recorded end of a round and of what could stand in its place, by variant:
+    """Loss and error of the recorded end of a round, and of other models in its place, over `variant`.
 
         end      the recorded global model
         fma      mean of the cohort by data sizes (or uniform where the experiment says so)

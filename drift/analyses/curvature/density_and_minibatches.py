@@ -9,12 +9,14 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.per_round import buffers_or_none, resolve_round, selected_rounds
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.density import density
 from landscape.curvature.minibatch_sharpness import minibatch_sharpness
 from landscape.results.progress import counted
 
 
+@analysis("value", cost="curvature")
 def hessian_density(
     run: Run,
     *,
@@ -52,6 +54,7 @@ def hessian_density(
     return found.assign_attrs(analysis="hessian_density", round=record.index, split=split)
 
 
+@analysis("round", "mark", cost="curvature")
 def density_rounds(
     run: Run, *, rounds: Sequence[int] | None = None, split: str = "train", points: int = 501, **options: Any
 ) -> xr.Dataset:
@@ -75,6 +78,7 @@ def density_rounds(
     return joined.assign_coords(round=indices).assign_attrs(about)
 
 
+@analysis("round", "batch", cost="curvature")
 def sharpness_rounds(
     run: Run,
     *,
@@ -117,6 +121,7 @@ def sharpness_rounds(
     return joined.assign_attrs(about, batch_size=batch)
 
 
+@analysis("batch", cost="curvature")
 def round_sharpness(run: Run, *, round: int = -1, **options: Any) -> xr.Dataset:
     """Largest Hessian eigenvalue of minibatches at the global model of one round; options as `sharpness_rounds`."""
     return sharpness_rounds(run, rounds=[round], **options).isel(round=0)

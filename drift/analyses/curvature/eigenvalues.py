@@ -10,12 +10,14 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.per_round import buffers_or_none, resolve_round, selected_rounds
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.hessian import top_eigenvalues
 from landscape.geometry.directions import slice_along
 from landscape.results.progress import counted
 
 
+@analysis("round", "rank", cost="curvature")
 def eigen_rounds(
     run: Run,
     *,
@@ -60,6 +62,7 @@ def eigen_rounds(
     return xr.Dataset({"eigenvalue": values, "ratio": ratio}, attrs={**about, "backend": backend})
 
 
+@analysis("mark", "t", cost="curvature")
 def eigen_slice(
     run: Run, *, round: int = -1, radius: float = 0.5, points: int = 41, split: str = "train"
 ) -> xr.Dataset:

@@ -7,11 +7,13 @@ from collections.abc import Sequence
 import xarray as xr
 
 from drift.analyses.per_round import buffers_or_none, selected_rounds
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.layer_blocks import layer_eigenvalues
 from landscape.results.progress import counted
 
 
+@analysis("round", "layer", cost="curvature")
 def layer_rounds(
     run: Run,
     *,

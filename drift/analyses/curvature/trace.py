@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import xarray as xr
 
 from drift.analyses.per_round import buffers_or_none, selected_rounds
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.hessian import CURVATURES
 from landscape.curvature.trace import trace
 from landscape.results.progress import counted
 
 
+@analysis("round", cost="curvature")
 def trace_rounds(
     run: Run, *, rounds: Sequence[int] | None = None, split: str = "train", products: int = 60, seed: int = 0
 ) -> xr.Dataset:

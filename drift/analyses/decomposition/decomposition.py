@@ -14,6 +14,7 @@ from drift.analyses.decomposition.evaluation_samples import Split, Union, drawn,
 from drift.analyses.decomposition.factors import Budget, Outputs, factors
 from drift.analyses.decomposition.repetitions import repetitions, require_same_cohort
 from drift.analyses.per_round import resolve_round
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.model.batchnorm import Statistics
@@ -47,6 +48,7 @@ _LABELS = {
 }
 
 
+@analysis("round", cost="training")
 def decomposition(
     run: Run,
     *,

@@ -16,6 +16,7 @@ from drift.analyses.decomposition.factors import Outputs, model_outputs
 from drift.analyses.per_round import evenly_spaced, resolve_round
 from drift.config.cohort_weights import cohort_weights
 from drift.config.random_keys import rng
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.measures.ensemble import OUTPUTS
 from landscape.model.samples import Samples
@@ -28,6 +29,7 @@ ROUNDING = 1e-11
 """Gaps below this part of the outputs' size are rounding in float64 and have no slope."""
 
 
+@analysis("round", "scale", cost="training")
 def gap_scaling(
     run: Run,
     *,

@@ -13,11 +13,13 @@ from drift.analyses.cost_estimate import Effort, effort
 from drift.analyses.decomposition.evaluation_samples import Union
 from drift.analyses.per_round import described, evenly_spaced, resolve_round
 from drift.config.random_keys import rng
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.ntk import MEMORY, ntk, variance_by_mmd
 from landscape.results.progress import counted
 
 
+@analysis("round", "client", cost="gradients")
 def ntk_variance(
     run: Run,
     *,

@@ -12,6 +12,7 @@ from torch import Tensor
 from drift.analyses.per_round import buffers_or_none, selected_rounds
 from drift.config.cohort_weights import cohort_weights
 from drift.config.random_keys import rng
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.simulation.verify import spans
 from landscape.measures.ensemble import subset_errors
@@ -24,6 +25,7 @@ RBF_SAMPLES = 1000
 """Inputs that outputs are compared on by the RBF kernel where no number is given."""
 
 
+@analysis("round", "models", "draw", cost="evaluations")
 def error_averaged(
     run: Run,
     *,
@@ -69,6 +71,7 @@ def error_averaged(
     return stacked.assign_attrs(analysis="error_averaged", source="IMA paper, Fig. 4")
 
 
+@analysis("round", cost="evaluations")
 def similarity_rounds(
     run: Run,
     *,

@@ -10,6 +10,7 @@ import xarray as xr
 from drift.analyses.evaluate_on import sharing
 from drift.analyses.per_round import resolve_round
 from drift.runs.open import open as open_run
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.geometry.curves import Kind, along, connecting_curve
@@ -18,6 +19,7 @@ from landscape.surfaces.aligned_barrier import aligned_barrier as line_and_align
 from landscape.surfaces.barrier import pairwise_barriers
 
 
+@analysis("mark", "mark_other", cost="evaluations")
 def client_barriers(
     run: Run,
     *,
@@ -65,6 +67,7 @@ def client_barriers(
     return found.assign_attrs(analysis="client_barriers", round=record.index, split=split)
 
 
+@analysis("t", cost="gradients")
 def mode_curve(
     run: Run,
     *,
@@ -120,6 +123,7 @@ def mode_curve(
     return found.assign_attrs(analysis="mode_curve", round=record.index, first=wanted[0], second=wanted[1])
 
 
+@analysis("t", cost="evaluations")
 def aligned_barrier(
     run: Run,
     *,

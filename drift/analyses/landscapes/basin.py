@@ -11,6 +11,7 @@ import xarray as xr
 from drift.analyses.landscapes.minima import FOLDS, located
 from drift.analyses.landscapes.planes import client_sweep, global_plane, global_sweep, round_plane
 from drift.analyses.per_round import evenly_spaced, resolve_round
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.surfaces.basin import area_below, basin, curvature, flatness_radius, loss_excess, minimum
 from landscape.surfaces.minimum import labelled
@@ -19,6 +20,7 @@ MODELS = ("clients", "globals")
 """What the planes go through."""
 
 
+@analysis("round", "rank", cost="evaluations")
 def basin_rounds(
     run: Run,
     *,

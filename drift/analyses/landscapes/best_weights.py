@@ -13,10 +13,12 @@ from drift.analyses.cost_estimate import Effort, effort
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.weight_simplex import mixtures
 from drift.analyses.per_round import described, parameters, selected_rounds
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.model.task import metric_units
 
 
+@analysis("round", "client", "client_other", cost="evaluations")
 def best_weights(
     run: Run,
     *,

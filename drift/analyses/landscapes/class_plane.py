@@ -9,11 +9,13 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.planes import client_sweep
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.model.metrics import class_error
 from landscape.results.zarr_files import Partial
 
 
+@analysis("mark", "alpha", "beta", "class", cost="evaluations")
 def class_plane(
     run: Run,
     *,

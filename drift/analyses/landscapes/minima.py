@@ -12,6 +12,7 @@ import xarray as xr
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.planes import client_sweep, global_plane, global_sweep, round_plane
 from drift.config.random_keys import rng
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.model.batchnorm import Statistics
 from landscape.surfaces.minimum import Minimum, fitted_minimum, labelled, resampled
@@ -21,6 +22,7 @@ FOLDS = 20
 """Parts of the samples that are left out in turn."""
 
 
+@analysis(cost="evaluations")
 def round_minimum(
     run: Run,
     *,
@@ -57,6 +59,7 @@ def round_minimum(
     return _labelled(run, found, sweep, split, statistics, folds).assign_attrs(round=found.attrs["round"])
 
 
+@analysis(cost="evaluations")
 def global_minimum(
     run: Run,
     *,

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from drift.analyses.evaluate_on import evaluate_on, sharing
 from drift.analyses.per_round import buffers_or_none, resolve_round
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.geometry.scaling import scaling
@@ -22,6 +23,7 @@ from landscape.results.zarr_files import Partial
 from landscape.sweep.evaluate import evaluate
 
 
+@analysis("mark", "t", cost="evaluations")
 def scale_curve(
     run: Run,
     *,
@@ -48,6 +50,7 @@ def scale_curve(
     return found.assign_attrs(analysis="scale_curve", round=record.index)
 
 
+@analysis("round", "value", cost="record")
 def weight_histograms(
     run: Run, *, rounds: Sequence[int] = (-1,), bins: int = 101, limit: float | None = None
 ) -> xr.Dataset:
@@ -72,6 +75,7 @@ def weight_histograms(
     return found.assign(parameters=total).assign_attrs(analysis="weight_histograms", bin_width=2 * reach / bins)
 
 
+@analysis("value", "draw", cost="evaluations")
 def noise_robustness(
     run: Run,
     *,
@@ -100,6 +104,7 @@ def noise_robustness(
     return found.assign_attrs(round=record.index)
 
 
+@analysis("value", cost="gradients")
 def ball_sharpness(
     run: Run,
     *,
@@ -141,6 +146,7 @@ def ball_sharpness(
     return joined.assign_attrs(round=record.index)
 
 
+@analysis("client", "holder", cost="evaluations")
 def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> xr.Dataset:
     """Accuracy of the global model, of the local ones, and of the local ones on data of the client they suit worst.
 

@@ -10,10 +10,12 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.planes import client_sweep
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.results.zarr_files import Partial
 
 
+@analysis("mark", "alpha", "beta", "client", cost="evaluations")
 def overlay_plane(
     run: Run,
     *,

@@ -9,6 +9,7 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.per_round import resolve_round
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.geometry.lines import line
@@ -19,6 +20,7 @@ from landscape.sweep.grid import Sweep
 from landscape.sweep.precision import Precision
 
 
+@analysis("mark", "alpha", "beta", cost="evaluations")
 def round_plane(
     run: Run,
     *,
@@ -59,6 +61,7 @@ def round_plane(
     return found.assign_attrs(analysis="round_plane", round=record.index)
 
 
+@analysis("mark", "alpha", "beta", cost="evaluations")
 def global_plane(
     run: Run,
     *,
@@ -95,6 +98,7 @@ def global_sweep(run: Run, rounds: Sequence[int] | None, *, points: int, margin:
     return [record.index for record in records], sweep
 
 
+@analysis("mark", "t", cost="evaluations")
 def global_line(
     run: Run,
     *,
@@ -115,6 +119,7 @@ def global_line(
     return found.assign_attrs(analysis="global_line", first=first.index, second=second.index)
 
 
+@analysis("mark", "t", cost="evaluations")
 def average_line(
     run: Run,
     *,

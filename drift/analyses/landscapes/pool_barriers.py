@@ -9,12 +9,14 @@ from drift.analyses.evaluate_on import sharing
 from drift.analyses.landscapes.barriers import rows_of
 from drift.analyses.per_round import resolve_round
 from drift.methods.lss import LSS
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.training.batch_statistics import recomputed
 from landscape.model.batchnorm import CALIBRATION, Statistics
 from landscape.surfaces.barrier import pairwise_barriers, simplex_losses
 
 
+@analysis("mark", "mark_other", "value", cost="evaluations")
 def pool_barriers(
     run: Run,
     *,

@@ -11,12 +11,14 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.planes import client_sweep
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.geometry.planes import project
 from landscape.results.zarr_files import Partial
 from landscape.sweep.grid import Sweep, axis, spread
 
 
+@analysis("mark", "alpha", "beta", cost="evaluations")
 def projected_plane(
     run: Run,
     *,

@@ -6,11 +6,13 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.per_round import buffers_or_none, resolve_round
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.geometry.directions import random_plane as random_sweep
 from landscape.results.zarr_files import Partial
 
 
+@analysis("mark", "alpha", "beta", cost="evaluations")
 def random_plane(
     run: Run,
     *,

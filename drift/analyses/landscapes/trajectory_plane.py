@@ -10,6 +10,7 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.per_round import selected_rounds
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.geometry.planes import project
 from landscape.geometry.trajectory import principal_plane
@@ -18,6 +19,7 @@ from landscape.results.zarr_files import Partial
 from landscape.sweep.grid import Sweep
 
 
+@analysis("mark", "alpha", "beta", cost="evaluations")
 def trajectory_plane(
     run: Run,
     *,

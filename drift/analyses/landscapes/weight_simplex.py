@@ -11,6 +11,7 @@ import xarray as xr
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.per_round import resolve_round
 from drift.config.cohort_weights import cohort_weights
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.geometry.simplex import simplex
@@ -18,6 +19,7 @@ from landscape.results.zarr_files import Partial
 from landscape.sweep.grid import Sweep, spread
 
 
+@analysis("mark", "alpha", "beta", cost="evaluations")
 def weight_simplex(
     run: Run,
     *,

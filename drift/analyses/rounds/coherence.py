@@ -15,6 +15,7 @@ from drift.analyses.per_round import described, relative, series
 from drift.analyses.rounds.critical_point import critical_point
 from drift.analyses.rounds.label_shares import balance_groups, class_shares, evenness
 from drift.config.cohort_weights import cohort_weights
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.gram import CLIENTS
 from drift.store.round_record import Round
@@ -25,6 +26,7 @@ Groups = Mapping[str, Sequence[int]] | str | None
 """Client ids by group name, or "balance"."""
 
 
+@analysis("round", cost="record")
 def coherence(
     run: Run,
     *,
@@ -100,6 +102,7 @@ def coherence(
     return described(found, _ABOUT).assign_attrs(smooth=smooth, weighting=weighting, level=level)
 
 
+@analysis("client", "client_other", cost="record")
 def pairwise(run: Run, *, round: int = -1) -> xr.Dataset:
     """Cosines between the client updates of one round.
 

@@ -10,10 +10,12 @@ import xarray as xr
 from drift.analyses.per_round import resolve_round
 from drift.methods._soups import Soup
 from drift.methods.lss import LSS
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.measures.cost import REPEATS, spread, step_cost, times, transfer_bytes, work
 
 
+@analysis(cost="training")
 def cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = True) -> xr.Dataset:
     """Cost of one client round, from training one client again, and bytes that the whole cohort sends.
 

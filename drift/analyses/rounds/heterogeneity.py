@@ -12,6 +12,7 @@ from drift.analyses.per_round import described, relative
 from drift.analyses.rounds.label_shares import class_shares
 from drift.analyses.rounds.labels import js_divergence
 from drift.config.cohort_weights import cohort_weights
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.results.progress import counted
@@ -19,6 +20,7 @@ from landscape.results.progress import counted
 Similarity = Callable[[np.ndarray, np.ndarray], float]
 
 
+@analysis("class", "round", cost="record")
 def heterogeneity(run: Run) -> xr.Dataset:
     """Heterogeneity coherence of every round: how alike the classes of the cohort and of all clients are.
 

@@ -8,10 +8,12 @@ from scipy.special import rel_entr
 
 from drift.analyses.rounds.label_shares import require_partition
 from drift.partitions import histogram
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.results.progress import counted
 
 
+@analysis("round", "client", "class", cost="record")
 def label_scatter(run: Run, *, rounds: int = 20) -> xr.Dataset:
     """Samples of every class that each client of a cohort trains on, and how much they differ in and between rounds.
 

@@ -14,6 +14,7 @@ from drift.analyses.per_round import About, described, evenly_spaced, relative
 from drift.analyses.rounds.coherence import cohort_coherence, cosines, mean_cosine
 from drift.analyses.rounds.variance import client_variance, gains, period_variance
 from drift.config.cohort_weights import cohort_weights
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.gram import CLIENTS, STEP, gram
 from drift.store.round_record import Round
@@ -23,6 +24,7 @@ from landscape.results.progress import counted
 Momentum = Literal["previous", "zero"]
 
 
+@analysis("round", "layer", cost="record")
 def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Momentum = "previous") -> xr.Dataset:
     """Drift variances, gain, size and coherence of the updates of every parameter tensor of the model.
 

@@ -7,11 +7,13 @@ from torch import Tensor
 
 from drift.analyses.per_round import series
 from drift.config.cohort_weights import cohort_weights
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.gram import CLIENTS
 from drift.store.round_record import Round
 
 
+@analysis("round", "client", cost="record")
 def locality(run: Run) -> xr.Dataset:
     """Distance of the clients to their weighted mean in every round; its largest is the locality of WENS-FMA.
 

@@ -11,11 +11,13 @@ from torch import Tensor
 
 from drift.analyses.per_round import relative, series
 from drift.config.cohort_weights import cohort_weights
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.gram import CLIENTS, PREVIOUS, START, STEP
 from drift.store.round_record import Round
 
 
+@analysis("round", "client", cost="record")
 def update_norms(run: Run) -> xr.Dataset:
     """Euclidean norms of models and updates in every round, from the Gram matrix.
 
@@ -58,6 +60,7 @@ def update_norms(run: Run) -> xr.Dataset:
     return series(run, measure, about, analysis="update_norms", source="methods.md 3.3")
 
 
+@analysis("round", cost="record")
 def balance(run: Run) -> xr.Dataset:
     """Ratio r of the optimisation term to the regularisation term in every round.
 
@@ -89,6 +92,7 @@ def balance(run: Run) -> xr.Dataset:
     return series(run, measure, about, analysis="balance", source="Li et al. 2023, section 4.2")
 
 
+@analysis(cost="record")
 def balance_mean(run: Run, *, window: tuple[float, float] = (0.45, 0.55)) -> xr.Dataset:
     """The terms of `balance`, their ratio r and gamma as means over the middle rounds of a run: one number each.
 
@@ -119,6 +123,7 @@ def balance_mean(run: Run, *, window: tuple[float, float] = (0.45, 0.55)) -> xr.
     return found.assign_attrs(analysis="balance_mean", first=first, last=last)
 
 
+@analysis("round", "client", cost="record")
 def learned(run: Run) -> xr.Dataset:
     """Shrinking factor and relative weights of the clients in every round, learned or given.
 

@@ -6,9 +6,11 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.per_round import described
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 
 
+@analysis("epoch", "client", cost="record")
 def server_epochs(run: Run, *, round: int = -1, tolerance: float = 0.05) -> xr.Dataset:
     """Shrinking factor, client weights and proxy loss after every server epoch of one round.
 

@@ -14,6 +14,7 @@ from drift.analyses.rounds.locality import distances
 from drift.config.cohort_weights import cohort_weights
 from drift.config.method import Method
 from drift.methods.fedeve import fuse
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.gram import CLIENTS, PREVIOUS, gram
 from drift.store.round_record import Round
@@ -22,6 +23,7 @@ Momentum = Literal["recorded", "previous", "zero"]
 Center = Literal["weighted", "uniform"]
 
 
+@analysis("round", cost="record")
 def drift_variances(
     run: Run, *, momentum: Momentum = "recorded", center: Center = "weighted", sigma0: float = 0.0
 ) -> xr.Dataset:

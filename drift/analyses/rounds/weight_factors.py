@@ -11,12 +11,14 @@ from scipy.stats import norm
 from drift.analyses.per_round import described
 from drift.analyses.rounds.label_shares import class_shares
 from drift.analyses.rounds.norms_and_weights import learned
+from drift.runs.registry import analysis
 from drift.runs.run import Run
 
 FACTORS = ("size", "balance", "product")
 """DS, HD and DS x HD."""
 
 
+@analysis("client", "factor", cost="record")
 def weight_factors(run: Run, *, over: str = "sum", confidence: float = 0.95) -> xr.Dataset:
     """Pearson correlation of the clients' aggregation weights with their data size and their class balance.
 

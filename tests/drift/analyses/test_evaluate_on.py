@@ -16,9 +16,10 @@ import xarray as xr
 
 from drift.analyses import evaluate_on
 from drift.config.load import validated
+from drift.runs.registry import Registered as Analysis
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
-from figures.commands.analyse import Analysis, analyses
+from figures.commands.analyse import analyses
 from landscape.datasets import blobs
 from landscape.datasets._dataset import Groups
 from landscape.sweep import evaluate
@@ -56,11 +57,13 @@ class Seen:
         shared: Points of each sweep that the crew got.
         alone: Points of each sweep that it did not get; single models are no sweep.
         told: Progress.
+        result: What the analysis returned.
     """
 
     shared: list[int] = field(default_factory=list)
     alone: list[int] = field(default_factory=list)
     told: Told = field(default_factory=list)
+    result: xr.Dataset | None = None
 
     def finished(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
         self.shared.append(len(points))
@@ -131,7 +134,7 @@ def watch(monkeypatch) -> Callable[..., Seen]:
     """Calls an analysis with a crew and a progress, and sees what reaches the one evaluator."""
     inner = evaluate._found
 
-    def watched(function: Callable[..., xr.Dataset], run: Run, **options: Any) -> Seen:
+    def watch_one(function: Callable[..., xr.Dataset], run: Run, **options: Any) -> Seen:
         seen = Seen()
 
         def found(work: Work, points: Points, memory: int, workers: Any, soon: bool) -> Any:
@@ -140,10 +143,12 @@ def watch(monkeypatch) -> Callable[..., Seen]:
             return inner(work, points, memory, workers, soon)
 
         monkeypatch.setattr(evaluate, "_found", found)
-        function(run.with_crew(seen).with_progress(lambda done, total: seen.told.append((done, total))), **options)
+        seen.result = function(
+            run.with_crew(seen).with_progress(lambda done, total: seen.told.append((done, total))), **options
+        )
         return seen
 
-    return watched
+    return watch_one
 
 
 def seen_of(analysis: Analysis, runs: list[Callable[[], Run]], watch: Callable[..., Seen]) -> Seen:
@@ -165,6 +170,8 @@ def test_an_analysis_shares_its_sweeps_and_tells_its_progress(analysis, runs, wa
     seen.require(counted="rounds" in analysis.options)
     if analysis.name.endswith(SWEEPING):
         assert seen.shared, "a plane or line that evaluates nothing"
+    dims = dict.fromkeys(str(dim) for values in seen.result.data_vars.values() for dim in values.dims)
+    assert analysis.dims == tuple(dims), "dimensions that it states by @analysis"
 
 
 def _points(run: Run, **options: Any) -> xr.Dataset:
@@ -201,7 +208,9 @@ def test_sweeps_go_through_one_door(path):
     for call in calls:
         name = getattr(call.func, "id", getattr(call.func, "attr", ""))
         if name in ("surface", "adaptive_surface"):
-            assert path.name == "evaluated.py", f"{path.name} calls {name}; call drift.analyses.evaluate_on.evaluate_on"
+            assert path.name == "evaluate_on.py", (
+                f"{path.name} calls {name}; call drift.analyses.evaluate_on.evaluate_on"
+            )
         if name in ("pairwise_barriers", "along"):
             shared = [ast.unparse(word.value) for word in call.keywords if word.arg is None]
             assert any(text.startswith("sharing(run") for text in shared), (

@@ -1,0 +1,93 @@
+"""Registration of analyses: what the command line and the docs list without importing torch.
+
+The arguments of `@analysis` are literals, so that they can be read from the source (`registered`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypeVar, get_args
+
+import drift
+
+Cost = Literal["record", "evaluations", "gradients", "curvature", "training"]
+"""What an analysis does: read the record, evaluate models, compute gradients or products with the Hessian, or train."""
+
+Function = TypeVar("Function", bound=Callable[..., object])
+
+
+@dataclass(frozen=True)
+class Registered:
+    """An analysis, as its source describes it.
+
+    Args:
+        name: Public name.
+        module: Where its function is.
+        description: First line of its docstring.
+        options: Names of its arguments but the run.
+        dims: Dimensions of its result, in the order of its variables.
+        cost: What it does.
+    """
+
+    name: str
+    module: str
+    description: str
+    options: tuple[str, ...]
+    dims: tuple[str, ...]
+    cost: Cost
+
+
+def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
+    """Register a function of a run that returns a labelled dataset and whose other arguments have defaults.
+
+    Args:
+        dims: Dimensions of its result, in the order of its variables.
+        cost: What it does. A function NAME_effort beside it estimates how long that takes (`drift.runs.cache`).
+    """
+
+    def register(function: Function) -> Function:
+        return function
+
+    return register
+
+
+def registered() -> dict[str, Registered]:
+    """Every analysis by name; nothing is imported.
+
+    Raises:
+        ValueError: If two analyses have one name, or a cost is unknown.
+    """
+    known: dict[str, Registered] = {}
+    folder = Path(str(drift.__file__)).parent
+    for path in sorted(folder.rglob("*.py")):
+        source = path.read_text(encoding="utf-8")
+        if "@analysis(" not in source:
+            continue
+        module = ".".join(("drift", *path.relative_to(folder).with_suffix("").parts))
+        for node in ast.parse(source).body:
+            if isinstance(node, ast.FunctionDef) and (call := _registration(node)):
+                one = _read(node, call, module)
+                if one.name in known:
+                    raise ValueError(f"analysis {one.name} is in {known[one.name].module} and in {module}.")
+                known[one.name] = one
+    return dict(sorted(known.items()))
+
+
+def _registration(node: ast.FunctionDef) -> ast.Call | None:
+    for decorator in node.decorator_list:
+        if isinstance(decorator, ast.Call) and isinstance(decorator.func, ast.Name) and decorator.func.id == "analysis":
+            return decorator
+    return None
+
+
+def _read(node: ast.FunctionDef, call: ast.Call, module: str) -> Registered:
+    dims = tuple(ast.literal_eval(argument) for argument in call.args)
+    cost = {word.arg: ast.literal_eval(word.value) for word in call.keywords}["cost"]
+    if cost not in get_args(Cost):
+        raise ValueError(f"analysis {node.name} has cost {cost!r}; costs are {', '.join(get_args(Cost))}.")
+    options = tuple(one.arg for one in (*node.args.args[1:], *node.args.kwonlyargs) if one.arg != "partial")
+    first = (ast.get_docstring(node) or "").partition("\n")[0]
+    return Registered(node.name, module, first, options, dims, cost)
