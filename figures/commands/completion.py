@@ -6,6 +6,7 @@ import sys
 from typing import Literal
 
 from figures import console
+from figures.commands.app import app
 
 Shell = Literal["bash", "zsh", "fish"]
 
@@ -28,8 +29,6 @@ def completion(shell: Shell, /) -> None:
     Args:
         shell: The shell that you use.
     """
-    from figures.cli import app
-
     console.put(app.generate_completion(prog_name="fedscape", shell=shell).rstrip())
     if sys.stdout.isatty():
         console.say(f"for good, write it to {PLACES[shell]}")
