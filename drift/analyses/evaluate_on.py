@@ -28,7 +28,7 @@ class Sharing(TypedDict):
 
 def sharing(run: Run, part: int = 0, parts: int = 1) -> Sharing:
     """The run's crew and progress; progress is that of part `part` (0, 1, ..) of `parts` equal sweeps."""
-    return {"workers": run.crew or 1, "progress": share(run.progress, part, parts)}
+    return {"workers": run.context.pool or 1, "progress": share(run.context.progress, part, parts)}
 
 
 def evaluate_on(

@@ -35,7 +35,7 @@ def series(run: Run, measure: Callable[[Round], Measured], about: About, *, anal
     """
     indices, clients = run.rounds(), run.experiment.clients.number
     found: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
-    for row, index in enumerate(counted(indices, run.progress)):
+    for row, index in enumerate(counted(indices, run.context.progress)):
         record = run.round(index)
         for name, value in measure(record).items():
             per_client = isinstance(value, Tensor) and value.ndim > 0

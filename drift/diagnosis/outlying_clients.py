@@ -118,7 +118,7 @@ def _excess(run: Run) -> tuple[np.ndarray, np.ndarray]:
         metrics=("loss",),
         groups=torch.from_numpy(groups),
         statistics=usual_statistics(run.task),
-        workers=run.crew or 1,
+        workers=run.context.pool or 1,
     )["loss"].mean(0)
     sizes = np.bincount(groups, minlength=len(parts) * count).reshape(len(parts), count).astype(np.float64)
     table = np.zeros(sizes.size)

@@ -15,6 +15,7 @@ from drift.importers.models import checkpoints, measured, read_model, read_round
 from drift.importers.patterns import Patterns
 from drift.importers.unnamed import without_names
 from drift.record.recorder import Recorder
+from drift.runs.context import Context
 from drift.runs.own_task import Given, apart
 from drift.runs.run import Run
 from drift.store.foreign_tensors import read_tensors
@@ -74,7 +75,7 @@ def record_checkpoints(
             recorder.round(start=start, clients=counts, end=end, metrics=metrics, index=index)
         before = index, end
     run = Run(path)
-    return run if given is None else Run(path, given=Given.of(given.task, parts, run.about.get("names")))
+    return run if given is None else Run(path, Context(user_task=Given.of(given.task, parts, run.about.get("names"))))
 
 
 def _models(

@@ -17,6 +17,7 @@ from drift.importers.models import Model, checkpoints, measured, read_model, rea
 from drift.importers.patterns import Patterns
 from drift.plugins import trust
 from drift.record.run_description import SAYABLE, said
+from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.disk_space import require_space
 from drift.simulation.simulate import versions
@@ -75,10 +76,10 @@ def import_checkpoints(
         experiment.hash + (str(patterns) if patterns else "") + (json.dumps(told, sort_keys=True) if told else "")
     )
     path = Path(runs) / run_name(folder, files, settings, progress, told.get("name"))
-    run = Run(path, None if data is None else Path(data))
+    run = Run(path, Context(None if data is None else Path(data)))
     if (path / "run.json").exists() and run.committed:
         return run
-    content = read_data(experiment, run.data)
+    content = read_data(experiment, run.context.data)
     task = build_task(experiment, content)
     require_space(path, experiment, task.layout.size + task.layout.buffer_size)
     with locks.locked(path), locks.whole(path):

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> xr.Dataset:
     """Result of `analysis(run, **arguments)`, read where it is stored, else computed and stored.
 
-    Where the analysis's module has a function of its name and `_effort`, `run.announce` hears the cost before.
+    Where the analysis's module has a function of its name and `_effort`, `run.context.announce` hears the cost before.
 
     Raises:
         TypeError: If the analysis has no such argument, or one is no number, text or list of these.
@@ -111,8 +111,8 @@ def complaint(ds: xr.Dataset, run: Run, heads: Collection[str]) -> str:
 
 def _key(run: Run, name: str, text: str, *more: str) -> str:
     """Ten digits that identify a result inside a run: analysis, arguments, rounds, the user's own task and metrics."""
-    given = f" {run.given.fingerprint}" if run.given is not None else ""
-    given += "".join(f" {one.name} {one.digest}" for one in run.measures)
+    given = f" {run.context.user_task.fingerprint}" if run.context.user_task is not None else ""
+    given += "".join(f" {one.name} {one.digest}" for one in run.context.metrics)
     further = "".join(f" {one}" for one in more)
     return hashlib.sha256(f"{name} {text} {run.committed}{given}{further}".encode()).hexdigest()[:10]
 
@@ -127,8 +127,8 @@ def _of_earlier_version(path: Path, run: Run) -> xr.Dataset | None:
 
 def _announce(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> None:
     estimate = getattr(sys.modules[analysis.__module__], f"{analysis.__name__}_effort", None)
-    if run.announce is not None and estimate is not None:
-        run.announce(f"{analysis.__name__} of {run.name}: {estimate(run, **arguments)}")
+    if run.context.announce is not None and estimate is not None:
+        run.context.announce(f"{analysis.__name__} of {run.name}: {estimate(run, **arguments)}")
 
 
 def arguments_text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:

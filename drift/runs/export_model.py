@@ -43,7 +43,7 @@ def state_dict(run: Run, round: int = -1, client: int | str | None = None) -> St
         row = _row(run, record.ids.tolist(), client, record.index)
         theta = record.kept("clients")[row]
         buffers = record.client_buffers[row]
-    if run.given is None and run.experiment.task.dataset == GIVEN:
+    if run.context.user_task is None and run.experiment.task.dataset == GIVEN:
         layout = Layout(_entries(run.about["layout"]), _entries(run.about["buffers"]))
         return _copies({**layout.named(theta), **_buffers(layout, buffers)})
     layout, model = run.task.layout, run.task.model

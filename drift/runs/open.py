@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from drift.plugins.trust import allow
+from drift.runs.context import Context
 from drift.runs.corrected import corrected_since, from_outside
 from drift.runs.own_task import Given, Parts
 from drift.runs.run import Run
@@ -37,7 +38,7 @@ def open(
     """
     if trust is not None:
         allow(trust)
-    run = Run(Path(folder), Path(data) if data is not None else None)
+    run = Run(Path(folder), Context(Path(data) if data is not None else None))
     names = run.about.get("names")  # read and checked here, where the folder was given
     if not from_outside(run.about) and (since := corrected_since(run.about, run.method)):
         warnings.warn(
@@ -45,4 +46,4 @@ def open(
             "those of the earlier version.",
             stacklevel=2,
         )
-    return run if task is None else replace(run, given=Given.of(task, parts, names))
+    return run if task is None else Run(run.folder, replace(run.context, user_task=Given.of(task, parts, names)))

@@ -21,8 +21,9 @@ from drift.config.random_keys import cohort
 from drift.plugins.reserved_names import GIVEN
 from drift.plugins.trust import names_in, require_trusted, tell_changed
 from drift.runs.client_of_round import recorded_client
+from drift.runs.context import Announce, Context
 from drift.runs.own_metrics import Measure
-from drift.runs.own_task import Given, require_fit
+from drift.runs.own_task import require_fit
 from drift.store import files, links
 from drift.store.round_record import Round
 from drift.training.client import Client
@@ -36,9 +37,6 @@ if TYPE_CHECKING:  # training starts without them
 
     from landscape.sweep.threads import Crew
 
-Announce = Callable[[str], None]
-"""(line of text) -> None."""
-
 
 @dataclass(frozen=True)
 class Run:
@@ -46,22 +44,11 @@ class Run:
 
     Args:
         folder: Where it lies.
-        data: Folder of the datasets; None: as `landscape.datasets` finds them.
-        progress: Hears how far an analysis of it is, in points of a surface or in rounds; no part of what a run is.
-        announce: Hears what an expensive analysis will cost, one line before it starts.
-        given: A task in place of the recorded one, as a run needs that was recorded without its data.
-        measures: Metrics of the user's own, which planes and lines have beside those of the task.
-        crew: Other processes that share the points of its planes and lines, as `drift.simulation.sweep_points.crew`
-        makes them.
+        context: How its analyses are computed; no part of what the run is.
     """
 
     folder: Path
-    data: Path | None = None
-    progress: Progress | None = field(default=None, compare=False, repr=False)
-    announce: Announce | None = field(default=None, compare=False, repr=False)
-    given: Given | None = field(default=None, compare=False, repr=False)
-    measures: tuple[Measure, ...] = ()
-    crew: Crew | None = field(default=None, compare=False, repr=False)
+    context: Context = field(default_factory=Context)
 
     @property
     def name(self) -> str:
@@ -133,7 +120,11 @@ class Run:
         Raises:
             LookupError: If the state is damaged, or that of another run.
         """
-        return self.state()[1] if (self.folder / files.STATE).exists() else 0
+        if not (self.folder / files.STATE).exists():
+            return 0
+        following = files.read_next(self.folder)
+        chain.require_own(self.folder, files.STATE)
+        return following
 
     @property
     def identity(self) -> str:
@@ -182,15 +173,15 @@ class Run:
             ValueError: If the dataset is not the one that the run was trained on.
             LookupError: If the run was recorded without its data and no task is given.
         """
-        if self.given is not None:
-            return self.given.data
+        if self.context.user_task is not None:
+            return self.context.user_task.data
         if self.experiment.task.dataset == GIVEN:
             raise LookupError(
                 f"run {self.name} was recorded without its data; give the task: drift.open(folder, task=task), or "
                 "--task FILE.py:FUNCTION."
             )
         require_trusted(self.experiment.task.dataset, f"run {self.name} takes its data by")
-        found = read_data(self.experiment, self.data)
+        found = read_data(self.experiment, self.context.data)
         self._tell_changed(self.experiment.task.dataset)
         if found.fingerprint != self.about["fingerprint"]:
             raise ValueError(
@@ -206,14 +197,14 @@ class Run:
         Raises:
             ValueError: If its model would be made by code of its own that is not trusted (`drift.plugins.trust`).
         """
-        if self.given is not None:
-            require_fit(self.given, self.about, self.name)
-            found = self.given.task
+        if self.context.user_task is not None:
+            require_fit(self.context.user_task, self.about, self.name)
+            found = self.context.user_task.task
         else:
             require_trusted(self.experiment.task.model, f"run {self.name} makes its model by")
             found = build_task(self.experiment, self.dataset, self.folder)
             self._tell_changed(self.experiment.task.model)
-        return replace(found, metrics={**found.metrics, **{one.name: one.function for one in self.measures}})
+        return replace(found, metrics={**found.metrics, **{one.name: one.function for one in self.context.metrics}})
 
     @property
     def parts(self) -> list[np.ndarray]:
@@ -301,16 +292,19 @@ class Run:
 
     def with_data(self, data: Path | None) -> Run:
         """The same run with its datasets read from another folder."""
-        return replace(self, data=data)
+        return self._with(data=data)
 
     def with_progress(self, progress: Progress | None, announce: Announce | None = None) -> Run:
-        """The same run, whose analyses tell `progress` how far they are, and `announce` what they will cost."""
-        return replace(self, progress=progress, announce=announce)
+        """The same run, whose analyses report to `progress` how far they are, and to `announce` what they will cost."""
+        return self._with(progress=progress, announce=announce)
 
     def with_measures(self, measures: Sequence[Measure]) -> Run:
         """The same run, whose planes and lines have further metrics."""
-        return replace(self, measures=tuple(measures))
+        return self._with(metrics=tuple(measures))
 
     def with_crew(self, crew: Crew | None) -> Run:
         """The same run, whose planes and lines are computed by other processes."""
-        return replace(self, crew=crew)
+        return self._with(pool=crew)
+
+    def _with(self, **changed: Any) -> Run:
+        return replace(self, context=replace(self.context, **changed))

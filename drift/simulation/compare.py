@@ -14,6 +14,7 @@ import numpy as np
 from drift.config.experiment import Experiment
 from drift.parallel.process_pool import processes
 from drift.plugins.trust import allow_own
+from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.crossed_settings import Hear, crossed, refused, warned
 from drift.simulation.simulate import Diverged, simulate
@@ -84,7 +85,7 @@ def train_all(
     for experiment in wanted.values():
         allow_own(experiment.resolved())
     report = progress or (lambda name, done, total: None)
-    found = {name: Run(Path(runs) / name, None if data is None else Path(data)) for name in wanted}
+    found = {name: Run(Path(runs) / name, Context(None if data is None else Path(data))) for name in wanted}
     left = {name: one for name, one in wanted.items() if found[name].committed < one.rounds}
     for name in wanted.keys() - left.keys():
         report(name, wanted[name].rounds, wanted[name].rounds)
@@ -150,7 +151,7 @@ def _serial(name: str, experiment: Experiment, run: Run, report: Report, errors:
         simulate(
             experiment,
             runs=run.folder.parent,
-            data=run.data,
+            data=run.context.data,
             progress=lambda record: report(name, record.index + 1, experiment.rounds),
         )
     except Diverged as reason:
@@ -162,7 +163,7 @@ def _serial(name: str, experiment: Experiment, run: Run, report: Report, errors:
 def _parallel(left: dict[str, Experiment], found: dict[str, Run], workers: int, report: Report, errors: Errors) -> None:
     with processes(workers) as pool:
         jobs = {
-            pool.submit(_trained, experiment.resolved(), found[name].folder.parent, found[name].data): name
+            pool.submit(_trained, experiment.resolved(), found[name].folder.parent, found[name].context.data): name
             for name, experiment in left.items()
         }
         _watch(jobs, left, found, report, errors)

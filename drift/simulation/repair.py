@@ -9,6 +9,7 @@ from pathlib import Path
 
 from drift.config import chain
 from drift.config.experiment import Experiment
+from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.recompute import Inexact, Recomputed, again, last_state
 from drift.simulation.verify import Fault, Problem, broken_rounds, results_of, verify
@@ -129,7 +130,7 @@ def _training(folder: Path, data: Path | None) -> list[Repair]:
     lost = bool(problems or whole) and _state_is_lost(folder)
     if imported or "run.json" in chain.faults(folder) or not (problems or lost):
         return moved  # of a run.json of another run nothing is recomputed
-    run, found = Run(folder, data), moved
+    run, found = Run(folder, Context(data)), moved
     for group in _neighbours(problems):
         try:
             for recomputed in again(run, group, whole):

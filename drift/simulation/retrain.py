@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from drift.parallel.process_pool import processes
+from drift.runs.context import Context
 from drift.runs.run import Run
 from landscape.results.progress import Progress
 
@@ -45,7 +46,7 @@ def replay(
             told(len(found), len(jobs))
     else:
         with processes(min(workers, len(jobs))) as pool:
-            for pair in pool.map(_elsewhere, *zip(*((run.folder, run.data, job) for job in jobs), strict=True)):
+            for pair in pool.map(_elsewhere, *zip(*((run.folder, run.context.data, job) for job in jobs), strict=True)):
                 found.append(pair)
                 told(len(found), len(jobs))
     return torch.stack([theta for theta, _ in found]), torch.stack([buffers for _, buffers in found])
@@ -59,7 +60,7 @@ def _trained(run: Run, job: Job) -> tuple[Tensor, Tensor]:
 
 @lru_cache(maxsize=1)
 def _opened(folder: Path, data: Path | None) -> Run:
-    return Run(folder, data)
+    return Run(folder, Context(data))
 
 
 def _elsewhere(folder: Path, data: Path | None, job: Job) -> tuple[Tensor, Tensor]:

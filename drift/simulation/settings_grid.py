@@ -12,6 +12,7 @@ from typing import Any
 
 from drift.config.experiment import Experiment
 from drift.parallel.worker_pool import Workers
+from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.crossed_settings import Hear
 from drift.simulation.crossed_settings import crossed as accepted
@@ -101,7 +102,7 @@ def train_grid(
     """
     folder, home = Path(runs).absolute(), None if data is None else Path(data).absolute()
     wanted = {experiment.slug: experiment for experiment in experiments}
-    board = _Board([_planned(Run(folder / name, home), one) for name, one in wanted.items()], watch)
+    board = _Board([_planned(Run(folder / name, Context(home)), one) for name, one in wanted.items()], watch)
     jobs = [_Job(one.experiment.resolved(), folder, home) if one.state == "waiting" else None for one in board.planned]
     left = [place for place, job in enumerate(jobs) if job is not None]
     if left and cluster is not None:

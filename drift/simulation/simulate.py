@@ -21,6 +21,7 @@ from drift.config.method import Setting
 from drift.engines import crew, device
 from drift.engines.choice import Choice, chosen
 from drift.plugins import trust
+from drift.runs.context import Context
 from drift.runs.corrected import require_corrected
 from drift.runs.run import Run
 from drift.simulation.background_writer import Writer
@@ -79,7 +80,7 @@ def simulate(
     for name in trust.names_in(experiment.resolved()):
         require_lasting(name)
     folder = Path(runs) / experiment.slug
-    run = Run(folder, Path(data) if data is not None else None)
+    run = Run(folder, Context(Path(data) if data is not None else None))
     done = run.committed
     described = _described(folder, experiment)
     files.require_rounds(folder, done)
@@ -91,7 +92,7 @@ def simulate(
     threads = torch.get_num_threads()
     torch.set_num_threads(experiment.threads)
     try:
-        content = read_data(experiment, run.data)
+        content = read_data(experiment, run.context.data)
         task = build_task(experiment, content, folder)
         size = task.layout.size + task.layout.buffer_size
         require_space(folder, experiment, size, done)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -77,14 +78,9 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     Raises:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
-    if not path.is_file():
-        raise Damaged(path, "is missing", ANEW)
-    try:
-        with safe_open(path, framework="pt") as file:
-            header = file.metadata() or {}
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
-    except (SafetensorError, OSError, ValueError) as reason:
-        raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", ANEW) from reason
+    with _opened(path) as file:
+        header = file.metadata() or {}
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     require_known(path, header.get("format"))
     if header.get("format") not in (FORMAT, PACKED):
         raise Damaged(path, f"was not written by fedscape (format {header.get('format')!r})", ANEW)
@@ -99,6 +95,22 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         return tensors, json_table(header.get("about", ""))
     except ValueError as reason:
         raise Damaged(path, f"was altered: its description is {reason}", ANEW) from reason
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    """A file of tensors, whose header is read and whose length is checked.
+
+    Raises:
+        Damaged: If it is absent or truncated.
+    """
+    if not path.is_file():
+        raise Damaged(path, "is missing", ANEW)
+    try:
+        with safe_open(path, framework="pt") as file:
+            yield file
+    except (SafetensorError, OSError, ValueError) as reason:
+        raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", ANEW) from reason
 
 
 ANEW = (
@@ -257,6 +269,26 @@ def write_state(
 ) -> None:
     """Write what going on needs, the commit point: tensors of the server, the next round, and the origin."""
     write_tensors(folder / STATE, tensors, {"next": following, **origin})
+
+
+def read_next(folder: Path) -> int:
+    """The next round by the state's header: the commit point, read without the server's tensors.
+
+    Raises:
+        Damaged: If the file is absent, truncated or foreign; `read_state` notices altered tensors too.
+    """
+    path = folder / STATE
+    require_inside(path, folder)
+    with _opened(path) as file:
+        header, names = file.metadata() or {}, set(file.keys())
+    require_known(path, header.get("format"))
+    try:
+        following = json_table(header.get("about", "")).get("next")
+    except ValueError as reason:
+        raise Damaged(path, f"was altered: its description is {reason}", ANEW) from reason
+    if header.get("format") not in (FORMAT, PACKED) or not isinstance(following, int) or "theta" not in names:
+        raise Damaged(path, "holds no state of a run; it was renamed or copied", ANEW)
+    return following
 
 
 def read_state(folder: Path) -> tuple[dict[str, Tensor], int]:

@@ -117,7 +117,9 @@ def _test_samples(ds: xr.Dataset, runs: Sequence[Run]) -> int | None:
     if not any(sampling_error.kind_of(values) for values in ds.data_vars.values()):
         return None
     known = {
-        repr(run.experiment.task): run for run in runs if run.given is not None or run.experiment.task.dataset != GIVEN
+        repr(run.experiment.task): run
+        for run in runs
+        if run.context.user_task is not None or run.experiment.task.dataset != GIVEN
     }
     return min((len(run.dataset.samples["test"]) for run in known.values()), default=None)
 
@@ -189,4 +191,4 @@ def _outcome(name: str, runs: Sequence[Run], folder: Path, options: dict[str, An
 
 
 def _data(runs: Sequence[Run]) -> Path | None:
-    return runs[0].data if runs else None
+    return runs[0].context.data if runs else None

@@ -68,11 +68,12 @@ def train(
     require_names(experiment, set)
     from drift.config.load import read
     from drift.plugins.trust import names_in
+    from drift.runs.context import Context
     from drift.runs.run import Run
     from drift.simulation.simulate import simulate
 
     wanted = read(experiment, *(set or ()))
-    run = Run(runs / wanted.slug, data)
+    run = Run(runs / wanted.slug, Context(data))
     before, total = run.committed, wanted.rounds
     if before < total:
         require_folder(run.folder)
@@ -125,13 +126,14 @@ def compare(
         experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
     """
     require_names(experiment, set, [f"method={method}" for method in methods])
+    from drift.runs.context import Context
     from drift.runs.run import Run
     from drift.simulation.compare import summary, train_all
     from drift.simulation.crossed_settings import crossed
 
     refused: list[Refused] = []
     wanted = crossed(experiment, {"method": methods, "seed": seeds}, *(set or ()), hear=refused.append)
-    planned = [Run(runs / one.slug, data) for one in wanted]
+    planned = [Run(runs / one.slug, Context(data)) for one in wanted]
     if any(run.committed < one.rounds for run, one in zip(planned, wanted, strict=True)):
         require_folder(runs)
     with naming_whole_rounds(planned), progress_of_all(len(wanted), sum(one.rounds for one in wanted)) as report:

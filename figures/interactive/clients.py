@@ -72,7 +72,7 @@ def learns(run: Run) -> bool:
 
 def sizes(run: Run) -> xr.DataArray:
     """Number of training samples of every client; of a run with a task of one's own, as its rounds recorded them."""
-    if run.given is None:
+    if run.context.user_task is None:
         return xr.DataArray([len(part) for part in run.parts], dims="client")
     found = np.zeros(run.experiment.clients.number)
     for record in map(run.round, run.rounds()):

@@ -43,7 +43,7 @@ def client_notes(run: Run, index: int) -> dict[int, str]:
 
 def label_shares(run: Run, index: int) -> np.ndarray | None:
     """Class shares (K, C) of what the clients train on in a round; None where that is not known."""
-    if run.given is None and run.experiment.task.dataset == GIVEN:
+    if run.context.user_task is None and run.experiment.task.dataset == GIVEN:
         return None
     if not run.dataset.classes:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import xarray as xr
@@ -33,8 +33,7 @@ class Remembered(Run):
     @classmethod
     def of(cls, run: Run, progress: Progress | None = None) -> Remembered:
         """The run, whose analyses tell `progress` how far they are."""
-        known = {one.name: getattr(run, one.name) for one in fields(Run)}
-        return cls(**{**known, "progress": progress})
+        return cls(run.folder, replace(run.context, progress=progress))
 
     def rounds(self) -> list[int]:
         """As `Run.rounds`."""

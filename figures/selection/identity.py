@@ -112,7 +112,7 @@ _WRITTEN = {"train": "training"}
 
 def _sizes(run: Run) -> dict[str, int]:
     """Number of samples by split, as run.json states it or as the data that were read for the figure have it."""
-    if run.given is not None or "dataset" in vars(run):
+    if run.context.user_task is not None or "dataset" in vars(run):
         return {name: len(samples) for name, samples in run.dataset.samples.items()}
     stated = run.about.get("samples")
     return {str(name): int(size) for name, size in stated.items()} if isinstance(stated, dict) else {}

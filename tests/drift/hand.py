@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from drift.config.experiment import Experiment
 from drift.config.method import Cohort, Method, Outcome, Setting, State
+from drift.runs.context import Context
 from drift.store.gram import gram
 from drift.store.round_record import Round
 from landscape.model.samples import Samples
@@ -137,8 +138,7 @@ class HandRun:
     experiment: Experiment = field(default_factory=experiment)
     d: int = 3
     name: str = "by-hand"
-    progress: None = None
-    crew: None = None
+    context: Context = field(default_factory=Context)
 
     @property
     def about(self) -> dict[str, Any]:

@@ -37,5 +37,5 @@ def test_a_plane_counts_its_points_until_it_is_kept(run):
 def test_who_hears_is_no_part_of_a_run(run):
     listening = run.with_progress(print)
     assert (listening, hash(listening), repr(listening)) == (run, hash(run), repr(run))
-    assert run.progress is None
+    assert run.context.progress is None
     assert isinstance(listening, Run)

@@ -41,7 +41,7 @@ def ranking_rounds(run: Run, *, rounds: Sequence[int] | None = None, k: Sequence
     wanted = (run.kept("globals") or [-1]) if rounds is None else rounds
     indices = [resolve_round(run, index, "globals") for index in wanted]
     targets, rows = run.task.split("test").targets, []
-    for index in counted(indices, run.progress):
+    for index in counted(indices, run.context.progress):
         record = run.round(index)
         buffers = record.end_buffers if len(record.end_buffers) else None
         scores = run.task.outputs(record.kept("end"), "test", buffers=buffers).reshape(len(targets))

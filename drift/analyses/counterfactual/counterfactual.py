@@ -93,7 +93,7 @@ def counterfactual(
     plans = [plan(run, index) for index in indices]
     total, done, rows = sum(len(each.trained) for each in plans), 0, []
     for each in plans:
-        everyone = train(run, each, workers=workers, progress=_beyond(run.progress, done, total))
+        everyone = train(run, each, workers=workers, progress=_beyond(run.context.progress, done, total))
         rows.append(_measured(run, each, everyone, split, scale) if bool(everyone.weights.any()) else {})
         done += len(each.trained)
     attrs = {
@@ -163,7 +163,7 @@ def _costs(run: Run, parts: StepParts, everyone: Everyone, end: Tensor, split: s
         split=split,
         metrics=("loss", "error"),
         statistics=usual_statistics(run.task),
-        workers=run.crew or 1,
+        workers=run.context.pool or 1,
     )
     found: dict[str, np.ndarray | float] = {}
     for name, row in values.items():

@@ -18,6 +18,7 @@ from drift.analyses.rounds.run_state import chance
 from drift.config.method import Setting
 from drift.config.random_keys import key
 from drift.parallel.process_pool import processes
+from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.one_round import play
 from landscape.model.batchnorm import usual_statistics
@@ -64,14 +65,14 @@ def play_again(run: Run, name: str, first: int, length: int, draw: int = 0) -> M
 
 
 def played(run: Run, jobs: Sequence[Job], workers: int) -> list[Models]:
-    """Models of every job, in its order; `run.progress` hears of the jobs that are done.
+    """Models of every job, in its order; `run.context.progress` hears of the jobs that are done.
 
     Raises:
         ValueError: If workers is below 1.
     """
     if workers < 1:
         raise ValueError(f"workers is {workers}; give one process or more.")
-    report = run.progress or (lambda done, total: None)
+    report = run.context.progress or (lambda done, total: None)
     report(0, len(jobs))
     results: list[Models] = []
     for models in _done(run, jobs, workers):
@@ -100,7 +101,7 @@ def bounded_losses(run: Run, replays: Sequence[Models], rounds: Sequence[Sequenc
         split=split,
         metrics=("loss",),
         statistics=usual_statistics(run.task),
-        workers=run.crew or 1,
+        workers=run.context.pool or 1,
     )["loss"].double()
     values = values.nan_to_num(most).clamp(max=most) if isfinite(most) else values
     for place, part in zip(whole, values.split([len(rounds[place]) for place in whole]), strict=True):
@@ -114,12 +115,12 @@ def _done(run: Run, jobs: Sequence[Job], workers: int) -> Iterator[Models]:
             yield play_again(run, *job)
         return
     with processes(min(workers, len(jobs))) as pool:
-        yield from pool.map(_elsewhere, *zip(*((run.folder, run.data, job) for job in jobs), strict=True))
+        yield from pool.map(_elsewhere, *zip(*((run.folder, run.context.data, job) for job in jobs), strict=True))
 
 
 @lru_cache(maxsize=1)
 def _opened(folder: Path, data: Path | None) -> Run:
-    return Run(folder, data)
+    return Run(folder, Context(data))
 
 
 def _elsewhere(folder: Path, data: Path | None, job: Job) -> Models:

@@ -87,7 +87,7 @@ def what_if(
     clients = np.arange(run.experiment.clients.number)
     coords: dict[str, Any] = {"round": indices, "variant": names, "t": grid, "client": clients}
     found = {name: np.full([len(coords[dim]) for dim in dims], np.nan) for name, (dims, _, _) in _ABOUT.items()}
-    for row, index in enumerate(counted(indices, run.progress)):
+    for row, index in enumerate(counted(indices, run.context.progress)):
         stack = _stack(run, run.round(index), max(windows, default=1))
         variants = {"end": stack.point(0, [1.0])}
         variants |= {f"ima-{P}": stack.point(1, [1 / P] * P) for P in windows if stack.aggregates >= P}
@@ -189,7 +189,7 @@ def _evaluated(run: Run, stack: _Stack, points: list[Tensor], samples: Samples) 
         split=samples,
         metrics=("loss", "error"),
         statistics=how,
-        workers=run.crew or 1,
+        workers=run.context.pool or 1,
     )
 
 

@@ -42,7 +42,7 @@ def eigen_rounds(
     """
     indices = selected_rounds(run, "globals", rounds, 5)
     found = []
-    for index in counted(indices, run.progress):
+    for index in counted(indices, run.context.progress):
         record = run.round(index)
         values = top_eigenvalues(
             run.task,

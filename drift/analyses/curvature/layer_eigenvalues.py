@@ -46,7 +46,7 @@ def layer_rounds(
     if not indices:
         raise LookupError(f"run {run.name} kept no global model; train it with --set keep.globals=all.")
     found = []
-    for index in counted(indices, run.progress):
+    for index in counted(indices, run.context.progress):
         record = run.round(index)
         found.append(
             layer_eigenvalues(

@@ -119,7 +119,7 @@ def decomposition(
     common = [index for index in run.kept("clients") if all(index in one.kept("clients") for one in runs)]
     indices = common if rounds is None else [resolve_round(run, index, "clients") for index in rounds]
     rows: dict[int, dict[str, float]] = {}
-    for place, index in enumerate(indices if estimator == "local" else counted(indices, run.progress)):
+    for place, index in enumerate(indices if estimator == "local" else counted(indices, run.context.progress)):
         record, models = _recorded(runs, index)
         samples = drawn(run, record, samples_per_client, split, union)
         if not len(record.ids) or not len(samples):  # every client diverged, or none has data
@@ -211,8 +211,8 @@ def _models(
     before, total = place[0] * trainings, place[1] * trainings
 
     def told(done: int, of: int) -> None:
-        if run.progress is not None:
-            run.progress(before + (trainings if done == of else done), total)
+        if run.context.progress is not None:
+            run.context.progress(before + (trainings if done == of else done), total)
 
     more = retrained(run, record, number - 1, memory=budget.models, workers=workers, progress=told)
     with more as again:

@@ -72,7 +72,7 @@ def gap_scaling(
     held = split_samples[torch.from_numpy(numbers)]
     indices = [resolve_round(run, index, "clients") for index in rounds] if rounds is not None else _default(run)
     rows: dict[int, dict[str, Any]] = {}
-    for index in counted(indices, run.progress):
+    for index in counted(indices, run.context.progress):
         record, models = recorded(run, index)
         if len(record.ids):
             rows[index] = _measured(run, models, cohort_weights(run.experiment, record.sizes), ordered, held, outputs)

@@ -68,7 +68,7 @@ def ntk_variance(
     rows = {name: np.full(len(records), np.nan) for name in _DATA}
     train, places = run.task.samples["train"], list(records)
     jobs = [(index, client) for index, record in records.items() for client in record.ids.tolist()]
-    for index, client in counted(jobs, run.progress):
+    for index, client in counted(jobs, run.context.progress):
         record, row = records[index], places.index(index)
         mine = _points(run, [client], points)
         if not len(mine):

@@ -27,13 +27,13 @@ def repetitions(run: Run, others: Sequence[str]) -> list[Run]:
         LookupError: If there is no such run.
         ValueError: If one is named twice, differs in more than its seed, or has other data.
     """
-    found = [Run(find(run.folder.parent, text), run.data) for text in others]
+    found = [Run(find(run.folder.parent, text), run.context) for text in others]
     seeds = [one.experiment.seed for one in (run, *found)]
     if len(set(seeds)) < len(seeds):
         raise ValueError(f"the runs have seeds {seeds}; each seed may occur once.")
     for one in found:
         _require_same(run, one)
-    return [Run(one.folder, one.data) for one in found]  # without the data that were compared
+    return [Run(one.folder, one.context) for one in found]  # without the data that were compared
 
 
 def require_same_cohort(runs: Sequence[Run], records: Sequence[Round]) -> None:

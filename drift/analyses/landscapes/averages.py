@@ -45,7 +45,7 @@ def error_averaged(
     """
     indices = selected_rounds(run, "clients", rounds, 3)
     found, seen = [], []
-    for index in counted(indices, run.progress):
+    for index in counted(indices, run.context.progress):
         record = run.round(index)
         if not len(record.ids):
             continue
@@ -62,7 +62,7 @@ def error_averaged(
                 split=split,
                 buffers=record.client_buffers[some],
                 statistics=statistics,
-                workers=run.crew or 1,
+                workers=run.context.pool or 1,
             )
         )
     if not found:
@@ -96,7 +96,7 @@ def similarity_rounds(
         drawn = rng(run.experiment.seed, "similarity").permutation(len(held))[:wanted]
         held = held[torch.from_numpy(np.sort(drawn))]
     values = []
-    for index in counted(indices, run.progress):
+    for index in counted(indices, run.context.progress):
         record = run.round(index)
         outputs = _outputs(run, record.kept("clients"), record.client_buffers, held)
         values.append(mean_cka(outputs, kernel=kernel) if len(outputs) > 1 else float("nan"))

@@ -159,7 +159,7 @@ def aligned_barrier(
         names = _two(record, clients)
         models = record.kept("clients")[rows_of(record, names)]
     else:
-        second = open_run(other, data=run.data)
+        second = open_run(other, data=run.context.data)
         if second.task.layout != run.task.layout:
             raise ValueError(f"runs {run.name} and {second.name} trained different models; give runs of one model.")
         records = [one.round(resolve_round(one, round, "globals")) for one in (run, second)]

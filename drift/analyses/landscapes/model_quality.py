@@ -66,7 +66,7 @@ def weight_histograms(
     Returns:
         Dataset with count (round, value), near_zero (round), outside (round) and norm (round), and parameters (), d.
     """
-    records = [_record(run, index) for index in counted(rounds, run.progress)]
+    records = [_record(run, index) for index in counted(rounds, run.context.progress)]
     models = torch.stack([record.kept("end") for record in records])
     reach = limit if limit is not None else float(models.abs().max()) or 1.0
     found = xr.concat([weight_histogram(theta, bins, reach) for theta in models], "round", join="exact")
@@ -98,7 +98,14 @@ def noise_robustness(
     """
     record = _record(run, round)
     mean, std = run.dataset.normalisation
-    options = {"mean": mean, "std": std, "levels": levels, "draws": draws, "split": split, "progress": run.progress}
+    options = {
+        "mean": mean,
+        "std": std,
+        "levels": levels,
+        "draws": draws,
+        "split": split,
+        "progress": run.context.progress,
+    }
     buffers = buffers_or_none(record.end_buffers)
     found = robustness.noise_robustness(run.task, record.kept("end"), buffers=buffers, **options)  # type: ignore[arg-type]
     return found.assign_attrs(round=record.index)
@@ -206,7 +213,7 @@ def _by_class(run: Run, models: Tensor, buffers: Tensor | None) -> np.ndarray:
     """Accuracy (n, C) of models (n, d) on each class of the test set; NaN for classes that it does not hold."""
     samples = run.task.samples["test"]
     found = np.full((len(models), len(run.dataset.classes)), np.nan)
-    for label in counted(samples.targets.unique().tolist(), run.progress):
+    for label in counted(samples.targets.unique().tolist(), run.context.progress):
         found[:, label] = _accuracies(run, models, samples[samples.targets == label], buffers)
     return found
 
@@ -214,7 +221,7 @@ def _by_class(run: Run, models: Tensor, buffers: Tensor | None) -> np.ndarray:
 def _on_training(run: Run, record: Round, models: Tensor, buffers: Tensor | None) -> np.ndarray:
     """Accuracy (m, m) of models (m, d) on the training data of clients; NaN where a client has none."""
     found = np.full((len(record.ids), len(record.ids)), np.nan)
-    for column, client in enumerate(counted(record.ids.tolist(), run.progress)):
+    for column, client in enumerate(counted(record.ids.tolist(), run.context.progress)):
         samples = run.client_samples(client, record.index)
         if len(samples):
             found[:, column] = _accuracies(run, models, samples, buffers)
@@ -224,7 +231,13 @@ def _on_training(run: Run, record: Round, models: Tensor, buffers: Tensor | None
 def _accuracies(run: Run, models: Tensor, samples: Samples, buffers: Tensor | None) -> np.ndarray:
     coefficients = torch.eye(len(models), dtype=torch.float64)
     found = evaluate(
-        run.task, models, coefficients, split=samples, metrics=("error",), buffers=buffers, workers=run.crew or 1
+        run.task,
+        models,
+        coefficients,
+        split=samples,
+        metrics=("error",),
+        buffers=buffers,
+        workers=run.context.pool or 1,
     )
     return 1 - found["error"].numpy()
 

@@ -51,7 +51,7 @@ def heterogeneity(run: Run) -> xr.Dataset:
     everyone = mixed(held, each)
     indices = run.rounds()
     mixtures = {name: np.full((len(indices), held.shape[1]), np.nan) for name in ("", "_data")}
-    for row, index in enumerate(counted(indices, run.progress)):
+    for row, index in enumerate(counted(indices, run.context.progress)):
         record = run.round(index)
         if len(record.ids):
             trained = held if run.parts_in(index) is run.parts else class_shares(run, index)

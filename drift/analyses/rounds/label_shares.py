@@ -30,7 +30,7 @@ def require_partition(run: Run) -> None:
     Raises:
         LookupError: If it was imported without its partition, or the task that is given comes without parts.
     """
-    if any(text.startswith("partition") for text in run.about.get("unknown", [])) and run.given is None:
+    if any(text.startswith("partition") for text in run.about.get("unknown", [])) and run.context.user_task is None:
         raise LookupError(
             f"run {run.name} was imported, and who held which samples is not known; give its partition when importing "
             "(--set clients.partition=...), or a task with parts when opening it (docs/howto-own-task.md)."

@@ -55,7 +55,7 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Mome
         raise LookupError(f"run {run.name} kept no client models; train it with --set keep.clients=all.")
     places = Layout(tuple((name, tuple(shape)) for name, shape in run.about["layout"])).slices()
     found = {name: np.full((len(indices), len(places)), np.nan) for name in _ABOUT if name not in ("size", "layer")}
-    for row, index in enumerate(counted(indices, run.progress)):
+    for row, index in enumerate(counted(indices, run.context.progress)):
         record = run.round(index)
         if not bool((record.sizes > 0).any()):  # every client diverged, or none has samples
             continue

@@ -14,6 +14,7 @@ from drift.claims.campaign.plan import Unit, identity
 from drift.config.experiment import Experiment
 from drift.parallel.process_pool import processes
 from drift.plugins.trust import allow_own
+from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.shared_rounds import begin_from
 from drift.simulation.simulate import simulate
@@ -114,7 +115,7 @@ def _trained(
 ) -> Ended:
     experiment = _on(unit.experiment, device)
     allow_own(experiment.task.model)
-    run = Run(places.runs / experiment.slug, places.data)
+    run = Run(places.runs / experiment.slug, Context(places.data))
     path = places.files / f"{run.name}.json"
     if path.exists():
         return Ended(unit, "recorded")
@@ -142,7 +143,7 @@ def _trained(
 
 def record_claims(units: Sequence[Unit], places: Places) -> None:
     """Write what the claims of an item ask of its finished runs on disk into the runs' files."""
-    runs = [Run(places.runs / unit.experiment.slug, places.data) for unit in units]
+    runs = [Run(places.runs / unit.experiment.slug, Context(places.data)) for unit in units]
     observed = [records.Observed(run) for run in runs if (places.files / f"{run.name}.json").exists()]
     observed = [one for one in observed if (one.folder / "run.json").exists()]
     for claim in known_claims(units[0].item.paper):

@@ -181,8 +181,8 @@ def _points(run: Run, **options: Any) -> xr.Dataset:
 
 
 def _again(run: Run) -> xr.Dataset:
-    run.progress(0, 2)
-    run.progress(1, 2)
+    run.context.progress(0, 2)
+    run.context.progress(1, 2)
     return _points(run, **evaluate_on.sharing(run))
 
 
@@ -190,10 +190,10 @@ def _again(run: Run) -> xr.Dataset:
     ("faulty", "complaint"),
     [
         (lambda run: _points(run), "does not get"),
-        (lambda run: _points(run, progress=run.progress, workers=WORKERS), "does not get"),
-        (lambda run: _points(run, workers=run.crew), "no progress"),
+        (lambda run: _points(run, progress=run.context.progress, workers=WORKERS), "does not get"),
+        (lambda run: _points(run, workers=run.context.pool), "no progress"),
         (_again, "goes back"),
-        (lambda run: run.progress(0, 3) or run.progress(2, 3), "at the end"),
+        (lambda run: run.context.progress(0, 3) or run.context.progress(2, 3), "at the end"),
     ],
 )
 def test_an_analysis_that_shares_or_tells_nothing_would_be_seen(faulty, complaint, runs, watch):
