@@ -109,7 +109,7 @@ TEXT = '''"""How far the clients of a round end from their mean, one histogram a
 import numpy as np
 import xarray as xr
 
-from drift.locality import locality
+from drift import locality
 from figures import style
 
 NEEDS = "runs of any methods"

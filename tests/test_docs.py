@@ -153,7 +153,7 @@ def test_a_changed_setting_option_or_source_makes_a_picture_stale(tmp_path, monk
     (images / "gallery" / "holiday.png").unlink()
     (images / "variance-rounds.png").write_bytes(b"")
     with monkeypatch.context() as patch:
-        patch.setitem(remake.demo.OPTIONS, "planes-clients", {"points": 9})
+        patch.setitem(remake._demo_steps.OPTIONS, "planes-clients", {"points": 9})
         assert remake.stale() == ["gallery/planes-clients.png", "planes-clients.png"]
     with monkeypatch.context() as patch:
         patch.setitem(remake.FURTHER, "shrink", (("method=shrink", "rounds=7"),))

@@ -1,4 +1,4 @@
-"""Which code from elsewhere may be run: what the user tables, nothing that a run or a file of settings names."""
+"""Which code from elsewhere may be run: what the user names, nothing that a run or a file of settings names."""
 
 from __future__ import annotations
 

@@ -90,6 +90,7 @@ def _row(folder: Path) -> Row:
     try:
         run = Run(folder)
         if run.rounds():
+            run.state()
             run.round(-1)
         return _described(run)
     except (LookupError, ValueError, OSError, TypeError, AttributeError) as reason:  # a damaged run is listed too

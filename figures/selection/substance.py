@@ -18,7 +18,7 @@ from figures.selection.panels import alike, panels
 
 
 def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None = None) -> list[str]:
-    """What of a figure shows nothing, or no more than sampling_error, in sentences for its reader.
+    """What of a figure shows nothing, or no more than chance, in sentences for its reader.
 
     Args:
         figure: Drawn from the dataset.

@@ -111,7 +111,7 @@ def test_no_way_to_the_terminal_lets_control_characters_through(capsys):
 def test_the_report_lets_no_control_characters_through(monkeypatch):
     from jinja2 import DictLoader
 
-    report = importlib.import_module("figures.report")  # the package has a function of this name
+    report = importlib.import_module("figures.page.report")  # the package has a function of this name
 
     monkeypatch.setattr(
         report, "FileSystemLoader", lambda _: DictLoader({"report.html.j2": "{{ name }}<p>{{ css|safe }}"})

@@ -79,7 +79,7 @@ def test_names_of_claims_are_different_and_tell_their_paper():
     assert len(set(names)) == len(names)
     assert {name.partition("-")[0] for name in names} == set(PAPERS)
     assert [one.name for one in claims("lss")] == [name for name in names if name.startswith("lss-")]
-    with pytest.raises(ValueError, match="known: ima, fedlaw"):
+    with pytest.raises(ValueError, match="Known: fedeve, fedlaw, ima, lss"):
         claims("fedprox")
 
 

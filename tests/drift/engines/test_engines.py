@@ -238,7 +238,7 @@ def test_a_resumed_run_keeps_its_engine_and_its_bits(tmp_path, monkeypatch):
 
     with pytest.raises(Stop):
         drift.simulate(experiment("engine=batched"), runs=tmp_path / "parts", progress=stop)
-    loop = sys.modules["drift.simulate"]  # the name drift.simulate is the function
+    loop = sys.modules["drift.simulation.simulate"]  # the name drift.simulate is the function
     monkeypatch.setattr(loop, "chosen", None)  # a begun run does not choose again
     parts = drift.simulate(experiment("engine=batched"), runs=tmp_path / "parts")
     for index in whole.rounds():

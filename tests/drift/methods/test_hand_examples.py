@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from drift.config import method as methods
-from tests.drift import test_hand_averaging, test_hand_clients, test_hand_servers
+from tests.drift.methods import test_hand_averaging, test_hand_clients, test_hand_servers
 
 EXAMPLES = {
     name: getattr(module, f"test_{name}")

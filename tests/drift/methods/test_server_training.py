@@ -108,9 +108,8 @@ def test_gaussian_has_the_statistics_of_the_normalised_moves():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_batch_normalised_models_train_on_the_server(name, tmp_path):
-    from tests.drift.test_methods import TINY
-
     from drift.config.load import read, validated
+    from tests.drift.methods.test_methods import TINY
 
     changes = ["task.model=resnet8", "task.model_options={norm='batch'}", "rounds=1", "method.server_epochs=1"]
     run = simulate(read(validated(TINY), f"method={name}", *changes), runs=tmp_path)

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from tests.drift.test_methods import SHORT, experiment
 
 from drift import coherence, drift_variances
 from drift.analyses.rounds.labels import label_scatter
@@ -11,6 +10,7 @@ from drift.analyses.rounds.layer_drift import layer_drift
 from drift.config import method as methods
 from drift.config.cohort_weights import cohort_weights
 from drift.simulation.simulate import simulate
+from tests.drift.methods.test_methods import SHORT, experiment
 
 ALONE = methods.names()
 WRAPPED = [name for name in ALONE if name != "ima"]

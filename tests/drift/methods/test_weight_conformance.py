@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.drift.test_methods import NAMES, experiment
 
 from drift.analyses.landscapes.best_weights import best_weights
 from drift.analyses.rounds.coherence import coherence
@@ -13,6 +12,7 @@ from drift.analyses.rounds.norms_and_weights import balance_mean
 from drift.analyses.rounds.weight_factors import weight_factors
 from drift.simulation.simulate import simulate
 from tests import tiny
+from tests.drift.methods.test_methods import NAMES, experiment
 
 CALLS = {
     coherence: {"groups": "balance", "smooth": 1},

@@ -6,7 +6,6 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from tests.drift.test_methods import SHORT
 
 from drift.config import method as methods
 from drift.config.load import read, validated
@@ -15,6 +14,7 @@ from drift.partitions import histogram, load, names
 from drift.simulation.retrain import replay
 from drift.simulation.simulate import simulate
 from drift.training.data import dealt
+from tests.drift.methods.test_methods import SHORT
 
 LABELS = arrays(np.int64, st.integers(1, 60), elements=st.integers(0, 4))
 SETTINGS = ("iid", "period", "client", "both")

@@ -57,7 +57,7 @@ def test_a_killed_worker_costs_a_chunk_and_no_bit(run, monkeypatch):
 def test_what_cannot_be_asked_for_is_told():
     assert crew() is None
     for given in ({"workers": 0}, {"workers": 2, "cluster": "tcp://127.0.0.1:1"}):
-        with pytest.raises(ValueError, match="give 1 or more worker_pool, or a cluster, not both"):
+        with pytest.raises(ValueError, match="give 1 or more workers, or a cluster, not both"):
             crew(**given)
 
 

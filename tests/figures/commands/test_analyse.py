@@ -37,7 +37,7 @@ def call(*tokens: object) -> int:
 def test_the_workers_train_again_what_an_analysis_repeats(words, processes, tmp_path, monkeypatch, capsys):
     """A cluster, which shares points alone, is not passed over in silence."""
     run, seen = tiny.trained(tmp_path, "rounds=1"), []
-    module = importlib.import_module("drift.counterfactual")
+    module = importlib.import_module("drift.analyses.counterfactual.counterfactual")
 
     @wraps(module.counterfactual)
     def watched(run, **options):

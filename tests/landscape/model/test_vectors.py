@@ -38,7 +38,9 @@ def functions() -> dict[str, Callable[..., Any]]:
         "ensemble_gap": "ensemble",
         "subset_errors": "ensemble",
     }
-    public |= {name: getattr(importlib.import_module(f"landscape.{file}"), name) for name, file in beside.items()}
+    public |= {
+        name: getattr(importlib.import_module(f"landscape.measures.{file}"), name) for name, file in beside.items()
+    }
     plain = {name: found for name, found in public.items() if inspect.isfunction(found)}
     return {name: found for name, found in plain.items() if set(MODELS) & set(inspect.signature(found).parameters)}
 

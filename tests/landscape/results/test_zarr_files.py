@@ -138,7 +138,7 @@ def test_attributes_are_text_or_numbers(tmp_path):
 
 
 def test_a_partial_result_is_resumed_to_the_same_bits(tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["landscape.surface"], "CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(sys.modules["landscape.surfaces.surface"], "CHECKPOINT_SECONDS", -1.0)
     monkeypatch.setattr("landscape.sweep.threads.CHUNK_SECONDS", 0.0)
     task, partial = mlp_task(), Partial(tmp_path / "x.zarr")
     sweep = plane(*thetas(task, 3), points=(2, 3))

@@ -92,7 +92,7 @@ def test_the_budget_is_kept_and_what_it_left_is_counted(bowl):
 
 
 def test_stopped_at_any_checkpoint_it_resumes_to_the_same_bits(monkeypatch, tmp_path):
-    monkeypatch.setattr(sys.modules["landscape.surface"], "CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(sys.modules["landscape.surfaces.surface"], "CHECKPOINT_SECONDS", -1.0)
     monkeypatch.setattr("landscape.surfaces.adaptive_grid.BATCH", 3)
     task, kept = mlp_task(dtype=torch.float32), []
     sweep = plane(*thetas(task, 3), points=(17, 9))
@@ -104,7 +104,9 @@ def test_stopped_at_any_checkpoint_it_resumes_to_the_same_bits(monkeypatch, tmp_
         assert adaptive_surface(task, sweep, tolerance=1e-3, held_out=4, known=known).identical(whole)
     zarr_files.save(whole, tmp_path / "whole.zarr")
     asked = []
-    monkeypatch.setattr(sys.modules["landscape.surface"], "evaluate", lambda *args, **options: asked.append(args))
+    monkeypatch.setattr(
+        sys.modules["landscape.surfaces.surface"], "evaluate", lambda *args, **options: asked.append(args)
+    )
     known = zarr_files.load(tmp_path / "whole.zarr")
     assert adaptive_surface(task, sweep, tolerance=1e-3, held_out=4, known=known).identical(whole)
     assert not asked

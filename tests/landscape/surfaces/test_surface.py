@@ -94,7 +94,7 @@ def test_known_of_something_else_is_refused():
 
 
 def test_checkpoints_grow_and_lead_to_the_same_surface(monkeypatch):
-    monkeypatch.setattr(sys.modules["landscape.surface"], "CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(sys.modules["landscape.surfaces.surface"], "CHECKPOINT_SECONDS", -1.0)
     monkeypatch.setattr("landscape.sweep.threads.CHUNK_SECONDS", 0.0)
     task, kept = mlp_task(), []
     sweep = simplex(thetas(task, 3), step=0.5)
@@ -105,7 +105,7 @@ def test_checkpoints_grow_and_lead_to_the_same_surface(monkeypatch):
 
 
 def test_an_interrupted_surface_resumes_from_its_last_checkpoint(monkeypatch):
-    monkeypatch.setattr(sys.modules["landscape.surface"], "CHECKPOINT_SECONDS", -1.0)
+    monkeypatch.setattr(sys.modules["landscape.surfaces.surface"], "CHECKPOINT_SECONDS", -1.0)
     monkeypatch.setattr("landscape.sweep.threads.CHUNK_SECONDS", 0.0)
     task, kept = mlp_task(), []
     sweep = plane(*thetas(task, 3), points=(3, 5))

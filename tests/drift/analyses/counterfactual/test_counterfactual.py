@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tests.drift.test_methods import NAMES, experiment
 from torch import nn
 
 from drift.analyses.counterfactual import all_clients
@@ -15,6 +14,7 @@ from drift.analyses.counterfactual.step_parts import PARTS
 from drift.analyses.rounds.variance import drift_variances
 from drift.simulation.simulate import simulate
 from landscape.sweep.evaluate import evaluate
+from tests.drift.methods.test_methods import NAMES, experiment
 from tests.tiny import trained
 
 ALL = "clients.per_round=4"

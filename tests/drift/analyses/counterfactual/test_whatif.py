@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from tests.drift.test_methods import NAMES, experiment
 from torch import nn
 
 from drift.analyses.counterfactual.whatif import _best_weights, _samples, _stack, what_if, what_if_effort
 from drift.simulation.simulate import simulate
 from landscape.sweep.evaluate import evaluate
+from tests.drift.methods.test_methods import NAMES, experiment
 from tests.tiny import trained
 
 
