@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,10 +45,35 @@ REFUSED = {("fedbn", "aligned_barrier"): "without normalisation"}
 """What an analysis says of a method's model, where it cannot take it."""
 
 
+SHARE = 6
+"""Each method is tested on one analysis in so many; the slow test takes all."""
+
+
+def _sample(name: str) -> list[str]:
+    """Analyses for a method: every SHARE-th one, those that only some methods have, and those that refuse it."""
+    place = methods.names().index(name)
+    own = [one for one, having in SPECIAL.items() if name in having] + [one for of, one in REFUSED if of == name]
+    return sorted({*own, *list(analyses())[place % SHARE :: SHARE]})
+
+
+def test_the_samples_reach_every_analysis():
+    assert {one for name in methods.names() for one in _sample(name)} == set(analyses())
+
+
+@pytest.mark.parametrize("name", methods.names())
+def test_a_method_has_what_analyses_read(name, tmp_path):
+    _require_works(name, _sample(name), tmp_path)
+
+
+@pytest.mark.slow  # 30 methods times 60 analyses
 @pytest.mark.parametrize("name", methods.names())
 def test_every_analysis_works_on_every_method(name, tmp_path):
-    run = tiny.trained(tmp_path, f"method={name}", *EXTRA.get(name, []))
-    for analysis in analyses().values():
+    _require_works(name, list(analyses()), tmp_path)
+
+
+def _require_works(name: str, wanted: list[str], folder: Path) -> None:
+    run = tiny.trained(folder, f"method={name}", *EXTRA.get(name, []))
+    for analysis in (analyses()[one] for one in wanted):
         function = getattr(importlib.import_module(analysis.module), analysis.name)
         if name not in SPECIAL.get(analysis.name, (name,)):
             with pytest.raises(LookupError, match=run.name):
