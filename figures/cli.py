@@ -32,7 +32,7 @@ from figures.commands import (
     wrong_options,
 )
 from figures.commands.app import app
-from landscape.sweep.memory import OutOfMemory, exhausted
+from landscape.sweep.memory import OutOfMemory, is_out_of_memory
 
 _VERBS: tuple[App | Callable[..., Any], ...] = (
     demo.demo,
@@ -90,7 +90,7 @@ def main(tokens: Sequence[str] | None = None) -> None:
             raise
         code = _left()
     except Exception as error:
-        short = exhausted(error) and not isinstance(error, OutOfMemory)
+        short = is_out_of_memory(error) and not isinstance(error, OutOfMemory)
         if debug or not (short or _is_known(error)):
             raise
         console.say(f"fedscape: {_MEMORY if short else _line(error)}")

@@ -44,7 +44,7 @@ def find_in(package: str) -> None:
         sys.meta_path.append(_FINDER)
 
 
-def names_of(package: str, module: str) -> Callable[[str], Any]:
+def moved_names(package: str, module: str) -> Callable[[str], Any]:
     """A package's `__getattr__`, where a module of its name had these names before: they are found in `module`."""
 
     def lookup(name: str) -> Any:

@@ -37,7 +37,7 @@ def entry_points(package: str) -> dict[str, str]:
     return {one.name: one.value.replace(" ", "") for one in sorted(found, key=lambda one: one.name)}
 
 
-def written(name: str) -> str:
+def absolute_name(name: str) -> str:
     """FILE.py:NAME with the whole path of the file; module:NAME as it is."""
     place, _, what = name.rpartition(":")
     return f"{Path(place).resolve()}:{what}" if place.endswith(".py") else name
@@ -85,7 +85,7 @@ def digest(name: str) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def text_of(made: type) -> str:
+def class_reference(made: type) -> str:
     """The text by which a class is found again.
 
     It has `<` where it cannot be: the class stands inside a function, or in a session without a file.

@@ -50,7 +50,7 @@ def load(package: str, name: str, kind: str) -> ModuleType:
     return importlib.import_module(f"{package}.{require(package, name, kind)}")
 
 
-def known(package: str, name: str, kind: str) -> str:
+def recorded_name(package: str, name: str, kind: str) -> str:
     """The name by which a run records a plug-in; nothing is imported.
 
     That of a built-in one stays; FILE.py:NAME gets the whole path of the file, an entry point becomes module:NAME.
@@ -59,7 +59,7 @@ def known(package: str, name: str, kind: str) -> str:
         ValueError: If there is none; lists what there is and the nearest match.
     """
     if outside.is_outside(name):
-        return outside.written(name)
+        return outside.absolute_name(name)
     offered = outside.entry_points(package) if name.replace("-", "_") not in names(package) else {}
     if name in offered:
         return offered[name]
@@ -226,7 +226,7 @@ _ACCEPTED: dict[str, Callable[[Any], bool]] = {
 """Whether a value suits an annotation; others are not looked at."""
 
 
-def defined(module: ModuleType, base: type[T]) -> type[T]:
+def single_class(module: ModuleType, base: type[T]) -> type[T]:
     """The one class derived from `base` that a plug-in file defines.
 
     Raises:
@@ -242,7 +242,7 @@ def defined(module: ModuleType, base: type[T]) -> type[T]:
     return found[0]
 
 
-def derived(made: Any, base: type[T], name: str) -> type[T]:
+def require_derived(made: Any, base: type[T], name: str) -> type[T]:
     """A class from outside the package, which must be derived from `base`.
 
     Raises:

@@ -16,13 +16,13 @@ from landscape.surfaces.adaptive_grid import adaptive_surface
 from landscape.surfaces.surface import surface
 from landscape.sweep.grid import Sweep
 from landscape.sweep.precision import Precision
-from landscape.sweep.threads import Crew
+from landscape.sweep.threads import PointPool
 
 
 class Sharing(TypedDict):
     """Arguments of every function of `landscape` that evaluates many points."""
 
-    workers: int | Crew
+    workers: int | PointPool
     progress: Progress | None
 
 

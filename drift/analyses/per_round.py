@@ -12,7 +12,7 @@ from torch import Tensor
 
 from drift.runs.run import Run
 from drift.store.round_record import Round
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 
 Measured = Mapping[str, float | Tensor]
 """Values of one round by name: a number, or one value for each client of the cohort, shape (m,)."""
@@ -35,7 +35,7 @@ def series(run: Run, measure: Callable[[Round], Measured], about: About, *, anal
     """
     indices, clients = run.rounds(), run.experiment.clients.number
     found: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
-    for row, index in enumerate(counted(indices, run.context.progress)):
+    for row, index in enumerate(with_progress(indices, run.context.progress)):
         record = run.round(index)
         for name, value in measure(record).items():
             per_client = isinstance(value, Tensor) and value.ndim > 0

@@ -45,14 +45,14 @@ class TaskPart(Part):
     @classmethod
     def _dataset_is_known(cls, name: str) -> str:
         if name != GIVEN:
-            return plugins.known("landscape.datasets", name, "dataset")
+            return plugins.recorded_name("landscape.datasets", name, "dataset")
         return name
 
     @field_validator("model")
     @classmethod
     def _model_is_known(cls, name: str) -> str:
         if name != GIVEN:  # code from outside is looked for when the model is built
-            return plugins.known("landscape.models", name, "model")
+            return plugins.recorded_name("landscape.models", name, "model")
         return name
 
     @model_validator(mode="after")

@@ -274,9 +274,9 @@ def load(name: str) -> type[Method]:
         ValueError: If there is none; lists what there is. Or if it is code that is not trusted (`drift.plugins.trust`).
     """
     if (own := trust.load("drift.methods", name, "method")) is not None:
-        return plugins.derived(own, Method, name)
+        return plugins.require_derived(own, Method, name)
     module = plugins.load("drift.methods", name, "method")
-    return plugins.defined(module, Method)
+    return plugins.single_class(module, Method)
 
 
 def weighted(weights: Tensor, models: Tensor) -> Tensor:

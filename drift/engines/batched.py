@@ -21,9 +21,9 @@ from drift.config.method import Method
 from drift.training import optimizer
 from drift.training.client import Client, Update
 from drift.training.correction import stacked
-from landscape.batched_training.per_model_gradients import Rows, rows
-from landscape.batched_training.scratch_memory import scratch
-from landscape.model.samples import Inputs, Samples, leaves, mapped
+from landscape.batched_training.per_model_gradients import ModelGradients, model_gradients
+from landscape.batched_training.scratch_memory import scratch_buffer
+from landscape.model.samples import Inputs, Samples, leaves, map_leaves
 
 BUDGET = {"cpu": 2**29, "cuda": 2**34}
 """Bytes of models, gradients and activations that are trained at once; the rest of a cohort follows."""
@@ -43,7 +43,7 @@ def train(method: Method, clients: Iterable[Client]) -> tuple[list[Update], floa
     found: dict[int, Update] = {}
     useful = computed = 0
     if ready:
-        made = rows(ready[0].flat)
+        made = model_gradients(ready[0].flat)
         size = chunk(ready[0], made)
         for begin in range(0, len(order), size):
             places = order[begin : begin + size]
@@ -54,7 +54,7 @@ def train(method: Method, clients: Iterable[Client]) -> tuple[list[Update], floa
     return updates, useful / computed if computed else float("nan")
 
 
-def chunk(client: Client, made: Rows) -> int:
+def chunk(client: Client, made: ModelGradients) -> int:
     """How many clients like this one are trained at once; it depends on nothing that changes during a run."""
     values = STATES * len(client.start) + client.local.batch * made.held(client.samples.inputs)
     return max(1, BUDGET[client.start.device.type] // (client.start.element_size() * values))
@@ -84,7 +84,7 @@ def _sizes(counts: tuple[int, ...], batch: int) -> np.ndarray:
 class _Group:
     """Clients that are trained at once, those with most steps first."""
 
-    def __init__(self, clients: list[Client], plans: list[Plan], method: Method, made: Rows) -> None:
+    def __init__(self, clients: list[Client], plans: list[Plan], method: Method, made: ModelGradients) -> None:
         self.clients, self.plans, self.made = clients, plans, made
         first = clients[0]
         self.local, self.device = first.local, first.start.device
@@ -130,7 +130,7 @@ class _Group:
             thetas, grads, momenta = ([block[:active] for block in blocks] for blocks in (thetas, grads, momenta))
         if weights.shape != (active, width):
             cut = operator.itemgetter((slice(active), slice(width)))
-            inputs, targets, weights = mapped(cut, inputs), cut(targets), cut(weights)
+            inputs, targets, weights = map_leaves(cut, inputs), cut(targets), cut(weights)
         losses.add_(self.made.gradient(thetas, inputs, targets, weights, grads))
         if self.correction is not None:
             self.correction.first(active)(grads[0], thetas[0])
@@ -146,7 +146,7 @@ class _Group:
     def _blocks(self, name: str) -> list[Tensor]:
         """A matrix (m, d) of any content, each of the chosen columns in a block of its own."""
         m, like = len(self.clients), self.clients[0].start
-        whole = scratch(f"batched {name}", (m * len(like),), like)
+        whole = scratch_buffer(f"batched {name}", (m * len(like),), like)
         return [whole[m * columns.start : m * columns.stop].view(m, -1) for columns in self.columns]
 
     def _momenta(self) -> list[Tensor]:
@@ -192,7 +192,7 @@ def _steps(batches: Samples, shape: torch.Size) -> Iterator[tuple[Inputs, Tensor
     columns = [leaf.view(*shape, *leaf.shape[1:]).unbind() for leaf in (*leaves(batches.inputs), batches.targets)]
     for *inputs, targets in zip(*columns, strict=True):
         each = iter(inputs)
-        yield mapped(partial(_next, each), batches.inputs), targets
+        yield map_leaves(partial(_next, each), batches.inputs), targets
 
 
 def _next(each: Iterator[Tensor], leaf: Tensor) -> Tensor:
@@ -208,4 +208,4 @@ def joined(parts: Sequence[Samples]) -> Samples:
     """The samples of several clients one after the other."""
     columns = zip(*(leaves(part.inputs) for part in parts), strict=True)
     whole = iter([torch.cat(column) for column in columns])
-    return Samples(mapped(partial(_next, whole), parts[0].inputs), torch.cat([part.targets for part in parts]))
+    return Samples(map_leaves(partial(_next, whole), parts[0].inputs), torch.cat([part.targets for part in parts]))

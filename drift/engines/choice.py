@@ -12,8 +12,8 @@ from torch import Tensor
 from drift.config.method import Method
 from drift.engines import batched, serial
 from drift.training.client import Client
-from landscape.batched_training.per_model_gradients import alone, rows
-from landscape.model.samples import mapped
+from landscape.batched_training.per_model_gradients import model_gradients, single_model_gradient
+from landscape.model.samples import map_leaves
 
 STEPS = 2
 """Steps of each candidate that are timed."""
@@ -58,7 +58,7 @@ def unfit(method: Method, clients: Sequence[Client]) -> str:
         return "no client of the first cohort has samples"
     first = clients[0]
     try:
-        made = rows(first.flat)
+        made = model_gradients(first.flat)
     except ValueError as reason:
         return str(reason)
     thetas = torch.stack([first.start, first.start])
@@ -66,10 +66,10 @@ def unfit(method: Method, clients: Sequence[Client]) -> str:
     weights = thetas.new_full((2, len(taken)), 1 / len(taken))
     first.flat.load(first.start, first.buffers)
     with first.randomness():
-        _, gradient = alone(first.flat, first.start, taken.inputs, taken.targets, weights[0])
+        _, gradient = single_model_gradient(first.flat, first.start, taken.inputs, taken.targets, weights[0])
     if first.flat.changed_buffers(first.buffers):
         return f"the buffers of {type(first.flat.module).__name__} change in training"
-    both = mapped(lambda leaf: torch.stack([leaf, leaf]), taken.inputs)
+    both = map_leaves(lambda leaf: torch.stack([leaf, leaf]), taken.inputs)
     out = torch.empty_like(thetas)
     try:
         made.gradient([thetas], both, torch.stack([taken.targets] * 2), weights, [out])

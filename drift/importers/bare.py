@@ -20,7 +20,7 @@ from drift.runs.own_task import Given, apart
 from drift.runs.run import Run
 from drift.store.foreign_tensors import read_tensors
 from landscape.model.task import Task
-from landscape.results.progress import Progress, counted
+from landscape.results.progress import Progress, with_progress
 
 State = dict[str, Tensor]
 
@@ -64,7 +64,7 @@ def record_checkpoints(
     path = Path(runs) / run_name(folder, files, settings, progress, told.get("name"))
     recorder = Recorder(path, None if given is None else given.task.model, continuous=False, **told)
     before: tuple[int, State] | None = None
-    for index, one in counted(list(files.usable().items()), progress):
+    for index, one in with_progress(list(files.usable().items()), progress):
         if index < recorder.next - 1:
             continue  # recorded before a stop
         end, clients, metrics = _models(one, sizes, None if given is None else given.task)

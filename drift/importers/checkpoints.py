@@ -28,7 +28,7 @@ from drift.store.round_record import Round
 from drift.training.data import build_task, read_data
 from drift.training.server import Server
 from landscape.model.task import Task
-from landscape.results.progress import Progress, counted
+from landscape.results.progress import Progress, with_progress
 
 
 def import_checkpoints(
@@ -124,7 +124,7 @@ def _write(
     before: tuple[int, Model] | None = None
     previous, link = torch.zeros(task.layout.size), ""
     numbers = files.numbers()
-    for index, one in counted(list(files.usable().items()), progress):
+    for index, one in with_progress(list(files.usable().items()), progress):
         end, clients = read_round(one, task, sizes)
         follows = before is not None and before[0] == index - 1
         start = read_model(one.start, task) if one.start is not None else before[1] if before and follows else None

@@ -17,7 +17,7 @@ from drift.store.foreign_tensors import one_line, read_tensors
 from drift.store.guarded_load import require_inside, require_room
 from landscape.model.task import Task
 from landscape.results.parsed_text import json_table
-from landscape.results.progress import Progress, counted
+from landscape.results.progress import Progress, with_progress
 from landscape.sweep.evaluate import evaluate
 
 Model = tuple[Tensor, Tensor]
@@ -107,7 +107,7 @@ def run_name(folder: Path, files: Found, settings: str, progress: Progress | Non
     These are of settings, names and bytes of all files.
     """
     total = hashlib.sha256(settings.encode())
-    for one in counted(list(files.rounds.values()), progress):
+    for one in with_progress(list(files.rounds.values()), progress):
         for path in filter(None, (one.end, one.start, *one.clients.values())):
             require_room(path, path.stat().st_size)  # before it is digested: a sparse file may be without end
             total.update(str(path.relative_to(folder)).encode())

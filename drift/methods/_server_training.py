@@ -13,7 +13,7 @@ from torch import Tensor
 
 from drift.config.method import Beta, Cohort, Method, Setting
 from drift.config.random_keys import generator
-from drift.training.batch_statistics import recomputed, use_batches
+from drift.training.batch_statistics import recompute_statistics, use_batches
 from landscape.model.samples import Samples
 
 BatchLoss = Callable[[Tensor, Tensor], Tensor]
@@ -79,7 +79,7 @@ def proxy_statistics(setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
         return averaged
     flat = setting.task.flat(end)
     flat.load(end, averaged)
-    return recomputed(flat, setting.proxy)
+    return recompute_statistics(flat, setting.proxy)
 
 
 def proxy(setting: Setting, method: str) -> Samples:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from drift.config.method import Method
 from drift.config.random_keys import rng
-from drift.training.batch_statistics import recomputed
+from drift.training.batch_statistics import recompute_statistics
 from drift.training.model_parts import require_head
 from drift.training.validation import require_held_out, validated, validation_samples
 
@@ -82,7 +82,7 @@ class Soup(Method):
         chosen = found if self.selection == "uniform" else greedy(client, found, held)
         mean = torch.stack([one.theta for one in chosen]).mean(0)
         client.flat.load(mean, torch.stack([one.buffers for one in chosen]).mean(0))
-        buffers = recomputed(client.flat, client.samples)
+        buffers = recompute_statistics(client.flat, client.samples)
         kept = torch.tensor(len(chosen), dtype=torch.int64)
         return replace(update, theta=mean, buffers=buffers, steps=steps, loss=loss, report={"ingredients": kept})
 
@@ -130,7 +130,7 @@ def greedy(client: Client, found: list[Candidate], held: Samples) -> list[Candid
         tried = [*chosen, candidate]
         client.flat.load(torch.stack([one.theta for one in tried]).mean(0))
         client.flat.buffers.copy_(torch.stack([one.buffers for one in tried]).mean(0))
-        recomputed(client.flat, client.samples)
+        recompute_statistics(client.flat, client.samples)
         wrong = validated(client, held)[1]
         if wrong <= least:
             chosen, least = tried, wrong

@@ -13,7 +13,7 @@ from torch import Tensor
 from drift.config.method import Method
 from drift.methods._pool import Coefficients, Distance, Kind, MeanDistance, Volume, simplex_point
 from drift.plugins.bundles import Bundle
-from drift.training.batch_statistics import recomputed
+from drift.training.batch_statistics import recompute_statistics
 from drift.training.client import Client, Update
 from drift.training.optimizer import Optimizer
 from landscape.model.bound_model import Flat
@@ -119,7 +119,7 @@ class LSS(Method):
         pool = self.pool(client)
         mean, flat = pool.members.mean(0), pool.flat
         flat.load(mean)
-        buffers = recomputed(flat, client.samples) if self.recompute_buffers else flat.buffers.clone()
+        buffers = recompute_statistics(flat, client.samples) if self.recompute_buffers else flat.buffers.clone()
         distances = (pool.members - client.start).norm(dim=1)
         return Update(mean, buffers, pool.steps, pool.loss, client.state, {"pool_distances": distances})
 

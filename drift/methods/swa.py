@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.config.method import Method
-from drift.training.batch_statistics import recomputed
+from drift.training.batch_statistics import recompute_statistics
 from drift.training.client import steps
 
 if TYPE_CHECKING:
@@ -50,4 +50,4 @@ class SWA(Method):
         update = client.train(batches=batches(), rate=rate)
         mean: Tensor = total / self.cycles
         client.flat.load(mean, update.buffers)
-        return replace(update, theta=mean, buffers=recomputed(client.flat, client.samples))
+        return replace(update, theta=mean, buffers=recompute_statistics(client.flat, client.samples))

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.config.method import Method
-from drift.training.batch_statistics import recomputed
+from drift.training.batch_statistics import recompute_statistics
 from drift.training.validation import require_held_out, validated, validation_samples
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class SWAD(Method):
         mean = torch.stack([total for total, _ in sums[found]]).sum(0) / steps
         client.flat.load(mean, update.buffers)
         report = {"valley": torch.tensor([found.start, found.stop], dtype=torch.float32)}
-        return replace(update, theta=mean, buffers=recomputed(client.flat, client.samples), report=report)
+        return replace(update, theta=mean, buffers=recompute_statistics(client.flat, client.samples), report=report)
 
 
 def valley(losses: list[float], first: int, last: int, tolerance: float) -> slice | None:

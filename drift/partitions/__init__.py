@@ -46,9 +46,9 @@ def load(name: str) -> type[Partitioner]:
         ValueError: If there is none; lists what there is and the nearest match. Or if it is code that is not trusted.
     """
     if (own := trust.load(__name__, name, "partition")) is not None:
-        return plugins.derived(own, Partitioner, name)  # type: ignore[type-abstract]
+        return plugins.require_derived(own, Partitioner, name)  # type: ignore[type-abstract]
     module = plugins.load(__name__, name, "partition")
-    return plugins.defined(module, Partitioner)  # type: ignore[type-abstract]  # asks for subclasses, makes none
+    return plugins.single_class(module, Partitioner)  # type: ignore[type-abstract]  # asks for subclasses, makes none
 
 
 def histogram(labels: np.ndarray, parts: Sequence[np.ndarray], classes: int) -> np.ndarray:

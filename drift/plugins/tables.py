@@ -22,7 +22,7 @@ def recorded(plugin: BaseModel | type[BaseModel]) -> str:
     if public := getattr(made, "public", ""):
         return str(public)
     package, _, file = made.__module__.rpartition(".")
-    return file if package in outside.GROUPS else outside.text_of(made)
+    return file if package in outside.GROUPS else outside.class_reference(made)
 
 
 def build(value: Any, load: Callable[[str], type[BaseModel]]) -> Any:
@@ -71,4 +71,4 @@ def require_named(text: str) -> None:
     if kind is None or _ELSEWHERE.fullmatch(values.strip()):
         return
     for value in values.split(","):
-        plugins.known(kind[0], value.strip().strip("'\""), kind[1])
+        plugins.recorded_name(kind[0], value.strip().strip("'\""), kind[1])

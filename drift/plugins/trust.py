@@ -27,8 +27,8 @@ def allow(name: str) -> None:
     module, _, function = name.rpartition(":")
     if not module or not function or "," in name or (":" in module and not module.endswith(".py")):
         raise ValueError(f"cannot trust {name!r}; name the code as MODULE:FUNCTION, as in mine:net, or FILE.py:CLASS.")
-    if outside.written(name) not in _allowed():
-        os.environ[TRUSTED] = ",".join([*_allowed(), outside.written(name)])
+    if outside.absolute_name(name) not in _allowed():
+        os.environ[TRUSTED] = ",".join([*_allowed(), outside.absolute_name(name)])
 
 
 def allow_own(settings: Any) -> None:
@@ -83,7 +83,7 @@ def require_trusted(name: str, who: str = "") -> str:
 
 def located(name: str) -> str:
     """The name by which code is found: where the file no longer lies, the last trusted one called like it."""
-    written = outside.written(name)
+    written = outside.absolute_name(name)
     if not outside.is_outside(name) or Path(written.rpartition(":")[0]).exists():
         return written if outside.is_outside(name) else name
     alike = [one for one in _allowed() if outside.portable(one) == outside.portable(written)]
@@ -97,7 +97,7 @@ def load(package: str, name: str, kind: str) -> Any:
         LookupError: If it is not there.
         ValueError: If it is not trusted or fails.
     """
-    recorded = plugins.known(package, name, kind)
+    recorded = plugins.recorded_name(package, name, kind)
     if not outside.is_outside(recorded):
         return None
     found = require_trusted(recorded, f"{kind} is")
@@ -114,7 +114,7 @@ def names_in(settings: Any) -> Iterator[str]:
     """Names of code from outside in a text, or in a table of settings: those of plug-ins, of dataset and of model."""
     if isinstance(settings, str):
         if outside.is_outside(settings.strip(":")):
-            yield outside.written(settings)
+            yield outside.absolute_name(settings)
     elif isinstance(settings, Mapping):
         for key, value in settings.items():
             if key in _NAMING or (isinstance(value, Mapping) and not key.endswith("_options")):
@@ -151,4 +151,4 @@ def tell_changed(recorded: Mapping[str, str], names: Iterator[str] | list[str], 
 
 
 def _allowed() -> list[str]:
-    return [outside.written(name) for name in os.environ.get(TRUSTED, "").split(",") if name]
+    return [outside.absolute_name(name) for name in os.environ.get(TRUSTED, "").split(",") if name]

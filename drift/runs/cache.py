@@ -53,7 +53,7 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
             found = analysis(run, **arguments)
         found = found.assign_attrs(own, run=run.name, arguments=text, complete=1)
         zarr_files.save(found, path)
-        return zarr_files.ordered(found)
+        return zarr_files.sort_names(found)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from drift.runs.own_task import Given
 from landscape.results.progress import Progress
 
 if TYPE_CHECKING:
-    from landscape.sweep.threads import Crew
+    from landscape.sweep.threads import PointPool
 
 Announce = Callable[[str], None]
 """(line of text) -> None."""
@@ -35,6 +35,6 @@ class Context:
     data: Path | None = None
     metrics: tuple[Measure, ...] = ()
     user_task: Given | None = field(default=None, compare=False, repr=False)
-    pool: Crew | None = field(default=None, compare=False, repr=False)
+    pool: PointPool | None = field(default=None, compare=False, repr=False)
     progress: Progress | None = field(default=None, compare=False, repr=False)
     announce: Announce | None = field(default=None, compare=False, repr=False)

@@ -35,7 +35,7 @@ from landscape.results.progress import Progress
 if TYPE_CHECKING:  # training starts without them
     import xarray as xr
 
-    from landscape.sweep.threads import Crew
+    from landscape.sweep.threads import PointPool
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ class Run:
         """The same run, whose planes and lines have further metrics."""
         return self._with(metrics=tuple(measures))
 
-    def with_crew(self, crew: Crew | None) -> Run:
+    def with_crew(self, crew: PointPool | None) -> Run:
         """The same run, whose planes and lines are computed by other processes."""
         return self._with(pool=crew)
 

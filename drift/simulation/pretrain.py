@@ -21,7 +21,7 @@ from drift.training.client import Client
 from drift.training.data import task_of
 from landscape import datasets
 from landscape.datasets import Dataset, open_dataset
-from landscape.datasets._classes import of_classes
+from landscape.datasets._classes import select_classes
 from landscape.model.samples import Samples
 from landscape.models import build_model
 from landscape.sweep.evaluate import evaluate
@@ -82,7 +82,7 @@ def pretrain(
     source = own if same else open_dataset(dataset, data=folder, scale=spec.scale, **options)
     chosen = tuple(range(len(source.classes))) if classes is None else tuple(classes)
     _require_others(dataset, source, chosen, own, spec)
-    source = of_classes(source, chosen)
+    source = select_classes(source, chosen)
     samples = {name: fitted(getattr(source, name), own.shape) for name in ("train", "test")}
     about = {
         "dataset": dataset,

@@ -129,7 +129,9 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
     with Writer(folder, experiment.keep, experiment.rounds, run, chain.last_link(folder, server.next)) as writer:
         while server.next < last:
             begun = time.perf_counter()
-            with memory.said(f"round {server.next}", "lower local.batch or clients.per_round, or stop other programs"):
+            with memory.explain_oom(
+                f"round {server.next}", "lower local.batch or clients.per_round, or stop other programs"
+            ):
                 record, server = play(setting, data, server)
             record.metrics["seconds"] = time.perf_counter() - begun
             finite = bool(torch.isfinite(server.theta).all())

@@ -19,7 +19,7 @@ from torch import Tensor
 from drift.engines.cluster import ONE, Parcel, connected, losing
 from drift.parallel.shared_tensors import Shared, packed, share, unpacked
 from drift.parallel.worker_pool import Workers
-from landscape.sweep.threads import Crew, at_points, pieces
+from landscape.sweep.threads import PointPool, at_points, pieces
 from landscape.sweep.worker import Points, Values, Work, Worker
 
 _NUMBERS = count()
@@ -29,11 +29,11 @@ Sent = TypeVar("Sent")
 
 @dataclass(frozen=True)
 class Processes:
-    """A crew (`landscape.sweep.threads.Crew`) of so many processes on this machine, of one torch thread each."""
+    """A crew (`landscape.sweep.threads.PointPool`) of so many processes on this machine, of one torch thread each."""
 
     number: int
 
-    def finished(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
+    def evaluate_points(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
         """Chunks of at most `most` points as they end, each with its values."""
         parts = pieces(len(points), most, self.number)
         held, region = _sent(share, work)
@@ -46,11 +46,11 @@ class Processes:
 
 @dataclass(frozen=True)
 class Cluster:
-    """A crew (`landscape.sweep.threads.Crew`) of the workers of the Dask scheduler at an address."""
+    """A crew (`landscape.sweep.threads.PointPool`) of the workers of the Dask scheduler at an address."""
 
     address: str
 
-    def finished(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
+    def evaluate_points(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
         """Chunks of at most `most` points as they end, each with its values.
 
         Raises:
@@ -69,7 +69,7 @@ class Cluster:
                 yield tasks[task], unpacked(task.result())
 
 
-def crew(workers: int = 1, cluster: str | None = None) -> Crew | None:
+def crew(workers: int = 1, cluster: str | None = None) -> PointPool | None:
     """Who shares the points of a sweep; None where this process does them all.
 
     Raises:

@@ -5,4 +5,4 @@
 
 from landscape import earlier
 
-__getattr__ = earlier.names_of(__name__, "drift.store.files")
+__getattr__ = earlier.moved_names(__name__, "drift.store.files")

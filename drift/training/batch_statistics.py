@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from landscape.model.batchnorm import normalisers, recomputed, use_batches
+from landscape.model.batchnorm import normalisers, recompute_statistics, use_batches
 
-__all__ = ["normalisers", "recomputed", "use_batches"]
+__all__ = ["normalisers", "recompute_statistics", "use_batches"]

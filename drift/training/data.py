@@ -20,8 +20,8 @@ from drift.partitions.lss_split import Partition as LssSplit
 from drift.plugins import trust
 from drift.training.corruption import corrupted_targets, swaps
 from landscape.datasets import open_dataset
-from landscape.datasets._classes import of_classes
-from landscape.datasets._dataset import Dataset, Groups, merged, normalisation, taken
+from landscape.datasets._classes import select_classes
+from landscape.datasets._dataset import Dataset, Groups, merge_splits, normalisation, select_samples
 from landscape.model.binary_losses import binary_cross_entropy, binary_error
 from landscape.model.samples import Samples
 from landscape.model.task import Task
@@ -74,8 +74,8 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
     spec, seed = experiment.task, experiment.seed
     dataset = open_dataset(trust.located(spec.dataset), data=data, scale=spec.scale, **spec.dataset_options)
     if spec.classes is not None:
-        dataset = of_classes(dataset, spec.classes)
-    dataset = taken(
+        dataset = select_classes(dataset, spec.classes)
+    dataset = select_samples(
         dataset,
         _subset(dataset.train, spec.train_samples, seed, "train"),
         _subset(dataset.test, spec.test_samples, seed, "test"),
@@ -88,7 +88,7 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
         chosen = proxy_indices(splits["test"].targets.numpy(), classes, experiment.proxy, seed)
         rest = np.setdiff1d(np.arange(len(splits["test"])), chosen)
         splits["proxy"] = splits["test"][torch.from_numpy(chosen)]
-        dataset = taken(dataset, None, torch.from_numpy(rest), stated=dataset.fingerprint)
+        dataset = select_samples(dataset, None, torch.from_numpy(rest), stated=dataset.fingerprint)
         splits["test"] = dataset.test
     if isinstance(spread.partition, ToldPartition):
         about = tuple(dataset.classes), tuple(dataset.shape), dataset.fingerprint
@@ -184,7 +184,7 @@ def _parts(experiment: Experiment, dataset: Dataset) -> tuple[Dataset, list[np.n
     if isinstance(spread.partition, ToldPartition):
         return dataset, []
     merges = isinstance(spread.partition, LssSplit)
-    whole = merged(dataset) if merges else dataset
+    whole = merge_splits(dataset) if merges else dataset
     labels = whole.train.targets.numpy()
     groups = {kind: group.train.numpy() for kind, group in whole.groups.items()}
     parts = divided(spread.partition, labels, spread.number, rng(seed, "partition"), groups)
@@ -194,7 +194,7 @@ def _parts(experiment: Experiment, dataset: Dataset) -> tuple[Dataset, list[np.n
     order, tests = np.concatenate(train), np.sort(np.concatenate(test))
     ends = np.cumsum([len(part) for part in train])
     numbers = [np.arange(end - len(part), end) for end, part in zip(ends, train, strict=True)]
-    split = taken(whole, torch.from_numpy(order), torch.from_numpy(tests), stated=dataset.fingerprint)
+    split = select_samples(whole, torch.from_numpy(order), torch.from_numpy(tests), stated=dataset.fingerprint)
     return split, numbers
 
 

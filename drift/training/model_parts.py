@@ -14,7 +14,7 @@ from drift.training.correction import Correction
 from landscape.model.binary_losses import binary_cross_entropy
 from landscape.model.bound_model import Flat
 from landscape.model.layout import Layout
-from landscape.model.samples import Inputs, called
+from landscape.model.samples import Inputs, call_module
 from landscape.model.task import Task
 
 Found = TypeVar("Found")
@@ -110,7 +110,7 @@ def features_at(flat: Flat, theta: Tensor, buffers: Tensor, inputs: Inputs) -> T
     flat.training(False)
     state = {**flat.layout.named(theta), **flat.layout.named_buffers(buffers)}
     run = lambda *args, **kwargs: functional_call(flat.module, state, args, kwargs)  # noqa: E731 (called once)
-    _, found = features(flat, lambda: called(run, flat.cast(inputs)))
+    _, found = features(flat, lambda: call_module(run, flat.cast(inputs)))
     flat.training(training)
     return found
 

@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from figures import style
 from figures.axes.colour_bars import colorbar, norm
 from figures.axes.curves import algorithms, banded, require
-from landscape.surfaces.minimum import fitted_minimum, labelled
+from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
 __all__ = ["colorbar", "common_levels", "contour", "ends", "norm", "profile", "row"]
 
@@ -37,8 +37,8 @@ def contour(
 
     Args:
         ds: The variable over two dimensions; marks as `landscape.surface` gives them, and perhaps the minimum as
-            `landscape.surfaces.minimum.labelled` does: `drift.analyses.landscapes.minima` adds the error of the samples
-            to that of the fit.
+            `landscape.surfaces.minimum.label_minimum` does: `drift.analyses.landscapes.minima` adds the error of the
+            samples to that of the fit.
         levels: Shared by maps that are compared; `figures.common_levels` makes them.
         marks, names: Models are marked, and named.
         bar: Whether a colour bar stands beside the map; by default where no levels are given, which several maps share.
@@ -170,7 +170,7 @@ def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -
     """
     if "minimum_state" not in ds:
         metric = "loss" if "loss" in ds and ds["loss"].ndim == 2 else variable
-        ds = ds.assign(labelled(fitted_minimum(ds, metric), ds, metric).data_vars)
+        ds = ds.assign(label_minimum(fitted_minimum(ds, metric), ds, metric).data_vars)
     state = str(ds["minimum_state"].values)
     if state != "inside":
         look: dict[str, Any] = {"xycoords": ax.xaxis.label, "textcoords": "offset points"}  # clear of flat maps

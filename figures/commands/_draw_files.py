@@ -21,7 +21,7 @@ from figures.selection import sampling_error
 from figures.selection.run_selection import listed, part, required
 from landscape import plugins
 from landscape.results import zarr_files
-from landscape.results.export import exported
+from landscape.results.export import export_bytes
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -64,7 +64,7 @@ def draw_one(name: str, runs: Sequence[Run], folder: Path, *, stem: str = "", **
         ds = ds.assign_attrs(remarks="; ".join(told))
         style.footnote(figure, f"Note: {'; '.join(told)}.")
     zarr_files.save(ds, numbers)
-    write_bytes(table, exported(ds, "csv"))
+    write_bytes(table, export_bytes(ds, "csv"))
     paths = style.save(figure, folder / called)
     plt.close(figure)
     return [*paths, numbers, table]

@@ -130,6 +130,6 @@ def _write(ds: xr.Dataset, path: Path) -> None:
         zarr_files.save(ds, path)
         return
     from drift.store.atomic_write import write_bytes
-    from landscape.results.export import exported
+    from landscape.results.export import export_bytes
 
-    write_bytes(path, exported(ds, path.suffix.removeprefix(".")))
+    write_bytes(path, export_bytes(ds, path.suffix.removeprefix(".")))

@@ -118,7 +118,7 @@ def called(name: str) -> str:
 
 def origin(name: str) -> dict[str, str]:
     """Name and digest of the source of a figure that is none of this package; nothing for one that is."""
-    recorded = plugins.known(__name__, name, "figure")
+    recorded = plugins.recorded_name(__name__, name, "figure")
     return {"figure": outside.portable(recorded), "source_digest": outside.digest(recorded)} if _own(name) else {}
 
 

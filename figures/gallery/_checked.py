@@ -15,7 +15,7 @@ from drift.runs.run import Run
 from figures import style
 from figures.selection.identity import caption, identified
 from figures.selection.run_selection import asked, difference, listed, refusal, required
-from landscape.results.zarr_files import ordered
+from landscape.results.zarr_files import sort_names
 
 if TYPE_CHECKING:
     from figures.gallery import NamedFigure
@@ -54,7 +54,7 @@ def checked(module: NamedFigure) -> Checked:
         bound = inspect.signature(module.data).bind(runs, **options)
         bound.apply_defaults()
         _, *rest = bound.arguments.items()
-        return ordered(identified(ds, drawn, wanted, dict(rest)))
+        return sort_names(identified(ds, drawn, wanted, dict(rest)))
 
     @wraps(module.draw)
     def draw(ds: xr.Dataset) -> Figure:

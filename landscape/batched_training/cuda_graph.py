@@ -12,12 +12,12 @@ from torch import Tensor
 
 from landscape.batched_training.per_model_gradients import SHARED
 from landscape.model.bound_model import Flat
-from landscape.model.samples import Samples, leaves, mapped
+from landscape.model.samples import Samples, leaves, map_leaves
 
-Recorder = Callable[[Callable[[], Tensor]], tuple[Callable[[], None], Tensor]]
+GraphRecorder = Callable[[Callable[[], Tensor]], tuple[Callable[[], None], Tensor]]
 """(work) -> (replay, output): `replay()` does the work again on the same memory and leaves its result in `output`."""
 
-_REPLAYS: WeakKeyDictionary[Flat, Replayed] = WeakKeyDictionary()
+_REPLAYS: WeakKeyDictionary[Flat, ReplayedGradient] = WeakKeyDictionary()
 
 WARM = 3
 """Eager runs before recording, as torch's documentation asks for."""
@@ -28,11 +28,11 @@ def step_gradient(flat: Flat) -> Callable[[Flat, Samples], Tensor]:
     if flat.theta.device.type != "cuda":
         return Flat.gradient
     if flat not in _REPLAYS:
-        _REPLAYS[flat] = Replayed(flat)
+        _REPLAYS[flat] = ReplayedGradient(flat)
     return _REPLAYS[flat].gradient
 
 
-class Replayed:
+class ReplayedGradient:
     """`Flat.gradient` by replay, one recording for each shape of a minibatch.
 
     Inputs are copied to fixed memory before each replay; theta and grad lie fixed in the workspace. The first replay
@@ -45,7 +45,7 @@ class Replayed:
         record: Makes a replay; a CUDA graph unless given.
     """
 
-    def __init__(self, flat: Flat, record: Recorder | None = None) -> None:
+    def __init__(self, flat: Flat, record: GraphRecorder | None = None) -> None:
         self.flat = flat
         self.record = record or cuda_graph
         self.reason = _obstacle(flat)
@@ -72,7 +72,7 @@ class Replayed:
         """Record a shape and compare; whether its replays can be used."""
         own = partial(torch.Tensor.to, device=self.flat.theta.device, copy=True)
         expected = self.flat.gradient(batch).clone(), self.flat.grad.clone()
-        held = Samples(mapped(own, batch.inputs), own(batch.targets))
+        held = Samples(map_leaves(own, batch.inputs), own(batch.targets))
         try:
             replay, loss = self.record(lambda: self.flat.gradient(held))
         except RuntimeError as reason:  # what torch raises for an operation that a graph cannot hold

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from landscape.batched_training.per_model_gradients import Blocks
-from landscape.batched_training.scratch_memory import scratch
+from landscape.batched_training.scratch_memory import scratch_buffer
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Inputs
 from landscape.model.task import cross_entropy
@@ -16,7 +16,7 @@ from landscape.models._parts import Classifier
 
 
 @dataclass(frozen=True)
-class Layer:
+class LayerPlace:
     """One dense layer: where its weight (outputs, inputs) and bias lie in theta, and whether a ReLU follows."""
 
     outputs: int
@@ -26,7 +26,7 @@ class Layer:
     relu: bool
 
 
-class Dense:
+class DenseGradients:
     """Rows of a model that is a plain chain of dense layers with ReLU between, m of them in one batched product.
 
     With A_0 the inputs (m, B, q): Z_l = A_{l-1} W_l^T + b_l and A_l = max(Z_l, 0); backward dW_l = dZ_l^T A_{l-1},
@@ -35,24 +35,24 @@ class Dense:
     theta, and gradients are written where they belong if each weight has a block of its own.
     """
 
-    def __init__(self, flat: Flat, layers: list[Layer]) -> None:
+    def __init__(self, flat: Flat, layers: list[LayerPlace]) -> None:
         self.flat, self.layers = flat, layers
         self.columns = list(flat.layout.slices().values())
 
     @classmethod
-    def of(cls, flat: Flat) -> Dense | None:
+    def of(cls, flat: Flat) -> DenseGradients | None:
         """The rows of a model, None where it is anything but such a chain or has other trainable parameters."""
         chain = _chain("", flat.module)
         places = flat.layout.slices()
-        layers: list[Layer] = []
+        layers: list[LayerPlace] = []
         for name, module in chain or []:
             if type(module) is nn.Linear:
                 weight, bias = places.get(f"{name}weight"), places.get(f"{name}bias")
                 if weight is None or (bias is None) != (module.bias is None):
                     return None
-                layers.append(Layer(module.out_features, module.in_features, weight, bias, False))
+                layers.append(LayerPlace(module.out_features, module.in_features, weight, bias, False))
             elif type(module) is nn.ReLU and layers and not layers[-1].relu:
-                layers[-1] = Layer(**{**vars(layers[-1]), "relu": True})
+                layers[-1] = LayerPlace(**{**vars(layers[-1]), "relu": True})
             elif type(module) not in (nn.Flatten, nn.Identity) or (type(module) is nn.Flatten and layers):
                 return None
         used = sum(1 + (layer.bias is not None) for layer in layers)
@@ -75,7 +75,9 @@ class Dense:
             if into.is_contiguous():
                 torch.bmm(slope.transpose(1, 2), received, out=into.view(shape))
             else:  # where bmm would allocate
-                into.copy_(torch.bmm(slope.transpose(1, 2), received, out=scratch("dense", shape, into)).view_as(into))
+                into.copy_(
+                    torch.bmm(slope.transpose(1, 2), received, out=scratch_buffer("dense", shape, into)).view_as(into)
+                )
             if layer.bias is not None:
                 torch.sum(slope, 1, out=self._part(out, layer.bias))
             if received is not values[0]:
@@ -89,7 +91,7 @@ class Dense:
     def _part(self, blocks: Blocks, place: slice) -> Tensor:
         return blocks[0][:, place] if len(blocks) == 1 else blocks[self.columns.index(place)]
 
-    def _forward(self, layer: Layer, thetas: Blocks, received: Tensor) -> Tensor:
+    def _forward(self, layer: LayerPlace, thetas: Blocks, received: Tensor) -> Tensor:
         weight = self._part(thetas, layer.weight).view(-1, layer.outputs, layer.inputs).transpose(1, 2)
         if layer.bias is None:
             made = torch.bmm(received, weight)

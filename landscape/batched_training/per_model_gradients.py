@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, vmap
 
 from landscape.model.bound_model import Flat
-from landscape.model.samples import Inputs, called, leaves, mapped
+from landscape.model.samples import Inputs, call_module, leaves, map_leaves
 
 SHARED = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd)
 """Layers whose output in training depends on the whole minibatch or on global randomness."""
@@ -20,7 +20,7 @@ Blocks = Sequence[Tensor]
 """m vectors (m, d) cut between columns into contiguous blocks (m, k): one block, or those that `Rows.columns` names."""
 
 
-class Rows(Protocol):
+class ModelGradients(Protocol):
     """Gradients by row: model i on its own minibatch.
 
     Attributes:
@@ -42,7 +42,7 @@ class Rows(Protocol):
         """Values a sample that a step holds at once, roughly; `inputs` (n, ...) are those of one model, n may be 0."""
 
 
-class Mapped:
+class VmapGradients:
     """Rows of any model by `torch.func.vmap`: layers become grouped convolutions and batched matrix products.
 
     Raises:
@@ -60,7 +60,7 @@ class Mapped:
     def gradient(self, thetas: Blocks, inputs: Inputs, targets: Tensor, weights: Tensor, out: Blocks) -> Tensor:
         """Losses (m,) of m models; their gradients are left in `out`."""
         (models,), (into,) = thetas, out
-        cast = mapped(lambda leaf: leaf.to(models) if leaf.is_floating_point() else leaf, inputs)
+        cast = map_leaves(lambda leaf: leaf.to(models) if leaf.is_floating_point() else leaf, inputs)
         self.flat.training(True)
         gradients, losses = self._each(models, cast, targets, weights)
         self.flat.training(False)
@@ -70,7 +70,7 @@ class Mapped:
     @torch.no_grad()
     def held(self, inputs: Inputs) -> int:
         """Twice the outputs of all layers for one sample, which backward needs and has derivatives of."""
-        one = mapped(lambda leaf: leaf.new_zeros(1, *leaf.shape[1:]), inputs)
+        one = map_leaves(lambda leaf: leaf.new_zeros(1, *leaf.shape[1:]), inputs)
         counts: list[int] = []
 
         def note(module: nn.Module, received: object, output: object) -> None:
@@ -87,23 +87,25 @@ class Mapped:
 
     def _loss(self, theta: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor) -> Tensor:
         state = self.flat.layout.named(theta)
-        outputs = called(lambda *args, **kwargs: functional_call(self.flat.module, state, args, kwargs), inputs)
+        outputs = call_module(lambda *args, **kwargs: functional_call(self.flat.module, state, args, kwargs), inputs)
         return (weights * self.flat.loss(outputs, targets)).sum()
 
 
-def rows(flat: Flat) -> Rows:
+def model_gradients(flat: Flat) -> ModelGradients:
     """The fastest rows of a model: by hand for stacks of dense layers, else by `vmap`.
 
     Raises:
         ValueError: If a layer makes the samples of a minibatch depend on each other or draws random numbers.
     """
-    from landscape.batched_training.dense_stacks import Dense
+    from landscape.batched_training.dense_stacks import DenseGradients
 
-    stack = Dense.of(flat)
-    return Mapped(flat) if stack is None else stack
+    stack = DenseGradients.of(flat)
+    return VmapGradients(flat) if stack is None else stack
 
 
-def alone(flat: Flat, theta: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+def single_model_gradient(
+    flat: Flat, theta: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor
+) -> tuple[Tensor, Tensor]:
     """Loss () and gradient (d,) of one model by plain autograd; what rows are compared with."""
     flat.load(theta)
     flat.grad.zero_()

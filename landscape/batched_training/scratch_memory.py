@@ -12,20 +12,20 @@ LARGEST = 2**26
 """Bytes that are kept under one name; more is allocated anew each time and given back."""
 
 
-class _Kept(threading.local):
+class _ThreadBuffers(threading.local):
     def __init__(self) -> None:
         self.memory: dict[tuple[str, torch.dtype, torch.device], Tensor] = {}
 
 
-_kept = _Kept()
+_buffers = _ThreadBuffers()
 
 
-def scratch(name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
+def scratch_buffer(name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
     """A contiguous tensor of any content, valid until this thread asks for the same name again."""
     size, key = prod(shape), (name, like.dtype, like.device)
     if size * like.element_size() > LARGEST:
         return like.new_empty(shape)
-    held = _kept.memory.get(key)
+    held = _buffers.memory.get(key)
     if held is None or held.numel() < size:
-        held = _kept.memory[key] = like.new_empty(size)
+        held = _buffers.memory[key] = like.new_empty(size)
     return held[:size].view(shape)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from landscape.curvature.gauss_newton import gnvp
-from landscape.curvature.hessian import MEMORY, Problem, check_loss, linearise
+from landscape.curvature.hessian import MEMORY, CurvatureProblem, check_loss, linearise
 from landscape.curvature.krylov import starting
 from landscape.curvature.lanczos import Product
 from landscape.curvature.r_operator import Chain, chain
@@ -110,12 +110,12 @@ class Products:
             )
 
 
-def product(problem: Problem) -> Product:
+def product(problem: CurvatureProblem) -> Product:
     """Products of a problem's matrix with vectors."""
-    return linearised(problem)[0]
+    return linearise_problem(problem)[0]
 
 
-def linearised(problem: Problem) -> tuple[Product, Tensor]:
+def linearise_problem(problem: CurvatureProblem) -> tuple[Product, Tensor]:
     """Products of a problem's matrix with vectors, and the gradient (d,) as in `Products.linearise`."""
     matrices = Products(problem.flat, problem.theta, problem.samples, curvature=problem.curvature, block=problem.block)
     return matrices.linearise(problem.samples)

@@ -16,7 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from landscape import plugins
 from landscape.curvature.lanczos import Eigenpairs
 from landscape.model.bound_model import Flat
-from landscape.model.samples import Samples, called, mapped
+from landscape.model.samples import Samples, call_module, map_leaves
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
 
@@ -28,7 +28,7 @@ CURVATURES = ("hessian", "gauss_newton")
 
 
 @dataclass(frozen=True)
-class Problem:
+class CurvatureProblem:
     """What a back end decomposes: the curvature of the mean loss of `samples` at `theta` (d,), in blocks of samples."""
 
     flat: Flat
@@ -100,7 +100,7 @@ def pose(
     buffers: Tensor | None = None,
     block: int = 256,
     curvature: str = "hessian",
-) -> Problem:
+) -> CurvatureProblem:
     """The problem of a model's curvature, on a private copy of the model in eval mode.
 
     Raises:
@@ -113,7 +113,7 @@ def pose(
     flat.load(theta, buffers)
     if len(samples) == 0:
         raise ValueError("the split has no samples; the Hessian of an empty mean is not defined.")
-    return Problem(flat, theta, samples, block, curvature)
+    return CurvatureProblem(flat, theta, samples, block, curvature)
 
 
 @torch.no_grad()
@@ -147,7 +147,7 @@ def second_derivatives(flat: Flat) -> Iterator[None]:
         first = str(reason).splitlines()[0]
         if not any(sign in first for sign in _ONCE):
             raise
-        raise ValueError(_lacking(flat, first[:160])) from reason
+        raise ValueError(_no_second_derivative(flat, first[:160])) from reason
 
 
 def require_second_derivatives(flat: Flat, gradients: Sequence[Tensor]) -> None:
@@ -161,13 +161,13 @@ def require_second_derivatives(flat: Flat, gradients: Sequence[Tensor]) -> None:
     while waiting:
         node = waiting.pop()
         if type(node).__name__ == "Error":  # the mark that `once_differentiable` leaves
-            raise ValueError(_lacking(flat, "a custom function is marked with @once_differentiable"))
+            raise ValueError(_no_second_derivative(flat, "a custom function is marked with @once_differentiable"))
         fresh = {after for after, _ in node.next_functions if after is not None} - seen
         seen |= fresh
         waiting.extend(fresh)
 
 
-def _lacking(flat: Flat, reason: str) -> str:
+def _no_second_derivative(flat: Flat, reason: str) -> str:
     return (
         f"{type(flat.module).__name__} has no second derivative, which curvature needs ({reason}); write the function "
         "that lacks it, and its backward pass, with torch operations that can be differentiated."
@@ -215,7 +215,7 @@ def linearise(
         graph = _gradient_graph(flat, point, part)
         if index == 0:
             require_second_derivatives(flat, graph)
-        _gather(flat, total, [gradient.detach() for gradient in graph], shares[index], first=index == 0)
+        _accumulate(flat, total, [gradient.detach() for gradient in graph], shares[index], first=index == 0)
         if len(kept) < room:
             kept.append(graph)
 
@@ -232,13 +232,13 @@ def linearise(
                     images = torch.autograd.grad(slopes, leaves, along, retain_graph=stays, materialize_grads=True)
             else:  # the loss is linear in theta
                 images = tuple(torch.zeros_like(leaf) for leaf in point.values())
-            _gather(flat, image, images, shares[index], first=index == 0)
+            _accumulate(flat, image, images, shares[index], first=index == 0)
         return image
 
     return product, total
 
 
-def _gather(flat: Flat, total: Tensor, parts: Sequence[Tensor], share: float, *, first: bool) -> None:
+def _accumulate(flat: Flat, total: Tensor, parts: Sequence[Tensor], share: float, *, first: bool) -> None:
     """Adds parts, a tensor a parameter, to `total` (d,); the first ones take the place of what was in it."""
     for view, part in zip(flat.layout.named(total).values(), parts, strict=True):
         if first:
@@ -249,20 +249,20 @@ def _gather(flat: Flat, total: Tensor, parts: Sequence[Tensor], share: float, *,
 
 def _gradient_graph(flat: Flat, point: dict[str, Tensor], samples: Samples) -> tuple[Tensor, ...]:
     """Gradients of the mean loss at `point`, differentiable; fused attention kernels have no second derivative."""
-    inputs = mapped(lambda leaf: leaf.contiguous(), flat.cast(samples.inputs))  # second derivatives are faster so
+    inputs = map_leaves(lambda leaf: leaf.contiguous(), flat.cast(samples.inputs))  # second derivatives are faster so
     with second_derivatives(flat):
-        outputs = called(lambda *args, **kwargs: functional_call(flat.module, point, args, kwargs), inputs)
+        outputs = call_module(lambda *args, **kwargs: functional_call(flat.module, point, args, kwargs), inputs)
         loss = flat.loss(outputs, samples.targets.to(flat.theta.device)).mean()
         return torch.autograd.grad(loss, list(point.values()), create_graph=True, materialize_grads=True)
 
 
 def _graph_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples) -> int:
     """Memory that the gradient graph of one block holds, the parameters themselves left out: affine in its samples."""
-    one, two = (_held_bytes(flat, point, samples[:count]) for count in (1, 2))
+    one, two = (_graph_storage_bytes(flat, point, samples[:count]) for count in (1, 2))
     return max(1, one + (two - one) * (len(samples) - 1))
 
 
-def _held_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples) -> int:
+def _graph_storage_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples) -> int:
     held = {leaf.untyped_storage().data_ptr(): 0 for leaf in point.values()}
 
     def noted(tensor: Tensor) -> Tensor:

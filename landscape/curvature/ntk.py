@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
 from landscape.model.bound_model import Flat
-from landscape.model.samples import Inputs, Samples, called, mapped
+from landscape.model.samples import Inputs, Samples, call_module, map_leaves
 from landscape.model.task import Task
 from landscape.model.vectors import takes_models
 
@@ -98,8 +98,8 @@ def _gradients(flat: Flat, inputs: Inputs, output: int) -> list[Tensor]:
     named = {name: view.detach() for name, view in flat.layout.named(flat.theta).items()}
 
     def value(parameters: dict[str, Tensor], one: Inputs) -> Tensor:
-        single = mapped(lambda leaf: leaf[None], one)
-        found = called(lambda *args, **kwargs: functional_call(flat.module, parameters, args, kwargs), single)
+        single = map_leaves(lambda leaf: leaf[None], one)
+        found = call_module(lambda *args, **kwargs: functional_call(flat.module, parameters, args, kwargs), single)
         return found.flatten()[output]
 
     each = vmap(grad(value), in_dims=(None, 0))(named, flat.cast(inputs))  # copies where the model changes them

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from landscape.sweep.onednn_layers import LEAST_WEIGHTS
 
-Named = dict[str, Tensor]
+NamedViews = dict[str, Tensor]
 """Views of a vector (d,) by parameter name."""
 
-Held = dict[str, Tensor]
+LayerState = dict[str, Tensor]
 """What a layer holds of one block of samples between products."""
 
 
@@ -31,18 +31,18 @@ class Affine(ABC):
         first: No layer in front has parameters in theta.
     """
 
-    def __init__(self, module: nn.Module, prefix: str, named: Named, first: bool) -> None:
+    def __init__(self, module: nn.Module, prefix: str, named: NamedViews, first: bool) -> None:
         own = {name: parameter.detach() for name, parameter in module.named_parameters()}
         self.weight_name, self.bias_name, self.first = f"{prefix}weight", f"{prefix}bias", first
         self.trained = self.weight_name in named
         self.weight = named.get(self.weight_name, own["weight"])
         self.bias = named.get(self.bias_name, own.get("bias"))
 
-    def run(self, inputs: Tensor, held: Held) -> Tensor:
+    def run(self, inputs: Tensor, held: LayerState) -> Tensor:
         held["inputs"] = inputs
         return self.image(inputs, self.weight, self.bias)
 
-    def derive(self, held: Held, delta: Tensor, out: Named | None) -> Tensor | None:
+    def derive(self, held: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
         if out is not None:
             self._add(delta, held["inputs"], out)
         if self.first:
@@ -50,14 +50,16 @@ class Affine(ABC):
         held["delta"] = delta.clone(memory_format=torch.preserve_format)
         return self.transposed(delta, self.weight, held)
 
-    def forward(self, held: Held, moved: Tensor | None, v: Named) -> Tensor | None:
+    def forward(self, held: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
         carried = None if moved is None else self.image(moved, self.weight, None)
         if not self.trained:
             return carried
         own = self.image(held["inputs"], v[self.weight_name], v.get(self.bias_name))
         return own if carried is None else own.add_(carried)
 
-    def backward(self, held: Held, back: Tensor, moved: Tensor | None, v: Named, out: Named) -> Tensor | None:
+    def backward(
+        self, held: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
+    ) -> Tensor | None:
         self._add(back, held["inputs"], out)
         if self.trained and moved is not None:
             self.add_outer(held["delta"], moved, out[self.weight_name])
@@ -68,7 +70,7 @@ class Affine(ABC):
             total.add_(self.transposed(held["delta"], v[self.weight_name], held))
         return total
 
-    def _add(self, delta: Tensor, inputs: Tensor, out: Named) -> None:
+    def _add(self, delta: Tensor, inputs: Tensor, out: NamedViews) -> None:
         """Adds the derivative of sum(delta * output) by this layer's parameters."""
         if not self.trained:
             return
@@ -81,7 +83,7 @@ class Affine(ABC):
         """Output of the layer with these parameters."""
 
     @abstractmethod
-    def transposed(self, delta: Tensor, weight: Tensor, held: Held) -> Tensor:
+    def transposed(self, delta: Tensor, weight: Tensor, held: LayerState) -> Tensor:
         """The transposed map, from outputs to inputs."""
 
     @abstractmethod
@@ -95,7 +97,7 @@ class Linear(Affine):
     def image(self, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return _dense(inputs, weight, bias)
 
-    def transposed(self, delta: Tensor, weight: Tensor, held: Held) -> Tensor:
+    def transposed(self, delta: Tensor, weight: Tensor, held: LayerState) -> Tensor:
         return _dense(delta, weight.T, None)
 
     def add_outer(self, delta: Tensor, inputs: Tensor, out: Tensor) -> None:
@@ -108,14 +110,14 @@ class Linear(Affine):
 class Convolution(Affine):
     """Two-dimensional convolution with zero padding."""
 
-    def __init__(self, module: nn.Conv2d, prefix: str, named: Named, first: bool) -> None:
+    def __init__(self, module: nn.Conv2d, prefix: str, named: NamedViews, first: bool) -> None:
         super().__init__(module, prefix, named, first)
         self.geometry: tuple[Any, ...] = (module.stride, module.padding, module.dilation, module.groups)
 
     def image(self, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return F.conv2d(inputs, weight, bias, *self.geometry)
 
-    def transposed(self, delta: Tensor, weight: Tensor, held: Held) -> Tensor:
+    def transposed(self, delta: Tensor, weight: Tensor, held: LayerState) -> Tensor:
         return self._gradients(delta, held["inputs"], weight, True)[0]
 
     def add_outer(self, delta: Tensor, inputs: Tensor, out: Tensor) -> None:

@@ -14,25 +14,27 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from landscape.curvature.r_affine_layers import Convolution, Held, Linear, Named
+from landscape.curvature.r_affine_layers import Convolution, LayerState, Linear, NamedViews
 
 
 class Step(Protocol):
     """One layer."""
 
-    def run(self, inputs: Tensor, held: Held) -> Tensor:
+    def run(self, inputs: Tensor, held: LayerState) -> Tensor:
         """Output at the model itself; what products need is put into `held`."""
 
-    def derive(self, held: Held, delta: Tensor, out: Named | None) -> Tensor | None:
+    def derive(self, held: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
         """`delta` of the input from that of the output; that by its own parameters is added to `out`, if any.
 
         It may be overwritten by products.
         """
 
-    def forward(self, held: Held, moved: Tensor | None, v: Named) -> Tensor | None:
+    def forward(self, held: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
         """`moved` of the output from that of the input; it may be changed in place."""
 
-    def backward(self, held: Held, back: Tensor, moved: Tensor | None, v: Named, out: Named) -> Tensor | None:
+    def backward(
+        self, held: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
+    ) -> Tensor | None:
         """`back` of the input from that of the output; the part of H v of its own parameters is added to `out`.
 
         Args:
@@ -44,18 +46,20 @@ class Step(Protocol):
 class Rectifier:
     """ReLU: passes where its output is positive."""
 
-    def run(self, inputs: Tensor, held: Held) -> Tensor:
+    def run(self, inputs: Tensor, held: LayerState) -> Tensor:
         outputs = inputs.relu()
         held["mask"] = (outputs > 0).to(inputs.dtype)
         return outputs
 
-    def derive(self, held: Held, delta: Tensor, out: Named | None) -> Tensor | None:
+    def derive(self, held: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
         return delta * held["mask"]
 
-    def forward(self, held: Held, moved: Tensor | None, v: Named) -> Tensor | None:
+    def forward(self, held: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
         return None if moved is None else moved.mul_(held["mask"])
 
-    def backward(self, held: Held, back: Tensor, moved: Tensor | None, v: Named, out: Named) -> Tensor | None:
+    def backward(
+        self, held: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
+    ) -> Tensor | None:
         return back.mul_(held["mask"])
 
 
@@ -72,7 +76,7 @@ class MaxPool:
         pairs = zip(_pair(module.kernel_size), _pair(module.stride), _pair(module.dilation), strict=True)
         self.overlapping = any((kernel - 1) * dilation >= stride for kernel, stride, dilation in pairs)
 
-    def run(self, inputs: Tensor, held: Held) -> Tensor:
+    def run(self, inputs: Tensor, held: LayerState) -> Tensor:
         outputs, chosen = F.max_pool2d(inputs, *self.geometry, return_indices=True)
         channels, height, width = self.shape
         image = torch.arange(len(inputs), device=inputs.device) * (height * width * channels)
@@ -80,17 +84,19 @@ class MaxPool:
         held["chosen"] = places.add_(image[:, None, None, None]).permute(0, 2, 3, 1).contiguous()
         return outputs
 
-    def derive(self, held: Held, delta: Tensor, out: Named | None) -> Tensor | None:
+    def derive(self, held: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
         held["spread"] = self._empty(delta)
         return self._spread(held, delta, held["spread"])
 
-    def forward(self, held: Held, moved: Tensor | None, v: Named) -> Tensor | None:
+    def forward(self, held: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
         if moved is None:
             return None
         chosen = held["chosen"]
         return _flat(moved).index_select(0, chosen.view(-1)).view(chosen.shape).permute(0, 3, 1, 2)
 
-    def backward(self, held: Held, back: Tensor, moved: Tensor | None, v: Named, out: Named) -> Tensor | None:
+    def backward(
+        self, held: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
+    ) -> Tensor | None:
         if self.overlapping:
             held["spread"].zero_()
         return self._spread(held, back, held["spread"])  # else always into the same entries, the others stay 0
@@ -98,7 +104,7 @@ class MaxPool:
     def _empty(self, delta: Tensor) -> Tensor:
         return delta.new_zeros(len(delta) * math.prod(self.shape))
 
-    def _spread(self, held: Held, delta: Tensor, out: Tensor) -> Tensor:
+    def _spread(self, held: LayerState, delta: Tensor, out: Tensor) -> Tensor:
         """delta where an entry was chosen, 0 elsewhere; channels last."""
         if self.overlapping:
             out.scatter_add_(0, held["chosen"].view(-1), _flat(delta))
@@ -118,16 +124,18 @@ class Flatten:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
 
-    def run(self, inputs: Tensor, held: Held) -> Tensor:
+    def run(self, inputs: Tensor, held: LayerState) -> Tensor:
         return inputs.flatten(1)
 
-    def derive(self, held: Held, delta: Tensor, out: Named | None) -> Tensor | None:
+    def derive(self, held: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
         return self._image(delta)
 
-    def forward(self, held: Held, moved: Tensor | None, v: Named) -> Tensor | None:
+    def forward(self, held: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
         return None if moved is None else moved.flatten(1)
 
-    def backward(self, held: Held, back: Tensor, moved: Tensor | None, v: Named, out: Named) -> Tensor | None:
+    def backward(
+        self, held: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
+    ) -> Tensor | None:
         return self._image(back)
 
     def _image(self, rows: Tensor) -> Tensor:
@@ -135,7 +143,7 @@ class Flatten:
         return image.contiguous(memory_format=torch.channels_last) if image.ndim == 4 else image
 
 
-def step(module: nn.Module, prefix: str, named: Named, shape: tuple[int, ...], first: bool) -> Step | None:
+def step(module: nn.Module, prefix: str, named: NamedViews, shape: tuple[int, ...], first: bool) -> Step | None:
     """The step of a layer whose input has `shape` (without the samples), or None if it is none of these."""
     kind = type(module)
     affine = {prefix + name for name, _ in module.named_parameters()}

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from landscape.curvature import r_layers
-from landscape.curvature.r_affine_layers import Held, Named
+from landscape.curvature.r_affine_layers import LayerState, NamedViews
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 from landscape.model.task import cross_entropy
-from landscape.sweep.layer_calls import passed
+from landscape.sweep.layer_calls import trace_calls
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Chain:
     def _block(self, samples: Samples, count: int, gradient: Tensor | None = None) -> _Block:
         """Activations and derivatives of one block; `gradient` gets its part of that of a mean over `count`."""
         value: Any = self.flat.cast(samples.inputs)
-        states: list[Held] = [{} for _ in self.steps]
+        states: list[LayerState] = [{} for _ in self.steps]
         for step, state in zip(self.steps, states, strict=True):
             value = step.run(value, state)
         softmax: Tensor = value.softmax(1)
@@ -79,7 +79,7 @@ class Chain:
             delta = None if delta is None else step.derive(state, delta, out)
         return _Block(states, softmax, count)
 
-    def _add(self, block: _Block, v: Named, out: Named, gauss_newton: bool) -> None:
+    def _add(self, block: _Block, v: NamedViews, out: NamedViews, gauss_newton: bool) -> None:
         moved: Tensor | None = None
         received: list[Tensor | None] = []
         for step, state in zip(self.steps, block.states, strict=True):
@@ -99,7 +99,7 @@ class Chain:
 class _Block:
     """What is held of one block: a state a step, and the softmax (n, C)."""
 
-    states: list[Held]
+    states: list[LayerState]
     softmax: Tensor
     count: int
 
@@ -135,7 +135,7 @@ def chain(flat: Flat, theta: Tensor, probe: Samples) -> Chain | None:
 
 def _calls(flat: Flat, probe: Samples) -> list[tuple[str, nn.Module, tuple[int, ...]]] | None:
     """Name, layer and shape of one input of every layer in the order of calls; None if they form no chain."""
-    seen = passed(flat, probe.inputs)
+    seen = trace_calls(flat, probe.inputs)
     usable = seen.chained and seen.once and not any(call.layer.training for call in seen.calls)
     if not seen.calls or not usable or seen.output.ndim != 2:
         return None

@@ -45,9 +45,9 @@ def open_dataset(name: str, *, data: Path | str | None = None, scale: str = "def
         ValueError: If the name, an option or the scale is unknown, or the files hold something else.
         LookupError: If the files are nowhere to be found.
     """
-    from landscape.datasets._dataset import scaled
+    from landscape.datasets._dataset import scale_inputs
 
-    recorded = plugins.known(__name__, name, "dataset")
+    recorded = plugins.recorded_name(__name__, name, "dataset")
     own = outside.is_outside(recorded)
     load = outside.load(recorded) if own else plugins.load(__name__, name, "dataset").load
     if not callable(load):
@@ -59,7 +59,7 @@ def open_dataset(name: str, *, data: Path | str | None = None, scale: str = "def
         raise ValueError(
             f"dataset {name!r} has no option {unknown[0]!r}; it accepts {', '.join(accepted) or 'no options'}."
         )
-    return scaled(load(None if data is None else Path(data), **options), scale)
+    return scale_inputs(load(None if data is None else Path(data), **options), scale)
 
 
 def __getattr__(name: str) -> Any:

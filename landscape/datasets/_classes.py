@@ -8,11 +8,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from landscape.datasets._dataset import Dataset, taken
+from landscape.datasets._dataset import Dataset, select_samples
 from landscape.model.samples import Samples
 
 
-def of_classes(dataset: Dataset, chosen: Sequence[int]) -> Dataset:
+def select_classes(dataset: Dataset, chosen: Sequence[int]) -> Dataset:
     """The samples of the chosen classes in their order, with classes numbered anew in the order chosen.
 
     The fingerprint stays that of the whole dataset.
@@ -33,5 +33,5 @@ def of_classes(dataset: Dataset, chosen: Sequence[int]) -> Dataset:
         return replace(samples, targets=anew[samples.targets])
 
     names = tuple(dataset.classes[label] for label in chosen)
-    left = taken(dataset, numbers(dataset.train), numbers(dataset.test), stated=dataset.fingerprint)
+    left = select_samples(dataset, numbers(dataset.train), numbers(dataset.test), stated=dataset.fingerprint)
     return replace(left, train=renamed(left.train), test=renamed(left.test), classes=names)

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.model.samples import Samples, leaves, mapped
+from landscape.model.samples import Samples, leaves, map_leaves
 
 SCALES = ("unit", "half", "standard")
 
@@ -78,7 +78,9 @@ def fingerprint(train: Samples, test: Samples, groups: Mapping[str, Groups] | No
     return digest.hexdigest()[:16]
 
 
-def taken(dataset: Dataset, train: Tensor | None, test: Tensor | None, *, stated: str | None = None) -> Dataset:
+def select_samples(
+    dataset: Dataset, train: Tensor | None, test: Tensor | None, *, stated: str | None = None
+) -> Dataset:
     """The dataset with the samples of these numbers only, in this order; all of them for None.
 
     Args:
@@ -104,7 +106,7 @@ def taken(dataset: Dataset, train: Tensor | None, test: Tensor | None, *, stated
     return replace(dataset, train=parts[0], test=parts[1], groups=groups, fingerprint=stated)
 
 
-def merged(dataset: Dataset) -> Dataset:
+def merge_splits(dataset: Dataset) -> Dataset:
     """The dataset with training and test samples, in this order, both as training and as test samples."""
 
     def joined(one: Tensor, other: Tensor) -> Tensor:
@@ -113,7 +115,7 @@ def merged(dataset: Dataset) -> Dataset:
     train, test = dataset.train, dataset.test
     pairs = zip(leaves(train.inputs), leaves(test.inputs), strict=True)
     joint = iter([joined(one, other) for one, other in pairs])
-    both = Samples(mapped(lambda _: next(joint), train.inputs), joined(train.targets, test.targets))
+    both = Samples(map_leaves(lambda _: next(joint), train.inputs), joined(train.targets, test.targets))
     groups = {}
     for name, group in dataset.groups.items():
         numbers = joined(group.train, group.test)
@@ -121,7 +123,7 @@ def merged(dataset: Dataset) -> Dataset:
     return replace(dataset, train=both, test=both, groups=groups)
 
 
-def scaled(dataset: Dataset, scale: str) -> Dataset:
+def scale_inputs(dataset: Dataset, scale: str) -> Dataset:
     """The dataset with float32 inputs: x = raw / levels, then the scaling of x.
 
     "unit" is x, "half" (x - 0.5) / 0.5, "standard" (x - mean) / std for each channel, "default" the dataset's own.
@@ -141,8 +143,8 @@ def scaled(dataset: Dataset, scale: str) -> Dataset:
         dataset = replace(dataset, mean=mean, std=std)
     return replace(
         dataset,
-        train=_scaled(dataset, dataset.train, chosen),
-        test=_scaled(dataset, dataset.test, chosen),
+        train=_scale_samples(dataset, dataset.train, chosen),
+        test=_scale_samples(dataset, dataset.test, chosen),
         scale=chosen,
         levels=None,
     )
@@ -178,7 +180,7 @@ def _moments(dataset: Dataset) -> tuple[tuple[float, ...], tuple[float, ...]]:
     return tuple(mean.tolist()), tuple(float(one) or 1.0 for one in std)
 
 
-def _scaled(dataset: Dataset, samples: Samples, scale: str) -> Samples:
+def _scale_samples(dataset: Dataset, samples: Samples, scale: str) -> Samples:
     raw = _tensor(samples.inputs)
     # numpy asks for huge pages: for CIFAR-10, filling fresh memory is several times faster than with torch.empty.
     inputs = torch.from_numpy(np.empty(raw.shape, np.float32)).copy_(raw).div_(dataset.levels or 1)

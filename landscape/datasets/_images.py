@@ -41,11 +41,11 @@ def load(source: Source, folder: Path | None = None) -> Dataset:
     """
     if folder is None and (given := os.environ.get("FEDSCAPE_DATA")):
         folder = Path(given)
-    files = None if folder is None else _source.found(source, folder.expanduser() / source.name)
+    files = None if folder is None else _source.find_files(source, folder.expanduser() / source.name)
     path = _cache.directory() / f"{source.name}-{_source.key(source, files)}.safetensors"
     kept = _cache.read(path)
     if kept is None or _complaint(source, kept[0]):
-        content = _decoded(source, _source.downloaded(source) if files is None else files)
+        content = _decode(source, _source.download(source) if files is None else files)
         if complaint := _complaint(source, content):
             where = source.repository if folder is None else folder / source.name
             raise ValueError(f"{where} does not hold {source.name}: {complaint}.")
@@ -70,7 +70,7 @@ def load(source: Source, folder: Path | None = None) -> Dataset:
     )
 
 
-def _decoded(source: Source, files: Files) -> _cache.Content:
+def _decode(source: Source, files: Files) -> _cache.Content:
     _source.require(source, "pyarrow", "PIL")
     from pyarrow import ArrowException
 
@@ -160,11 +160,11 @@ def _picture(source: Source, value: Any, number: int) -> np.ndarray:
     with Image.open(io.BytesIO(content)) as opened:
         picture = opened.convert("L" if channels == 1 else "RGB")
     if picture.size != (width, height) or source.fit == "crop":
-        picture = _fitted(source, picture, number)
+        picture = _fit(source, picture, number)
     return np.asarray(picture).reshape(height, width, channels).transpose(2, 0, 1)
 
 
-def _fitted(source: Source, picture: Any, number: int) -> Any:
+def _fit(source: Source, picture: Any, number: int) -> Any:
     from PIL import Image
 
     _, height, width = source.shape

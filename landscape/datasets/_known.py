@@ -13,7 +13,7 @@ from landscape.model.samples import Samples
 
 
 @dataclass(frozen=True)
-class Known:
+class Published:
     """A published set: its numbers of samples, and the first 16 hexadecimal digits of SHA-256 digests.
 
     Args:
@@ -28,11 +28,11 @@ class Known:
     whole: str | None = None
 
 
-KNOWN = {
-    "fashion_mnist": Known(60_000, 10_000, "8ab940a680640f36", "023af56f2df4044c"),
-    "mnist": Known(60_000, 10_000, "671ff9d70b481111", "05ab87c0464c87c8"),
-    "usps": Known(7_291, 2_007, "23d374427c9e1a00"),  # grey levels are rounded in more ways than one
-    "cifar10": Known(50_000, 10_000, "3edb456524d5918a"),  # 130 images of the copy at hand were lossy
+PUBLISHED = {
+    "fashion_mnist": Published(60_000, 10_000, "8ab940a680640f36", "023af56f2df4044c"),
+    "mnist": Published(60_000, 10_000, "671ff9d70b481111", "05ab87c0464c87c8"),
+    "usps": Published(7_291, 2_007, "23d374427c9e1a00"),  # grey levels are rounded in more ways than one
+    "cifar10": Published(50_000, 10_000, "3edb456524d5918a"),  # 130 images of the copy at hand were lossy
 }
 
 
@@ -42,7 +42,7 @@ def difference(name: str, train: Samples, test: Samples, fingerprint: str) -> st
     Args:
         fingerprint: Of train and test.
     """
-    known = KNOWN.get(name)
+    known = PUBLISHED.get(name)
     if known is None or (len(train), len(test)) != (known.train, known.test):
         return ""
     if (found := labels_digest(train, test)) != known.labels:

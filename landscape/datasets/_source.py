@@ -61,7 +61,7 @@ class Source:
         return ((self.train, self.test), *self.smaller)
 
 
-def found(source: Source, folder: Path) -> Files:
+def find_files(source: Source, folder: Path) -> Files:
     """The Parquet files in a folder and below.
 
     Raises:
@@ -81,7 +81,7 @@ def found(source: Source, folder: Path) -> Files:
     return files
 
 
-def downloaded(source: Source) -> Files:
+def download(source: Source) -> Files:
     """The Parquet files from the hub, kept by its own cache.
 
     Raises:
@@ -108,7 +108,7 @@ def downloaded(source: Source) -> Files:
             f"({type(reason.__cause__ or reason).__name__}). Give a folder that holds {needed}: --data DIR or "
             "FEDSCAPE_DATA=DIR."
         ) from reason
-    return found(source, Path(folder))
+    return find_files(source, Path(folder))
 
 
 def key(source: Source, files: Files | None) -> str:

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.datasets._dataset import Dataset, Groups, fingerprint, taken
+from landscape.datasets._dataset import Dataset, Groups, fingerprint, select_samples
 
 
-def of_domains(dataset: Dataset, domains: Sequence[str] | None) -> Dataset:
+def select_domains(dataset: Dataset, domains: Sequence[str] | None) -> Dataset:
     """The samples of the named domains, numbered in this order; all where none are named.
 
     Raises:
@@ -27,7 +27,7 @@ def of_domains(dataset: Dataset, domains: Sequence[str] | None) -> Dataset:
         )
     place = torch.full((len(group.names),), -1)
     place[[group.names.index(name) for name in domains]] = torch.arange(len(domains))
-    left = taken(dataset, *((place[numbers] >= 0).nonzero()[:, 0] for numbers in (group.train, group.test)))
+    left = select_samples(dataset, *((place[numbers] >= 0).nonzero()[:, 0] for numbers in (group.train, group.test)))
     kept = left.groups["domain"]
     groups = {**left.groups, "domain": Groups(tuple(domains), place[kept.train], place[kept.test])}
     return replace(left, groups=groups, fingerprint=fingerprint(left.train, left.test, groups))
@@ -48,7 +48,7 @@ def first(groups: Tensor, number: int | None) -> Tensor:
     return order[rank < number].sort().values
 
 
-def apart(groups: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:
+def split_by_group(groups: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:
     """Numbers of the samples that stay for training and those of a random test set, both ascending.
 
     Args:
@@ -67,7 +67,7 @@ def apart(groups: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:
 def with_test(dataset: Dataset, train: Tensor, test: Tensor) -> Dataset:
     """The dataset, published in one split, with these of its samples as training and as test samples."""
     groups = {name: replace(group, test=group.train) for name, group in dataset.groups.items()}
-    return taken(replace(dataset, test=dataset.train, groups=groups), train, test)
+    return select_samples(replace(dataset, test=dataset.train, groups=groups), train, test)
 
 
 def require_count(name: str, option: str, value: int | None) -> None:

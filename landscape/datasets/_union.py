@@ -57,8 +57,8 @@ def union(
     for domain in domains:
         one: Dataset = import_module(f"landscape.datasets.{domain}").load(folder)
         test = one.test[_split.first(one.test.targets, test_per_class)]
-        parts["train"].append(_fitted(one.train[slice(train_per_domain)], size))
-        parts["test"].append(_fitted(test[slice(test_per_domain)], size))
+        parts["train"].append(_fit(one.train[slice(train_per_domain)], size))
+        parts["test"].append(_fit(test[slice(test_per_domain)], size))
     train, test = (
         Samples(torch.cat([part.inputs for part in own]), torch.cat([part.targets for part in own]))  # type: ignore[misc]
         for own in parts.values()
@@ -79,7 +79,7 @@ def union(
     )
 
 
-def _fitted(samples: Samples, size: int) -> Samples:
+def _fit(samples: Samples, size: int) -> Samples:
     inputs = samples.inputs
     if not isinstance(inputs, Tensor):
         raise ValueError("a domain must hold images.")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from landscape.datasets import _images, _split
-from landscape.datasets._dataset import Dataset, taken
+from landscape.datasets._dataset import Dataset, select_samples
 
 SOURCE = _images.Source(
     name="domainnet",
@@ -51,8 +51,10 @@ def load(
         raise ValueError(f"size is {size!r}; domainnet takes a whole number of pixels, size >= 8.")
     for option, value in (("train_per_domain", train_per_domain), ("test_per_domain", test_per_domain)):
         _split.require_count("domainnet", option, value)
-    chosen = _split.of_domains(_images.load(replace(SOURCE, shape=(3, size, size)), folder), domains)
+    chosen = _split.select_domains(_images.load(replace(SOURCE, shape=(3, size, size)), folder), domains)
     if train_per_domain is None and test_per_domain is None:
         return chosen
     group = chosen.groups["domain"]
-    return taken(chosen, _split.first(group.train, train_per_domain), _split.first(group.test, test_per_domain))
+    return select_samples(
+        chosen, _split.first(group.train, train_per_domain), _split.first(group.test, test_per_domain)
+    )

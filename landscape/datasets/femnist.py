@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 from landscape.datasets import _images, _split
-from landscape.datasets._dataset import Dataset, Groups, fingerprint, taken
+from landscape.datasets._dataset import Dataset, Groups, fingerprint, select_samples
 from landscape.model.samples import Samples, leaves
 
 SOURCE = _images.Source(
@@ -45,7 +45,7 @@ def load(folder: Path | None = None, *, writers: int | None = None, test_share: 
     _split.require_count("femnist", "writers", writers)
     _split.require_share("femnist", "test_share", test_share)
     whole = _of_writers(_images.load(SOURCE, folder), writers)
-    parts = _split.apart(whole.groups["user"].train, test_share, seed)
+    parts = _split.split_by_group(whole.groups["user"].train, test_share, seed)
     return _split.with_test(_upright(whole), *parts)
 
 
@@ -59,7 +59,7 @@ def _of_writers(dataset: Dataset, writers: int | None) -> Dataset:
     chosen = order[:writers].sort().values
     place = torch.full((len(group.names),), -1)
     place[chosen] = torch.arange(writers)
-    left = taken(dataset, (place[group.train] >= 0).nonzero()[:, 0], group.test)
+    left = select_samples(dataset, (place[group.train] >= 0).nonzero()[:, 0], group.test)
     kept = left.groups["user"]
     names = tuple(group.names[number] for number in chosen.tolist())
     groups = {**left.groups, "user": Groups(names, place[kept.train], kept.test)}

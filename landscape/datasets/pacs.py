@@ -54,5 +54,5 @@ def load(
         raise ValueError(f"size is {size!r}; pacs takes a whole number of pixels, size >= 8.")
     _split.require_share("pacs", "test_share", test_share)
     whole = _images.load(replace(SOURCE, shape=(3, size, size)), folder)
-    parts = _split.apart(whole.groups["domain"].train, test_share, seed)
-    return _split.of_domains(_split.with_test(whole, *parts), domains)
+    parts = _split.split_by_group(whole.groups["domain"].train, test_share, seed)
+    return _split.select_domains(_split.with_test(whole, *parts), domains)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from landscape.model.bound_model import Flat
 from landscape.model.task import Task
 from landscape.model.vectors import takes_models
-from landscape.sweep.grid import stacked
+from landscape.sweep.grid import stack_models
 
 PROBE = 8
 """Samples on which the aligned model must give the same outputs."""
@@ -23,7 +23,7 @@ SAME = 1e-6
 
 
 @dataclass(frozen=True)
-class Layer:
+class StackLayer:
     """A linear or convolutional layer of a stack: where its weight (out, ...) and bias (out,) lie in theta."""
 
     name: str
@@ -54,17 +54,17 @@ def align(task: Task, a: Tensor, b: Tensor, *, seed: int = 0, passes: int = 100)
         ValueError: If the model is not a stack of linear and convolutional layers (normalisation layers,
             skip connections, grouped convolutions), or the models differ in length.
     """
-    a, b = stacked([a, b], 2)
-    layers = stack(task)
-    orders = match(layers, a, b, seed=seed, passes=passes)
-    aligned = permuted(layers, b, orders)
-    turned = permuted(layers, b, [np.roll(order, index + 1) for index, order in enumerate(orders)])
+    a, b = stack_models([a, b], 2)
+    layers = layer_stack(task)
+    orders = find_orders(layers, a, b, seed=seed, passes=passes)
+    aligned = permute(layers, b, orders)
+    turned = permute(layers, b, [np.roll(order, index + 1) for index, order in enumerate(orders)])
     for other in (turned, aligned):  # `turned` tells a skip connection even where the best order is the present one
         _check_same(task, b, other)
     return aligned
 
 
-def stack(task: Task) -> list[Layer]:
+def layer_stack(task: Task) -> list[StackLayer]:
     """The linear and convolutional layers of a task's model, in the order in which they run.
 
     Raises:
@@ -100,21 +100,21 @@ def stack(task: Task) -> list[Layer]:
     return layers
 
 
-def match(layers: Sequence[Layer], a: Tensor, b: Tensor, *, seed: int, passes: int) -> list[np.ndarray]:
+def find_orders(layers: Sequence[StackLayer], a: Tensor, b: Tensor, *, seed: int, passes: int) -> list[np.ndarray]:
     """Orders of the hidden units, one (out,) for every layer but the last: unit i of the aligned layer is b's order[i].
 
     Args:
-        layers: As `stack` gives them.
+        layers: As `layer_stack` gives them.
         a, b: Models, shape (d,).
     """
     target, source = a.double(), b.double()
     plain = [np.arange(layer.out) for layer in layers[:-1]]
     starts = (plain, _forward(layers, target, source, plain))
-    found = [_climbed(layers, target, source, start, seed, passes) for start in starts]
-    return max(found, key=lambda orders: float(target @ permuted(layers, source, orders)))
+    found = [_climb(layers, target, source, start, seed, passes) for start in starts]
+    return max(found, key=lambda orders: float(target @ permute(layers, source, orders)))
 
 
-def permuted(layers: Sequence[Layer], theta: Tensor, orders: Sequence[np.ndarray]) -> Tensor:
+def permute(layers: Sequence[StackLayer], theta: Tensor, orders: Sequence[np.ndarray]) -> Tensor:
     """theta (d,) with the units of every hidden layer taken in its order, and what reads them changed alike."""
     found = theta.clone()
     for index, order in enumerate(orders):
@@ -127,16 +127,16 @@ def permuted(layers: Sequence[Layer], theta: Tensor, orders: Sequence[np.ndarray
     return found
 
 
-def _forward(layers: Sequence[Layer], a: Tensor, b: Tensor, plain: list[np.ndarray]) -> list[np.ndarray]:
+def _forward(layers: Sequence[StackLayer], a: Tensor, b: Tensor, plain: list[np.ndarray]) -> list[np.ndarray]:
     """Orders chosen from the input to the output by incoming weights alone; exact for a reordered copy of a."""
     orders = list(plain)
     for index in range(len(orders)):
-        orders[index] = _best(_incoming(layers[index], a, permuted(layers, b, orders)))
+        orders[index] = _best(_incoming(layers[index], a, permute(layers, b, orders)))
     return orders
 
 
-def _climbed(
-    layers: Sequence[Layer], a: Tensor, b: Tensor, start: list[np.ndarray], seed: int, passes: int
+def _climb(
+    layers: Sequence[StackLayer], a: Tensor, b: Tensor, start: list[np.ndarray], seed: int, passes: int
 ) -> list[np.ndarray]:
     """Orders after visits of all layers in random sequence until none gets nearer to a."""
     orders, generator = list(start), np.random.default_rng(seed)
@@ -144,8 +144,8 @@ def _climbed(
         changed = False
         for index in generator.permutation(len(orders)):
             units, before = np.arange(len(orders[index])), orders[index]
-            rest = permuted(layers, b, [*orders[:index], units, *orders[index + 1 :]])  # all but this layer
-            gain = _likeness(layers, a, rest, index)
+            rest = permute(layers, b, [*orders[:index], units, *orders[index + 1 :]])  # all but this layer
+            gain = _similarity(layers, a, rest, index)
             chosen = _best(gain)
             if float(gain[units, chosen].sum() - gain[units, before].sum()) > 1e-12 * float(gain.abs().max()):
                 orders[index], changed = chosen, True
@@ -159,13 +159,13 @@ def _best(gain: Tensor) -> np.ndarray:
     return linear_sum_assignment(gain.cpu().numpy(), maximize=True)[1]
 
 
-def _incoming(layer: Layer, a: Tensor, b: Tensor) -> Tensor:
+def _incoming(layer: StackLayer, a: Tensor, b: Tensor) -> Tensor:
     """Inner products (out, out) of the weights and bias of unit i of a and unit j of b."""
     parts = [part for part in (layer.weight, layer.bias) if part is not None]
     return torch.stack([a[part].view(layer.out, -1) @ b[part].view(layer.out, -1).T for part in parts]).sum(0)
 
 
-def _likeness(layers: Sequence[Layer], a: Tensor, b: Tensor, index: int) -> Tensor:
+def _similarity(layers: Sequence[StackLayer], a: Tensor, b: Tensor, index: int) -> Tensor:
     """Inner products (out, out) of what unit i of a and unit j of b hold: incoming weights, bias, outgoing weights."""
     layer, following = layers[index], layers[index + 1]
     ours, theirs = (
@@ -174,13 +174,13 @@ def _likeness(layers: Sequence[Layer], a: Tensor, b: Tensor, index: int) -> Tens
     return _incoming(layer, a, b) + ours @ theirs.T
 
 
-def _layer(name: str, module: nn.Module, places: dict[str, slice]) -> Layer:
+def _layer(name: str, module: nn.Module, places: dict[str, slice]) -> StackLayer:
     prefix = f"{name}." if name else ""
     own = [prefix + parameter for parameter, _ in module.named_parameters()]
     if frozen := [parameter for parameter in own if parameter not in places]:
         raise ValueError(f"parameter {frozen[0]!r} is frozen; alignment must be able to reorder all of them.")
     weight = module.get_parameter("weight")
-    return Layer(name, len(weight), places[prefix + "weight"], places.get(prefix + "bias"))
+    return StackLayer(name, len(weight), places[prefix + "weight"], places.get(prefix + "bias"))
 
 
 def _check_layers(flat: Flat) -> None:

@@ -14,10 +14,10 @@ from torch import Tensor
 from landscape.model.batchnorm import (
     CALIBRATION,
     Statistics,
-    calibrated_rows,
     calibration_of,
-    chosen_statistics,
-    normalisation,
+    recalibrate_rows,
+    resolve_statistics,
+    statistics_attrs,
     usual_statistics,
 )
 from landscape.model.samples import Samples
@@ -26,8 +26,8 @@ from landscape.model.vectors import takes_models
 from landscape.plugins import unknown
 from landscape.results.progress import Progress
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.grid import axis, stacked
-from landscape.sweep.threads import Crew
+from landscape.sweep.grid import axis, stack_models
+from landscape.sweep.threads import PointPool
 
 Kind = Literal["bezier", "polygon"]
 
@@ -103,7 +103,7 @@ def connecting_curve(
     Raises:
         ValueError: If a and b differ in length, there is no bend, or the split is empty.
     """
-    ends, samples = stacked([a, b], 2), task.split(split)
+    ends, samples = stack_models([a, b], 2), task.split(split)
     if bends < 1 or steps < 0 or batch < 1:
         raise ValueError(
             f"bends = {bends}, steps = {steps}, batch = {batch}; a curve takes bends >= 1, steps >= 0, batch >= 1."
@@ -140,7 +140,7 @@ def along(
     buffers: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
-    workers: int | Crew = 1,
+    workers: int | PointPool = 1,
     progress: Progress | None = None,
 ) -> xr.Dataset:
     """Metrics along a curve and along the straight line between its ends.
@@ -169,7 +169,7 @@ def along(
     straight[:, 0], straight[:, -1] = 1 - t, t
     bent = curve.coefficients(t)
     how = statistics or usual_statistics(task)
-    fixed = calibration_of(task, split, calibration) if chosen_statistics(how, buffers) == "recomputed" else None
+    fixed = calibration_of(task, split, calibration) if resolve_statistics(how, buffers) == "recomputed" else None
     rows = np.concatenate([bent, straight])
     names = metrics if "loss" in metrics else ("loss", *metrics)
     found = evaluate(
@@ -195,7 +195,7 @@ def along(
     for name, path, what in (("length", bent, "curve"), ("distance", straight, "straight line")):
         ds[name] = ((), _length(curve.points, path), {"long_name": f"length of the {what}", "units": "1"})
     about = {"analysis": "along", "source": "Garipov et al. 2018", "kind": curve.kind, "bends": len(curve.points) - 2}
-    said = normalisation(task, split, how, buffers, calibration)
+    said = statistics_attrs(task, split, how, buffers, calibration)
     return ds.assign_attrs(about, split=split if isinstance(split, str) else "given", **said)
 
 
@@ -205,7 +205,7 @@ def _buffers(task: Task, points: Tensor, ends: Tensor, fixed: Samples | None) ->
     held = torch.stack([(1 - place) * ends[0] + place * ends[1] for place in places])
     if fixed is None:
         return held
-    return calibrated_rows(task, points, held, range(1, len(points) - 1), fixed)  # a polygon meets its inner points
+    return recalibrate_rows(task, points, held, range(1, len(points) - 1), fixed)  # a polygon meets its inner points
 
 
 def _about(name: str, task: Task, metric: str) -> dict[str, str]:

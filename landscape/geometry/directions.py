@@ -8,7 +8,7 @@ from torch import Tensor
 
 from landscape.model.task import Task
 from landscape.model.vectors import takes_models
-from landscape.sweep.grid import Sweep, axis, spread, stacked
+from landscape.sweep.grid import Sweep, axis, make_mark, stack_models
 
 
 def random_direction(task: Task, theta: Tensor, generator: torch.Generator, *, vectors: bool = False) -> Tensor:
@@ -64,11 +64,11 @@ def random_plane(
     rows = [theta, *(random_direction(task, theta, generator) for _ in range(2))]
     size = (points, points) if isinstance(points, int) else points
     return Sweep(
-        stacked(rows),
+        stack_models(rows),
         origin=np.eye(3)[0],
         axes=np.eye(3)[1:],
         coords={name: axis(-radius, radius, count) for name, count in zip(("alpha", "beta"), size, strict=True)},
-        marks=(spread(label, (0, 0), (1, 0, 0)),),
+        marks=(make_mark(label, (0, 0), (1, 0, 0)),),
         buffers=_padded(buffers, 3),
         attrs={"analysis": "random_plane", "source": "Li et al. 2018, section 4", "unit": "filter norms", "seed": seed},
     )
@@ -102,11 +102,11 @@ def slice_along(
     if length == 0:
         raise ValueError("the direction is 0 everywhere; a slice needs a direction to go along.")
     return Sweep(
-        stacked([theta, direction.to(theta)]),
+        stack_models([theta, direction.to(theta)]),
         origin=np.array([1.0, 0.0]),
         axes=np.array([[0.0, 1 / length]]),
         coords={"t": axis(-radius, radius, points)},
-        marks=(spread(label, (0,), (1, 0)),),
+        marks=(make_mark(label, (0,), (1, 0)),),
         buffers=_padded(buffers, 2),
         attrs={"analysis": "slice_along", "source": "FedLAW paper, figure 4", "isometric": 1},
     )

@@ -8,7 +8,7 @@ import numpy as np
 from torch import Tensor
 
 from landscape.model.vectors import takes_models
-from landscape.sweep.grid import Sweep, axis, spread, stacked
+from landscape.sweep.grid import Sweep, axis, make_mark, stack_models
 
 
 @takes_models("a", "b")
@@ -40,13 +40,13 @@ def line(
         ValueError: If a and b differ in length, or the range is empty.
     """
     marks = (
-        spread(labels[0], (0,), (1, 0)),
-        spread(labels[1], (1,), (0, 1)),
-        spread("mean", (0.5,), (0.5, 0.5)),
+        make_mark(labels[0], (0,), (1, 0)),
+        make_mark(labels[1], (1,), (0, 1)),
+        make_mark("mean", (0.5,), (0.5, 0.5)),
     )
     attrs = {"analysis": "line", "source": "IMA paper, section 3.2"}
     return Sweep(
-        stacked([a, b]),
+        stack_models([a, b]),
         origin=np.array([1.0, 0.0]),
         axes=np.array([[-1.0, 1.0]]),
         coords={"t": axis(low, high, points)},

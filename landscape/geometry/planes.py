@@ -10,7 +10,7 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.model.vectors import takes_models
-from landscape.sweep.grid import Sweep, axis, spread, stacked
+from landscape.sweep.grid import Sweep, axis, make_mark, stack_models
 
 COLLINEAR = 1e-8
 """Height over base of the triangle below which three models count as collinear."""
@@ -52,7 +52,7 @@ def plane(
     """
     if box not in ("marks", "symmetric"):
         raise ValueError(f"box is {box!r}; a plane takes 'marks' or 'symmetric'.")
-    models = stacked([w1, w2, w3])
+    models = stack_models([w1, w2, w3])
     u, third = models[1].double() - models[0].double(), models[2].double() - models[0].double()
     base = u.norm().item()
     if base == 0:
@@ -83,7 +83,7 @@ def plane(
         origin=choices[0],
         axes=axes,
         coords={name: axis(low[i], high[i], size[i]) for i, name in enumerate(("alpha", "beta"))},
-        marks=tuple(spread(*mark) for mark in where),
+        marks=tuple(make_mark(*mark) for mark in where),
         buffers=buffers,
         attrs={"analysis": "plane", "source": "IMA paper, section 3.2", "isometric": 1, "collinear": int(flat)},
     )

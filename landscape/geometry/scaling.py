@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from landscape.model.vectors import takes_models
-from landscape.sweep.grid import Sweep, axis, spread, stacked
+from landscape.sweep.grid import Sweep, axis, make_mark, stack_models
 
 
 @takes_models("theta")
@@ -31,11 +31,11 @@ def scaling(
         ValueError: If the range is empty or there are fewer than 2 points.
     """
     return Sweep(
-        stacked([theta, torch.zeros_like(theta)]),
+        stack_models([theta, torch.zeros_like(theta)]),
         origin=np.array([0.0, 1.0]),
         axes=np.array([[1.0, -1.0]]),
         coords={"t": axis(low, high, points)},
-        marks=(spread("model", (1,), (1, 0)),),
+        marks=(make_mark("model", (1,), (1, 0)),),
         buffers=None if buffers is None else torch.stack([buffers, buffers]),
         attrs={"analysis": "scaling", "source": "FedLAW paper, Fig. 4 left"},
     )

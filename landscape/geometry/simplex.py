@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from landscape.model.vectors import takes_models
-from landscape.sweep.grid import Sweep, spread, stacked
+from landscape.sweep.grid import Sweep, make_mark, stack_models
 
 
 @takes_models("models")
@@ -37,7 +37,7 @@ def simplex(
     Raises:
         ValueError: If there are not three models, they differ in length, or the step does not divide 1.
     """
-    basis = stacked(list(models), 3)
+    basis = stack_models(list(models), 3)
     steps = round(1 / step) if 0 < step <= 1 else 0
     if steps == 0 or abs(steps * step - 1) > 1e-9:
         raise ValueError(f"step is {step}; it must be 1 over a whole number, such as 0.02.")
@@ -52,7 +52,7 @@ def simplex(
         origin=corners[2],
         axes=np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0]]),
         coords={"alpha": ticks / steps, "beta": ticks / steps},
-        marks=tuple(spread(name, weights[:2], weights) for name, weights in where),
+        marks=tuple(make_mark(name, weights[:2], weights) for name, weights in where),
         inside=ticks[:, None] + ticks[None] <= steps + beyond,
         buffers=buffers,
         attrs={"analysis": "simplex", "source": "FedLAW paper, figure 12"},

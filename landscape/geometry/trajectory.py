@@ -10,7 +10,7 @@ from torch import Tensor
 
 from landscape.geometry.planes import orthogonal
 from landscape.model.vectors import takes_models
-from landscape.sweep.grid import Sweep, axis, spread, stacked
+from landscape.sweep.grid import Sweep, axis, make_mark, stack_models
 
 BLOCK = 1 << 16
 """Parameters of every model that are held in float64 at once."""
@@ -54,7 +54,7 @@ def principal_plane(
     Raises:
         ValueError: If the models differ in length, or are all equal.
     """
-    held = stacked(list(models))
+    held = stack_models(list(models))
     names = [str(index + 1) for index in range(len(held))] if labels is None else list(labels)
     centre = _centre(held)
     places, mixing, shares = _components(_gram(held, centre))
@@ -69,7 +69,7 @@ def principal_plane(
         origin=np.eye(3 + len(held))[0],
         axes=np.eye(3 + len(held))[1:3],
         coords={name: axis(low[i], high[i], size[i]) for i, name in enumerate(("alpha", "beta"))},
-        marks=tuple(spread(*mark) for mark in zip(names, places.tolist(), own.tolist(), strict=True)),
+        marks=tuple(make_mark(*mark) for mark in zip(names, places.tolist(), own.tolist(), strict=True)),
         buffers=None if buffers is None else _with_plane(buffers, mixing),
         attrs={
             "analysis": "principal_plane",

@@ -26,7 +26,7 @@ REPEATS = 5
 
 
 @dataclass(frozen=True)
-class Work:
+class Cost:
     """Cost of an action: multiply-accumulates, largest bytes of its tensors at one time, and seconds.
 
     seconds is the median of the measured runs, low and high are the fastest and the slowest; NaN with a single one.
@@ -39,7 +39,7 @@ class Work:
     high: float
 
 
-def work(action: Callable[[], object], *, repeats: int = REPEATS) -> Work:
+def measure_cost(action: Callable[[], object], *, repeats: int = REPEATS) -> Cost:
     """Cost of what `action` computes with torch; it is run once to count and `repeats` times to measure.
 
     Multiply-accumulates are those of matrix products, convolutions and attention, forward and backward, counted from
@@ -49,11 +49,11 @@ def work(action: Callable[[], object], *, repeats: int = REPEATS) -> Work:
     memory = _Memory()
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, memory:
         action()
-    median, low, high = spread(times(action, repeats=repeats)[:, 0])
-    return Work(counter.get_total_flops() // 2, memory.largest, median, low, high)
+    median, low, high = median_and_range(measure_seconds(action, repeats=repeats)[:, 0])
+    return Cost(counter.get_total_flops() // 2, memory.largest, median, low, high)
 
 
-def times(*actions: Callable[[], object], repeats: int = REPEATS) -> np.ndarray:
+def measure_seconds(*actions: Callable[[], object], repeats: int = REPEATS) -> np.ndarray:
     """Seconds of every action, shape (repeats, actions), the work that they left to a GPU included.
 
     Actions run in turn, in the reverse order every second time, so that what else the machine does meets all alike.
@@ -61,11 +61,11 @@ def times(*actions: Callable[[], object], repeats: int = REPEATS) -> np.ndarray:
     found = np.zeros((repeats, len(actions)))
     for row in range(repeats):
         for column in range(len(actions))[:: -1 if row % 2 else 1]:
-            found[row, column] = _timed(actions[column])
+            found[row, column] = _measure_once(actions[column])
     return found
 
 
-def spread(values: np.ndarray) -> tuple[float, float, float]:
+def median_and_range(values: np.ndarray) -> tuple[float, float, float]:
     """Median, least and largest of some values; NaN for the latter where there is a single value."""
     several = len(values) > 1
     return float(np.median(values)), *((float(values.min()), float(values.max())) if several else (nan, nan))
@@ -109,7 +109,10 @@ def step_cost(
         with torch.no_grad():
             flat.outputs(samples.inputs)
 
-    passed, stepped = work(forward, repeats=repeats), work(lambda: flat.gradient(samples), repeats=repeats)
+    passed, stepped = (
+        measure_cost(forward, repeats=repeats),
+        measure_cost(lambda: flat.gradient(samples), repeats=repeats),
+    )
     held = flat.theta.nbytes + flat.grad.nbytes + flat.buffers.nbytes
     found = {
         "macs": (passed.macs / len(samples), "multiply-accumulates of a forward pass", "MAC"),
@@ -162,7 +165,7 @@ class _Memory(TorchDispatchMode):
         self.now -= size
 
 
-def _timed(action: Callable[[], object]) -> float:
+def _measure_once(action: Callable[[], object]) -> float:
     _settle()
     begun = time.perf_counter()
     action()

@@ -14,10 +14,10 @@ from torch import Tensor
 from landscape.model.batchnorm import (
     CALIBRATION,
     Statistics,
-    calibrated,
     calibration_of,
-    chosen_statistics,
-    normalisation,
+    recalibrate,
+    resolve_statistics,
+    statistics_attrs,
     usual_statistics,
 )
 from landscape.model.samples import Samples
@@ -25,8 +25,8 @@ from landscape.model.task import PerSample, Split, Task
 from landscape.model.vectors import takes_models
 from landscape.plugins import unknown
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.grid import stacked
-from landscape.sweep.threads import Crew
+from landscape.sweep.grid import stack_models
+from landscape.sweep.threads import PointPool
 
 OUTPUTS = ("logits", "probabilities")
 
@@ -69,11 +69,11 @@ def ensemble_gap(
     """
     if outputs not in OUTPUTS:
         raise ValueError(unknown("kind of outputs", outputs, OUTPUTS))
-    models = models if isinstance(models, Tensor) else stacked(models)
+    models = models if isinstance(models, Tensor) else stack_models(models)
     shares = _shares(weights, models)
     centre = _mean(models, shares)
     how = statistics or usual_statistics(task)
-    kind = chosen_statistics(how, buffers)
+    kind = resolve_statistics(how, buffers)
     fixed = calibration_of(task, split, calibration) if kind == "recomputed" else None
     *held, centre_buffers = _buffers(task, [*models, centre], shares, None if kind == "own" else buffers, fixed)
     together = sum(
@@ -100,7 +100,7 @@ def ensemble_gap(
             "analysis": "ensemble_gap",
             "source": "IMA paper, Lemma 1",
             "outputs": outputs,
-            **normalisation(task, split, how, buffers, calibration),
+            **statistics_attrs(task, split, how, buffers, calibration),
         },
     )
 
@@ -118,7 +118,7 @@ def subset_errors(
     buffers: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
-    workers: int | Crew = 1,
+    workers: int | PointPool = 1,
 ) -> xr.Dataset:
     """Loss and error of the mean of a few of the models, against how many are averaged.
 
@@ -142,7 +142,7 @@ def subset_errors(
     Raises:
         ValueError: If shapes do not match, weights are not positive, or a count is not in 1..m.
     """
-    models = models if isinstance(models, Tensor) else stacked(models)
+    models = models if isinstance(models, Tensor) else stack_models(models)
     shares = _shares(weights, models)
     _check_subsets(len(models), shares, counts, subsets)
     counts = list(range(1, len(models) + 1)) if counts is None else list(counts)
@@ -164,7 +164,7 @@ def subset_errors(
         calibration=calibration,
         workers=workers,
     )
-    said = normalisation(task, split, how, buffers, calibration)
+    said = statistics_attrs(task, split, how, buffers, calibration)
     return xr.Dataset(
         {name: (("models", "draw"), _spread(cells, values), _attributes(name)) for name, values in found.items()},
         coords={"models": ("models", counts, {"long_name": "models averaged", "units": "1"})},
@@ -195,7 +195,7 @@ def _buffers(
     if fixed is None:
         return held
     given = 0 if buffers is None else len(buffers) + int(shares.max() == 1)  # a mean of one is that model
-    fresh = [calibrated(task, *pair, fixed) for pair in zip(models[given:], held[given:], strict=True)]
+    fresh = [recalibrate(task, *pair, fixed) for pair in zip(models[given:], held[given:], strict=True)]
     return [*held[:given], *fresh]
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
-from landscape.results.progress import Progress, counted
+from landscape.results.progress import Progress, with_progress
 from landscape.sweep.evaluate import evaluate
 
 LEVELS = (4 / 255, 8 / 255)
@@ -59,7 +59,7 @@ def noise_robustness(
     clean = 1 - _error(task, theta, samples, buffers)
     noisy = np.empty((len(levels), draws))
     cells = [(draw, row, level) for draw in range(draws) for row, level in enumerate(levels)]
-    for draw, row, level in counted(cells, progress):
+    for draw, row, level in with_progress(cells, progress):
         generator = torch.Generator().manual_seed(seed * 1_000_003 + draw)
         changed = with_noise(samples, level, generator, mean=mean, std=std)
         noisy[row, draw] = 1 - _error(task, theta, changed, buffers)

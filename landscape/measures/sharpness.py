@@ -15,7 +15,7 @@ from landscape.model.task import Split, Task, cross_entropy
 from landscape.model.vectors import takes_models
 from landscape.results.progress import Progress
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.threads import Crew
+from landscape.sweep.threads import PointPool
 
 TINY = 1e-16
 """Added to a gradient's norm before division (methods.md 2.1)."""
@@ -35,7 +35,7 @@ def ball_sharpness(
     seed: int = 0,
     buffers: Tensor | None = None,
     block: int = 512,
-    workers: int | Crew = 1,
+    workers: int | PointPool = 1,
     progress: Progress | None = None,
 ) -> xr.Dataset:
     """Rise of the mean loss in the ball ||T^-1 e|| <= radius around a model, in eval mode; smaller means flatter.
@@ -143,7 +143,7 @@ def _rises(
     moves: Tensor,
     samples: Samples,
     buffers: Tensor | None,
-    workers: int | Crew,
+    workers: int | PointPool,
     progress: Progress | None,
 ) -> Tensor:
     """Loss rise (k,) of theta plus and minus each of moves (k, d), averaged over both signs."""

@@ -34,7 +34,7 @@ def use_batches(flat: Flat, on: bool) -> None:
         layer.train(on)
 
 
-def recomputed(flat: Flat, samples: Samples, *, block: int = 512) -> Tensor:
+def recompute_statistics(flat: Flat, samples: Samples, *, block: int = 512) -> Tensor:
     """Floating buffers (b,) of the model in `flat` with the running statistics of `samples`.
 
     Statistics are the plain mean over blocks of about equal size, so that each block counts the same.
@@ -57,21 +57,21 @@ def recomputed(flat: Flat, samples: Samples, *, block: int = 512) -> Tensor:
     return flat.buffers.clone()
 
 
-def calibrated(task: Task, theta: Tensor, buffers: Tensor | None, samples: Samples) -> Tensor:
+def recalibrate(task: Task, theta: Tensor, buffers: Tensor | None, samples: Samples) -> Tensor:
     """Floating buffers (b,) of the model theta (d,) with the running statistics of `samples`.
 
     Other buffers are those given, the task's own where not.
     """
     flat = task.flat(theta)
     flat.load(theta.detach(), buffers)
-    return recomputed(flat, samples)
+    return recompute_statistics(flat, samples)
 
 
-def calibrated_rows(task: Task, basis: Tensor, buffers: Tensor, rows: Collection[int], samples: Samples) -> Tensor:
+def recalibrate_rows(task: Task, basis: Tensor, buffers: Tensor, rows: Collection[int], samples: Samples) -> Tensor:
     """Floating buffers (n, b) of a basis (n, d), with statistics of `samples` in rows that are no trained models."""
     held = buffers.clone()
     for row in rows:
-        held[row] = calibrated(task, basis[row], buffers[row], samples)
+        held[row] = recalibrate(task, basis[row], buffers[row], samples)
     return held
 
 
@@ -80,7 +80,7 @@ def usual_statistics(task: Task) -> Statistics | None:
     return "recomputed" if normalisers(task.model) else None
 
 
-def chosen_statistics(wanted: Statistics | None, buffers: Tensor | None) -> Statistics:
+def resolve_statistics(wanted: Statistics | None, buffers: Tensor | None) -> Statistics:
     """How points get their statistics: averaged where buffers are given, else the task's own, unless told otherwise.
 
     Raises:
@@ -95,13 +95,13 @@ def chosen_statistics(wanted: Statistics | None, buffers: Tensor | None) -> Stat
     return wanted
 
 
-def normalisation(
+def statistics_attrs(
     task: Task, split: Split, statistics: Statistics | None, buffers: Tensor | None, calibration: Samples | int
 ) -> dict[str, str | int]:
     """What a result says of batch statistics; nothing where the model has none."""
     if not normalisers(task.model):
         return {}
-    how = chosen_statistics(statistics, buffers)
+    how = resolve_statistics(statistics, buffers)
     if how != "recomputed":
         return {"statistics": how}
     return {"statistics": how, "calibration": len(calibration_of(task, split, calibration))}

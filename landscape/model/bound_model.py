@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from landscape.model.copies import converted, copied
+from landscape.model.copies import convert, copy_module
 from landscape.model.input_format import Habits
 from landscape.model.layout import Layout
-from landscape.model.samples import Inputs, Samples, called, mapped
+from landscape.model.samples import Inputs, Samples, call_module, map_leaves
 
 
 class Flat:
@@ -34,7 +34,7 @@ class Flat:
     ) -> None:
         self.layout = layout
         self.loss = loss
-        self.module = converted(copied(module), dtype, device).eval()
+        self.module = convert(copy_module(module), dtype, device).eval()
         self.habits = habits or Habits()
         self.theta = layout.theta(self.module)
         self.grad = torch.zeros_like(self.theta)
@@ -79,12 +79,12 @@ class Flat:
 
         They are copies if the module changes its inputs in place (`habits`), else perhaps the tensors given.
         """
-        cast = mapped(self._laid if self.habits.channels_last else self._placed, inputs)
-        return mapped(torch.clone, cast) if self.habits.copies else cast
+        cast = map_leaves(self._laid if self.habits.channels_last else self._placed, inputs)
+        return map_leaves(torch.clone, cast) if self.habits.copies else cast
 
     def outputs(self, inputs: Inputs) -> Tensor:
         """Module output on `inputs` at the current theta."""
-        found = called(self.module, self.cast(inputs))
+        found = call_module(self.module, self.cast(inputs))
         self._gather_buffers()
         return found
 
@@ -104,7 +104,7 @@ class Flat:
     def functional(self, theta: Tensor, inputs: Inputs) -> Tensor:
         """Module output at another theta (d,), differentiable in it; the current one stays."""
         state = self.layout.named(theta)
-        return called(lambda *args, **kwargs: functional_call(self.module, state, args, kwargs), self.cast(inputs))
+        return call_module(lambda *args, **kwargs: functional_call(self.module, state, args, kwargs), self.cast(inputs))
 
     def functional_loss(self, theta: Tensor, samples: Samples) -> Tensor:
         """Mean loss () at another theta (d,), differentiable in it (twice, with the math attention kernel)."""

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 _COMPLEX = {torch.float16: torch.complex32, torch.float64: torch.complex128}
 
 
-def copied(module: nn.Module) -> nn.Module:
+def copy_module(module: nn.Module) -> nn.Module:
     """A copy that shares no memory with the module.
 
     Tensors that a layer computed from its parameters and stored (`torch.nn.utils.weight_norm` does so) are copied by
@@ -21,7 +21,7 @@ def copied(module: nn.Module) -> nn.Module:
     return deepcopy(module, {id(value): value.detach().clone() for value in computed})
 
 
-def converted(module: nn.Module, dtype: torch.dtype, device: torch.device) -> nn.Module:
+def convert(module: nn.Module, dtype: torch.dtype, device: torch.device) -> nn.Module:
     """The module itself: real parameters and buffers in `dtype`, complex ones in the complex type of that precision.
 
     `nn.Module.to` would drop the imaginary parts, and separate a buffer that has two names.

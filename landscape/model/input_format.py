@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 
-from landscape.model.copies import copied
-from landscape.model.samples import Inputs, called, leaves, mapped
+from landscape.model.copies import copy_module
+from landscape.model.samples import Inputs, call_module, leaves, map_leaves
 
 PROBE = 2
 """Samples that a module is tried on; all that there are if it does not take so few."""
@@ -54,7 +54,7 @@ def habits(module: nn.Module, inputs: Inputs) -> Habits:
 
 
 def _tried(module: nn.Module, inputs: Inputs) -> Habits:
-    few = mapped(lambda leaf: leaf[:PROBE], inputs)
+    few = map_leaves(lambda leaf: leaf[:PROBE], inputs)
     trial = _Trial(module, few)
     if trial.output(False, last=False) is None and trial.output(True, last=False) is None:
         trial = _Trial(module, inputs)
@@ -67,7 +67,7 @@ class _Trial:
     """A copy of a module, called on a few inputs; it remembers whether these were ever changed."""
 
     def __init__(self, module: nn.Module, inputs: Inputs) -> None:
-        self.module, self.inputs, self.changed = copied(module), inputs, False
+        self.module, self.inputs, self.changed = copy_module(module), inputs, False
 
     def bears_channels_last(self, training: bool) -> bool:
         """Whether it works as well, and gives the same values, on images that lie channels-last."""
@@ -83,11 +83,11 @@ class _Trial:
     def output(self, training: bool, *, last: bool) -> list[Tensor] | None:
         """Tensors that it returns, after a backward pass from them; None if either pass fails."""
         form = torch.channels_last if last else torch.contiguous_format
-        inputs = mapped(lambda leaf: _laid(leaf, form), self.inputs)
+        inputs = map_leaves(lambda leaf: _laid(leaf, form), self.inputs)
         before = [leaf._version for leaf in leaves(inputs)]
         self.module.train(training)
         try:
-            output = called(self.module, inputs)
+            output = call_module(self.module, inputs)
             found = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
             slopes = [leaf for leaf in found if leaf.requires_grad and leaf.is_floating_point()]
             if slopes:

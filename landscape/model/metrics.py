@@ -82,7 +82,7 @@ class Means:
             self._sums, self._counts = values.new_zeros(shape), values.new_zeros(shape)
         return self._sums, self._counts
 
-    def found(self) -> Tensor:
+    def result(self) -> Tensor:
         """The means, float64 on the CPU; NaN where nothing was counted."""
         if self._sums is None or self._counts is None:
             return torch.zeros(self._points, dtype=torch.float64)

@@ -14,7 +14,7 @@ Loss = Callable[[Any, Tensor], Tensor]
 
 
 @dataclass(frozen=True)
-class OfSingles:
+class PerSampleLoss:
     """The loss of batches of one sample, shape (n,); its mean is that of the whole batch if the loss is a mean."""
 
     loss: Loss
@@ -43,7 +43,7 @@ def per_sample(loss: Loss, outputs: Any, targets: Tensor) -> Loss:
     if shape == (len(targets),):
         return loss
     if shape == () and isinstance(outputs, Tensor):
-        singles = OfSingles(loss)
+        singles = PerSampleLoss(loss)
         tolerance = 100 * torch.finfo(values.dtype).eps ** 0.75
         if torch.allclose(singles(outputs, targets).mean(), values, rtol=tolerance, atol=tolerance, equal_nan=True):
             return singles

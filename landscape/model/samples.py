@@ -46,7 +46,7 @@ class Samples:
                 return leaf.index_select(0, index.to(leaf.device))  # leaf[index], in whole rows
             return leaf[index]
 
-        return Samples(mapped(taken, self.inputs), taken(self.targets))
+        return Samples(map_leaves(taken, self.inputs), taken(self.targets))
 
     def to(self, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Samples:
         """Same samples with floating inputs in `dtype`, everything on `device`."""
@@ -54,7 +54,7 @@ class Samples:
         def moved(leaf: Tensor) -> Tensor:
             return leaf.to(device=device, dtype=dtype if leaf.is_floating_point() else None)
 
-        return Samples(mapped(moved, self.inputs), moved(self.targets))
+        return Samples(map_leaves(moved, self.inputs), moved(self.targets))
 
     def blocks(self, size: int) -> Iterator[Samples]:
         """Consecutive pieces of at most `size` samples."""
@@ -68,7 +68,7 @@ def leaves(inputs: Inputs) -> list[Tensor]:
     return list(inputs.values()) if isinstance(inputs, dict) else list(inputs)
 
 
-def mapped(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
+def map_leaves(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
     """`function` of every tensor in `inputs`, in the same structure."""
     if isinstance(inputs, Tensor):
         return function(inputs)
@@ -77,7 +77,7 @@ def mapped(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
     return tuple(function(leaf) for leaf in inputs)
 
 
-def called(module: Callable[..., Any], inputs: Inputs) -> Tensor:
+def call_module(module: Callable[..., Any], inputs: Inputs) -> Tensor:
     """Output of `module` on `inputs`, spread as positional or keyword arguments."""
     if isinstance(inputs, Tensor):
         return module(inputs)

@@ -60,7 +60,7 @@ def build_model(name: str, shape: tuple[int, ...], classes: int, *, seed: int, *
 
 
 def _factory(name: str) -> Callable[..., Any]:
-    recorded = plugins.known(__name__, name, "model")
+    recorded = plugins.recorded_name(__name__, name, "model")
     if not outside.is_outside(recorded):
         return plugins.load(__name__, name, "model").build
     found = outside.load(recorded)

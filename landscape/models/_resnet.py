@@ -22,12 +22,12 @@ class BasicBlock(nn.Module):
     def __init__(self, channels: int, out: int, stride: int, norm: str, groups: int) -> None:
         super().__init__()
         self.residual = nn.Sequential(
-            *normalised(channels, out, 3, norm, groups, stride=stride),
+            *conv_norm(channels, out, 3, norm, groups, stride=stride),
             nn.ReLU(),
-            *normalised(out, out, 3, norm, groups),
+            *conv_norm(out, out, 3, norm, groups),
         )
         same = stride == 1 and channels == out
-        self.shortcut = nn.Sequential(*([] if same else normalised(channels, out, 1, norm, groups, stride=stride)))
+        self.shortcut = nn.Sequential(*([] if same else conv_norm(channels, out, 1, norm, groups, stride=stride)))
         self.relu = nn.ReLU()
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -46,12 +46,12 @@ class Bottleneck(nn.Module):
         super().__init__()
         out = 4 * width
         self.residual = nn.Sequential(
-            *(*normalised(channels, width, 1, "batch", 1), nn.ReLU()),
-            *(*normalised(width, width, 3, "batch", 1, stride=stride), nn.ReLU()),
-            *normalised(width, out, 1, "batch", 1),
+            *(*conv_norm(channels, width, 1, "batch", 1), nn.ReLU()),
+            *(*conv_norm(width, width, 3, "batch", 1, stride=stride), nn.ReLU()),
+            *conv_norm(width, out, 1, "batch", 1),
         )
         same = stride == 1 and channels == out
-        self.shortcut = nn.Sequential(*([] if same else normalised(channels, out, 1, "batch", 1, stride=stride)))
+        self.shortcut = nn.Sequential(*([] if same else conv_norm(channels, out, 1, "batch", 1, stride=stride)))
         self.relu = nn.ReLU()
 
     def forward(self, inputs: Tensor) -> Tensor:
@@ -67,7 +67,7 @@ def imagenet_resnet(
         ValueError: If the image is too small.
     """
     check_image(name, shape, LEAST)
-    layers = nn.Sequential(*normalised(shape[0], 64, 7, "batch", 1, stride=2), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
+    layers = nn.Sequential(*conv_norm(shape[0], 64, 7, "batch", 1, stride=2), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
     channels = 64
     for stage, count in enumerate(blocks):
         width = 64 * 2**stage
@@ -98,7 +98,7 @@ def cifar_resnet(
     check_image(name, shape, LEAST)
     widths = [16 * wide, 32 * wide, 64 * wide]
     check_norm(name, norm, groups, widths)
-    stem = [*normalised(shape[0], widths[0], 3, norm, groups), nn.ReLU()]
+    stem = [*conv_norm(shape[0], widths[0], 3, norm, groups), nn.ReLU()]
     return Classifier(
         nn.Sequential(*stem, *stages(widths[0], widths, blocks, norm, groups), nn.AdaptiveAvgPool2d(1), nn.Flatten()),
         nn.Linear(widths[-1], classes),
@@ -115,7 +115,7 @@ def stages(channels: int, widths: list[int], blocks: int, norm: str, groups: int
     return found
 
 
-def normalised(channels: int, out: int, kernel: int, norm: str, groups: int, *, stride: int = 1) -> list[nn.Module]:
+def conv_norm(channels: int, out: int, kernel: int, norm: str, groups: int, *, stride: int = 1) -> list[nn.Module]:
     """Convolution without bias that keeps the size (but for its stride), and its normalisation."""
     convolution = nn.Conv2d(channels, out, kernel, stride=stride, padding=kernel // 2, bias=False)
     return [convolution, nn.BatchNorm2d(out) if norm == "batch" else nn.GroupNorm(groups, out)]

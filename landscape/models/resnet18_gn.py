@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import nn
 
 from landscape.models._parts import Classifier, check_image
-from landscape.models._resnet import LEAST, check_norm, normalised, stages
+from landscape.models._resnet import LEAST, check_norm, conv_norm, stages
 
 WIDTHS = [64, 128, 256, 512]
 
@@ -29,7 +29,7 @@ def build(shape: tuple[int, ...], classes: int, *, groups: int = 2, feature: int
     check_norm("resnet18_gn", "group", groups, WIDTHS)
     if feature < 0:
         raise ValueError(f"feature is {feature}; resnet18_gn takes a width >= 1, or 0 for none.")
-    stem = [*normalised(shape[0], 64, 3, "group", groups), nn.ReLU()]
+    stem = [*conv_norm(shape[0], 64, 3, "group", groups), nn.ReLU()]
     layers = nn.Sequential(*stem, *stages(64, WIDTHS, 2, "group", groups), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     if feature > 0:
         layers.append(nn.Linear(WIDTHS[-1], feature))

@@ -5,4 +5,4 @@ Nothing here knows models.
 
 from landscape import earlier
 
-__getattr__ = earlier.names_of(__name__, "landscape.results.zarr_files")
+__getattr__ = earlier.moved_names(__name__, "landscape.results.zarr_files")

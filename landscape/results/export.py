@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from landscape.results.zarr_files import ordered
+from landscape.results.zarr_files import sort_names
 
 RELIEF = 0.5
 """Height of a drawn surface, as a fraction of its longer side."""
 
 
-def exported(ds: xr.Dataset, form: str) -> bytes:
+def export_bytes(ds: xr.Dataset, form: str) -> bytes:
     """A dataset as the content of a file of form "csv", "vtk" or "ply", its variables in the order of their names.
 
     Raises:
@@ -33,7 +33,7 @@ def csv_table(ds: xr.Dataset) -> bytes:
     so that reading gives the same bits; missing ones are empty.
     """
     dims = [str(dim) for dim in ds.dims]
-    ds = ordered(ds)
+    ds = sort_names(ds)
     units = {str(name): held.attrs.get("units", "") for name, held in ds.variables.items()}
     kept = [name for name in ds.variables if name not in ds.dims]
     parts = [_rows(ds, str(name)) for name in kept]
@@ -104,7 +104,7 @@ def ply_mesh(ds: xr.Dataset, *, height: str = "loss", log: bool = False) -> byte
 
 
 FORMS: dict[str, Callable[[xr.Dataset], bytes]] = {"csv": csv_table, "vtk": vtk_grid, "ply": ply_mesh}
-"""What `exported` knows, by file suffix."""
+"""What `export_bytes` knows, by file suffix."""
 
 
 def _rows(ds: xr.Dataset, name: str) -> pd.DataFrame:
@@ -152,7 +152,7 @@ def _layers(ds: xr.Dataset, dims: Sequence[str]) -> list[tuple[str, np.ndarray]]
     """Names without spaces and values (rows, columns) of every number over the two dimensions."""
     return [
         (name, np.asarray(part.transpose(*dims).values, dtype=float))
-        for key, held in ordered(ds).items()
+        for key, held in sort_names(ds).items()
         if {*dims} <= {*held.dims} and held.dtype.kind in "fiub"
         for name, part in _split(str(key), held, [str(dim) for dim in held.dims if dim not in dims])
     ]

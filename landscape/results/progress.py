@@ -18,7 +18,7 @@ def share(progress: Progress | None, part: int, parts: int) -> Progress | None:
     return lambda done, total: progress(part * total + done, parts * total)
 
 
-def counted(items: Sequence[Item], progress: Progress | None) -> Iterator[Item]:
+def with_progress(items: Sequence[Item], progress: Progress | None) -> Iterator[Item]:
     """The items one by one; `progress` hears how many of them are done before the first and after each."""
     for done, item in enumerate(items):
         if progress is not None:

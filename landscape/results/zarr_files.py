@@ -25,11 +25,11 @@ def save(ds: xr.Dataset, path: str | Path) -> None:
     path = Path(path)
     _check(ds)
     ds = _plain_missing(ds)
-    fresh, old = _beside(path, "new"), _beside(path, "old")
+    fresh, old = _sibling(path, "new"), _sibling(path, "old")
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(fresh, ignore_errors=True)
     try:
-        ordered(_text_as(ds, object)).assign_attrs(digest=_digest(ds)).to_zarr(
+        sort_names(_text_as(ds, object)).assign_attrs(digest=_digest(ds)).to_zarr(
             fresh, mode="w", zarr_format=3, consolidated=False
         )
     except BaseException:
@@ -49,7 +49,7 @@ def load(path: str | Path) -> xr.Dataset:
         LookupError: If there is none, or it is broken or altered.
     """
     path = Path(path)
-    if not path.exists() and (old := _beside(path, "old")).exists():
+    if not path.exists() and (old := _sibling(path, "old")).exists():
         path = old  # stopped between the two renames of `save`
     if not path.exists():
         raise LookupError(f"no result at {path}; compute it first.")
@@ -67,10 +67,10 @@ def load(path: str | Path) -> xr.Dataset:
     ds.attrs = {key: value for key, value in ds.attrs.items() if key != "digest"}
     if digest not in (_digest(ds), _values_digest(ds)):
         raise LookupError(f"the result {path} is not what was saved; delete the folder and compute it again.")
-    return ordered(ds)
+    return sort_names(ds)
 
 
-def ordered(ds: xr.Dataset) -> xr.Dataset:
+def sort_names(ds: xr.Dataset) -> xr.Dataset:
     """The dataset with its coordinates, then its variables, and all attributes in the order of their names.
 
     Reading from zarr, and xarray where it takes some variables of a dataset, leave them in any order.
@@ -102,7 +102,7 @@ class Partial:
             LookupError: If what is there is broken.
         """
         path = Path(self.path)
-        return load(path) if path.exists() or _beside(path, "old").exists() else None
+        return load(path) if path.exists() or _sibling(path, "old").exists() else None
 
     def checkpoint(self, ds: xr.Dataset) -> None:
         """Keep the result as far as it is."""
@@ -122,7 +122,7 @@ def _require_room(ds: xr.Dataset) -> None:
         raise ValueError(f"it states {ds.nbytes} bytes, and {free} are free")
 
 
-def _beside(path: Path, kind: str) -> Path:
+def _sibling(path: Path, kind: str) -> Path:
     return path.with_name(f".{path.name}.{kind}")
 
 

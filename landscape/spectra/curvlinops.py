@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from landscape.curvature.curvature_products import product
-from landscape.curvature.hessian import Problem, check_loss
+from landscape.curvature.hessian import CurvatureProblem, check_loss
 from landscape.curvature.lanczos import Eigenpairs, relative, signed
-from landscape.model.samples import mapped
+from landscape.model.samples import map_leaves
 from landscape.model.task import cross_entropy
 
 
-def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:
+def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:
     """The k eigenpairs of largest magnitude; residuals come from one native product each, which is not counted.
 
     Raises:
@@ -70,7 +70,7 @@ def _package() -> Any:
     return curvlinops
 
 
-def _check(problem: Problem, k: int) -> None:
+def _check(problem: CurvatureProblem, k: int) -> None:
     if problem.flat.loss is not cross_entropy or not isinstance(problem.samples.inputs, Tensor):
         raise ValueError("the back end 'curvlinops' takes cross-entropy and inputs of one tensor; use 'native'.")
     if problem.flat.habits.copies:
@@ -81,15 +81,15 @@ def _check(problem: Problem, k: int) -> None:
         raise ValueError(f"k is {k}; ARPACK takes k below the {problem.theta.numel()} parameters; use 'native'.")
 
 
-def _blocks(problem: Problem) -> list[tuple[Tensor, Tensor]]:
+def _blocks(problem: CurvatureProblem) -> list[tuple[Tensor, Tensor]]:
     blocks: list[Any] = []
     for part in problem.samples.blocks(problem.block):
-        inputs = mapped(lambda leaf: leaf.contiguous(), problem.flat.cast(part.inputs))
+        inputs = map_leaves(lambda leaf: leaf.contiguous(), problem.flat.cast(part.inputs))
         blocks.append((inputs, part.targets.to(problem.theta.device)))
     return blocks
 
 
-def _measured(problem: Problem, values: np.ndarray, columns: np.ndarray, products: int) -> Eigenpairs:
+def _measured(problem: CurvatureProblem, values: np.ndarray, columns: np.ndarray, products: int) -> Eigenpairs:
     order = np.argsort(-np.abs(values), kind="stable")
     found = torch.from_numpy(values[order].astype(np.float64))
     rows = nn.functional.normalize(torch.from_numpy(columns[:, order].T.copy()).to(problem.theta), dim=1)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from landscape.curvature.curvature_products import linearised
-from landscape.curvature.hessian import Problem
+from landscape.curvature.curvature_products import linearise_problem
+from landscape.curvature.hessian import CurvatureProblem
 from landscape.curvature.krylov import leading, starting
 from landscape.curvature.lanczos import Eigenpairs
 
 
-def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:
+def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:
     """The k eigenpairs of largest magnitude; residuals are those of the recurrence or the stored products."""
-    product, gradient = linearised(problem)
+    product, gradient = linearise_problem(problem)
     # with the gradient the strongest pairs would be done before weaker ones, which it has no part of, have shown up
     start = starting(problem.theta, seed, *([gradient] if k == 1 else []))
     return leading(product, start, k, tolerance=tolerance, max_products=max_products, seed=seed)

@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from landscape.curvature.hessian import Problem, check_loss, hvp, second_derivatives
+from landscape.curvature.hessian import CurvatureProblem, check_loss, hvp, second_derivatives
 from landscape.curvature.lanczos import Eigenpairs
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 
 
-def eigenpairs(problem: Problem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:
+def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_products: int, seed: int) -> Eigenpairs:
     """The k eigenpairs that PyHessian finds, in float32, which is all it works in.
 
     Each pair gets max_products / k iterations and stops when its value changes by less than `tolerance` (relative), so
@@ -60,7 +60,7 @@ def _package() -> Any:
 class _Indexed(nn.Module):
     """The model as a function of sample indices, so that inputs of any structure pass through PyHessian."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: CurvatureProblem) -> None:
         super().__init__()
         self.flat = Flat(
             problem.flat.module,
@@ -84,7 +84,7 @@ class _Indexed(nn.Module):
         super().zero_grad(set_to_none)
 
 
-def _blocks(problem: Problem) -> list[tuple[Tensor, Tensor]]:
+def _blocks(problem: CurvatureProblem) -> list[tuple[Tensor, Tensor]]:
     pieces = torch.arange(len(problem.samples)).split(problem.block)
     targets = problem.samples.targets
     targets = targets.float() if targets.is_floating_point() else targets
@@ -96,7 +96,7 @@ def _mean(flat: Flat) -> Any:
 
 
 def _measured(
-    problem: Problem, values: list[float], vectors: list[list[Tensor]], products: int, *, converged: bool
+    problem: CurvatureProblem, values: list[float], vectors: list[list[Tensor]], products: int, *, converged: bool
 ) -> Eigenpairs:
     """PyHessian's pairs in order of magnitude, with residuals from native products."""
     rows = torch.stack([torch.cat([part.detach().reshape(-1) for part in vector]) for vector in vectors])

@@ -13,10 +13,10 @@ from landscape.model.batchnorm import CALIBRATION, Statistics
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.results.progress import Progress
-from landscape.surfaces.grid_cells import Cell, difference, interpolated, lattice, quarters
+from landscape.surfaces.grid_cells import Cell, cell_points, difference, interpolate, quarters
 from landscape.surfaces.surface import surface
 from landscape.sweep.grid import Sweep
-from landscape.sweep.threads import Crew
+from landscape.sweep.threads import PointPool
 
 BATCH = 32
 """Cells that are refined together; the order of refinement, and so the result, depends on it."""
@@ -46,7 +46,7 @@ def adaptive_surface(
     groups: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
-    workers: int | Crew = 1,
+    workers: int | PointPool = 1,
 ) -> xr.Dataset:
     """Metrics on the whole grid of a 2-D sweep, evaluated at some of its points and interpolated at the others.
 
@@ -72,7 +72,7 @@ def adaptive_surface(
         split, metrics, groups, statistics, calibration, workers: As `surface` takes them.
 
     Returns:
-        What `surface` returns, and `interpolated` over the grid (True where a value was not evaluated) and for each
+        What `surface` returns, and `interpolate` over the grid (True where a value was not evaluated) and for each
         metric `<metric>_interpolation_error` () and `<metric>_interpolation_worst` (): root mean square and largest
         absolute difference at the held-out points, in the metric's unit; NaN where nothing is interpolated.
         The attributes `evaluated` and `held_out` count points, `unresolved` counts cells that the budget left
@@ -111,7 +111,7 @@ def adaptive_surface(
     dims = list(sweep.coords)
     grid = _Grid(evaluated, first, dims, None if known is None else _without_interpolated(known, dims))
     leaves, unresolved = _refine(grid, by, step, tolerance, limit)
-    return _finished(grid, leaves, held_out, seed).assign_attrs(tolerance=tolerance, unresolved=unresolved)
+    return _fill_and_judge(grid, leaves, held_out, seed).assign_attrs(tolerance=tolerance, unresolved=unresolved)
 
 
 class _Grid:
@@ -137,10 +137,10 @@ class _Grid:
     @property
     def metrics(self) -> list[str]:
         """Names of the variables over the grid."""
-        return _over(self.ds, self.dims)
+        return _variables_over(self.ds, self.dims)
 
 
-def _over(ds: xr.Dataset, dims: Sequence[str]) -> list[str]:
+def _variables_over(ds: xr.Dataset, dims: Sequence[str]) -> list[str]:
     """Names of the variables over all of these dimensions."""
     return [str(name) for name, held in ds.items() if {*dims} <= {*held.dims}]
 
@@ -151,7 +151,7 @@ def _without_interpolated(known: xr.Dataset, dims: Sequence[str]) -> xr.Dataset:
         return known
     held = known["interpolated"]
     plain = known.drop_vars("interpolated")
-    return plain.assign({name: plain[name].where(~held) for name in _over(plain, dims)})
+    return plain.assign({name: plain[name].where(~held) for name in _variables_over(plain, dims)})
 
 
 def _check(sweep: Sweep, tolerance: float) -> None:
@@ -187,7 +187,7 @@ def _refine(grid: _Grid, by: str, step: int, tolerance: float, limit: int) -> tu
         wanted, count = grid.asked.copy(), 0
         for _, cell in waiting[:BATCH]:
             asked = wanted.copy()
-            asked[lattice(cell)] = True
+            asked[cell_points(cell)] = True
             if asked.sum() > limit:
                 break
             wanted, count = asked, count + 1
@@ -197,7 +197,7 @@ def _refine(grid: _Grid, by: str, step: int, tolerance: float, limit: int) -> tu
         tested, waiting = [cell for _, cell in waiting[:count]], waiting[count:]
         values = grid.values(by)
         for cell in tested:
-            found = difference(values[(slice(None), *lattice(cell))]) / SMOOTH
+            found = difference(values[(slice(None), *cell_points(cell))]) / SMOOTH
             parts = quarters(cell)
             if parts[0][2] == 1 or found <= tolerance:
                 leaves += parts
@@ -206,10 +206,10 @@ def _refine(grid: _Grid, by: str, step: int, tolerance: float, limit: int) -> tu
     return leaves + [cell for _, cell in waiting], len(waiting)
 
 
-def _finished(grid: _Grid, leaves: list[Cell], held_out: int, seed: int) -> xr.Dataset:
+def _fill_and_judge(grid: _Grid, leaves: list[Cell], held_out: int, seed: int) -> xr.Dataset:
     """The dataset with every value filled in, and the error estimated at held-out points."""
     evaluated = grid.asked.copy()
-    guesses = {name: interpolated(grid.values(name), leaves, evaluated) for name in grid.metrics}
+    guesses = {name: interpolate(grid.values(name), leaves, evaluated) for name in grid.metrics}
     free = np.flatnonzero(~evaluated)
     chosen = np.random.default_rng(seed).choice(free, min(held_out, len(free)), replace=False)
     judged = np.isin(np.arange(evaluated.size), chosen).reshape(evaluated.shape)

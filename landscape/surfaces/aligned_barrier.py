@@ -10,7 +10,7 @@ from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
 from landscape.results.progress import Progress, share
 from landscape.surfaces.barrier import barrier
-from landscape.sweep.threads import Crew
+from landscape.sweep.threads import PointPool
 
 
 @takes_models("a", "b")
@@ -22,7 +22,7 @@ def aligned_barrier(
     points: int = 21,
     split: Split = "test",
     seed: int = 0,
-    workers: int | Crew = 1,
+    workers: int | PointPool = 1,
     progress: Progress | None = None,
 ) -> xr.Dataset:
     """Loss on the line from a to b, and on that from a to b with its units aligned to those of a.

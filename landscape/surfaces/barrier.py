@@ -11,7 +11,7 @@ from torch import Tensor
 
 from landscape.geometry.lines import line
 from landscape.geometry.simplex import points as simplex_points
-from landscape.model.batchnorm import CALIBRATION, Statistics, normalisation, usual_statistics
+from landscape.model.batchnorm import CALIBRATION, Statistics, statistics_attrs, usual_statistics
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units
 from landscape.model.vectors import takes_models
@@ -19,8 +19,8 @@ from landscape.results.progress import Progress
 from landscape.surfaces.basin import line_summary
 from landscape.surfaces.surface import surface
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.grid import axis, stacked
-from landscape.sweep.threads import Crew
+from landscape.sweep.grid import axis, stack_models
+from landscape.sweep.threads import PointPool
 
 
 @takes_models("a", "b")
@@ -34,7 +34,7 @@ def barrier(
     buffers: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
-    workers: int | Crew = 1,
+    workers: int | PointPool = 1,
     progress: Progress | None = None,
 ) -> xr.Dataset:
     """Height of the loss barrier on the straight line between two models.
@@ -87,7 +87,7 @@ def pairwise_barriers(
     buffers: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
-    workers: int | Crew = 1,
+    workers: int | PointPool = 1,
     progress: Progress | None = None,
 ) -> xr.Dataset:
     """Loss barriers, as in `barrier`, between all pairs of models.
@@ -111,7 +111,7 @@ def pairwise_barriers(
     Raises:
         ValueError: If the models differ in length, or points is below 3.
     """
-    held = stacked(list(models))
+    held = stack_models(list(models))
     if points < 3:
         raise ValueError(f"points is {points}; a barrier needs at least one point between the models: give 3 or more.")
     m, line_points = len(held), axis(0.0, 1.0, points)[1:-1]
@@ -149,7 +149,7 @@ def pairwise_barriers(
             "mark_loss": ("mark", loss[:m], {"long_name": "loss at the mark", "units": units}),
         },
         coords={"mark": names, "mark_other": names},
-        attrs={**about, "points": points, **normalisation(task, split, how, buffers, calibration)},
+        attrs={**about, "points": points, **statistics_attrs(task, split, how, buffers, calibration)},
     )
 
 
@@ -165,7 +165,7 @@ def simplex_losses(
     buffers: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
-    workers: int | Crew = 1,
+    workers: int | PointPool = 1,
     progress: Progress | None = None,
 ) -> xr.Dataset:
     """Metrics at random averages of models, uniform on their simplex.
@@ -187,7 +187,7 @@ def simplex_losses(
     Raises:
         ValueError: If the models differ in length, or no average is asked for.
     """
-    held = stacked(list(models))
+    held = stack_models(list(models))
     if count < 1:
         raise ValueError(f"count is {count}; give the number of random averages, at least 1.")
     rows = simplex_points(held, count, seed)
@@ -205,7 +205,7 @@ def simplex_losses(
         progress=progress,
     )
     ds = xr.Dataset(attrs={"analysis": "simplex_losses", "source": "Chen et al. 2024, section 4.3", "seed": seed})
-    ds.attrs.update(normalisation(task, split, how, buffers, calibration))
+    ds.attrs.update(statistics_attrs(task, split, how, buffers, calibration))
     for name, at_points in found.items():
         values, units = at_points.numpy(), metric_units(task, name)
         ds[name] = ("value", values, {"long_name": name, "units": units})

@@ -10,7 +10,7 @@ Cell = tuple[int, int, int]
 """Grid position (i, j) of a cell's low corner, and its side in grid steps."""
 
 
-def lattice(cell: Cell) -> tuple[slice, slice]:
+def cell_points(cell: Cell) -> tuple[slice, slice]:
     """The 3 x 3 points of a cell: corners, middles of sides, centre."""
     i, j, side = cell
     return slice(i, i + side + 1, side // 2), slice(j, j + side + 1, side // 2)
@@ -45,7 +45,7 @@ def bilinear(corners: np.ndarray, side: int) -> np.ndarray:
     return total
 
 
-def interpolated(values: np.ndarray, leaves: Sequence[Cell], evaluated: np.ndarray) -> np.ndarray:
+def interpolate(values: np.ndarray, leaves: Sequence[Cell], evaluated: np.ndarray) -> np.ndarray:
     """Values (.., rows, columns) with what was not evaluated filled in; a small cell has its say over a large one."""
     filled = values.copy()
     for i, j, side in sorted(leaves, key=lambda cell: (-cell[2], cell)):

@@ -12,7 +12,7 @@ import xarray as xr
 
 from landscape.surfaces.quadratic import Quadratic, quadratic
 
-State = Literal["inside", "edge", "none"]
+MinimumState = Literal["inside", "edge", "none"]
 """Inside the grid; at its edge or beyond; nowhere to be located: the surface is flat, a saddle, or too coarse."""
 
 MOVES = 20
@@ -35,7 +35,7 @@ class Minimum:
         fit: The quadratic that it was read from; None where it is not inside.
     """
 
-    state: State
+    state: MinimumState
     reason: str
     at: dict[str, float]
     value: float
@@ -74,31 +74,31 @@ def fitted_minimum(ds: xr.Dataset, metric: str = "loss") -> Minimum:
     values = ds[metric].values
     names = tuple(map(str, ds[metric].dims))
     if not np.isfinite(values).any():
-        return _without(names, "none", f"no point of the grid has a finite {metric}")
+        return _no_minimum(names, "none", f"no point of the grid has a finite {metric}")
     if min(values.shape) < 5:
-        return _without(
+        return _no_minimum(
             names, "none", f"the grid has {' x '.join(map(str, values.shape))} points, five a side are needed"
         )
     lowest = tuple(map(int, np.unravel_index(int(np.nanargmin(values)), values.shape)))
     edge = _at_edge(values, lowest)
     try:
-        narrow = _moved(ds, lowest, metric)
+        narrow = _enclosing_fit(ds, lowest, metric)
         wide = quadratic(ds, _nearest(ds, narrow.names, narrow.stationary(narrow.values)), reach=2, metric=metric)
-        if not (_convex(narrow) and _convex(wide)):
+        if not (_is_convex(narrow) and _is_convex(wide)):
             raise LookupError
         at, other = narrow.stationary(narrow.values), wide.stationary(wide.values)
     except (LookupError, np.linalg.LinAlgError):
         if edge:
-            return _without(names, "edge", "the lowest point lies on the edge of the grid")
-        return _without(names, "none", "the surface is flat or a saddle around its lowest point")
+            return _no_minimum(names, "edge", "the lowest point lies on the edge of the grid")
+        return _no_minimum(names, "none", "the surface is flat or a saddle around its lowest point")
     bounds = [(float(ds[name].min()), float(ds[name].max())) for name in names]
     if any(not low <= place <= high for place, (low, high) in zip(at, bounds, strict=True)):
-        return _without(names, "edge", "the minimum lies beyond the edge of the grid")
+        return _no_minimum(names, "edge", "the minimum lies beyond the edge of the grid")
     error = np.eye(len(at)) * ((at - other) ** 2).sum() / 4
     return Minimum("inside", "", dict(zip(names, at.tolist(), strict=True)), narrow.value(at), error, narrow)
 
 
-def labelled(minimum: Minimum, ds: xr.Dataset, metric: str = "loss") -> xr.Dataset:
+def label_minimum(minimum: Minimum, ds: xr.Dataset, metric: str = "loss") -> xr.Dataset:
     """A minimum as variables that are assigned to its surface.
 
     Returns:
@@ -122,7 +122,7 @@ def labelled(minimum: Minimum, ds: xr.Dataset, metric: str = "loss") -> xr.Datas
     return xr.Dataset({**labels, **texts})
 
 
-def resampled(minimum: Minimum, values: np.ndarray, sizes: np.ndarray) -> Minimum:
+def add_sampling_error(minimum: Minimum, values: np.ndarray, sizes: np.ndarray) -> Minimum:
     """The same minimum, its covariance with that of the samples added, by the jackknife that leaves out one fold.
 
     Args:
@@ -142,15 +142,15 @@ def resampled(minimum: Minimum, values: np.ndarray, sizes: np.ndarray) -> Minimu
     try:
         places = minimum.fit.stationary(rest)
     except np.linalg.LinAlgError:
-        return _without(minimum.fit.names, "none", "without some of the samples the surface is flat")
-    if not all(_convex(minimum.fit, one) for one in rest):
-        return _without(minimum.fit.names, "none", "without some of the samples the surface is flat or a saddle")
+        return _no_minimum(minimum.fit.names, "none", "without some of the samples the surface is flat")
+    if not all(_is_convex(minimum.fit, one) for one in rest):
+        return _no_minimum(minimum.fit.names, "none", "without some of the samples the surface is flat or a saddle")
     away = places - places.mean(0)
     added = (len(rest) - 1) / len(rest) * away.T @ away
     return replace(minimum, covariance=minimum.covariance + added)
 
 
-def _moved(ds: xr.Dataset, start: tuple[int, ...], metric: str) -> Quadratic:
+def _enclosing_fit(ds: xr.Dataset, start: tuple[int, ...], metric: str) -> Quadratic:
     """The quadratic of the window of three cells a dimension that its minimum lies in.
 
     Raises:
@@ -159,7 +159,7 @@ def _moved(ds: xr.Dataset, start: tuple[int, ...], metric: str) -> Quadratic:
     place = start
     for _ in range(MOVES):
         fit = quadratic(ds, place, reach=1, metric=metric)
-        if not _convex(fit):
+        if not _is_convex(fit):
             break
         nearest = _nearest(ds, fit.names, fit.stationary(fit.values))
         if all(part.start <= at < part.stop for at, part in zip(nearest, fit.window.values(), strict=True)):
@@ -168,7 +168,7 @@ def _moved(ds: xr.Dataset, start: tuple[int, ...], metric: str) -> Quadratic:
     raise LookupError(f"no window of the {metric} holds the minimum of its quadratic.")
 
 
-def _convex(fit: Quadratic, values: np.ndarray | None = None) -> bool:
+def _is_convex(fit: Quadratic, values: np.ndarray | None = None) -> bool:
     """Whether a quadratic rises in every direction by more than rounding does, over half its window."""
     known = fit.values if values is None else values
     scaled = fit.hessian(known) * np.outer(fit.half, fit.half) / 2
@@ -189,6 +189,6 @@ def _at_edge(values: np.ndarray, place: tuple[int, ...]) -> bool:
     return False
 
 
-def _without(names: tuple[str, ...], state: State, reason: str) -> Minimum:
+def _no_minimum(names: tuple[str, ...], state: MinimumState, reason: str) -> Minimum:
     nan = float("nan")
     return Minimum(state, reason, dict.fromkeys(names, nan), nan, np.full((len(names),) * 2, nan))

@@ -15,9 +15,9 @@ from torch import Tensor
 from landscape.model.batchnorm import (
     CALIBRATION,
     Statistics,
-    calibrated_rows,
     calibration_of,
-    normalisation,
+    recalibrate_rows,
+    statistics_attrs,
     usual_statistics,
 )
 from landscape.model.samples import Samples
@@ -25,8 +25,8 @@ from landscape.model.task import Split, Task, metric_units
 from landscape.results.progress import Progress
 from landscape.sweep.evaluate import evaluate
 from landscape.sweep.grid import Sweep
-from landscape.sweep.precision import Precision, chosen_precision, relative_difference, spread
-from landscape.sweep.threads import Crew
+from landscape.sweep.precision import Precision, check_precision, evenly_spaced, relative_difference
+from landscape.sweep.threads import PointPool
 
 CHECKPOINT_SECONDS = 5.0
 """Least time between two checkpoints."""
@@ -44,7 +44,7 @@ def surface(
     groups: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
-    workers: int | Crew = 1,
+    workers: int | PointPool = 1,
     precision: Precision = "exact",
 ) -> xr.Dataset:
     """Metrics at every grid point and mark of a sweep.
@@ -78,10 +78,10 @@ def surface(
     metrics = tuple(task.measures(metrics))
     if statistics is None and _between(sweep):
         statistics = usual_statistics(task)
-    further = _further(task, sweep, split, metrics, groups)
+    further = _extra_dims(task, sweep, split, metrics, groups)
     ds = _empty(task, sweep, split, metrics, further)
-    ds.attrs.update(normalisation(task, split, statistics, sweep.buffers, calibration), **_grouping(groups))
-    if chosen_precision(precision) == "fast":
+    ds.attrs.update(statistics_attrs(task, split, statistics, sweep.buffers, calibration), **_grouping(groups))
+    if check_precision(precision) == "fast":
         ds.attrs.update(precision=precision)
     if known is not None:
         _fill(ds, known)
@@ -130,7 +130,7 @@ def surface(
         values_at(torch.from_numpy(rows[where]), metrics=metrics, on_points=on_points, precision=precision)
     write()
     if precision == "fast" and "loss" in metrics:
-        some = spread(np.flatnonzero(inside))
+        some = evenly_spaced(np.flatnonzero(inside))
         exact = values_at(torch.from_numpy(rows[some]), metrics=("loss",), workers=1)["loss"]
         error = relative_difference(torch.from_numpy(values["loss"][some]), exact)
         ds.attrs.update(precision_error=error, precision_points=len(some))
@@ -165,7 +165,7 @@ def _empty(
     return ds
 
 
-def _further(
+def _extra_dims(
     task: Task, sweep: Sweep, split: Split, metrics: tuple[str, ...], groups: Tensor | None
 ) -> dict[str, dict[str, int]]:
     """Sizes of the dimensions that each metric has beyond those of the sweep, from two samples at one model."""
@@ -185,10 +185,10 @@ def _between(sweep: Sweep) -> bool:
     """Whether the points lie between models: averages of the basis, or on a plane that several models span."""
     rows = sweep.coefficients[np.isfinite(sweep.coefficients).all(1)]
     averages = len(sweep.basis) > 1 and np.allclose(rows.sum(1), 1)
-    return averages or len(_alone(sweep.mark_coefficients)) > 1
+    return averages or len(_single_models(sweep.mark_coefficients)) > 1
 
 
-def _alone(rows: np.ndarray) -> set[int]:
+def _single_models(rows: np.ndarray) -> set[int]:
     """Members of the basis that are a point by themselves, by the coefficients (P, n) of the points."""
     single = (np.count_nonzero(rows, axis=1) == 1) & (rows.max(axis=1) == 1)
     return set(rows[single].argmax(axis=1).tolist())
@@ -198,10 +198,10 @@ def _buffers(
     task: Task, sweep: Sweep, split: Split, statistics: Statistics | None, calibration: Samples | int
 ) -> Tensor | None:
     """Buffers of the basis; a member that the grid meets and no mark names, as a mean, is no trained model."""
-    met = _alone(sweep.coefficients) - _alone(sweep.mark_coefficients)
+    met = _single_models(sweep.coefficients) - _single_models(sweep.mark_coefficients)
     if sweep.buffers is None or statistics != "recomputed" or not met:
         return sweep.buffers
-    return calibrated_rows(task, sweep.basis, sweep.buffers, met, calibration_of(task, split, calibration))
+    return recalibrate_rows(task, sweep.basis, sweep.buffers, met, calibration_of(task, split, calibration))
 
 
 def _grouping(groups: Tensor | None) -> dict[str, str]:

@@ -5,4 +5,4 @@
 
 from landscape import earlier
 
-__getattr__ = earlier.names_of(__name__, "landscape.sweep.grid")
+__getattr__ = earlier.moved_names(__name__, "landscape.sweep.grid")

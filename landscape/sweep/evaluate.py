@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.model.batchnorm import CALIBRATION, Statistics, calibration_samples, chosen_statistics
+from landscape.model.batchnorm import CALIBRATION, Statistics, calibration_samples, resolve_statistics
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
@@ -17,11 +17,11 @@ from landscape.model.vectors import takes_models
 from landscape.results.progress import Progress
 from landscape.sweep import vmap_points
 from landscape.sweep.first_layer import combine
-from landscape.sweep.grid import stacked
+from landscape.sweep.grid import stack_models
+from landscape.sweep.memory import explain_oom as memory_said
 from landscape.sweep.memory import keep_memory
-from landscape.sweep.memory import said as memory_said
-from landscape.sweep.precision import Precision, chosen_precision
-from landscape.sweep.threads import Crew, alone, chunks, finished
+from landscape.sweep.precision import Precision, check_precision
+from landscape.sweep.threads import PointPool, chunks, evaluate_chunks, evaluate_in_order
 from landscape.sweep.worker import Work, Worker
 
 MEMORY = 512 * 2**20
@@ -49,7 +49,7 @@ def evaluate(
     groups: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
-    workers: int | Crew = 1,
+    workers: int | PointPool = 1,
     precision: Precision = "exact",
     progress: Progress | None = None,
 ) -> dict[str, Tensor]:
@@ -74,7 +74,7 @@ def evaluate(
         calibration: Samples of the statistics, or how many of the split train (else of `split`).
         workers: Threads that share the points, or the samples where these are fewer; with more than one each uses one
             core. A GPU needs no more than one.
-            Or other processes that do (`landscape.sweep.threads.Crew`).
+            Or other processes that do (`landscape.sweep.threads.PointPool`).
         precision: "fast" lets inner layers multiply in bfloat16 where the processor can (`landscape.sweep.precision`);
             `surface` measures and states the error that this makes.
         progress: Called with the points that are done and all points.
@@ -88,22 +88,22 @@ def evaluate(
     """
     samples, measures = task.split(split), task.measures(metrics)
     rows = torch.as_tensor(coefficients, dtype=torch.float64)
-    basis = basis.detach() if isinstance(basis, Tensor) else stacked(basis)
+    basis = basis.detach() if isinstance(basis, Tensor) else stack_models(basis)
     _check(task, basis, rows, buffers, samples)
     points = rows.tolist()
     if groups is not None:
         groups = _checked_groups(groups, samples).to(basis.device)
     if isinstance(workers, int) and workers < 1:
         raise ValueError(f"workers is {workers}; a sweep needs one or more.")
-    how = chosen_statistics(statistics, buffers)
+    how = resolve_statistics(statistics, buffers)
     pool = task.samples.get("train", samples)
     fixed = calibration_samples(pool, calibration) if how == "recomputed" else None
     kept = None if buffers is None or how == "own" else buffers
-    work = Work(task, basis, kept, samples, groups, measures, block, fixed, chosen_precision(precision))
+    work = Work(task, basis, kept, samples, groups, measures, block, fixed, check_precision(precision))
     values: dict[str, Tensor] = {}
     done, report, soon = 0, progress or (lambda done, total: None), not (on_points is None and progress is None)
     report(0, len(points))
-    for part, found in _found(work, points, _memory(basis, memory), workers, soon):
+    for part, found in _chunk_values(work, points, _resolve_memory(basis, memory), workers, soon):
         done += part.stop - part.start
         report(done, len(points))
         for name in measures:
@@ -139,22 +139,22 @@ class _Loss(torch.autograd.Function):
         return outer[0] * gradient, None, None, None
 
 
-def _found(
-    work: Work, points: list[list[float]], memory: int, workers: int | Crew, soon: bool
+def _chunk_values(
+    work: Work, points: list[list[float]], memory: int, workers: int | PointPool, soon: bool
 ) -> Iterator[tuple[slice, dict[str, Tensor]]]:
     """Chunks of points, each with its values; small ones first where these are wanted `soon`."""
     basis = work.basis
     if not isinstance(workers, int):
-        return workers.finished(work, points, _most(basis, memory))
+        return workers.evaluate_points(work, points, _most(basis, memory))
     keep_memory()
     with memory_said(f"a sweep of models of {basis.shape[1]} parameters", "lower block, or stop other programs"):
         worker = Worker(work)
-    many = vmap_points.batch(worker, memory) if basis.device.type in vmap_points.DEVICES else None
+    many = vmap_points.batch_points(worker, memory) if basis.device.type in vmap_points.DEVICES else None
     if many is not None:
-        return alone(many, points, chunks(len(points), many.most, many.most))
+        return evaluate_in_order(many, points, chunks(len(points), many.most, many.most))
     most = _most(basis, memory // workers)
     small = min(most, 4 * len(basis)) if worker.shared else 1
-    return finished(worker, points, chunks(len(points), small if soon else most, most, workers), workers)
+    return evaluate_chunks(worker, points, chunks(len(points), small if soon else most, most, workers), workers)
 
 
 def _most(basis: Tensor, memory: int) -> int:
@@ -195,7 +195,7 @@ def _checked_groups(groups: Tensor, samples: Samples) -> Tensor:
     return groups.long()
 
 
-def _memory(basis: Tensor, given: int | None) -> int:
+def _resolve_memory(basis: Tensor, given: int | None) -> int:
     if given is not None:
         return given
     if basis.device.type == "cuda":

@@ -14,7 +14,7 @@ from torch.func import functional_call
 
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Inputs, Samples
-from landscape.sweep.layer_calls import Call, passed, received, restore
+from landscape.sweep.layer_calls import Call, layer_input, restore, trace_calls
 
 READ_COST = 8
 """Reading one basis output costs about as much as 8 of the products that make one (measured: 5 x 5 convolutions)."""
@@ -39,7 +39,7 @@ class FirstLayer:
     """
 
     def __init__(self, flat: Flat, name: str, basis: Tensor, held: int = 0) -> None:
-        self.held = held
+        self.output_bytes = held
         self.layer = flat.module.get_submodule(name)
         self._flat = flat
         self._count = len(basis)
@@ -57,7 +57,7 @@ class FirstLayer:
 
     def prepare(self, inputs: Inputs) -> None:
         """Take a block of inputs; what the layer makes of it at the basis models is computed once it is needed."""
-        self._received = received(self._flat, self.layer, inputs)
+        self._received = layer_input(self._flat, self.layer, inputs)
         self._outputs, self._start = {}, None
 
     def at(self, coefficients: Sequence[float]) -> None:
@@ -155,7 +155,7 @@ def first_layer(flat: Flat, basis: Tensor, probe: Samples) -> FirstLayer | None:
 
 def _first_called(flat: Flat, inputs: Inputs) -> tuple[str, int] | None:
     """Name and output entries a sample of the first plain linear or convolutional layer that the model calls."""
-    calls = (call for call in passed(flat, inputs).calls if _is_plain(call, flat))
+    calls = (call for call in trace_calls(flat, inputs).calls if _is_plain(call, flat))
     return next(((call.name, call.output[0].numel()) for call in calls), None)
 
 
@@ -175,10 +175,10 @@ def _exact(flat: Flat, name: str, probe: Samples) -> bool:
     plain = flat.loss(flat.outputs(inputs), targets)
     if not bool(torch.isfinite(plain).all()):
         return False  # nothing can be compared
-    entered = received(flat, flat.module.get_submodule(name), inputs).clone()
+    entered = layer_input(flat, flat.module.get_submodule(name), inputs).clone()
     shared = FirstLayer(flat, name, torch.stack([own + noise, own - noise]))
     flat.load(own + noise)
-    same = torch.equal(entered, received(flat, shared.layer, inputs))
+    same = torch.equal(entered, layer_input(flat, shared.layer, inputs))
     shared.prepare(inputs)
     shared.at((0.5, 0.5))
     flat.load(own)

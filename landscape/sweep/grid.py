@@ -74,7 +74,7 @@ class Sweep:
         return np.array([mark.coefficients for mark in self.marks]).reshape(len(self.marks), len(self.basis))
 
 
-def stacked(models: Sequence[Tensor], count: int | None = None) -> Tensor:
+def stack_models(models: Sequence[Tensor], count: int | None = None) -> Tensor:
     """Models as one matrix (n, d).
 
     Raises:
@@ -101,6 +101,6 @@ def axis(low: float, high: float, points: int) -> np.ndarray:
     return np.linspace(low, high, points)
 
 
-def spread(label: str, at: Sequence[float], coefficients: Sequence[float]) -> Mark:
+def make_mark(label: str, at: Sequence[float], coefficients: Sequence[float]) -> Mark:
     """A mark from any sequences of numbers."""
     return Mark(label, tuple(float(value) for value in at), tuple(float(value) for value in coefficients))

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from landscape.model.bound_model import Flat
-from landscape.model.samples import Inputs, called
+from landscape.model.samples import Inputs, call_module
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Call:
 
 
 @dataclass(frozen=True)
-class Passed:
+class ForwardTrace:
     """A forward pass: what the model was given, the calls in order, and what it put out."""
 
     inputs: Inputs
@@ -53,7 +53,7 @@ class Passed:
 
 
 @torch.no_grad()
-def passed(flat: Flat, inputs: Inputs) -> Passed:
+def trace_calls(flat: Flat, inputs: Inputs) -> ForwardTrace:
     """A forward pass of `flat` on a few inputs; it is left as it was."""
     found: list[Call] = []
 
@@ -64,14 +64,14 @@ def passed(flat: Flat, inputs: Inputs) -> Passed:
     layers = [(name, layer) for name, layer in flat.module.named_modules() if not list(layer.children())]
     handles = [layer.register_forward_hook(noting(name)) for name, layer in layers]
     try:
-        output = called(flat.module, given)
+        output = call_module(flat.module, given)
     finally:
         for handle in handles:
             handle.remove()
-    return Passed(given, found, output)
+    return ForwardTrace(given, found, output)
 
 
-def received(flat: Flat, layer: nn.Module, inputs: Inputs) -> Tensor:
+def layer_input(flat: Flat, layer: nn.Module, inputs: Inputs) -> Tensor:
     """What a layer of `flat` receives; the forward pass ends there.
 
     Raises:

@@ -16,14 +16,14 @@ class OutOfMemory(RuntimeError):
     """Memory that did not suffice; the message says for what, and what to lower."""
 
 
-def exhausted(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error says that memory, of the machine or of an accelerator, did not suffice."""
     if isinstance(error, MemoryError | OutOfMemory):
         return True
     return isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in _SIGNS)
 
 
-def shrinking(
+def halve_on_oom(
     work: Callable[[Sequence[Item]], Found], items: Sequence[Item], free: Callable[[], None]
 ) -> Iterator[Found]:
     """Results of `work` on all items at once, or on halves of them, and so on, where memory does not suffice.
@@ -39,17 +39,19 @@ def shrinking(
     try:
         found = work(items)
     except (MemoryError, RuntimeError) as error:
-        if not exhausted(error):
+        if not is_out_of_memory(error):
             raise
         if len(items) < 2:
-            raise OutOfMemory(f"memory does not suffice for a single point ({_said(error)}); lower block.") from error
+            raise OutOfMemory(
+                f"memory does not suffice for a single point ({_requested_amount(error)}); lower block."
+            ) from error
     else:
         yield found
         return
     free()
     half = len(items) // 2
-    yield from shrinking(work, items[:half], free)
-    yield from shrinking(work, items[half:], free)
+    yield from halve_on_oom(work, items[:half], free)
+    yield from halve_on_oom(work, items[half:], free)
 
 
 def keep_memory() -> None:
@@ -65,7 +67,7 @@ def keep_memory() -> None:
 
 
 @contextmanager
-def said(what: str, remedy: str) -> Iterator[None]:
+def explain_oom(what: str, remedy: str) -> Iterator[None]:
     """Turn an error that says memory did not suffice into one line.
 
     Raises:
@@ -74,12 +76,12 @@ def said(what: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, OutOfMemory) or not exhausted(error):
+        if isinstance(error, OutOfMemory) or not is_out_of_memory(error):
             raise
-        raise OutOfMemory(f"memory does not suffice for {what} ({_said(error)}); {remedy}.") from error
+        raise OutOfMemory(f"memory does not suffice for {what} ({_requested_amount(error)}); {remedy}.") from error
 
 
-def _said(error: BaseException) -> str:
+def _requested_amount(error: BaseException) -> str:
     """The part of a message that says how much was asked for."""
     text = " ".join(str(error).split())
     start = max(text.lower().find("you tried to allocate"), text.lower().find("tried to allocate"))

@@ -27,7 +27,7 @@ LEAST_WEIGHTS = 8192
 """A dense layer below this size gains nothing (measured: 128 x 10 loses, 384 x 128 gains)."""
 
 
-def quicken(flat: Flat, probe: Samples) -> list[str]:
+def use_onednn(flat: Flat, probe: Samples) -> list[str]:
     """Replace forwards of plain layers of `flat` for good, and name the layers; it must not be trained afterwards.
 
     Nothing is replaced on other devices or dtypes, in layers with hooks, or if the outputs on the `probe` come out
@@ -71,16 +71,16 @@ class Packed(ABC, Generic[Layer]):
 
     def __init__(self, layer: Layer) -> None:
         self.layer: Layer = layer
-        self.kept: dict[int, Tensor] | None = None
+        self.cache: dict[int, Tensor] | None = None
 
     def weight(self, inputs: Tensor) -> Tensor:
         """The layer's weight, packed where it is kept."""
         weight = self.layer.weight
-        if self.kept is None:
+        if self.cache is None:
             return weight
-        found = self.kept.get(weight.data_ptr())
+        found = self.cache.get(weight.data_ptr())
         if found is None:
-            found = self.kept[weight.data_ptr()] = self.pack(weight, inputs)
+            found = self.cache[weight.data_ptr()] = self.pack(weight, inputs)
         return found
 
     @abstractmethod
@@ -114,7 +114,7 @@ class _Convolution(Packed[nn.Conv2d]):
         return torch.ops.mkldnn._reorder_convolution_weight(weight, *self.where, list(inputs.shape))
 
 
-def packing(flat: Flat) -> list[Packed]:
+def packable_forwards(flat: Flat) -> list[Packed]:
     """The forwards of a quickened model that can keep packed weights."""
     known = all(hasattr(torch.ops.mkldnn, f"_reorder_{kind}_weight") for kind in ("linear", "convolution"))
     forwards = [vars(layer).get("forward") for layer in flat.module.modules()]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
-from landscape.sweep.layer_calls import passed
+from landscape.sweep.layer_calls import trace_calls
 from landscape.sweep.onednn_layers import LEAST_WEIGHTS
 
 Precision = Literal["exact", "fast"]
@@ -21,7 +21,7 @@ CHECKED = 5
 """Points of a sweep that are evaluated both ways."""
 
 
-def chosen_precision(wanted: str) -> Precision:
+def check_precision(wanted: str) -> Precision:
     """The name, checked.
 
     Raises:
@@ -39,7 +39,7 @@ def has_bfloat16() -> bool:
 
 
 @torch.no_grad()
-def coarsen(flat: Flat, probe: Samples) -> list[str]:
+def use_bfloat16(flat: Flat, probe: Samples) -> list[str]:
     """Let inner layers of `flat` multiply in bfloat16 for good, and name their parameters.
 
     Plain dense layers and convolutions round their inputs and parameters to 8 binary digits, sum the products in
@@ -49,7 +49,7 @@ def coarsen(flat: Flat, probe: Samples) -> list[str]:
     """
     if flat.theta.device.type != "cpu" or flat.theta.dtype != torch.float32 or not has_bfloat16():
         return []
-    calls = passed(flat, probe.inputs).calls
+    calls = trace_calls(flat, probe.inputs).calls
     names = [call.name for call in calls if type(call.layer) in (nn.Linear, nn.Conv2d) and not call.hooked]
     inner = set(names[1:-1]) - {names[0], names[-1]} if names else set()
     coarse = []
@@ -61,7 +61,7 @@ def coarsen(flat: Flat, probe: Samples) -> list[str]:
     return coarse
 
 
-def spread(indices: np.ndarray) -> np.ndarray:
+def evenly_spaced(indices: np.ndarray) -> np.ndarray:
     """CHECKED of the indices, evenly spread over them with both ends; all where there are fewer."""
     return indices[np.unique(np.linspace(0, len(indices) - 1, min(CHECKED, len(indices))).round().astype(int))]
 

@@ -11,8 +11,8 @@ from typing import Protocol, TypeVar
 
 import torch
 
-from landscape.sweep.memory import said, shrinking
-from landscape.sweep.worker import Points, Values, Work, Worker, counted
+from landscape.sweep.memory import explain_oom, halve_on_oom
+from landscape.sweep.worker import Points, Values, Work, Worker, mean_metrics
 
 CHUNK_SECONDS = 2.0
 """About how often finished points are handed out."""
@@ -24,10 +24,10 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
-class Crew(Protocol):
+class PointPool(Protocol):
     """Other processes that share the points of a sweep."""
 
-    def finished(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
+    def evaluate_points(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
         """Chunks of at most `most` points in any order, each with its values."""
 
 
@@ -43,28 +43,30 @@ class Evaluator(Protocol):
         """Give up memory that is only kept for speed."""
 
 
-def alone(evaluator: Evaluator, points: Points, parts: Iterator[slice]) -> Iterator[tuple[slice, Values]]:
+def evaluate_in_order(evaluator: Evaluator, points: Points, parts: Iterator[slice]) -> Iterator[tuple[slice, Values]]:
     """Chunks in order, each with its values, by this thread."""
     return ((part, at_points(evaluator, points[part])) for part in parts)
 
 
-def finished(first: Worker, points: Points, parts: Iterator[slice], workers: int) -> Iterator[tuple[slice, Values]]:
+def evaluate_chunks(
+    first: Worker, points: Points, parts: Iterator[slice], workers: int
+) -> Iterator[tuple[slice, Values]]:
     """Chunks in order, each with its values, shared by threads: the points, or of few points the samples."""
     if workers == 1:
-        yield from alone(first, points, parts)
+        yield from evaluate_in_order(first, points, parts)
         return
     if len(points) < workers:
         stretches, step = first.stretches, max(1, RUN_BLOCKS * first.block // first.stretch)
         runs = [stretches[start : start + step] for start in range(0, len(stretches), step)]
-        with said("a forward pass", "lower block, or workers"):
-            passed = _spread(first, lambda worker, run: list(worker.outputs(run)), runs, workers, points)
-            values = counted(first.work, len(points), (found for _, few in passed for found in few))
+        with explain_oom("a forward pass", "lower block, or workers"):
+            passed = _run_in_threads(first, lambda worker, run: list(worker.outputs(run)), runs, workers, points)
+            values = mean_metrics(first.work, len(points), (found for _, few in passed for found in few))
         yield slice(0, len(points)), values
         return
-    yield from _spread(first, lambda worker, part: at_points(worker, points[part]), parts, workers)
+    yield from _run_in_threads(first, lambda worker, part: at_points(worker, points[part]), parts, workers)
 
 
-def _spread(
+def _run_in_threads(
     first: Worker, do: Callable[[Worker, Item], Made], items: Iterable[Item], workers: int, points: Points | None = None
 ) -> Iterator[tuple[Item, Made]]:
     """Items in their order, each with what a thread's worker made of it; few are begun ahead of those asked for.
@@ -103,7 +105,7 @@ def _spread(
 @torch.no_grad()
 def at_points(evaluator: Evaluator, points: Points) -> Values:
     """A chunk's values, computed in smaller chunks where memory does not suffice."""
-    parts = list(shrinking(lambda few: evaluator.chunk(list(few)), points, evaluator.free))
+    parts = list(halve_on_oom(lambda few: evaluator.chunk(list(few)), points, evaluator.free))
     return parts[0] if len(parts) == 1 else {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Inputs, Samples
-from landscape.sweep.layer_calls import Call, passed, received
+from landscape.sweep.layer_calls import Call, layer_input, trace_calls
 from landscape.sweep.onednn_layers import LEAST_WEIGHTS
 
 ROWS = 256
@@ -48,7 +48,7 @@ class Stages:
         """What the last layers receive (n, f) for n inputs that are cast; the outputs if there are none."""
         if self._first is not None and isinstance(inputs, Tensor):
             return _through(self._first, inputs)
-        return received(self._flat, self._last[0], inputs) if self._last else self._flat.outputs(inputs)
+        return layer_input(self._flat, self._last[0], inputs) if self._last else self._flat.outputs(inputs)
 
     def last(self, entered: Tensor) -> Tensor:
         """Outputs of the model (n, C) from what the last layers receive (n, f)."""
@@ -56,14 +56,14 @@ class Stages:
 
 
 @torch.no_grad()
-def stages(flat: Flat, probe: Samples) -> Stages:
+def split_stages(flat: Flat, probe: Samples) -> Stages:
     """The stages of a model, as they are seen on the `probe`: each layer receives what the one before returned.
 
     Last layers are dense ones and what acts on single entries between them, if layers with parameters in theta come
     before them. The model stays whole where the stages together do not give its outputs bit for bit.
     """
     whole = Stages(flat, None, [])
-    seen = passed(flat, probe.inputs)
+    seen = trace_calls(flat, probe.inputs)
     layers = [call.layer for call in seen.calls]
     if not seen.once:
         return whole

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 
 from landscape.model.metrics import Means
-from landscape.model.samples import Inputs, called, mapped
+from landscape.model.samples import Inputs, call_module, map_leaves
 from landscape.sweep.first_layer import combine
 from landscape.sweep.worker import Worker, widest
 
@@ -21,7 +21,7 @@ SAMPLES = (64, 2048)
 """Least samples in a pass that chunks of points leave room for, and most."""
 
 
-class Batch:
+class PointBatch:
     """Evaluates a chunk of points with `vmap` over their parameters and buffers.
 
     A layer that receives the samples themselves becomes one layer with as many outputs as all points have, the layers
@@ -68,15 +68,17 @@ class Batch:
             group = None if work.groups is None else work.groups[start : start + block]
             for mean in means.values():
                 mean.add_all(outputs, part.targets.to(outputs.device), group)
-        return {name: mean.found() for name, mean in means.items()}
+        return {name: mean.result() for name, mean in means.items()}
 
     def outputs(self, state: dict[str, Tensor], inputs: Inputs) -> Tensor:
         """Outputs (P, n, ...) of P models, whose tensors by name have a first axis of points."""
 
         def at(tensors: dict[str, Tensor]) -> Tensor:
-            return called(lambda *args, **kwargs: functional_call(self.flat.module, tensors, args, kwargs), inputs)
+            return call_module(lambda *args, **kwargs: functional_call(self.flat.module, tensors, args, kwargs), inputs)
 
-        inputs = mapped(lambda leaf: leaf.contiguous(), self.flat.cast(inputs))  # vmap knows little of channels-last
+        inputs = map_leaves(
+            lambda leaf: leaf.contiguous(), self.flat.cast(inputs)
+        )  # vmap knows little of channels-last
         return vmap(at)(state)
 
     def _state(self, points: list[list[float]]) -> dict[str, Tensor]:
@@ -88,9 +90,9 @@ class Batch:
 
 
 @torch.no_grad()
-def batch(worker: Worker, memory: int) -> Batch | None:
+def batch_points(worker: Worker, memory: int) -> PointBatch | None:
     """A batch for the worker's sweep; None where `vmap` lacks an operation of the model or its outputs differ."""
-    found, work = Batch(worker, memory), worker.work
+    found, work = PointBatch(worker, memory), worker.work
     rows = [[1.0, *[0.0] * (len(work.basis) - 1)]] * 2
     inputs = work.samples[:2].inputs
     try:

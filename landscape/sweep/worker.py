@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from landscape.model.batchnorm import recomputed
+from landscape.model.batchnorm import recompute_statistics
 from landscape.model.bound_model import Flat
 from landscape.model.metrics import Means
 from landscape.model.samples import Samples, leaves
 from landscape.model.task import PerSample, Task
 from landscape.sweep.first_layer import FirstLayer, combine, first_layer, shared_start
-from landscape.sweep.onednn_layers import packing, quicken
-from landscape.sweep.precision import Precision, coarsen
-from landscape.sweep.two_stage_forward import ROWS, stages
+from landscape.sweep.onednn_layers import packable_forwards, use_onednn
+from landscape.sweep.precision import Precision, use_bfloat16
+from landscape.sweep.two_stage_forward import ROWS, split_stages
 
 BLOCK_BYTES = 5 * 2**19
 """Bytes that the largest output of a block of samples may take (measured: flat optimum from 2 to 3 MiB)."""
@@ -58,30 +58,30 @@ class Worker:
         self.flat = work.task.flat(work.basis)
         self.own = self.flat.buffers.clone()
         self.flat.load(work.basis[0])
-        quicken(self.flat, work.samples[:2])
+        use_onednn(self.flat, work.samples[:2])
         self.block, self.shared = plan(self.flat, work.basis, work.samples, work.block)
-        coarse = coarsen(self.flat, work.samples[:2]) if work.precision == "fast" else []
+        coarse = use_bfloat16(self.flat, work.samples[:2]) if work.precision == "fast" else []
         self.coarse = [name in coarse for name, _ in self.flat.layout.parameters]
-        self.stages = stages(self.flat, work.samples[:2])
+        self.stages = split_stages(self.flat, work.samples[:2])
         self.stretch = self.block * (max(1, round(ROWS / self.block)) if self.stages.cut else 1)
         self.parameters = [self.flat.module.get_parameter(name) for name, _ in self.flat.layout.parameters]
         self.models: list[Tensor] = []
-        self.packing = packing(self.flat)
+        self.packable = packable_forwards(self.flat)
         self.take([])
 
     def chunk(self, points: Points) -> Values:
         """Mean metrics at a few points."""
         self.take(points)
-        return counted(self.work, len(points), self.outputs(self.stretches))
+        return mean_metrics(self.work, len(points), self.outputs(self.stretches))
 
     def take(self, points: Points) -> None:
         """Make the models of a few points, of which `outputs` then tells."""
         self.models.extend(torch.empty_like(self.work.basis[0]) for _ in range(len(points) - len(self.models)))
         thetas = [combine(self.work.basis, row, out=held) for row, held in zip(points, self.models, strict=False)]
-        for forward in self.packing:
-            forward.kept = {}
+        for forward in self.packable:
+            forward.cache = {}
         self.views = [self._views(theta) for theta in thetas]
-        self.held = [self.statistics(row, theta) for row, theta in zip(points, thetas, strict=True)]
+        self.point_buffers = [self.statistics(row, theta) for row, theta in zip(points, thetas, strict=True)]
         self.points = points
         self.order = sorted(range(len(points)), key=lambda point: shared_start(points[point]))
 
@@ -108,7 +108,7 @@ class Worker:
         for point in self.order:
             _bind(self.parameters, self.views[point])
             if len(flat.buffers):
-                flat.buffers.copy_(self.held[point])
+                flat.buffers.copy_(self.point_buffers[point])
             if self.shared is not None:
                 self.shared.at(self.points[point])
             found[point] = self.stages.first(inputs).clone()  # may be memory of the shared layer
@@ -143,11 +143,11 @@ class Worker:
             return mixed
         _bind(self.parameters, self._views(theta))
         self.flat.buffers.copy_(mixed)
-        return recomputed(self.flat, work.calibration)
+        return recompute_statistics(self.flat, work.calibration)
 
 
 @torch.no_grad()
-def counted(work: Work, points: int, blocks: Iterable[list[Tensor]]) -> Values:
+def mean_metrics(work: Work, points: int, blocks: Iterable[list[Tensor]]) -> Values:
     """Mean metrics of points from their outputs on all blocks of samples in order.
 
     Outputs are counted many at once, as each time costs some ten small operations.
@@ -168,7 +168,7 @@ def counted(work: Work, points: int, blocks: Iterable[list[Tensor]]) -> Values:
             for mean in means.values():
                 mean.add(point, whole, targets, group)
         waiting, begin = [], end
-    return {name: mean.found() for name, mean in means.items()}
+    return {name: mean.result() for name, mean in means.items()}
 
 
 @torch.no_grad()

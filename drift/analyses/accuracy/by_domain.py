@@ -11,7 +11,7 @@ import xarray as xr
 from drift.analyses.per_round import described, resolve_round
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 from landscape.sweep.evaluate import evaluate
 
 
@@ -40,7 +40,7 @@ def domain_accuracy(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Data
     wanted = (run.kept("globals") or [-1]) if rounds is None else rounds
     indices = [resolve_round(run, index, "globals") for index in wanted]
     accuracy = np.full((len(indices), len(group.names)), np.nan)
-    for row, index in enumerate(counted(indices, run.context.progress)):
+    for row, index in enumerate(with_progress(indices, run.context.progress)):
         record = run.round(index)
         buffers = record.end_buffers[None] if len(record.end_buffers) else None
         end = record.kept("end")

@@ -18,7 +18,7 @@ from drift.training.data import dealt
 from drift.training.model_parts import frozen, head_mask
 from landscape.model.samples import Samples
 from landscape.plugins import unknown
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 from landscape.sweep.evaluate import evaluate
 
 Part = Literal["all", "body", "head"]
@@ -68,7 +68,7 @@ def personal_accuracy(
     if clients is not None and (empty := sorted(set(clients) - {client.id for client, _ in starts})):
         raise ValueError(f"client {empty[0]} of run {run.name} holds no samples out; name clients that do.")
     rows = []
-    for client, held in counted(starts, run.context.progress):
+    for client, held in with_progress(starts, run.context.progress):
         tuned = _tuned(client, part)
         models = (client.start, client.buffers), (tuned.theta, tuned.buffers)
         rows.append([value for model in models for value in _measured(run, *model, held)])

@@ -12,7 +12,7 @@ from drift.analyses.per_round import described, resolve_round
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.measures.ranking import auc, hit_rate, ndcg, positive_ranks
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 
 
 @analysis("round", "rank", cost="evaluations")
@@ -41,7 +41,7 @@ def ranking_rounds(run: Run, *, rounds: Sequence[int] | None = None, k: Sequence
     wanted = (run.kept("globals") or [-1]) if rounds is None else rounds
     indices = [resolve_round(run, index, "globals") for index in wanted]
     targets, rows = run.task.split("test").targets, []
-    for index in counted(indices, run.context.progress):
+    for index in with_progress(indices, run.context.progress):
         record = run.round(index)
         buffers = record.end_buffers if len(record.end_buffers) else None
         scores = run.task.outputs(record.kept("end"), "test", buffers=buffers).reshape(len(targets))

@@ -23,7 +23,7 @@ from drift.store.round_record import Round
 from drift.training.batch_statistics import use_batches
 from landscape.model.batchnorm import usual_statistics
 from landscape.model.samples import Samples
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 from landscape.sweep.evaluate import evaluate
 
 Choose = Literal["half", "proxy"]
@@ -87,7 +87,7 @@ def what_if(
     clients = np.arange(run.experiment.clients.number)
     coords: dict[str, Any] = {"round": indices, "variant": names, "t": grid, "client": clients}
     found = {name: np.full([len(coords[dim]) for dim in dims], np.nan) for name, (dims, _, _) in _ABOUT.items()}
-    for row, index in enumerate(counted(indices, run.context.progress)):
+    for row, index in enumerate(with_progress(indices, run.context.progress)):
         stack = _stack(run, run.round(index), max(windows, default=1))
         variants = {"end": stack.point(0, [1.0])}
         variants |= {f"ima-{P}": stack.point(1, [1 / P] * P) for P in windows if stack.aggregates >= P}

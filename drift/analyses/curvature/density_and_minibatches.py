@@ -13,7 +13,7 @@ from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.density import density
 from landscape.curvature.minibatch_sharpness import minibatch_sharpness
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 
 
 @analysis("value", cost="curvature")
@@ -68,7 +68,7 @@ def density_rounds(
     """
     indices = selected_rounds(run, "globals", rounds, 3)
     found = []
-    for index in counted(indices, run.context.progress):
+    for index in with_progress(indices, run.context.progress):
         one = hessian_density(run, round=index, split=split, points=points, **options)
         grid = ("mark", one.value.values, one.value.attrs)
         by_position = one.drop_vars("value").rename_dims(value="mark")
@@ -102,7 +102,7 @@ def sharpness_rounds(
     """
     indices = selected_rounds(run, "globals", rounds, 5)
     found = []
-    for index in counted(indices, run.context.progress):
+    for index in with_progress(indices, run.context.progress):
         record = run.round(index)
         found.append(
             minibatch_sharpness(

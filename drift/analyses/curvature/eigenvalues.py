@@ -14,7 +14,7 @@ from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.hessian import top_eigenvalues
 from landscape.geometry.directions import slice_along
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 
 
 @analysis("round", "rank", cost="curvature")
@@ -42,7 +42,7 @@ def eigen_rounds(
     """
     indices = selected_rounds(run, "globals", rounds, 5)
     found = []
-    for index in counted(indices, run.context.progress):
+    for index in with_progress(indices, run.context.progress):
         record = run.round(index)
         values = top_eigenvalues(
             run.task,

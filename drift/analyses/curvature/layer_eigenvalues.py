@@ -10,7 +10,7 @@ from drift.analyses.per_round import buffers_or_none, selected_rounds
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.layer_blocks import layer_eigenvalues
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 
 
 @analysis("round", "layer", cost="curvature")
@@ -46,7 +46,7 @@ def layer_rounds(
     if not indices:
         raise LookupError(f"run {run.name} kept no global model; train it with --set keep.globals=all.")
     found = []
-    for index in counted(indices, run.context.progress):
+    for index in with_progress(indices, run.context.progress):
         record = run.round(index)
         found.append(
             layer_eigenvalues(

@@ -11,7 +11,7 @@ from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.hessian import CURVATURES
 from landscape.curvature.trace import trace
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 
 
 @analysis("round", cost="curvature")
@@ -41,7 +41,7 @@ def trace_rounds(
     if not indices:
         raise LookupError(f"run {run.name} kept no global model; train it with --set keep.globals=all.")
     found = []
-    for index in counted(indices, run.context.progress):
+    for index in with_progress(indices, run.context.progress):
         record = run.round(index)
         theta, buffers, both = record.kept("end"), buffers_or_none(record.end_buffers), xr.Dataset()
         for curvature, prefix in zip(CURVATURES, ("", "gauss_newton_"), strict=True):

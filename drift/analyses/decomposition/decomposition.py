@@ -19,7 +19,7 @@ from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.model.batchnorm import Statistics
 from landscape.plugins import unknown
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 
 Estimator = Literal["single", "local", "runs"]
 
@@ -119,7 +119,7 @@ def decomposition(
     common = [index for index in run.kept("clients") if all(index in one.kept("clients") for one in runs)]
     indices = common if rounds is None else [resolve_round(run, index, "clients") for index in rounds]
     rows: dict[int, dict[str, float]] = {}
-    for place, index in enumerate(indices if estimator == "local" else counted(indices, run.context.progress)):
+    for place, index in enumerate(indices if estimator == "local" else with_progress(indices, run.context.progress)):
         record, models = _recorded(runs, index)
         samples = drawn(run, record, samples_per_client, split, union)
         if not len(record.ids) or not len(samples):  # every client diverged, or none has data

@@ -16,7 +16,7 @@ from drift.analyses.decomposition.five_factors import partial_sums, quantities
 from drift.config.cohort_weights import cohort_weights
 from drift.runs.run import Run
 from drift.store.round_record import Round
-from landscape.model.batchnorm import Statistics, calibrated, calibration_of, usual_statistics
+from landscape.model.batchnorm import Statistics, calibration_of, recalibrate, usual_statistics
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 
@@ -95,7 +95,7 @@ def factors(
     averages = [_average(rows, weights) for rows in models]
     if (usual_statistics(run.task) if statistics is None else statistics) == "recomputed":
         samples = calibration_of(run.task, "train")
-        averages = [(theta, calibrated(run.task, theta.to(flat.theta), held, samples)) for theta, held in averages]
+        averages = [(theta, recalibrate(run.task, theta.to(flat.theta), held, samples)) for theta, held in averages]
     classes = len(run.dataset.classes)
     total: dict[str, Tensor] = {}
     sizes = (len(models), len(weights), classes)

@@ -21,7 +21,7 @@ from drift.runs.run import Run
 from landscape.measures.ensemble import OUTPUTS
 from landscape.model.samples import Samples
 from landscape.plugins import unknown
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 
 SCALES = (0.125, 0.25, 0.5, 1.0)
 
@@ -72,7 +72,7 @@ def gap_scaling(
     held = split_samples[torch.from_numpy(numbers)]
     indices = [resolve_round(run, index, "clients") for index in rounds] if rounds is not None else _default(run)
     rows: dict[int, dict[str, Any]] = {}
-    for index in counted(indices, run.context.progress):
+    for index in with_progress(indices, run.context.progress):
         record, models = recorded(run, index)
         if len(record.ids):
             rows[index] = _measured(run, models, cohort_weights(run.experiment, record.sizes), ordered, held, outputs)

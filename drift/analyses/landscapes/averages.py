@@ -19,7 +19,7 @@ from landscape.measures.ensemble import subset_errors
 from landscape.measures.similarity import mean_cka
 from landscape.model.batchnorm import Statistics
 from landscape.model.samples import Samples
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 
 RBF_SAMPLES = 1000
 """Inputs that outputs are compared on by the RBF kernel where no number is given."""
@@ -45,7 +45,7 @@ def error_averaged(
     """
     indices = selected_rounds(run, "clients", rounds, 3)
     found, seen = [], []
-    for index in counted(indices, run.context.progress):
+    for index in with_progress(indices, run.context.progress):
         record = run.round(index)
         if not len(record.ids):
             continue
@@ -96,7 +96,7 @@ def similarity_rounds(
         drawn = rng(run.experiment.seed, "similarity").permutation(len(held))[:wanted]
         held = held[torch.from_numpy(np.sort(drawn))]
     values = []
-    for index in counted(indices, run.context.progress):
+    for index in with_progress(indices, run.context.progress):
         record = run.round(index)
         outputs = _outputs(run, record.kept("clients"), record.client_buffers, held)
         values.append(mean_cka(outputs, kernel=kernel) if len(outputs) > 1 else float("nan"))

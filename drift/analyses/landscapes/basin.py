@@ -14,7 +14,7 @@ from drift.analyses.per_round import evenly_spaced, resolve_round
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.surfaces.basin import area_below, basin, curvature, flatness_radius, loss_excess, minimum
-from landscape.surfaces.minimum import labelled
+from landscape.surfaces.minimum import label_minimum
 
 MODELS = ("clients", "globals")
 """What the planes go through."""
@@ -116,7 +116,7 @@ def _plane(run: Run, index: int, models: str, options: dict[str, Any], folds: in
             return None
         _, _, sweep = client_sweep(run, index, some[:3], **grid)
         found = round_plane(run, round=index, clients=some[:3], **options)
-    return found.assign(labelled(located(run, found, sweep, split=options["split"], folds=folds), found).data_vars)
+    return found.assign(label_minimum(located(run, found, sweep, split=options["split"], folds=folds), found).data_vars)
 
 
 def _statistics(plane: xr.Dataset | None, rise: float, reach: int) -> dict[str, np.ndarray]:

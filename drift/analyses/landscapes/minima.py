@@ -15,7 +15,7 @@ from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.model.batchnorm import Statistics
-from landscape.surfaces.minimum import Minimum, fitted_minimum, labelled, resampled
+from landscape.surfaces.minimum import Minimum, add_sampling_error, fitted_minimum, label_minimum
 from landscape.sweep.grid import Sweep
 
 FOLDS = 20
@@ -47,8 +47,8 @@ def round_minimum(
         folds: Parts of the samples.
 
     Returns:
-        Dataset as `landscape.surfaces.minimum.labelled` gives it: the place is NaN where the minimum is not inside the
-        grid, and minimum_reason says why.
+        Dataset as `landscape.surfaces.minimum.label_minimum` returns it: the place is NaN where the minimum is not
+        inside the grid, and minimum_reason says why.
 
     Raises:
         LookupError, ValueError: As `round_plane` does, and if there are fewer than two folds.
@@ -96,7 +96,7 @@ def located(
     window = replace(sweep, coords={name: sweep.coords[name][cells] for name, cells in fit.window.items()})
     around = evaluate_on(run, window, split, metrics=("loss",), groups=part, statistics=statistics)
     values = around.loss.transpose("group", *fit.names).values[:, fit.known]
-    return resampled(minimum, values, np.bincount(part.numpy()))
+    return add_sampling_error(minimum, values, np.bincount(part.numpy()))
 
 
 def _labelled(
@@ -104,4 +104,4 @@ def _labelled(
 ) -> xr.Dataset:
     minimum = located(run, found, sweep, split=split, statistics=statistics, folds=folds)
     about = {"source": "IMA paper, section 3.2", "split": split, "folds": folds}
-    return labelled(minimum, found).assign_attrs(analysis="plane_minimum", **about)
+    return label_minimum(minimum, found).assign_attrs(analysis="plane_minimum", **about)

@@ -18,7 +18,7 @@ from landscape.geometry.scaling import scaling
 from landscape.measures import robustness, sharpness
 from landscape.measures.norms import weight_histogram
 from landscape.model.samples import Samples
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 from landscape.results.zarr_files import Partial
 from landscape.sweep.evaluate import evaluate
 
@@ -66,7 +66,7 @@ def weight_histograms(
     Returns:
         Dataset with count (round, value), near_zero (round), outside (round) and norm (round), and parameters (), d.
     """
-    records = [_record(run, index) for index in counted(rounds, run.context.progress)]
+    records = [_record(run, index) for index in with_progress(rounds, run.context.progress)]
     models = torch.stack([record.kept("end") for record in records])
     reach = limit if limit is not None else float(models.abs().max()) or 1.0
     found = xr.concat([weight_histogram(theta, bins, reach) for theta in models], "round", join="exact")
@@ -213,7 +213,7 @@ def _by_class(run: Run, models: Tensor, buffers: Tensor | None) -> np.ndarray:
     """Accuracy (n, C) of models (n, d) on each class of the test set; NaN for classes that it does not hold."""
     samples = run.task.samples["test"]
     found = np.full((len(models), len(run.dataset.classes)), np.nan)
-    for label in counted(samples.targets.unique().tolist(), run.context.progress):
+    for label in with_progress(samples.targets.unique().tolist(), run.context.progress):
         found[:, label] = _accuracies(run, models, samples[samples.targets == label], buffers)
     return found
 
@@ -221,7 +221,7 @@ def _by_class(run: Run, models: Tensor, buffers: Tensor | None) -> np.ndarray:
 def _on_training(run: Run, record: Round, models: Tensor, buffers: Tensor | None) -> np.ndarray:
     """Accuracy (m, m) of models (m, d) on the training data of clients; NaN where a client has none."""
     found = np.full((len(record.ids), len(record.ids)), np.nan)
-    for column, client in enumerate(counted(record.ids.tolist(), run.context.progress)):
+    for column, client in enumerate(with_progress(record.ids.tolist(), run.context.progress)):
         samples = run.client_samples(client, record.index)
         if len(samples):
             found[:, column] = _accuracies(run, models, samples, buffers)

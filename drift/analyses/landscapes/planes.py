@@ -14,7 +14,7 @@ from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
-from landscape.model.batchnorm import Statistics, calibrated, calibration_of, usual_statistics
+from landscape.model.batchnorm import Statistics, calibration_of, recalibrate, usual_statistics
 from landscape.results.zarr_files import Partial
 from landscape.sweep.grid import Sweep
 from landscape.sweep.precision import Precision
@@ -149,7 +149,7 @@ def average_line(
     buffers = torch.stack([record.end_buffers for record in records])
     mean, mean_buffers = aggregates.mean(0), buffers.mean(0)
     if (statistics or usual_statistics(run.task)) == "recomputed":
-        mean_buffers = calibrated(run.task, mean, mean_buffers, calibration_of(run.task, split))
+        mean_buffers = recalibrate(run.task, mean, mean_buffers, calibration_of(run.task, split))
     sweep = line(aggregates[-1], mean, points=points, buffers=torch.stack([buffers[-1], mean_buffers]))
     found = evaluate_on(run, sweep, split, partial, statistics=statistics)
     return found.assign_attrs(analysis="average_line", window=len(indices))

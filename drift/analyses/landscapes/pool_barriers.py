@@ -11,7 +11,7 @@ from drift.analyses.per_round import resolve_round
 from drift.methods.lss import LSS
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.training.batch_statistics import recomputed
+from drift.training.batch_statistics import recompute_statistics
 from landscape.model.batchnorm import CALIBRATION, Statistics
 from landscape.surfaces.barrier import pairwise_barriers, simplex_losses
 
@@ -60,7 +60,7 @@ def pool_barriers(
     buffers = []
     for member in pool.members:
         pool.flat.load(member)
-        buffers.append(recomputed(pool.flat, trained.samples))
+        buffers.append(recompute_statistics(pool.flat, trained.samples))
     held, labels = torch.stack(buffers), [f"member {index + 1}" for index in range(len(pool.members))]
     fixed = trained.samples if len(trained.samples) > 1 else CALIBRATION  # one sample has no variance
     found = pairwise_barriers(

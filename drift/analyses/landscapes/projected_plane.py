@@ -15,7 +15,7 @@ from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.geometry.planes import project
 from landscape.results.zarr_files import Partial
-from landscape.sweep.grid import Sweep, axis, spread
+from landscape.sweep.grid import Sweep, axis, make_mark
 
 
 @analysis("mark", "alpha", "beta", cost="evaluations")
@@ -90,7 +90,7 @@ def _with_feet(
     names = [str(name) for name in places.mark.values]
     rows = np.concatenate([own, np.where(inside[:, None], own, origin + feet @ axes)])
     labels = [*names, *(f"foot of {name}" for name in names)]
-    marks = [spread(*mark) for mark in zip(labels, [*feet.tolist()] * 2, rows.tolist(), strict=True)]
+    marks = [make_mark(*mark) for mark in zip(labels, [*feet.tolist()] * 2, rows.tolist(), strict=True)]
     low, high = feet.min(0), feet.max(0)
     width = np.where(high > low, high - low, (high - low).max())
     middle, half = (low + high) / 2, (0.5 + margin) * width

@@ -16,7 +16,7 @@ from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.geometry.simplex import simplex
 from landscape.results.zarr_files import Partial
-from landscape.sweep.grid import Sweep, spread
+from landscape.sweep.grid import Sweep, make_mark
 
 
 @analysis("mark", "alpha", "beta", cost="evaluations")
@@ -77,4 +77,4 @@ def mixtures(run: Run, record: Round, wanted: Sequence[int], *, step: float, ext
     sweep = simplex(record.kept("clients")[rows], step=step, extend=extend, labels=labels, buffers=buffers)
     held = cohort_weights(run.experiment, record.sizes)[rows].numpy()
     weights = (held / held.sum() if held.sum() > 0 else np.full(3, 1 / 3)).tolist()
-    return replace(sweep, marks=(*sweep.marks, spread("by size", weights[:2], weights)))
+    return replace(sweep, marks=(*sweep.marks, make_mark("by size", weights[:2], weights)))

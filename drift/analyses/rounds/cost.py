@@ -12,7 +12,7 @@ from drift.methods._soups import Soup
 from drift.methods.lss import LSS
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from landscape.measures.cost import REPEATS, spread, step_cost, times, transfer_bytes, work
+from landscape.measures.cost import REPEATS, measure_cost, measure_seconds, median_and_range, step_cost, transfer_bytes
 
 
 @analysis(cost="training")
@@ -54,10 +54,10 @@ def cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = Tru
     if len(ready.samples) == 0:
         raise LookupError(f"no client of round {record.index} of run {run.name} has samples; choose another round.")
     base = step_cost(run.task, ready.start, batch=ready.local.batch, split=ready.samples, repeats=1)
-    found = work(lambda: run.method.local(ready), repeats=1)
-    measured = times(lambda: run.method.local(ready), *([ready.train] if plain else []), repeats=repeats)
-    seconds, epochs = spread(measured[:, 0]), _epochs(run, len(ready.samples))
-    ratio = spread(measured[:, 0] / measured[:, 1]) if plain else (np.nan,) * 3
+    found = measure_cost(lambda: run.method.local(ready), repeats=1)
+    measured = measure_seconds(lambda: run.method.local(ready), *([ready.train] if plain else []), repeats=repeats)
+    seconds, epochs = median_and_range(measured[:, 0]), _epochs(run, len(ready.samples))
+    ratio = median_and_range(measured[:, 0] / measured[:, 1]) if plain else (np.nan,) * 3
     if plain and not run.method.own_training and run.method.correction(run.method.prepare(ready)) is None:
         ratio = (1.0,) * 3  # the same minibatches with the same gradient: nothing to measure
     transfer = len(record.ids) * transfer_bytes(run.task, ready.start)
@@ -67,7 +67,7 @@ def cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = Tru
         "macs": (float(base.macs), "forward pass of a sample", "MAC"),
         "macs_training": (float(base.macs) * _pool_factor(run), "forward pass of a sample, by pool size", "MAC"),
         "macs_round": (found.macs, "local training", "MAC"),
-        "macs_plain": (work(ready.train, repeats=1).macs if plain else np.nan, "plain local training", "MAC"),
+        "macs_plain": (measure_cost(ready.train, repeats=1).macs if plain else np.nan, "plain local training", "MAC"),
         **_ranged("seconds_epoch", [value / epochs for value in seconds], "an epoch", "s"),
         **_ranged("seconds_round", seconds, "local training", "s"),
         **_ranged("plain_ratio", ratio, "time over that of plain training", "1"),

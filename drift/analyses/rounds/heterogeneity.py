@@ -15,7 +15,7 @@ from drift.config.cohort_weights import cohort_weights
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 
 Similarity = Callable[[np.ndarray, np.ndarray], float]
 
@@ -51,7 +51,7 @@ def heterogeneity(run: Run) -> xr.Dataset:
     everyone = mixed(held, each)
     indices = run.rounds()
     mixtures = {name: np.full((len(indices), held.shape[1]), np.nan) for name in ("", "_data")}
-    for row, index in enumerate(counted(indices, run.context.progress)):
+    for row, index in enumerate(with_progress(indices, run.context.progress)):
         record = run.round(index)
         if len(record.ids):
             trained = held if run.parts_in(index) is run.parts else class_shares(run, index)

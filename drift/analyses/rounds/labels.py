@@ -10,7 +10,7 @@ from drift.analyses.rounds.label_shares import require_partition
 from drift.partitions import histogram
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 
 
 @analysis("round", "client", "class", cost="record")
@@ -48,7 +48,7 @@ def label_scatter(run: Run, *, rounds: int = 20) -> xr.Dataset:
     clients = np.unique(np.concatenate(list(cohorts.values()))).astype(np.int64)
     count = np.full((len(indices), len(clients), len(names)), np.nan)
     divergences = np.full((2, len(indices)), np.nan)
-    for row, index in enumerate(counted(indices, run.context.progress)):
+    for row, index in enumerate(with_progress(indices, run.context.progress)):
         parts, ids = run.parts_in(index), cohorts[index]
         if len(ids):  # none where every client diverged
             held = histogram(run.labels, [parts[client] for client in ids.tolist()], len(names))

@@ -19,7 +19,7 @@ from drift.runs.run import Run
 from drift.store.gram import CLIENTS, STEP, gram
 from drift.store.round_record import Round
 from landscape.model.layout import Layout
-from landscape.results.progress import counted
+from landscape.results.progress import with_progress
 
 Momentum = Literal["previous", "zero"]
 
@@ -55,7 +55,7 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Mome
         raise LookupError(f"run {run.name} kept no client models; train it with --set keep.clients=all.")
     places = Layout(tuple((name, tuple(shape)) for name, shape in run.about["layout"])).slices()
     found = {name: np.full((len(indices), len(places)), np.nan) for name in _ABOUT if name not in ("size", "layer")}
-    for row, index in enumerate(counted(indices, run.context.progress)):
+    for row, index in enumerate(with_progress(indices, run.context.progress)):
         record = run.round(index)
         if not bool((record.sizes > 0).any()):  # every client diverged, or none has samples
             continue

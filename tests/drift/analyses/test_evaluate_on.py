@@ -23,7 +23,7 @@ from figures.commands.analyse import analyses
 from landscape.datasets import blobs
 from landscape.datasets._dataset import Groups
 from landscape.sweep import evaluate
-from landscape.sweep.threads import alone, pieces
+from landscape.sweep.threads import evaluate_in_order, pieces
 from landscape.sweep.worker import Points, Values, Work, Worker
 from tests import movielens
 from tests.tiny import trained
@@ -55,23 +55,23 @@ class Seen:
 
     Args:
         shared: Points of each sweep that the crew got.
-        alone: Points of each sweep that it did not get; single models are no sweep.
+        unshared: Points of each sweep that it did not get; single models are no sweep.
         told: Progress.
         result: What the analysis returned.
     """
 
     shared: list[int] = field(default_factory=list)
-    alone: list[int] = field(default_factory=list)
+    unshared: list[int] = field(default_factory=list)
     told: Told = field(default_factory=list)
     result: xr.Dataset | None = None
 
-    def finished(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
+    def evaluate_points(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
         self.shared.append(len(points))
-        return alone(Worker(work), points, pieces(len(points), most, WORKERS))
+        return evaluate_in_order(Worker(work), points, pieces(len(points), most, WORKERS))
 
     def require(self, *, counted: bool) -> None:
         """Every sweep is shared, and whoever sweeps or counts rounds says how far it is."""
-        assert self.alone == [], "sweeps that the crew does not get"
+        assert self.unshared == [], "sweeps that the crew does not get"
         assert self.told or not (self.shared or counted), "no progress"
         for part in parts(self.told):
             steps, totals = [done for done, _ in part], {total for _, total in part}
@@ -132,17 +132,17 @@ def runs(tmp_path_factory) -> Iterator[list[Callable[[], Run]]]:
 @pytest.fixture
 def watch(monkeypatch) -> Callable[..., Seen]:
     """Calls an analysis with a crew and a progress, and sees what reaches the one evaluator."""
-    inner = evaluate._found
+    inner = evaluate._chunk_values
 
     def watch_one(function: Callable[..., xr.Dataset], run: Run, **options: Any) -> Seen:
         seen = Seen()
 
         def found(work: Work, points: Points, memory: int, workers: Any, soon: bool) -> Any:
             if workers is not seen and len(points) > 1:
-                seen.alone.append(len(points))
+                seen.unshared.append(len(points))
             return inner(work, points, memory, workers, soon)
 
-        monkeypatch.setattr(evaluate, "_found", found)
+        monkeypatch.setattr(evaluate, "_chunk_values", found)
         seen.result = function(
             run.with_crew(seen).with_progress(lambda done, total: seen.told.append((done, total))), **options
         )

@@ -200,7 +200,9 @@ def test_what_cannot_be_batched_falls_back_and_says_why():
 
 def test_wrong_batched_gradients_are_noticed(monkeypatch):
     clients = _clients(Local(batch=4))
-    monkeypatch.setattr(choice, "alone", lambda flat, theta, *rest: (theta.sum(), torch.ones_like(theta)))
+    monkeypatch.setattr(
+        choice, "single_model_gradient", lambda flat, theta, *rest: (theta.sum(), torch.ones_like(theta))
+    )
     assert "differ" in choice.unfit(methods.load("fedavg")(), clients)
 
 

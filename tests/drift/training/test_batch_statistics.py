@@ -9,7 +9,7 @@ import torch
 from drift.analyses.landscapes.barriers import aligned_barrier, client_barriers, mode_curve
 from drift.analyses.landscapes.planes import average_line, global_line, global_plane, round_plane
 from drift.analyses.landscapes.trajectory_plane import trajectory_plane
-from landscape.model.batchnorm import calibrated
+from landscape.model.batchnorm import recalibrate
 from tests import tiny
 
 PLANES = {
@@ -77,7 +77,7 @@ def test_trained_models_keep_their_own_statistics(runs):
 def test_mean_of_the_last_models_is_no_trained_model(runs):
     run = runs["batch"]
     mean, samples = run.models().mean(0), run.task.samples
-    held = calibrated(run.task, mean, None, samples["train"])
+    held = recalibrate(run.task, mean, None, samples["train"])
     loss = float(run.task.loss(run.task.outputs(mean, "test", buffers=held), samples["test"].targets).mean())
     line = average_line(run, points=3, window=3)
     assert float(line.mark_loss[1]) == pytest.approx(loss, rel=1e-4)

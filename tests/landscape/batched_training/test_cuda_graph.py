@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from landscape.batched_training.cuda_graph import Replayed, cuda_graph
+from landscape.batched_training.cuda_graph import ReplayedGradient, cuda_graph
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 
@@ -44,7 +44,7 @@ class Recorder:
 
 def test_replayed_gradients_are_the_eager_ones_for_every_shape():
     flat, plain, recorder = _flat(), _flat(), Recorder()
-    replayed = Replayed(flat, recorder)
+    replayed = ReplayedGradient(flat, recorder)
     losses = []
     for seed, size in enumerate((5, 5, 2, 5, 2)):
         batch = _batch(size, seed)
@@ -59,7 +59,7 @@ def test_replayed_gradients_are_the_eager_ones_for_every_shape():
 
 def test_a_replay_that_differs_is_never_used():
     flat, recorder = _flat(), Recorder(1.5)
-    replayed = Replayed(flat, recorder)
+    replayed = ReplayedGradient(flat, recorder)
     batch = _batch(4, 1)
     assert float(replayed.gradient(flat, batch)) == float(flat.gradient(batch))
     assert "differs" in replayed.reason and recorder.recorded == 1
@@ -72,7 +72,7 @@ def test_a_step_that_cannot_be_recorded_stays_eager():
         raise RuntimeError("operation not permitted when stream is capturing\nmore")
 
     flat = _flat()
-    replayed = Replayed(flat, refuse)
+    replayed = ReplayedGradient(flat, refuse)
     assert float(replayed.gradient(flat, _batch(4, 1))) == float(flat.gradient(_batch(4, 1)))
     assert "not permitted" in replayed.reason
 
@@ -81,14 +81,14 @@ def test_a_step_that_cannot_be_recorded_stays_eager():
 def test_models_with_state_beside_the_weights_are_not_replayed(layer):
     recorder = Recorder()
     flat = _flat(layer.double())
-    replayed = Replayed(flat, recorder)
+    replayed = ReplayedGradient(flat, recorder)
     replayed.gradient(flat, _batch(4, 1))
     assert type(layer).__name__ in replayed.reason and recorder.recorded == 0
 
 
 def test_a_recording_is_not_lent_to_another_workspace():
     with pytest.raises(ValueError, match="another workspace"):
-        Replayed(_flat(), Recorder()).gradient(_flat(), _batch(4, 1))
+        ReplayedGradient(_flat(), Recorder()).gradient(_flat(), _batch(4, 1))
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -96,7 +96,7 @@ def test_a_cuda_graph_gives_the_eager_gradient():
     flat = _flat()
     there = Task(flat.module, {}).flat(flat.theta.cuda())
     there.load(flat.theta)
-    replayed = Replayed(there, cuda_graph)
+    replayed = ReplayedGradient(there, cuda_graph)
     batch = _batch(5, 1)
     for _ in range(2):
         torch.testing.assert_close(replayed.gradient(there, batch).cpu(), flat.gradient(batch))

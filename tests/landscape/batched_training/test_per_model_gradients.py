@@ -6,26 +6,26 @@ import pytest
 import torch
 from torch import nn
 
-from landscape.batched_training.dense_stacks import Dense
-from landscape.batched_training.per_model_gradients import Mapped, alone, rows
+from landscape.batched_training.dense_stacks import DenseGradients
+from landscape.batched_training.per_model_gradients import VmapGradients, model_gradients, single_model_gradient
 from landscape.model.samples import Samples
 from landscape.model.task import Task, cross_entropy, squared_error
 from landscape.models import build_model
 from landscape.models._parts import Classifier
 
 MODELS = {
-    "mlp": (lambda: build_model("mlp", (1, 2, 3), 4, seed=0, hidden=[5, 7]), Dense),
-    "linear": (lambda: build_model("linear", (1, 2, 3), 4, seed=0), Dense),
+    "mlp": (lambda: build_model("mlp", (1, 2, 3), 4, seed=0, hidden=[5, 7]), DenseGradients),
+    "linear": (lambda: build_model("linear", (1, 2, 3), 4, seed=0), DenseGradients),
     "without bias": (
         lambda: nn.Sequential(nn.Flatten(), nn.Linear(6, 5, bias=False), nn.ReLU(), nn.Linear(5, 4)),
-        Dense,
+        DenseGradients,
     ),
-    "tanh": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4)), Mapped),
+    "tanh": (lambda: nn.Sequential(nn.Flatten(), nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4)), VmapGradients),
     "convolution": (
         lambda: Classifier(
             nn.Sequential(nn.Conv2d(1, 3, 2), nn.GroupNorm(3, 3), nn.ReLU(), nn.Flatten()), nn.Linear(6, 4)
         ),
-        Mapped,
+        VmapGradients,
     ),
 }
 
@@ -41,13 +41,13 @@ def _compared(task: Task, targets: torch.Tensor) -> None:
     weights = torch.rand(3, 5, dtype=torch.float64)
     weights[1, 2:] = 0
     flat = task.flat(thetas)
-    made = rows(flat)
+    made = model_gradients(flat)
     for columns in ([slice(0, task.layout.size)], made.columns):
         blocks = [thetas[:, part].contiguous() for part in columns]
         out = [torch.full_like(block, torch.nan) for block in blocks]
         losses = made.gradient(blocks, inputs, targets, weights, out)
         for row in range(3):
-            loss, gradient = alone(flat, thetas[row], inputs[row], targets[row], weights[row])
+            loss, gradient = single_model_gradient(flat, thetas[row], inputs[row], targets[row], weights[row])
             torch.testing.assert_close(losses[row], loss)
             torch.testing.assert_close(torch.cat(out, 1)[row], gradient)
 
@@ -56,7 +56,7 @@ def _compared(task: Task, targets: torch.Tensor) -> None:
 def test_rows_are_the_gradients_of_each_model_on_its_own_samples(name):
     build, kind = MODELS[name]
     task = _task(build())
-    assert type(rows(task.flat(task.theta))) is kind
+    assert type(model_gradients(task.flat(task.theta))) is kind
     _compared(task, torch.randint(4, (3, 5), generator=torch.Generator().manual_seed(2)))
 
 
@@ -71,7 +71,7 @@ def test_models_whose_samples_are_not_independent_are_refused():
         model = nn.Sequential(nn.Flatten(), nn.Linear(6, 5), layer, nn.Linear(5, 4))
         task = _task(model)
         with pytest.raises(ValueError, match=type(layer).__name__):
-            rows(task.flat(task.theta))
+            model_gradients(task.flat(task.theta))
 
 
 def test_a_chain_that_is_not_plain_is_not_taken_for_one():
@@ -82,5 +82,5 @@ def test_a_chain_that_is_not_plain_is_not_taken_for_one():
     hooked[1].register_forward_hook(lambda module, given, made: 2 * made)
     for model in (nn.Sequential(nn.Flatten(), twice, twice), frozen, hooked):
         task = _task(model)
-        assert Dense.of(task.flat(task.theta)) is None
+        assert DenseGradients.of(task.flat(task.theta)) is None
     _compared(_task(frozen), torch.randint(4, (3, 5), generator=torch.Generator().manual_seed(2)))

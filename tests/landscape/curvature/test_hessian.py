@@ -67,7 +67,7 @@ def test_kept_graphs_stay_within_the_memory(blocks, monkeypatch):
     flat, samples, made = task.flat(task.theta), task.split("train")[:20], []
     point = {name: part.clone().requires_grad_() for name, part in task.layout.named(task.theta).items()}
     estimated, counted = (
-        bytes_of(flat, point, samples[:5]) for bytes_of in (hessian._graph_bytes, hessian._held_bytes)
+        bytes_of(flat, point, samples[:5]) for bytes_of in (hessian._graph_bytes, hessian._graph_storage_bytes)
     )
     assert estimated == counted  # of one block: affine in its samples
     inner = hessian._gradient_graph

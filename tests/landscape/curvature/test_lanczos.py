@@ -14,7 +14,7 @@ def matrix(values: list[float] | Tensor, seed: int = 0) -> Tensor:
     return turn @ torch.diag(values) @ turn.T
 
 
-def found(a: Tensor, k: int, **options):
+def eigenpairs(a: Tensor, k: int, **options):
     return lanczos(lambda v: a @ v, a[0], k, **{"tolerance": 1e-8, **options})
 
 
@@ -24,7 +24,7 @@ def largest(values: Tensor, k: int) -> Tensor:
 
 def test_pairs_are_those_of_largest_magnitude_with_their_sign():
     a = matrix([1.0, -9.0, 4.0, -2.0, 7.0, 0.5, 0.0])
-    pairs = found(a, 4)
+    pairs = eigenpairs(a, 4)
     torch.testing.assert_close(pairs.values, torch.tensor([-9.0, 7, 4, -2], dtype=torch.float64))
     torch.testing.assert_close(a @ pairs.vectors.T, pairs.vectors.T * pairs.values)
     assert pairs.converged
@@ -33,7 +33,7 @@ def test_pairs_are_those_of_largest_magnitude_with_their_sign():
 @pytest.mark.parametrize("basis", [7, 12, 60])
 def test_restarts_do_not_change_the_answer(basis):
     values = torch.randn(150, generator=torch.Generator().manual_seed(1), dtype=torch.float64) ** 3
-    pairs = found(matrix(values), 5, basis=basis)
+    pairs = eigenpairs(matrix(values), 5, basis=basis)
     assert pairs.converged
     assert pairs.products > 12
     torch.testing.assert_close(pairs.values, largest(values, 5), rtol=1e-10, atol=0)
@@ -41,25 +41,25 @@ def test_restarts_do_not_change_the_answer(basis):
 
 def test_repeated_eigenvalues_are_found_as_often_as_they_occur():
     values = torch.cat([torch.full((3,), 5.0), torch.tensor([3.0, 3.0]), torch.linspace(-0.8, 1, 75)]).double()
-    torch.testing.assert_close(found(matrix(values), 6).values, largest(values, 6), rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(eigenpairs(matrix(values), 6).values, largest(values, 6), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("values", [[2.0] * 6, [0.0] * 6, [4.0, 0, 0, 0, 0, 0]])
 def test_degenerate_matrices(values):
-    pairs = found(matrix(values), 3)
+    pairs = eigenpairs(matrix(values), 3)
     torch.testing.assert_close(pairs.values, torch.tensor(sorted(values)[::-1][:3], dtype=torch.float64))
     torch.testing.assert_close(pairs.vectors @ pairs.vectors.T, torch.eye(3, dtype=torch.float64))
 
 
 def test_all_pairs_of_a_small_matrix():
     a = matrix([3.0, -2.0, 1.0])
-    torch.testing.assert_close(found(a, 3).values, torch.tensor([3.0, -2, 1], dtype=torch.float64))
-    torch.testing.assert_close(found(a[:1, :1], 1).values, a[0, :1])
+    torch.testing.assert_close(eigenpairs(a, 3).values, torch.tensor([3.0, -2, 1], dtype=torch.float64))
+    torch.testing.assert_close(eigenpairs(a[:1, :1], 1).values, a[0, :1])
 
 
 def test_residuals_are_the_measured_ones_and_keep_the_tolerance():
     a = matrix(torch.linspace(-3, 10, 90))
-    pairs = found(a, 4, tolerance=1e-3)
+    pairs = eigenpairs(a, 4, tolerance=1e-3)
     measured = (pairs.vectors @ a - pairs.values[:, None] * pairs.vectors).norm(dim=1) / pairs.values.abs()
     torch.testing.assert_close(pairs.residuals, measured, rtol=1e-6, atol=1e-12)
     assert pairs.residuals.max() <= 1e-3
@@ -74,7 +74,7 @@ def test_float32_reaches_its_rounding():
 
 
 def test_too_few_products_say_so():
-    pairs = found(matrix(torch.linspace(1, 2, 80)), 5, max_products=9)
+    pairs = eigenpairs(matrix(torch.linspace(1, 2, 80)), 5, max_products=9)
     assert not pairs.converged
     assert pairs.products == 9
     assert pairs.residuals.max() > 1e-8
@@ -82,14 +82,14 @@ def test_too_few_products_say_so():
 
 def test_same_seed_same_bits():
     a = matrix(torch.linspace(-1, 2, 50))
-    assert torch.equal(found(a, 2, seed=3).vectors, found(a, 2, seed=3).vectors)
+    assert torch.equal(eigenpairs(a, 2, seed=3).vectors, eigenpairs(a, 2, seed=3).vectors)
 
 
 def test_bad_values_are_named():
     a = matrix([1.0, 2.0])
     with pytest.raises(ValueError, match="k is 3, the matrix has 2"):
-        found(a, 3)
+        eigenpairs(a, 3)
     with pytest.raises(ValueError, match="at least 7"):
-        found(matrix([1.0] * 9), 5, basis=6)
+        eigenpairs(matrix([1.0] * 9), 5, basis=6)
     with pytest.raises(ValueError, match="not finite"):
-        found(a * float("nan"), 1)
+        eigenpairs(a * float("nan"), 1)

@@ -162,7 +162,7 @@ def test_bad_names_options_and_scales_are_named():
 
 
 def test_scales_follow_their_formulas(tmp_path):
-    from landscape.datasets._dataset import scaled
+    from landscape.datasets._dataset import scale_inputs
 
     pixels, labels = parquet_folder(tmp_path, TINY)["train"]
     raw = _images.load(TINY, tmp_path)
@@ -171,7 +171,7 @@ def test_scales_follow_their_formulas(tmp_path):
     mean, std = (torch.tensor(v, dtype=torch.float64).view(3, 1, 1) for v in (TINY.mean, TINY.std))
     expected = {"unit": unit, "half": (unit - 0.5) / 0.5, "standard": (unit - mean) / std, "default": unit}
     for scale, values in expected.items():
-        done = scaled(raw, scale)
+        done = scale_inputs(raw, scale)
         torch.testing.assert_close(done.train.inputs, values.float(), rtol=1e-6, atol=1e-6)
         assert torch.equal(done.train.targets, labels)
         assert done.fingerprint == raw.fingerprint

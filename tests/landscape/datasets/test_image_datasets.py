@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from landscape.datasets import _images, _known, _split, _union, open_dataset
-from landscape.datasets._classes import of_classes
-from landscape.datasets._dataset import merged, taken
+from landscape.datasets._classes import select_classes
+from landscape.datasets._dataset import merge_splits, select_samples
 from tests import hub
 
 DIGITS = tuple("0123456789")
@@ -98,9 +98,9 @@ def test_standard_takes_the_training_images_own_moments_where_none_are_stated(fo
     torch.testing.assert_close(done.test.inputs, expected.float(), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", _known.KNOWN)
+@pytest.mark.parametrize("name", _known.PUBLISHED)
 def test_known_digests_are_those_of_whole_published_sets(name):
-    source, known = import_module(f"landscape.datasets.{name}").SOURCE, _known.KNOWN[name]
+    source, known = import_module(f"landscape.datasets.{name}").SOURCE, _known.PUBLISHED[name]
     assert (known.train, known.test) == (source.train, source.test)
     assert all(len(digest) == 16 and int(digest, 16) for digest in (known.labels, known.whole or known.labels))
 
@@ -110,12 +110,12 @@ def test_a_copy_that_differs_from_the_published_set_is_told(folder, monkeypatch,
     _write_digits(folder, monkeypatch, mnist=(5, 2))
     plain = open_dataset("mnist")  # of another size than the published one: not compared
     told = _known.labels_digest(plain.train, plain.test) if labels == "own" else labels
-    monkeypatch.setitem(_known.KNOWN, "mnist", _known.Known(5, 2, told, whole))
+    monkeypatch.setitem(_known.PUBLISHED, "mnist", _known.Published(5, 2, told, whole))
     what = "other pixels" if whole else "other labels"
     with pytest.warns(UserWarning, match=f"this copy of mnist has {what}.*cannot be compared"):
         open_dataset("mnist")
     own = _known.labels_digest(plain.train, plain.test)
-    monkeypatch.setitem(_known.KNOWN, "mnist", _known.Known(5, 2, own, plain.fingerprint))
+    monkeypatch.setitem(_known.PUBLISHED, "mnist", _known.Published(5, 2, own, plain.fingerprint))
     open_dataset("mnist")  # a warning would be an error
 
 
@@ -230,11 +230,11 @@ def test_digits3_names_the_domain_whose_files_are_absent(folder, monkeypatch):
 
 
 def test_resizing_keeps_means_and_constants():
-    constant = _union._fitted(_samples(torch.full((2, 1, 16, 16), 77, dtype=torch.uint8)), 28)
+    constant = _union._fit(_samples(torch.full((2, 1, 16, 16), 77, dtype=torch.uint8)), 28)
     assert constant.inputs.shape == (2, 3, 28, 28)
     assert (constant.inputs == 77).all()
     pixels = torch.randint(0, 256, (3, 1, 32, 32), dtype=torch.uint8, generator=torch.Generator().manual_seed(0))
-    found = _union._fitted(_samples(pixels), 16).inputs.float().mean((1, 2, 3))
+    found = _union._fit(_samples(pixels), 16).inputs.float().mean((1, 2, 3))
     assert found.tolist() == pytest.approx(pixels.float().mean((1, 2, 3)).tolist(), abs=4)
 
 
@@ -252,26 +252,26 @@ def test_first_takes_the_first_of_each_group_in_order():
 
 def test_apart_divides_every_group_and_one_group_does_not_change_another():
     groups = torch.tensor([0] * 10 + [1] * 7 + [3] * 3)
-    train, test = _split.apart(groups, 0.3, 1)
+    train, test = _split.split_by_group(groups, 0.3, 1)
     assert sorted(torch.cat([train, test]).tolist()) == list(range(20))
     assert groups[test].bincount().tolist() == [3, 2]
-    fewer = _split.apart(groups[:17], 0.3, 1)[1]
+    fewer = _split.split_by_group(groups[:17], 0.3, 1)[1]
     assert torch.equal(fewer, test)
-    assert not torch.equal(_split.apart(groups, 0.3, 2)[1], test)
+    assert not torch.equal(_split.split_by_group(groups, 0.3, 2)[1], test)
 
 
 def test_chosen_classes_and_merged_splits_keep_samples_and_groups_together(folder, monkeypatch):
     _write_digits(folder, monkeypatch, mnist=(21, 12), usps=(6, 3))
     dataset = open_dataset("digits3", domains=["mnist", "usps"])
-    some = of_classes(dataset, [4, 2])
+    some = select_classes(dataset, [4, 2])
     assert some.train.targets.tolist() == [1, 0, 1, 0, 1, 0]  # labels 2 4 2 4 of mnist, 2 4 of usps
     assert some.groups["domain"].train.tolist() == [0, 0, 0, 0, 1, 1]
     assert some.fingerprint == dataset.fingerprint
-    both = merged(dataset)
+    both = merge_splits(dataset)
     assert len(both.train) == 42
     assert both.groups["domain"].train.bincount().tolist() == [33, 9]
     assert torch.equal(both.train.inputs[27:], dataset.test.inputs)
-    assert taken(dataset, None, None) is dataset
+    assert select_samples(dataset, None, None) is dataset
 
 
 def test_images_without_bytes_are_refused(folder, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from landscape.geometry.alignment import align, permuted, stack
+from landscape.geometry.alignment import align, layer_stack, permute
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.models import build_model
@@ -35,8 +35,8 @@ def cnn() -> Task:
 
 def _shuffled(task: Task, theta: torch.Tensor) -> torch.Tensor:
     generator = np.random.default_rng(4)
-    layers = stack(task)
-    return permuted(layers, theta, [generator.permutation(layer.out) for layer in layers[:-1]])
+    layers = layer_stack(task)
+    return permute(layers, theta, [generator.permutation(layer.out) for layer in layers[:-1]])
 
 
 @pytest.mark.parametrize("make", [mlp, cnn])
@@ -65,18 +65,18 @@ def test_one_hidden_layer_gets_the_best_of_all_orders():
 
     task = mlp_task()  # 5 hidden units: 120 orders
     a, b = thetas(task, 2)
-    layers = stack(task)
-    likeness = [float(a @ permuted(layers, b, [np.array(order)])) for order in permutations(range(5))]
+    layers = layer_stack(task)
+    likeness = [float(a @ permute(layers, b, [np.array(order)])) for order in permutations(range(5))]
     assert float(a @ align(task, a, b)) == pytest.approx(max(likeness), rel=1e-12)
 
 
 def test_flatten_moves_all_places_of_a_channel_together():
     task = cnn()
-    layers = stack(task)
+    layers = layer_stack(task)
     assert [layer.name for layer in layers] == ["0", "3", "7", "9"]
     index = torch.arange(len(task.theta), dtype=torch.float64)
     order = np.array([2, 0, 3, 1])
-    read = permuted(layers, index, [np.arange(5), order, np.arange(7)])[layers[2].weight].view(7, 4, 6)
+    read = permute(layers, index, [np.arange(5), order, np.arange(7)])[layers[2].weight].view(7, 4, 6)
     torch.testing.assert_close(read, index[layers[2].weight].view(7, 4, 6)[:, order])
 
 

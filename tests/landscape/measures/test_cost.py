@@ -4,7 +4,7 @@ import torch
 from oracles import cnn_task, mlp_task
 from torch import nn
 
-from landscape.measures.cost import spread, step_cost, times, transfer_bytes, work
+from landscape.measures.cost import measure_cost, measure_seconds, median_and_range, step_cost, transfer_bytes
 
 
 def test_a_linear_network_costs_its_weights():
@@ -27,7 +27,7 @@ def test_a_convolution_costs_kernel_times_output():
 
 def test_backward_costs_both_products_but_for_the_input():
     weight, inputs = torch.ones(6, 3, requires_grad=True), torch.ones(5, 6)
-    found = work(lambda: (inputs @ weight).sum().backward())
+    found = measure_cost(lambda: (inputs @ weight).sum().backward())
     assert found.macs == 2 * 5 * 6 * 3
 
 
@@ -38,7 +38,7 @@ def test_memory_is_what_is_alive_at_one_time():
             held = held + 1  # the old and the new one
         held.view(10, 100).mul_(2)
 
-    assert work(action).memory == 2 * 4000
+    assert measure_cost(action).memory == 2 * 4000
 
 
 def test_a_larger_batch_holds_more_at_the_same_cost_a_sample():
@@ -58,7 +58,7 @@ def test_resnet18_costs_what_the_paper_counts():
         for i, o, k, stride, size in layers
     ]
     head = (nn.Linear(512, 1000, device="meta"), torch.empty(1, 512, device="meta"))
-    found = work(lambda: [layer(inputs) for layer, inputs in [*convolutions, head]])
+    found = measure_cost(lambda: [layer(inputs) for layer, inputs in [*convolutions, head]])
     assert found.macs == pytest.approx(1.82e9, rel=0.005)
 
 
@@ -70,14 +70,14 @@ def test_an_empty_split_is_refused():
 
 def test_actions_are_timed_in_turn_and_in_both_orders():
     called = []
-    found = times(lambda: called.append("a"), lambda: called.append("b"), repeats=3)
+    found = measure_seconds(lambda: called.append("a"), lambda: called.append("b"), repeats=3)
     assert called == ["a", "b", "b", "a", "a", "b"]
     assert found.shape == (3, 2) and (found > 0).all()
 
 
 def test_a_single_time_has_no_range():
-    assert spread(np.array([3.0, 1.0, 7.0])) == (3, 1, 7)
-    median, low, high = spread(np.array([2.0]))
+    assert median_and_range(np.array([3.0, 1.0, 7.0])) == (3, 1, 7)
+    median, low, high = median_and_range(np.array([2.0]))
     assert median == 2 and np.isnan(low) and np.isnan(high)
-    found = work(lambda: torch.ones(3))
+    found = measure_cost(lambda: torch.ones(3))
     assert found.low <= found.seconds <= found.high

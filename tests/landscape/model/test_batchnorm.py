@@ -16,7 +16,7 @@ from landscape.geometry.planes import plane
 from landscape.geometry.simplex import points as simplex_points
 from landscape.geometry.trajectory import principal_plane
 from landscape.measures.ensemble import ensemble_gap, subset_errors
-from landscape.model.batchnorm import calibrated, calibration_of, recomputed, usual_statistics
+from landscape.model.batchnorm import calibration_of, recalibrate, recompute_statistics, usual_statistics
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.models.resnet8 import build
@@ -58,12 +58,12 @@ def buffers(task: Task, models: Tensor) -> Tensor:
     """Statistics that each model brings from its own training data: one of three unequal parts."""
     train = task.split("train")
     parts = (train[:4], train[4:14], train[14:])
-    return torch.stack([calibrated(task, model, None, part) for model, part in zip(models, parts, strict=True)])
+    return torch.stack([recalibrate(task, model, None, part) for model, part in zip(models, parts, strict=True)])
 
 
 def by_hand(task: Task, theta: Tensor, held: Tensor | None = None) -> float:
     """Test loss of a model with given statistics, by default those of all training samples."""
-    held = calibrated(task, theta, None, task.split("train")) if held is None else held
+    held = recalibrate(task, theta, None, task.split("train")) if held is None else held
     test = task.split("test")
     return float(task.loss(task.outputs(theta, test, buffers=held), test.targets).mean())
 
@@ -74,10 +74,10 @@ def own_losses(task: Task, models: Tensor, buffers: Tensor) -> np.ndarray:
 
 def test_calibrated_are_the_statistics_of_the_samples_and_the_task_stays(task, models):
     before = task.buffers
-    found = calibrated(task, models[0], None, task.split("train"))
+    found = recalibrate(task, models[0], None, task.split("train"))
     flat = task.flat(models[0])
     flat.load(models[0])
-    torch.testing.assert_close(found, recomputed(flat, task.split("train")), rtol=0, atol=0)
+    torch.testing.assert_close(found, recompute_statistics(flat, task.split("train")), rtol=0, atol=0)
     assert not torch.allclose(found, before)
     torch.testing.assert_close(task.buffers, before, rtol=0, atol=0)
 

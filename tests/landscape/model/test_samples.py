@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from landscape.model.samples import Samples, called, leaves, mapped
+from landscape.model.samples import Samples, call_module, leaves, map_leaves
 
 PAIR = (torch.arange(7.0)[:, None], torch.arange(14.0).view(7, 2))
 FORMS = {"tensor": PAIR[0], "tuple": PAIR, "dict": {"first": PAIR[0], "second": PAIR[1]}}
@@ -27,7 +27,7 @@ def test_indexing_and_mapping_keep_the_structure(form):
     chosen = samples[torch.tensor([6, 0])]
     assert type(chosen.inputs) is type(samples.inputs)
     assert leaves(chosen.inputs)[0].flatten().tolist() == [6, 0]
-    assert leaves(mapped(lambda leaf: leaf + 1, samples.inputs))[0][0] == 1
+    assert leaves(map_leaves(lambda leaf: leaf + 1, samples.inputs))[0][0] == 1
 
 
 def test_unequal_lengths_are_refused_with_both_numbers():
@@ -43,6 +43,6 @@ def test_to_changes_only_floating_inputs():
 
 
 def test_inputs_are_spread_as_the_model_takes_them():
-    assert torch.equal(called(lambda first, second: first + second, PAIR), PAIR[0] + PAIR[1])
-    assert torch.equal(called(lambda *, first, second: first - second, FORMS["dict"]), PAIR[0] - PAIR[1])
-    assert torch.equal(called(lambda first: first, PAIR[0]), PAIR[0])
+    assert torch.equal(call_module(lambda first, second: first + second, PAIR), PAIR[0] + PAIR[1])
+    assert torch.equal(call_module(lambda *, first, second: first - second, FORMS["dict"]), PAIR[0] - PAIR[1])
+    assert torch.equal(call_module(lambda first: first, PAIR[0]), PAIR[0])

@@ -10,7 +10,7 @@ import pytest
 import xarray as xr
 
 from landscape.geometry.planes import plane
-from landscape.results.export import RELIEF, csv_table, exported, ply_mesh, vtk_grid
+from landscape.results.export import RELIEF, csv_table, export_bytes, ply_mesh, vtk_grid
 from landscape.surfaces.surface import surface
 from tests.oracles import mlp_task, thetas
 
@@ -137,11 +137,11 @@ def test_csv_takes_positions_whole_numbers_and_flags():
 
 def test_what_is_no_surface_is_refused(ds):
     with pytest.raises(ValueError, match="has loss over alpha; VTK and PLY take a surface"):
-        exported(ds.isel(beta=0), "vtk")
+        export_bytes(ds.isel(beta=0), "vtk")
     with pytest.raises(ValueError, match="has no height; VTK"):
         ply_mesh(ds, height="height")
     with pytest.raises(ValueError, match="cannot export as 'obj'; the forms are csv, vtk, ply"):
-        exported(ds, "obj")
+        export_bytes(ds, "obj")
     with pytest.raises(ValueError, match="only values above 0"):
         vtk_grid(ds.assign(loss=ds.loss - 10), log=True)
-    assert exported(ds, "ply") == ply_mesh(ds)
+    assert export_bytes(ds, "ply") == ply_mesh(ds)

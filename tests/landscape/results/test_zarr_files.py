@@ -10,7 +10,7 @@ import xarray as xr
 
 from landscape.geometry.planes import plane
 from landscape.results import zarr_files
-from landscape.results.zarr_files import Partial, load, ordered, save
+from landscape.results.zarr_files import Partial, load, save, sort_names
 from landscape.surfaces.surface import surface
 from tests.oracles import mlp_task, thetas
 
@@ -50,9 +50,9 @@ def test_variables_come_back_in_the_order_of_their_names(tmp_path):
 def test_a_dataset_in_order_is_identical(tmp_path):
     ds = _dataset()
     names = list(ds.variables)
-    assert ordered(ds).identical(ds)
+    assert sort_names(ds).identical(ds)
     assert list(ds.variables) == names
-    assert list(ordered(ds[["note", "loss"]]).variables) == ["alpha", "beta", "loss", "note"]
+    assert list(sort_names(ds[["note", "loss"]]).variables) == ["alpha", "beta", "loss", "note"]
 
 
 def test_saving_replaces(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from landscape.geometry.planes import plane
-from landscape.surfaces.minimum import fitted_minimum, labelled, resampled
+from landscape.surfaces.minimum import add_sampling_error, fitted_minimum, label_minimum
 from landscape.surfaces.surface import surface
 from tests.oracles import quadratic, thetas
 
@@ -90,7 +90,7 @@ def test_a_surface_without_a_minimum_inside_says_so(name):
     assert (found.state, found.reason != "") == (state, True)
     assert all(np.isnan(value) for value in found.at.values())
     assert all(np.isnan(value) for value in found.offset({"alpha": 0.0, "beta": 0.0}))
-    about = labelled(found, ds)
+    about = label_minimum(found, ds)
     assert str(about.minimum_state.values) == state and np.isnan(about.minimum_offset)
 
 
@@ -123,9 +123,9 @@ def test_the_error_of_the_samples_is_that_of_their_mean():
     losses = ((at[None] - samples[:, None]) ** 2).sum(2) / 2
     parts = np.arange(count) % folds
     by_fold = np.stack([losses[parts == fold].mean(0) for fold in range(folds)])
-    errors = resampled(found, by_fold, np.bincount(parts)).errors
+    errors = add_sampling_error(found, by_fold, np.bincount(parts)).errors
     np.testing.assert_allclose(list(errors.values()), samples.std(0, ddof=1) / count**0.5, rtol=0.35)
-    distance, error = resampled(found, by_fold, np.bincount(parts)).offset({"alpha": 0.4, "beta": 5.0})
+    distance, error = add_sampling_error(found, by_fold, np.bincount(parts)).offset({"alpha": 0.4, "beta": 5.0})
     assert error == pytest.approx(errors["beta"], rel=0.05) and distance == pytest.approx(
         5 - samples[:, 1].mean(), rel=0.01
     )
@@ -135,7 +135,7 @@ def test_samples_that_leave_no_minimum_are_told():
     found = fitted_minimum(grid(bowl((0.13, 1.41))))
     at = found.fit.centre + found.fit.cells
     by_fold = np.stack([10 * at[:, 0] ** 2, -9 * at[:, 0] ** 2])
-    left = resampled(found, by_fold, np.array([5, 5]))
+    left = add_sampling_error(found, by_fold, np.array([5, 5]))
     assert left.state == "none" and "samples" in left.reason
     with pytest.raises(ValueError, match="1 folds"):
-        resampled(found, by_fold[:1], np.array([5]))
+        add_sampling_error(found, by_fold[:1], np.array([5]))

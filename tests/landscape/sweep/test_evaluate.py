@@ -257,7 +257,7 @@ def test_work_is_one_pass_a_point_and_block_and_the_first_layer_once_a_chunk(mon
     task = Task(model, {"test": Samples(torch.randn(7, 80), torch.arange(7) % 3)})
     basis, passes, prepared = thetas(task, 3), [], []
     first, prepare = two_stage_forward.Stages.first, first_layer.FirstLayer.prepare
-    monkeypatch.setattr(sweeping, "quicken", lambda *_: [])
+    monkeypatch.setattr(sweeping, "use_onednn", lambda *_: [])
     monkeypatch.setattr(sweeping, "plan", lambda *_: (4, first_layer.FirstLayer(_[0], "0", basis)))
     monkeypatch.setattr(two_stage_forward.Stages, "first", lambda *a: passes.append(1) or first(*a))
     monkeypatch.setattr(first_layer.FirstLayer, "prepare", lambda *a: prepared.append(1) or prepare(*a))

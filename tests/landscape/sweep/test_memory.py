@@ -8,7 +8,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.sweep import evaluate as affine
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.memory import OutOfMemory, exhausted, said, shrinking
+from landscape.sweep.memory import OutOfMemory, explain_oom, halve_on_oom, is_out_of_memory
 from landscape.sweep.worker import Worker
 
 TORCH = (
@@ -27,7 +27,7 @@ TORCH = (
     ],
 )
 def test_only_what_says_so_is_taken_for_a_lack_of_memory(error, expected):
-    assert exhausted(error) == expected
+    assert is_out_of_memory(error) == expected
 
 
 def test_halves_are_tried_until_they_fit_and_keep_their_order():
@@ -38,7 +38,7 @@ def test_halves_are_tried_until_they_fit_and_keep_their_order():
             raise RuntimeError(TORCH)
         return list(items)
 
-    found = list(shrinking(work, list(range(7)), lambda: freed.append(1)))
+    found = list(halve_on_oom(work, list(range(7)), lambda: freed.append(1)))
     assert [item for part in found for item in part] == list(range(7))
     assert max(map(len, found)) <= 2
     assert freed
@@ -49,15 +49,15 @@ def test_a_single_item_too_much_is_told_with_what_to_lower():
         raise MemoryError
 
     with pytest.raises(OutOfMemory, match="lower block"):
-        list(shrinking(work, [1, 2, 3], lambda: None))
+        list(halve_on_oom(work, [1, 2, 3], lambda: None))
 
 
 def test_other_errors_are_let_through():
-    with pytest.raises(RuntimeError, match="shapes differ"), said("a round", "lower local.batch"):
+    with pytest.raises(RuntimeError, match="shapes differ"), explain_oom("a round", "lower local.batch"):
         raise RuntimeError("shapes differ")
     with (
         pytest.raises(OutOfMemory, match=r"for a round .*96 bytes.*; lower local\.batch"),
-        said("a round", "lower local.batch"),
+        explain_oom("a round", "lower local.batch"),
     ):
         raise RuntimeError(TORCH)
 

@@ -11,7 +11,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.sweep import onednn_layers, worker
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.onednn_layers import _max_pool, packing, quicken
+from landscape.sweep.onednn_layers import _max_pool, packable_forwards, use_onednn
 
 
 @pytest.mark.parametrize("shape", [(3, 5, 6, 8), (2, 1, 7, 9)])
@@ -31,10 +31,10 @@ def test_a_quickened_model_computes_the_same():
     task = Task(model, {"test": samples})
     flat = task.flat(task.theta)
     with torch.no_grad():
-        quicken(flat, samples[:2])
+        use_onednn(flat, samples[:2])
         torch.testing.assert_close(flat.outputs(samples.inputs), model(samples.inputs), rtol=1e-4, atol=1e-5)
         double = task.flat(task.theta.double())
-        assert quicken(double, samples[:2]) == []
+        assert use_onednn(double, samples[:2]) == []
 
 
 class Kept(nn.Sequential):
@@ -52,7 +52,7 @@ def test_relu_works_in_place_only_where_nobody_reads_its_input(outer):
     task = Task(body, {"test": samples})
     flat = task.flat(task.theta)
     with torch.no_grad():
-        assert quicken(flat, samples) == ["1"]
+        assert use_onednn(flat, samples) == ["1"]
         received = samples.inputs.clone()
         torch.testing.assert_close(flat.outputs(samples.inputs), body(samples.inputs))
     assert torch.equal(received, samples.inputs)
@@ -76,9 +76,9 @@ def test_packed_weights_are_made_once_a_point_and_change_nothing(monkeypatch):
         monkeypatch.setattr(kind, "pack", lambda *given, pack=kind.pack: made.append(given[0]) or pack(*given))
     packed = evaluate(task, basis, rows, block=16)
     again = evaluate(task, basis, rows.flip(0), block=16, memory=1)
-    layers = len(packing(worker.Worker(_work(task, basis)).flat))
+    layers = len(packable_forwards(worker.Worker(_work(task, basis)).flat))
     assert layers >= 2 and len(made) in {2 * 4 * layers, 2 * 4 * (layers - 1)}  # the first layer may be shared
-    monkeypatch.setattr(worker, "packing", lambda _: [])
+    monkeypatch.setattr(worker, "packable_forwards", lambda _: [])
     plain = evaluate(task, basis, rows, block=16)
     assert all(torch.equal(packed[name], plain[name]) for name in plain)
     assert all(torch.equal(packed[name], again[name].flip(0)) for name in plain)

@@ -14,7 +14,7 @@ from landscape.model.task import Task
 from landscape.surfaces.surface import surface
 from landscape.sweep import precision
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.precision import coarsen, relative_difference, spread
+from landscape.sweep.precision import evenly_spaced, relative_difference, use_bfloat16
 
 needed = pytest.mark.skipif(not precision.has_bfloat16(), reason="needs a processor with products in bfloat16")
 
@@ -53,7 +53,7 @@ def test_the_stated_error_of_a_fast_surface_is_small_and_that_of_its_points(name
     both = np.abs(fast.loss / exact.loss - 1)
     assert float(both.max()) < 1e-3
     every = np.concatenate([np.abs(fast.mark_loss / exact.mark_loss - 1), both.values.ravel()])
-    chosen = spread(np.arange(len(every)))
+    chosen = evenly_spaced(np.arange(len(every)))
     assert fast.attrs["precision_error"] == pytest.approx(every[chosen].max(), rel=1e-6)
     assert float(exact.loss.min()) < 2.0  # the models have learned something
 
@@ -81,8 +81,8 @@ def test_only_large_inner_layers_are_coarse():
     model.extend([nn.Linear(90, 20), nn.Linear(20, 500)])
     samples = Samples(torch.randn(3, 6), torch.arange(3))
     task = Task(model, {"test": samples})
-    assert coarsen(task.flat(task.theta), samples) == ["2.weight", "2.bias", "4.weight", "4.bias"]
-    assert coarsen(task.flat(task.theta.double()), samples) == []
+    assert use_bfloat16(task.flat(task.theta), samples) == ["2.weight", "2.bias", "4.weight", "4.bias"]
+    assert use_bfloat16(task.flat(task.theta.double()), samples) == []
 
 
 def test_without_the_instructions_fast_is_exact_and_says_so(monkeypatch):
@@ -100,5 +100,5 @@ def test_the_difference_is_relative_and_passes_over_what_is_not_finite():
     exact = torch.tensor([2.0, -4.0, torch.nan, torch.inf, 0.0])
     assert relative_difference(torch.tensor([2.5, -4.4, 1.0, 1.0, 1.0]), exact) == pytest.approx(0.25)
     assert relative_difference(exact[2:], exact[2:]) == 0
-    assert spread(np.arange(3, 6)).tolist() == [3, 4, 5]
-    assert spread(np.arange(0)).tolist() == []
+    assert evenly_spaced(np.arange(3, 6)).tolist() == [3, 4, 5]
+    assert evenly_spaced(np.arange(0)).tolist() == []

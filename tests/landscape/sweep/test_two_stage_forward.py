@@ -12,8 +12,8 @@ from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.sweep import worker
 from landscape.sweep.evaluate import evaluate
-from landscape.sweep.onednn_layers import quicken
-from landscape.sweep.two_stage_forward import Stages, stages
+from landscape.sweep.onednn_layers import use_onednn
+from landscape.sweep.two_stage_forward import Stages, split_stages
 from tests.oracles import thetas
 
 IMAGES = {
@@ -35,7 +35,7 @@ def _task(model: nn.Module, shape: tuple[int, ...], count: int = 7) -> Task:
 
 def _cut(task: Task) -> tuple[Flat, Stages]:
     flat = task.flat(task.theta)
-    return flat, stages(flat, task.split("test")[:2])
+    return flat, split_stages(flat, task.split("test")[:2])
 
 
 class Doubled(nn.Module):
@@ -65,7 +65,7 @@ def test_the_stages_of_a_shipped_model_make_its_outputs(name):
 def test_a_body_that_is_no_chain_is_called_as_a_whole_and_left_as_it_was():
     task = _task(Doubled(), (1, 12, 12))
     flat, found = _cut(task)
-    quicken(flat, task.split("test")[:2])
+    use_onednn(flat, task.split("test")[:2])
     forwards = [vars(layer).get("forward") for layer in flat.module.modules()]
     inputs = flat.cast(task.split("test").inputs)
     entered = found.first(inputs)
@@ -126,5 +126,5 @@ def test_a_sweep_in_stages_has_the_values_of_whole_passes(monkeypatch, options):
     rows = torch.tensor([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0], [1.0, 0.4, -0.2]])
     monkeypatch.setattr(worker, "ROWS", 16)
     cut = evaluate(task, basis, rows, **options)["loss"]
-    monkeypatch.setattr(worker, "stages", lambda flat, probe: Stages(flat, None, []))
+    monkeypatch.setattr(worker, "split_stages", lambda flat, probe: Stages(flat, None, []))
     torch.testing.assert_close(cut, evaluate(task, basis, rows, **options)["loss"], rtol=1e-6, atol=0)

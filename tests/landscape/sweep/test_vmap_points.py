@@ -42,8 +42,8 @@ def _both(task: Task, monkeypatch, **options) -> tuple[dict[str, torch.Tensor], 
     alone = evaluate(task, basis, rows, **options)
     monkeypatch.setattr(vmap_points, "DEVICES", ("cpu",))
     passes = []
-    plain = vmap_points.Batch.outputs
-    monkeypatch.setattr(vmap_points.Batch, "outputs", lambda *given: passes.append(1) or plain(*given))
+    plain = vmap_points.PointBatch.outputs
+    monkeypatch.setattr(vmap_points.PointBatch, "outputs", lambda *given: passes.append(1) or plain(*given))
     together = evaluate(task, basis, rows, **options)
     assert len(passes) > 1  # the probe and one or more chunks
     return together, alone
@@ -78,7 +78,7 @@ def test_chunks_and_passes_fit_into_the_memory():
     basis = thetas(task, 2)
     worker = Worker(Work(task, basis, None, task.split("test"), None, task.measures(None), None, None))
     for memory in (10**4, 10**6, 10**8):
-        found = vmap_points.Batch(worker, memory)
+        found = vmap_points.PointBatch(worker, memory)
         used = found.most * (2 * basis[0].nbytes + found.block(found.most) * found.sample_bytes)
         assert used <= memory or found.most == 1
     assert found.most > 1000

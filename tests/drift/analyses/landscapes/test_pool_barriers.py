@@ -8,7 +8,7 @@ import torch
 
 from drift.analyses.landscapes.pool_barriers import pool_barriers
 from landscape.geometry.simplex import points as simplex_points
-from landscape.model.batchnorm import calibrated
+from landscape.model.batchnorm import recalibrate
 from landscape.surfaces.barrier import barrier
 from tests import tiny
 
@@ -50,7 +50,7 @@ def test_batch_statistics_in_a_pool_are_those_of_the_client(tmp_path):
     ds = pool_barriers(run, points=3, count=2)
     assert (ds.attrs["statistics"], ds.attrs["calibration"]) == ("recomputed", len(client.samples))
     models = torch.stack([*members, (members[0] + members[2]) / 2])
-    held = [calibrated(run.task, theta, None, client.samples) for theta in models]
+    held = [recalibrate(run.task, theta, None, client.samples) for theta in models]
     outputs = [run.task.outputs(theta, "test", buffers=row) for theta, row in zip(models, held, strict=True)]
     losses = np.array([float(run.task.loss(found, samples.targets).mean()) for found in outputs])
     np.testing.assert_allclose(ds.mark_loss, losses[:3], rtol=1e-5)

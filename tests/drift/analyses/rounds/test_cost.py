@@ -41,7 +41,7 @@ def test_counting_leaves_random_state_and_record_alone(runs):
 
 def test_times_are_a_median_with_the_range_of_repeats_and_equal_work_has_ratio_one(runs, monkeypatch):
     clock = iter(range(10**6))
-    monkeypatch.setattr("landscape.measures.cost._timed", lambda action: float(next(clock) % 7 + 20))
+    monkeypatch.setattr("landscape.measures.cost._measure_once", lambda action: float(next(clock) % 7 + 20))
     ds = cost(runs[0], repeats=5)
     for name in ("seconds_epoch", "seconds_round", "plain_ratio"):
         assert float(ds[f"{name}_low"]) <= float(ds[name]) <= float(ds[f"{name}_high"])
@@ -61,7 +61,7 @@ def test_a_pool_costs_more_than_plain_training(runs):
 def test_equal_work_reads_alike_whatever_the_machine_did_meanwhile(tmp_path, monkeypatch, method):
     """Issue 14, point 7: 99 ms and 25 ms for identical work; here the machine is slower at every measurement."""
     run, clock = tiny.trained(tmp_path, f"method={method}"), iter(range(1, 1000))
-    monkeypatch.setattr("landscape.measures.cost._timed", lambda action: float(next(clock)))
+    monkeypatch.setattr("landscape.measures.cost._measure_once", lambda action: float(next(clock)))
     ds = cost(run)
     assert "as plain" in ranged(ds, "plain_ratio", "1")
     assert "[" in ranged(ds, "seconds_round", "s")
