@@ -5,8 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from drift.config import chain
-from drift.store import files
+from drift.store import files, round_headers
 
 STORED = Path(__file__).parent / "older_runs"
 """Runs that commit 345e1f0 trained: whole, packed (format 2), and two that were stopped after two rounds of four."""
@@ -20,7 +19,7 @@ def copied(place: Path, name: str) -> Path:
 
 def without_names(folder: Path, upto: int | None = None) -> None:
     """Rewrite the files of a run as those versions did; `upto`: rounds before this one only, and not the state."""
-    for index in chain.numbers(folder):
+    for index in round_headers.round_numbers(folder):
         if upto is None or index < upto:
             path = files.round_path(folder, index)
             tensors, _ = files.read_tensors(path)

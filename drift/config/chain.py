@@ -2,17 +2,17 @@
 
 Files name their run and the round before them (`drift.store.links`). Files of earlier versions name neither; their Gram
 matrices must continue each other: |start + step| of a round is |start| of the next one, its mean update is the next
-one's previous update, and the state is the last end. Only headers and small arrays are read here.
+one's previous update, and the state is the last end. Only headers and small arrays are read
+(`drift.store.round_headers`).
 """
 
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,200 +23,87 @@ from drift.config.experiment import Experiment
 from drift.config.load import validated
 from drift.config.method import Method
 from drift.config.random_keys import cohort
-from drift.store import files, links
+from drift.store import files, links, round_headers
 from drift.store.gram import CLIENTS, PREVIOUS, START, STEP
-from landscape.results.parsed_text import json_table
-
-NUMBERED = re.compile(r"\d{6}\.safetensors")
-"""Names of round files."""
+from drift.store.round_headers import Header, round_file, round_numbers
 
 REMEDY = "Put the run's own file in its place, or see fedscape verify --repair."
 
 
-@dataclass(frozen=True)
-class Piece:
-    """What the chain needs of a file.
-
-    Args:
-        file: Its path inside the run's folder.
-        index: Number of the round; of the state, the next round.
-        run, before: What its header names; None in files of earlier versions.
-        arrays: `drift.store.links.LINKED` of a round, and `excluded`; of a state without `before`, squares of its
-        vectors.
-    """
-
-    file: str
-    index: int
-    run: str | None
-    before: str | None
-    arrays: Mapping[str, np.ndarray] = field(repr=False)
-
-    @property
-    def state(self) -> bool:
-        """Whether it is the run's state."""
-        return self.file == files.STATE
-
-    @property
-    def link(self) -> str:
-        """What the next file names this round by."""
-        return links.link(self.index, self.arrays)
-
-
 def faults(folder: Path) -> dict[str, str]:
-    """What is wrong with the files of a run that belong to another run or another place in it, by file.
+    """Files of a run that belong to another run or to another place in it, with what is wrong with each.
 
     `run.json` is named where all other files agree on another run. Between files that name no run, a place where the
-    chain breaks names the fewer files of its two sides. Files that cannot be read are no matter of the chain.
+    chain breaks names the side with fewer files. Files that cannot be read are left out.
     """
-    return _checked(folder)
+    about = _about(folder)
+    run, settings = links.identity(about), _settings(about)
+    headers = list(_read_all(folder))
+    wrong = {
+        header.file: f"holds round {header.index}, not {int(header.file[-18:-12])}; it was renamed or copied"
+        for header in headers
+        if header is not None and not header.state and header.file != round_file(header.index)
+    }
+    named = [header for header in headers if header is not None and header.run is not None]
+    others = [header for header in named if run and header.run != run]
+    if others and len(others) == len(named) and len({header.run for header in others}) == 1:
+        wrong["run.json"] = f"describes run {run}, and its rounds and state are of run {others[0].run}"
+    else:
+        wrong |= {header.file: f"is of run {header.run}, and this is run {run}" for header in others}
+    if not named:
+        wrong |= _misplaced(folder, about)
+    if settings.experiment is not None and not settings.foreign:
+        wrong |= _cohorts([header for header in headers if header and header.file not in wrong], settings.experiment)
+    remaining = [None if header is None or header.file in wrong else header for header in headers]
+    return wrong | _breaks(remaining, settings)
 
 
 def require_own(folder: Path, file: str) -> None:
     """Refuse a file of a run that belongs elsewhere, or all files where the run.json does.
 
-    What the other files say is remembered as long as none is added, removed or renamed and this one stays as it was.
+    The result for a folder is reused while no file is added, removed or renamed and this one is unchanged.
 
     Raises:
-        Damaged: If it does.
+        Damaged: If it belongs elsewhere.
     """
-    key = (folder, *(_fact(folder / name) for name in ("run.json", files.STATE, "rounds")))
-    if key not in _known or _known[key][1].get(file) != _fact(folder / file):
-        if len(_known) >= _REMEMBERED:
-            _known.pop(next(iter(_known)), None)
-        facts = {_file(index): _fact(files.round_path(folder, index)) for index in numbers(folder)}
-        _known[key] = _checked(folder), facts | {files.STATE: _fact(folder / files.STATE)}
+    key = (folder, *(_file_stamp(folder / name) for name in ("run.json", files.STATE, "rounds")))
+    if key not in _checked or _checked[key][1].get(file) != _file_stamp(folder / file):
+        if len(_checked) >= _MOST:
+            _checked.pop(next(iter(_checked)), None)
+        stamps = {round_file(index): _file_stamp(files.round_path(folder, index)) for index in round_numbers(folder)}
+        _checked[key] = faults(folder), stamps | {files.STATE: _file_stamp(folder / files.STATE)}
     for name in ("run.json", file):
-        if what := _known[key][0].get(name):
+        if what := _checked[key][0].get(name):
             raise files.Damaged(folder / name, what, REMEDY)
 
 
-_REMEMBERED = 64
+_MOST = 64
 """Runs whose chains are remembered, at most."""
 
-_Fact = tuple[int, int, int] | None
-_known: dict[tuple[Path | _Fact, ...], tuple[dict[str, str], dict[str, _Fact]]] = {}
+_Stamp = tuple[int, int, int] | None
+_checked: dict[tuple[Path | _Stamp, ...], tuple[dict[str, str], dict[str, _Stamp]]] = {}
 
 
-def _fact(path: Path) -> _Fact:
+def _file_stamp(path: Path) -> _Stamp:
     try:
-        found = path.stat()
+        entry = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return entry.st_ino, entry.st_mtime_ns, entry.st_size
 
 
 def require(folder: Path) -> None:
-    """Refuse to go on with a run some files of which belong elsewhere, or are of a later version.
+    """Refuse to resume a run with files that belong elsewhere, or are of a later version.
 
     Raises:
         Damaged: With the first such file.
     """
     for file, what in faults(folder).items():
         raise files.Damaged(folder / file, what, REMEDY)
-    for index in numbers(folder):
+    for index in round_numbers(folder):
         path = files.round_path(folder, index)
         with suppress(SafetensorError, OSError), safe_open(path, framework="numpy") as file:
             files.require_known(path, (file.metadata() or {}).get("format"))
-
-
-def last_link(folder: Path, following: int) -> str:
-    """Link of the last round before round `following`, as the state names it; "" where there is none."""
-    state = read_state(folder)
-    if state is not None and state.before is not None and state.index == following:
-        return state.before
-    before = [index for index in numbers(folder) if index < following]
-    piece = read_round(folder, before[-1]) if before else None
-    return "" if piece is None else piece.link
-
-
-def heads(folder: Path) -> set[str]:
-    """Links of all rounds of a run, as their files give them and as the files after them name them."""
-    pieces = [
-        piece for piece in (*(read_round(folder, index) for index in numbers(folder)), read_state(folder)) if piece
-    ]
-    return {""} | {piece.before or "" for piece in pieces} | {piece.link for piece in pieces if not piece.state}
-
-
-def numbers(folder: Path) -> list[int]:
-    """Numbers of the round files, ascending."""
-    rounds = folder / "rounds"
-    names = os.listdir(rounds) if rounds.is_dir() else []
-    return sorted(int(name.partition(".")[0]) for name in names if NUMBERED.fullmatch(name))
-
-
-def read_round(folder: Path, index: int) -> Piece | None:
-    """Header and small arrays of a round; None where they cannot be read, or another round's number is stated."""
-    piece = _stated(folder, index)
-    return None if piece is None or piece.index != index else piece
-
-
-def _stated(folder: Path, index: int) -> Piece | None:
-    """What a round's file states, whatever round that is; None where it cannot be read."""
-    path = files.round_path(folder, index)
-    try:
-        files.require_inside(path, folder)
-        with safe_open(path, framework="numpy") as file:
-            about = json_table((file.metadata() or {}).get("about", "{}"))
-            names = [*links.LINKED, *({"extras.excluded"} & set(file.keys()))]
-            arrays = {name: file.get_tensor(name) for name in names}
-        return Piece(_file(index), int(about["round"]), *_named(about), arrays)
-    except _UNREADABLE:
-        return None
-
-
-def read_state(folder: Path) -> Piece | None:
-    """Header of the state, and without one the squares of its model and mean update; None where it cannot be read."""
-    path = folder / files.STATE
-    try:
-        files.require_inside(path, folder)
-        with safe_open(path, framework="numpy") as file:
-            about = json_table((file.metadata() or {}).get("about", "{}"))
-            run, before = _named(about)
-            names = {"theta", "previous"} & set(file.keys()) if before is None else set[str]()
-            squares = {name: _square(file.get_tensor(name)) for name in names}
-        return Piece(files.STATE, int(about["next"]), run, before, squares)
-    except _UNREADABLE:
-        return None
-
-
-def _file(index: int) -> str:
-    """Path of a round's file inside the run's folder."""
-    return f"rounds/{index:06d}.safetensors"
-
-
-_UNREADABLE = (SafetensorError, OSError, LookupError, ValueError, TypeError, AttributeError)
-
-
-def _named(about: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    run, before = about.get("run"), about.get("before")
-    return None if run is None else str(run), None if before is None else str(before)
-
-
-def _square(vector: np.ndarray) -> np.ndarray:
-    return np.square(vector, dtype=np.float64).sum()
-
-
-def _checked(folder: Path) -> dict[str, str]:
-    about = _about(folder)
-    run, settings = links.identity(about), _settings(about)
-    pieces = list(_pieces(folder))
-    found = {
-        piece.file: f"holds round {piece.index}, not {int(piece.file[-18:-12])}; it was renamed or copied"
-        for piece in pieces
-        if piece is not None and not piece.state and piece.file != _file(piece.index)
-    }
-    named = [piece for piece in pieces if piece is not None and piece.run is not None]
-    others = [piece for piece in named if run and piece.run != run]
-    if others and len(others) == len(named) and len({piece.run for piece in others}) == 1:
-        found["run.json"] = f"describes run {run}, and its rounds and state are of run {others[0].run}"
-    else:
-        found |= {piece.file: f"is of run {piece.run}, and this is run {run}" for piece in others}
-    if not named:
-        found |= _misplaced(folder, about)
-    if settings.experiment is not None and not settings.foreign:
-        found |= _cohorts([piece for piece in pieces if piece and piece.file not in found], settings.experiment)
-    remaining = [None if piece is None or piece.file in found else piece for piece in pieces]
-    return found | _breaks(remaining, settings)
 
 
 @dataclass(frozen=True)
@@ -248,12 +135,12 @@ def _settings(about: Mapping[str, Any]) -> _Settings:
     return _Settings(experiment, str(about.get("engine", "")), bool(about.get("imported")))
 
 
-def _pieces(folder: Path) -> Iterator[Piece | None]:
-    """Rounds before the commit point, then the state; None for what cannot be read."""
-    state = read_state(folder)
-    for index in numbers(folder):
+def _read_all(folder: Path) -> Iterator[Header | None]:
+    """Headers of the rounds before the commit point, then of the state; None for an unreadable file."""
+    state = round_headers.read_state(folder)
+    for index in round_numbers(folder):
         if state is None or index < state.index:
-            yield _stated(folder, index)
+            yield round_headers.read_round_file(folder, index)
     yield state
 
 
@@ -268,48 +155,48 @@ def _misplaced(folder: Path, about: Mapping[str, Any]) -> dict[str, str]:
     return {"run.json": f"describes run {about['hash']}, and the folder is named after run {match[1]}"}
 
 
-def _cohorts(pieces: Sequence[Piece], experiment: Experiment) -> dict[str, str]:
+def _cohorts(headers: Sequence[Header], experiment: Experiment) -> dict[str, str]:
     """Rounds of earlier versions whose clients are not those that the settings draw; run.json where that is all."""
     clients, seed = experiment.clients, experiment.seed
-    rounds = [piece for piece in pieces if not piece.state and piece.run is None]
+    rounds = [header for header in headers if not header.state and header.run is None]
     wrong = []
-    for piece in rounds:
-        ids = np.concatenate([piece.arrays["ids"], piece.arrays.get("extras.excluded", np.zeros(0, int))])
-        if not np.isin(ids, cohort(seed, piece.index, clients.number, clients.per_round)).all():
-            wrong.append(piece.file)
+    for header in rounds:
+        ids = np.concatenate([header.arrays["ids"], header.arrays.get("extras.excluded", np.zeros(0, int))])
+        if not np.isin(ids, cohort(seed, header.index, clients.number, clients.per_round)).all():
+            wrong.append(header.file)
     if len(wrong) == len(rounds) > 1:
         return {"run.json": "describes settings that draw other clients than the rounds record"}
     return dict.fromkeys(wrong, "records other clients than the run's settings draw; it is of another run")
 
 
-def _breaks(pieces: Sequence[Piece | None], settings: _Settings) -> dict[str, str]:
-    """Files at the breaks of a chain, where None interrupts it without a word."""
-    found = dict[str, str]()
-    stretches: list[list[Piece]] = [[]]
+def _breaks(headers: Sequence[Header | None], settings: _Settings) -> dict[str, str]:
+    """Files at the breaks of a chain; an unreadable file (None) interrupts it and is not named."""
+    wrong = dict[str, str]()
+    stretches: list[list[Header]] = [[]]
 
     def end() -> None:
         for number in _blamed([len(stretch) for stretch in stretches]):
-            for piece in stretches[number]:
-                found[piece.file] = "does not follow from the round before it, or what follows does not from it"
+            for header in stretches[number]:
+                wrong[header.file] = "does not follow from the round before it, or what follows does not from it"
         stretches[:] = [[]]
 
-    for piece in pieces:
+    for header in headers:
         last = stretches[-1][-1] if stretches[-1] else None
-        follows = None if piece is None or last is None else _follows(last, piece, settings)
-        if piece is None or (last is not None and follows is None):
+        follows = None if header is None or last is None else _follows(last, header, settings)
+        if header is None or (last is not None and follows is None):
             end()
         elif follows is False:
             stretches.append([])
-        if piece is not None:
-            stretches[-1].append(piece)
+        if header is not None:
+            stretches[-1].append(header)
     end()
-    return {file: f"{what}; it is of another run" for file, what in found.items()}
+    return {file: f"{what}; it is of another run" for file, what in wrong.items()}
 
 
 def _blamed(sizes: Sequence[int]) -> list[int]:
-    """Stretches that are not the run's own: of two neighbours one at least, with the fewest files in all.
+    """Stretches that belong to another run: at least one of two neighbours, with the fewest files in all.
 
-    Where several choices have as few files, all of them are named.
+    Where several choices have equally few files, all of them are named.
     """
 
     def fewest(part: Sequence[int]) -> int:
@@ -324,8 +211,8 @@ def _blamed(sizes: Sequence[int]) -> list[int]:
     return [i for i, size in enumerate(sizes) if size + fewest(sizes[:i]) + fewest(sizes[i + 1 :]) == least]
 
 
-def _follows(left: Piece, right: Piece, settings: _Settings) -> bool | None:
-    """Whether a file is the next one after a round; None where nothing tells."""
+def _follows(left: Header, right: Header, settings: _Settings) -> bool | None:
+    """Whether a file is the next one after a round; None where that cannot be decided."""
     if right.index != left.index + 1 and not settings.foreign:
         return None
     if right.before is not None:
@@ -333,8 +220,8 @@ def _follows(left: Piece, right: Piece, settings: _Settings) -> bool | None:
     return None if settings.experiment is None else _continues(left, right, settings.experiment, settings)
 
 
-def _continues(left: Piece, right: Piece, experiment: Experiment, settings: _Settings) -> bool | None:
-    """Whether the Gram matrix of a round leads to the next one, or to the state; to rounding of float32."""
+def _continues(left: Header, right: Header, experiment: Experiment, settings: _Settings) -> bool | None:
+    """Whether the Gram matrix of a round leads to the next one or to the state, up to rounding of float32."""
     matrix, weights = left.arrays["gram"], _weights(left, experiment, settings.engine)
     if matrix.shape != (len(weights) + CLIENTS,) * 2:
         return None
@@ -360,28 +247,28 @@ def _continues(left: Piece, right: Piece, experiment: Experiment, settings: _Set
             pairs.append((end, float(square), slack_end))
         if expects and len(weights):
             pairs.append((mean, float(other[PREVIOUS, PREVIOUS]), slack_mean))
-    known = [pair for pair in pairs if all(map(math.isfinite, pair))]
-    return all(_same_square(*pair) for pair in known) if known else None
+    finite = [pair for pair in pairs if all(map(math.isfinite, pair))]
+    return all(_same_square(*pair) for pair in finite) if finite else None
 
 
-def _same_square(one: float, two: float, slack: float) -> bool:
-    """Whether two squared lengths are equal, where the vectors differ by `slack` at most."""
-    return abs(one - two) <= 2 * math.sqrt(max(abs(one), abs(two))) * slack + slack**2
+def _same_square(left: float, right: float, slack: float) -> bool:
+    """Whether two squared lengths are equal, where the vectors differ by at most `slack`."""
+    return abs(left - right) <= 2 * math.sqrt(max(abs(left), abs(right))) * slack + slack**2
 
 
-def _weights(piece: Piece, experiment: Experiment, engine: str) -> np.ndarray:
-    """What the mean update of a round was weighted by, shape (m,)."""
+def _weights(header: Header, experiment: Experiment, engine: str) -> np.ndarray:
+    """Weights of the mean update of a round, shape (m,)."""
     import torch
 
     from drift.config.cohort_weights import cohort_weights
 
     if engine == "recorded":
-        return np.asarray(piece.arrays["weights"], np.float64)
-    return cohort_weights(experiment, torch.from_numpy(piece.arrays["sizes"])).numpy()
+        return np.asarray(header.arrays["weights"], np.float64)
+    return cohort_weights(experiment, torch.from_numpy(header.arrays["sizes"])).numpy()
 
 
 def lead(method: Method) -> float | None:
-    """Multiple of the expected update by which clients start ahead of the global model; None: not known."""
+    """Multiple of the expected update by which clients start ahead of the global model; None: unknown."""
     base = getattr(method, "base", None)
     if isinstance(base, Method):  # a wrapper sends what its base sends, from the global model where that is fed back
         return lead(base) if getattr(method, "feedback", True) else None

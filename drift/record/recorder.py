@@ -13,6 +13,7 @@ from drift.record.run_description import Clients, Cohort, described, listed, num
 from drift.store import keep_rules, links, numpy_files
 from drift.store.atomic_write import clear
 from drift.store.locks import Busy, locked
+from drift.store.numpy_files import Damaged
 
 
 class Recorder:
@@ -198,7 +199,7 @@ class Recorder:
         self._state, said = numpy_files.read_tensors(path) if path.exists() else ({}, {"next": 0})
         self._next: int = said["next"]
         if said.get("run", self._about.get("run")) != self._about.get("run"):
-            raise numpy_files.Damaged(f"{path} is of another run than {self.folder / 'run.json'}; record elsewhere.")
+            raise Damaged(path, f"is of another run than {self.folder / 'run.json'}", "Record into another folder.")
         self._before: str = said.get("before", "")
         self._require_last_round(path)
         self._stamp = _stamp(path)
@@ -214,7 +215,7 @@ class Recorder:
         tensors, _ = numpy_files.read_tensors(self.folder / "rounds" / f"{self._next - 1:06d}.safetensors")
         link, end = links.link(self._next - 1, tensors), tensors.get("end", self._state["theta"])
         if self._before not in ("", link) or not np.array_equal(end, self._state["theta"]):
-            raise numpy_files.Damaged(f"{path} does not follow round {self._next - 1}; record elsewhere.")
+            raise Damaged(path, f"does not follow round {self._next - 1}", "Record into another folder.")
 
     def _require_alone(self) -> None:
         if _stamp(self.folder / "state.safetensors") != self._stamp:

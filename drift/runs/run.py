@@ -24,7 +24,7 @@ from drift.runs.client_of_round import recorded_client
 from drift.runs.context import Announce, Context
 from drift.runs.own_metrics import Measure
 from drift.runs.own_task import require_fit
-from drift.store import files, links
+from drift.store import files, links, round_headers
 from drift.store.round_record import Round
 from drift.training.client import Client
 from drift.training.data import Data, build_task, dealt, read_data
@@ -134,7 +134,7 @@ class Run:
     @property
     def head(self) -> str:
         """Link of the last complete round, which stands for all rounds before it; "" where there is none."""
-        return chain.last_link(self.folder, self.committed)
+        return round_headers.last_link(self.folder, self.committed)
 
     def round(self, index: int) -> Round:
         """The record of a round; negative indices count from the last complete one.

@@ -13,7 +13,7 @@ from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.recompute import Inexact, Recomputed, again, last_state
 from drift.simulation.verify import Fault, Problem, broken_rounds, results_of, verify
-from drift.store import files, links, locks
+from drift.store import files, links, locks, round_headers
 from drift.training.server import Server
 from landscape.results import zarr_files
 
@@ -205,7 +205,7 @@ def _written(run: Run, recomputed: Recomputed, problem: str) -> Repair:
     index, experiment = recomputed.record.index, run.experiment
     path = files.round_path(run.folder, index)
     told = _room(path)
-    origin = links.origin(run.identity, chain.last_link(run.folder, index))
+    origin = links.origin(run.identity, round_headers.last_link(run.folder, index))
     files.write_round(run.folder, recomputed.record, experiment.keep, experiment.rounds, origin)
     return _told(run.folder, path, f"{problem}; trained again from {recomputed.source}, {recomputed.proof}{told}")
 
@@ -214,7 +214,7 @@ def _written_state(run: Run, server: Server) -> Repair:
     """Write a state that was made again from the last round; a whole one in its place is set aside."""
     path = run.folder / files.STATE
     told = _room(path)
-    origin = links.origin(run.identity, chain.last_link(run.folder, server.next))
+    origin = links.origin(run.identity, round_headers.last_link(run.folder, server.next))
     files.write_state(run.folder, server.tensors(), server.next, origin)
     return _told(run.folder, path, f"was lost; made again from round {server.next - 1}{told}")
 

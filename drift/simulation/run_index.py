@@ -18,13 +18,12 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from drift.config import chain
 from drift.config.external_run import UNKNOWN
 from drift.plugins import tables
 from drift.plugins.reserved_names import GIVEN
 from drift.runs.run import Run
 from drift.runs.run_names import find
-from drift.store import files
+from drift.store import files, round_headers
 from drift.store.atomic_write import write_bytes
 from landscape.results.parsed_text import json_table
 
@@ -131,7 +130,7 @@ def _complete(folder: Path) -> list[int]:
     done = _header(folder, path)["about"].get("next")
     if not isinstance(done, int):
         raise ValueError(f"{path} states no next round")
-    return [index for index in chain.numbers(folder) if index < done]
+    return [index for index in round_headers.round_numbers(folder) if index < done]
 
 
 def _last_accuracy(folder: Path, indices: list[int]) -> float | None:

@@ -28,6 +28,7 @@ from drift.simulation.background_writer import Writer
 from drift.simulation.disk_space import require_space
 from drift.simulation.one_round import play
 from drift.store import atomic_write, files, links, locks
+from drift.store.round_headers import last_link
 from drift.store.round_record import Round
 from drift.training.cohort_clients import first_cohort
 from drift.training.data import Data, build_task, read_data
@@ -126,7 +127,7 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
     """
     experiment, path = setting.experiment, folder / "run.json"
     run = links.identity(files.read_json(path)) if path.exists() else ""
-    with Writer(folder, experiment.keep, experiment.rounds, run, chain.last_link(folder, server.next)) as writer:
+    with Writer(folder, experiment.keep, experiment.rounds, run, last_link(folder, server.next)) as writer:
         while server.next < last:
             begun = time.perf_counter()
             with memory.explain_oom(

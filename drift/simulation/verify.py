@@ -17,7 +17,7 @@ from drift.config.experiment import Experiment
 from drift.config.load import validated
 from drift.runs.cache import complaint
 from drift.runs.run import Run
-from drift.store import files
+from drift.store import files, round_headers
 from drift.store.round_record import Round
 from landscape.results import zarr_files
 
@@ -78,7 +78,7 @@ def verify(folder: str | Path) -> list[Problem]:
     if what := chain.faults(folder).get("run.json"):
         usable = "the rounds are not touched by this; put the run's own run.json in its place, or rename the folder"
         problems.append(Problem("run.json", what, usable))
-    if not (folder / files.STATE).exists() and not chain.numbers(folder):
+    if not (folder / files.STATE).exists() and not round_headers.round_numbers(folder):
         usable = "train or record again with the same settings"
         problems.append(Problem("rounds", "no round is recorded, and there is no state", usable))
     imported = bool(about.get("imported"))
@@ -90,7 +90,7 @@ def _foreign(folder: Path) -> list[Problem]:
     """Files that no run has; temporary ones of a stopped write and what repair has set aside excepted."""
     expected = {"run.json", files.STATE, "init.safetensors", "rounds", "results", ".lock"}
     found = [path for path in _visible(folder) if path.name not in expected]
-    found += [path for path in _visible(folder / "rounds") if not chain.NUMBERED.fullmatch(path.name)]
+    found += [path for path in _visible(folder / "rounds") if not round_headers.ROUND_FILE.fullmatch(path.name)]
     found += [path for path in _visible(folder / "results") if path.suffix != ".zarr" and path.name[0] != "."]
     usable = "nothing of the run reads it; move it elsewhere"
     return [Problem(str(path.relative_to(folder)), "no file of a run", usable) for path in found]
@@ -143,7 +143,7 @@ def _start(folder: Path) -> list[Problem]:
 
 def _later(folder: Path) -> bool:
     """Whether there is a round after round 0, which a stopped process leaves behind before its commit."""
-    return any(index > 0 for index in chain.numbers(folder))
+    return any(index > 0 for index in round_headers.round_numbers(folder))
 
 
 def _rounds(folder: Path, experiment: Experiment, imported: bool) -> list[Problem]:
@@ -174,7 +174,7 @@ class Fault:
 
 def broken_rounds(folder: Path, experiment: Experiment, imported: bool) -> tuple[dict[int, Fault], list[int]]:
     """What is wrong with the rounds of a run, by index, and the whole ones, both ascending."""
-    present = chain.numbers(folder)
+    present = round_headers.round_numbers(folder)
     done, faults, size = _committed(folder, present), chain.faults(folder), _size(folder)
     problems: dict[int, Fault] = {}
     whole, previous = [], None
@@ -215,10 +215,10 @@ def _uncommitted(folder: Path, index: int, done: int, imported: bool) -> Fault |
     """What is wrong with a whole round after the commit point, as a stopped process leaves one."""
     if index > done and not imported:
         return Fault(f"{done} rounds are complete, and the next one is round {done}", "extra")
-    piece, run = chain.read_round(folder, index), Run(folder).identity
+    piece, run = round_headers.read_round(folder, index), Run(folder).identity
     if piece is not None and run and piece.run not in (None, run):
         return Fault(f"is of run {piece.run}, and this is run {run}", "extra")
-    if piece is not None and piece.before and piece.before != chain.last_link(folder, done):
+    if piece is not None and piece.before and piece.before != round_headers.last_link(folder, done):
         return Fault(f"does not follow round {done - 1}; it is of another run", "extra")
     return None
 
@@ -269,7 +269,7 @@ def results_of(folder: Path) -> list[Problem]:
     problems, run = [], Run(folder)
     if "run.json" in chain.faults(folder):
         return []  # nothing tells whose they are
-    heads = chain.heads(folder)
+    heads = round_headers.all_links(folder)
     for path in sorted((folder / "results").glob("[!.]*.zarr")):
         try:
             stored = zarr_files.load(path)

@@ -1,10 +1,10 @@
-"""Lossless packing of tensors: a difference of bit patterns to a known tensor, bytes in planes, zstd.
+"""Lossless compression of tensors: difference of bit patterns to another tensor, bytes in planes, zstd.
 
     k = bits(x) - bits(base) as integers, z = 2 k or -2 k - 1 (small for small |k|), then the lowest bytes of all
-    numbers, the next ones, and so on, each plane by itself through zstd.
+    numbers, the next ones, and so on; each plane is one zstd frame.
 
 A model after local training differs from its start in the lower half of each number's bits: the two upper planes shrink
-to almost nothing, the two lower ones are noise and stay as they are. docs/performance.md, Store, says what that saves.
+to almost nothing, the two lower ones are noise and keep their size. Sizes: docs/performance.md, Store.
 """
 
 from __future__ import annotations
@@ -19,61 +19,61 @@ from numcodecs.zstd import Zstd
 from torch import Tensor
 
 BASES = {"clients": "start", "end": "start", "client_deltas": None}
-"""Tensors that are packed, by the name of the tensor they are differences to; what clients carry is packed too."""
+"""Compressed tensors, with the tensor that each is stored as the difference to; `carried.*` and `sent.*` are too."""
 
 _LEAST = 256
-"""Numbers below which packing saves nothing."""
+"""Count of numbers below which compression saves nothing."""
 
 _INTEGERS: dict[int, np.dtype[Any]] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 _ZSTD = Zstd(level=1)
 
 
-class Unpackable(ValueError):
-    """A packed tensor that cannot be what was packed."""
+class NotDecompressible(ValueError):
+    """A compressed tensor that was altered such that it cannot be decompressed."""
 
 
-def packed(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """The tensors with the packable ones as bytes (n,), uint8, and the table by which `unpacked` reads them."""
-    found, table = dict(tensors), {}
+def compress(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors, large ones as bytes (n,), uint8, and the table that `decompress` needs."""
+    stored, table = dict(tensors), {}
     for name, tensor in tensors.items():
-        if not _packable(name, tensor):
+        if not _is_compressible(name, tensor):
             continue
         base = BASES.get(name)
         if base is not None and (base not in tensors or tensors[base].dtype != tensor.dtype):
             base = None
         frames, lengths = _frames(_bits(tensor), None if base is None else _bits(tensors[base]))
-        found[name] = torch.frombuffer(bytearray().join(frames), dtype=torch.uint8)
+        stored[name] = torch.frombuffer(bytearray().join(frames), dtype=torch.uint8)
         table[name] = {
             "dtype": str(tensor.dtype).removeprefix("torch."),
             "shape": list(tensor.shape),
             "base": base,
             "lengths": lengths,
         }
-    return found, table
+    return stored, table
 
 
-def unpacked(tensors: Mapping[str, Tensor], table: Mapping[str, Any]) -> dict[str, Tensor]:
-    """Inverse of `packed`.
+def decompress(tensors: Mapping[str, Tensor], table: Mapping[str, Any]) -> dict[str, Tensor]:
+    """Inverse of `compress`.
 
     Raises:
-        Unpackable: If the bytes or the table were altered such that nothing comes out; a digest tells the rest.
+        NotDecompressible: If the bytes or the table do not fit each other; a digest finds other alterations.
     """
-    found = dict(tensors)
+    decompressed = dict(tensors)
     try:
         for name, entry in table.items():
             dtype = getattr(torch, entry["dtype"])
             integer = _INTEGERS[dtype.itemsize]
             base = None if entry["base"] is None else _bits(tensors[entry["base"]])
             values = _values(tensors[name].numpy(), entry["lengths"], tuple(entry["shape"]), integer, base)
-            found[name] = torch.from_numpy(values).view(dtype)
+            decompressed[name] = torch.from_numpy(values).view(dtype)
     except (RuntimeError, ValueError, TypeError, LookupError, AttributeError, MemoryError, OverflowError) as reason:
-        raise Unpackable(str(reason) or type(reason).__name__) from reason
-    return found
+        raise NotDecompressible(str(reason) or type(reason).__name__) from reason
+    return decompressed
 
 
-def _packable(name: str, tensor: Tensor) -> bool:
-    chosen = name in BASES or name.startswith(("carried.", "sent."))
-    return chosen and tensor.is_floating_point() and tensor.ndim in (1, 2) and tensor.numel() >= _LEAST
+def _is_compressible(name: str, tensor: Tensor) -> bool:
+    listed = name in BASES or name.startswith(("carried.", "sent."))
+    return listed and tensor.is_floating_point() and tensor.ndim in (1, 2) and tensor.numel() >= _LEAST
 
 
 def _bits(tensor: Tensor) -> np.ndarray:
@@ -81,10 +81,10 @@ def _bits(tensor: Tensor) -> np.ndarray:
 
 
 def _frames(bits: np.ndarray, base: np.ndarray | None) -> tuple[list[bytes], list[int]]:
-    """One zstd frame for each plane of each row, lowest bytes first, and their lengths."""
+    """One zstd frame per plane and row, lowest bytes first, and the lengths of the frames."""
     frames = []
     for row in bits.reshape(-1, bits.shape[-1]):
-        values = row if base is None else _folded(row - base)
+        values = row if base is None else _zigzag(row - base)
         for plane in np.ascontiguousarray(values.view(np.uint8).reshape(len(values), -1).T):
             frames.append(_ZSTD.encode(plane))
     return frames, [len(frame) for frame in frames]
@@ -96,29 +96,29 @@ def _values(
     width, planes = shape[-1], integer.itemsize
     rows = int(np.prod(shape[:-1]))
     if len(lengths) != rows * planes or sum(lengths) != len(data) or min(lengths, default=1) < 1:
-        raise ValueError("its frames do not fill it")
+        raise ValueError("the lengths of its frames are wrong")
     if base is not None and len(base) != width:
-        raise ValueError("it has another length than what it is a difference to")
+        raise ValueError("it has another length than its base")
     if rows * width * planes > psutil.virtual_memory().available:
         raise ValueError(f"it states {rows * width * planes} bytes, more than are free")
-    found: np.ndarray = np.empty((rows, width), integer)
+    numbers: np.ndarray = np.empty((rows, width), integer)
     plane, position = np.empty(width, np.uint8), 0
-    for number, length in enumerate(lengths):
+    for index, length in enumerate(lengths):
         _ZSTD.decode(data[position : position + length], out=plane)
-        found[number // planes].view(np.uint8).reshape(width, planes)[:, number % planes] = plane
+        numbers[index // planes].view(np.uint8).reshape(width, planes)[:, index % planes] = plane
         position += length
     if base is not None:
-        for row in found:
-            row[:] = _unfolded(row) + base
-    return found.reshape(shape)
+        for row in numbers:
+            row[:] = _unzigzag(row) + base
+    return numbers.reshape(shape)
 
 
-def _folded(k: np.ndarray) -> np.ndarray:
-    """2 k where k >= 0, -2 k - 1 below: small numbers for small differences of either sign."""
+def _zigzag(k: np.ndarray) -> np.ndarray:
+    """2 k where k >= 0, else -2 k - 1: small numbers for small differences of either sign."""
     sign = k >> (8 * k.itemsize - 1)
     return (k << 1) ^ sign
 
 
-def _unfolded(z: np.ndarray) -> np.ndarray:
+def _unzigzag(z: np.ndarray) -> np.ndarray:
     unsigned = z.view(z.dtype.str.replace("i", "u"))
     return (unsigned >> 1).view(z.dtype) ^ -(z & 1)

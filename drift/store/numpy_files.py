@@ -1,12 +1,16 @@
-"""The run format written and read with numpy alone, byte by byte as `drift.store.files` has it."""
+"""The run format with numpy alone: the one writer of safetensors files, digests, and the JSON files of a run.
+
+`drift.store.files` does the same for torch tensors by these functions; the recorder needs no torch.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -16,9 +20,102 @@ from landscape.results.parsed_text import from_json, json_table
 
 FORMAT = "fedscape-1"
 
+NEWEST = 2
+"""Number of the newest format that is read."""
+
+_RECORDER_REMEDY = "Record into another folder, or see the report of fedscape verify on this one."
+
+_TYPES = {
+    "float64": ("F64", 8),
+    "float32": ("F32", 4),
+    "float16": ("F16", 2),
+    "bfloat16": ("BF16", 2),
+    "int64": ("I64", 8),
+    "int32": ("I32", 4),
+    "int16": ("I16", 2),
+    "int8": ("I8", 1),
+    "uint8": ("U8", 1),
+    "bool": ("BOOL", 1),
+}
+"""Names of types in safetensors files, and their bytes."""
+
 
 class Damaged(LookupError):
-    """A file of a run that is truncated, altered or foreign."""
+    """A file of a run that is absent, truncated, altered or foreign.
+
+    Args:
+        path: The file.
+        what: What is wrong with it.
+        remedy: What to do about it.
+    """
+
+    def __init__(self, path: Path, what: str, remedy: str) -> None:
+        super().__init__(f"{path} {what}. {remedy}")
+        self.path, self.what = path, what
+
+
+class Newer(Damaged):
+    """A file in a format of a later version: refused, and never repaired, as nothing shows that it is damaged."""
+
+    remedy = "Read it with the version of fedscape that wrote it; keep the file as it is."
+
+
+class Content(NamedTuple):
+    """A tensor as it is stored: type ("float32"), shape and bytes."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: memoryview
+
+
+def contents(arrays: Mapping[str, np.ndarray]) -> dict[str, Content]:
+    """Arrays by name as they are stored."""
+    ordered = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    return {
+        name: Content(array.dtype.name, array.shape, array.reshape(-1).view(np.uint8).data)
+        for name, array in ordered.items()
+    }
+
+
+def digest_contents(tensors: Mapping[str, Content], text: str = "") -> str:
+    """SHA-256 over names, types, shapes and bytes of tensors, and a text."""
+    total = hashlib.sha256(text.encode())
+    for name, (dtype, shape, data) in sorted(tensors.items()):
+        total.update(f"{name} torch.{dtype} {shape};".encode())
+        total.update(data)
+    return total.hexdigest()
+
+
+def digest(tensors: Mapping[str, np.ndarray], text: str = "") -> str:
+    """SHA-256 over names, types, shapes and bytes of arrays, and a text."""
+    return digest_contents(contents(tensors), text)
+
+
+def write_contents(path: Path, tensors: Mapping[str, Content], metadata: Mapping[str, str]) -> None:
+    """Write a safetensors file; the same content has the same bytes, other than with the library's own writer.
+
+    Source: safetensors format: length of the header (u64), JSON header padded with spaces to 8 bytes, tensors without
+    gaps, those of the widest type first.
+
+    Raises:
+        ValueError: If the format has no name for the type of a tensor.
+        OSError: If the disk is full or the folder cannot be written; the old file stays.
+    """
+    for name, tensor in tensors.items():
+        if tensor.dtype not in _TYPES:
+            accepted = ", ".join(short for short, _ in _TYPES.values())
+            raise ValueError(f"tensor {name!r} is {tensor.dtype}; the types of files are {accepted}.")
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    parts: list[memoryview] = []
+    position = 0
+    for name, (dtype, shape, data) in sorted(tensors.items(), key=lambda item: (-_TYPES[item[1].dtype][1], item[0])):
+        span = [position, position + data.nbytes]
+        header[name] = {"dtype": _TYPES[dtype][0], "shape": list(shape), "data_offsets": span}
+        parts.append(data)
+        position += data.nbytes
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    write_bytes(path, len(text).to_bytes(8, "little"), text, *parts)
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:
@@ -27,9 +124,8 @@ def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], about: Mapping[
     Raises:
         OSError: If the disk is full or the folder cannot be written; the old file stays.
     """
-    held = {name: np.asarray(array, order="C") for name, array in tensors.items()}
-    text = json.dumps(about, sort_keys=True)
-    write_bytes(path, *_pieces(held, {"format": FORMAT, "about": text, "digest": digest(held, text)}))
+    stored, text = contents(tensors), json.dumps(about, sort_keys=True)
+    write_contents(path, stored, {"format": FORMAT, "about": text, "digest": digest_contents(stored, text)})
 
 
 def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
@@ -43,14 +139,23 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     except (SafetensorError, OSError, ValueError, TypeError) as reason:
-        raise Damaged(f"{path} cannot be read ({reason}). {_ELSEWHERE}") from reason
-    _require_known(path, header.get("format"))
+        raise Damaged(path, f"cannot be read ({reason})", _RECORDER_REMEDY) from reason
+    require_known(path, header.get("format"))
     if header.get("format") != FORMAT or header.get("digest") != digest(tensors, header.get("about", "")):
-        raise Damaged(f"{path} was altered, or not written by fedscape. {_ELSEWHERE}")
+        raise Damaged(path, "was altered, or not written by a recorder", _RECORDER_REMEDY)
+    return tensors, description(path, header, _RECORDER_REMEDY)
+
+
+def description(path: Path, header: Mapping[str, str], remedy: str) -> dict[str, Any]:
+    """The description in the header of a file of tensors.
+
+    Raises:
+        Damaged: If it is no JSON table.
+    """
     try:
-        return tensors, json_table(header.get("about", ""))
+        return json_table(header.get("about", ""))
     except ValueError as reason:
-        raise Damaged(f"{path} was altered: its description is {reason}. {_ELSEWHERE}") from reason
+        raise Damaged(path, f"was altered: its description is {reason}", remedy) from reason
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -64,63 +169,40 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     write_bytes(path, json.dumps(body, indent=1, sort_keys=True).encode())
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json(path: Path, remedy: str = _RECORDER_REMEDY) -> dict[str, Any]:
     """Content of a file written by `write_json`.
 
+    Args:
+        path: The file.
+        remedy: What to do about a damaged file, for the message.
+
     Raises:
-        Damaged: If the file is truncated, altered or foreign.
+        Damaged: If the file is absent, truncated, altered or foreign.
     """
     try:
         body = from_json(path.read_bytes())
+    except FileNotFoundError as reason:
+        raise Damaged(path, "is missing", f"Is {path.parent} the folder of a run?") from reason
     except (ValueError, OSError) as reason:
-        raise Damaged(f"{path} cannot be read ({reason}). {_ELSEWHERE}") from reason
+        raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", remedy) from reason
     if isinstance(body, dict):
-        _require_known(path, body.get("format"))
-    if not isinstance(body, dict) or body.pop("digest", None) != _json_digest(body) or body.get("format") != FORMAT:
-        raise Damaged(f"{path} was altered, or not written by fedscape. {_ELSEWHERE}")
+        require_known(path, body.get("format"), newest=1)
+    if not isinstance(body, dict) or body.get("format") != FORMAT:
+        raise Damaged(path, "was not written by fedscape", remedy)
+    if body.pop("digest", None) != _json_digest(body):
+        raise Damaged(path, "was altered: its content does not match its digest", remedy)
     return body
 
 
-def digest(tensors: Mapping[str, np.ndarray], text: str = "") -> str:
-    """SHA-256 over names, types, shapes and bytes of arrays, and a text; types are called as torch calls them."""
-    total = hashlib.sha256(text.encode())
-    for name in sorted(tensors):
-        array = np.asarray(tensors[name], order="C")
-        total.update(f"{name} torch.{array.dtype.name} {array.shape};".encode())
-        total.update(array.reshape(-1).view(np.uint8).data)
-    return total.hexdigest()
+def require_known(path: Path, stated: Any, newest: int = NEWEST) -> None:
+    """Refuse a format of a later version.
 
-
-def _require_known(path: Path, stated: Any) -> None:
-    """Refuse a format that later versions, or the store with torch, write."""
-    if str(stated).startswith("fedscape-") and stated != FORMAT:
-        raise Damaged(
-            f"{path} is of format {stated!r}, which this recorder does not write; record into another folder."
-        )
-
-
-_ELSEWHERE = "Record into another folder, or see what fedscape verify says of this one."
-
-
-_TYPES = {"float64": "F64", "float32": "F32", "int64": "I64"}
-"""Types that a record has, as safetensors calls them."""
-
-
-def _pieces(tensors: Mapping[str, np.ndarray], metadata: Mapping[str, str]) -> list[bytes | memoryview]:
-    """A safetensors file in pieces: length and text of the header, then the arrays, those of the widest type first.
-
-    The library's own writer orders the header by chance; this one gives the same bytes for the same content.
+    Raises:
+        Newer: If it is one.
     """
-    header: dict[str, Any] = {"__metadata__": dict(metadata)}
-    parts, position = [], 0
-    for name, array in sorted(tensors.items(), key=lambda item: (-item[1].itemsize, item[0])):
-        span = [position, position + array.nbytes]
-        header[name] = {"dtype": _TYPES[array.dtype.name], "shape": list(array.shape), "data_offsets": span}
-        parts.append(array.reshape(-1).view(np.uint8).data)
-        position += array.nbytes
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    return [len(text).to_bytes(8, "little"), text, *parts]
+    match = re.fullmatch(r"fedscape-(\d{1,9})", str(stated))
+    if match and int(match[1]) > newest:
+        raise Newer(path, f"was written by a newer version of fedscape (format {stated!r})", Newer.remedy)
 
 
 def _json_digest(body: Mapping[str, Any]) -> str:

@@ -8,11 +8,11 @@ import torch
 from safetensors.torch import save_file
 
 from drift.claims.campaign import plan, records
-from drift.config import chain, initial_model
+from drift.config import initial_model
 from drift.config.load import read
 from drift.importers.found import Found
 from drift.importers.models import read_sizes
-from drift.store import files, numpy_files
+from drift.store import files, numpy_files, round_headers
 from figures.papers import catalogue
 from landscape.datasets import _cache, _images
 from landscape.results.parsed_text import from_json, from_toml
@@ -108,8 +108,8 @@ def test_the_chain_takes_such_files_for_unreadable(tmp_path, text):
     (tmp_path / "rounds").mkdir()
     _safetensors(tmp_path / files.STATE, about=text)
     _safetensors(files.round_path(tmp_path, 0), about=text)
-    assert chain.read_state(tmp_path) is None
-    assert chain.read_round(tmp_path, 0) is None
+    assert round_headers.read_state(tmp_path) is None
+    assert round_headers.read_round(tmp_path, 0) is None
 
 
 @pytest.mark.parametrize("about", [{"classes": 5}, {"layout": 5}, {"layout": [1]}, {"layout": [["a", ["b"]]]}])

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 import tiny
 
-from drift.store.files import files
+from drift.store import numpy_files
 from figures import cli, console
 from figures.commands.opening import opened_all
 from figures.commands.options import arguments
@@ -245,20 +245,20 @@ def test_verify_exits_with_2_and_names_the_file(fedscape, file):
 
 
 def test_a_full_disk_names_the_last_whole_round_and_resumes(fedscape, file, monkeypatch):
-    whole, write = files.write_bytes, files.write_bytes
+    whole, write = numpy_files.write_bytes, numpy_files.write_bytes
 
     def full(path, *data):
         if path.name == "000002.safetensors":
             raise OSError(errno.ENOSPC, "No space left on device", str(path))
         write(path, *data)
 
-    monkeypatch.setattr(files, "write_bytes", full)
+    monkeypatch.setattr(numpy_files, "write_bytes", full)
     code, out, err = fedscape("train", file)
     assert (code, out) == (2, "")
     assert "fedscape: the disk is full" in err
     assert "000002.safetensors could not be written" in err
     assert "is whole up to round 1" in err
-    monkeypatch.setattr(files, "write_bytes", whole)
+    monkeypatch.setattr(numpy_files, "write_bytes", whole)
     code, _, err = fedscape("train", file)
     assert code == 0
     assert "2 on disk, going on" in err

@@ -15,7 +15,7 @@ from drift.runs.run import Run
 from drift.simulation import background_writer
 from drift.simulation.background_writer import Writer
 from drift.simulation.simulate import simulate
-from drift.store import files
+from drift.store import files, numpy_files
 from drift.store.keep import Keep
 from drift.training.server import Server
 
@@ -71,8 +71,8 @@ def test_where_memory_is_short_a_round_is_on_disk_before_the_next(tmp_path, reco
 
 
 def test_the_state_is_never_ahead_of_the_round(tmp_path, record, monkeypatch):
-    real, seen = files.write_bytes, []
-    monkeypatch.setattr(files, "write_bytes", lambda path, *data: (seen.append(path.name), real(path, *data)))
+    real, seen = numpy_files.write_bytes, []
+    monkeypatch.setattr(numpy_files, "write_bytes", lambda path, *data: (seen.append(path.name), real(path, *data)))
     with Writer(tmp_path, Keep(), 9) as background:
         for index in range(2):
             background.put(replace(record, index=index), server(index + 1))

@@ -8,7 +8,7 @@ import tiny
 import torch
 from safetensors import safe_open
 
-from drift.store import files, locks
+from drift.store import files, locks, numpy_files
 from drift.store.files import Damaged
 from drift.store.keep import Keep
 from drift.store.round_record import Round
@@ -167,14 +167,14 @@ def test_an_altered_description_is_noticed(tmp_path):
 
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path, monkeypatch):
     path = tmp_path / "a.bin"
-    files.write_bytes(path, b"old")
+    numpy_files.write_bytes(path, b"old")
 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(OSError, match="No space"):
-        files.write_bytes(path, b"new")
+        numpy_files.write_bytes(path, b"new")
     assert path.read_bytes() == b"old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["a.bin"]
 
