@@ -24,7 +24,7 @@ from torch import Tensor
 
 from drift.config.method import Setting, State
 from drift.engines.pure import Holding, Received
-from drift.parallel.shared_tensors import packed, unpacked
+from drift.parallel.shared_tensors import deserialize, serialize
 from drift.parallel.worker_pool import Crashed
 from drift.training.client import Update
 from drift.training.data import Data
@@ -56,16 +56,21 @@ class Cluster:
             Crashed: If one client's training killed several workers.
         """
         name, index = f"{self.run}-{os.getpid()}", server.next
-        received = packed(Received.of(self.setting, server, start))
+        received = serialize(Received.of(self.setting, server, start))
         with losing(self.client):
             model = self.client.submit(Parcel, received, key=(name, index, "model"), pure=False)
             futures = [
                 self.client.submit(
-                    _trained, self.run, model, client, packed(server.clients.get(client, {})), key=(name, index, client)
+                    _trained,
+                    self.run,
+                    model,
+                    client,
+                    serialize(server.clients.get(client, {})),
+                    key=(name, index, client),
                 )
                 for client in ids.tolist()
             ]
-            return [unpacked(text) for text in self.client.gather(futures)]
+            return [deserialize(text) for text in self.client.gather(futures)]
 
 
 @contextmanager
@@ -80,7 +85,7 @@ def cluster(setting: Setting, data: Data, folder: Path, address: str) -> Iterato
         from drift.engines.holders import Holder
 
         with losing(client):
-            client.register_plugin(Holder(folder.name, packed(Holding.of(setting, data, folder))), name=folder.name)
+            client.register_plugin(Holder(folder.name, serialize(Holding.of(setting, data, folder))), name=folder.name)
         try:
             yield Cluster(setting, folder.name, client)
         finally:
@@ -156,7 +161,7 @@ class Parcel:
     def opened(self) -> Any:
         """The value, the same object each time."""
         if "_value" not in self.__dict__:
-            self._value = unpacked(self.text)
+            self._value = deserialize(self.text)
         return self._value
 
     def __getstate__(self) -> dict[str, bytes]:
@@ -174,9 +179,9 @@ def _trained(run: str, received: Parcel, client: int, state: bytes) -> bytes:
     """On a worker: a client's packed update."""
     with ONE:
         threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-        kept: State = unpacked(state)
+        kept: State = deserialize(state)
         try:
-            return packed(HELD[run].opened().trained(received.opened(), client, kept))
+            return serialize(HELD[run].opened().trained(received.opened(), client, kept))
         finally:
             torch.set_num_threads(threads)
             torch.use_deterministic_algorithms(deterministic)

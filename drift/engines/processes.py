@@ -18,7 +18,7 @@ from torch import Tensor
 
 from drift.config.method import Setting, State
 from drift.engines.pure import Holding, Received
-from drift.parallel.shared_tensors import Region, Shared, mapped, share
+from drift.parallel.shared_tensors import MemoryRegion, SharedValue, map_memory, share_memory
 from drift.parallel.worker_pool import Workers
 from drift.training.client import Update
 from drift.training.data import Data
@@ -33,10 +33,10 @@ class Processes:
 
     def train(self, server: Server, start: Tensor, ids: np.ndarray) -> list[Update]:
         """Updates of the clients `ids` of the server's next round, in their order."""
-        received, region = share(Received.of(self.setting, server, start))
+        received, region = share_memory(Received.of(self.setting, server, start))
         size = len(ids) * start.nbytes
-        with region, Region(size) as rows:
-            models = mapped(rows.path, rows.size, writable=True)[:size].view(start.dtype).view(len(ids), -1)
+        with region, MemoryRegion(size) as rows:
+            models = map_memory(rows.path, rows.size, writable=True)[:size].view(start.dtype).view(len(ids), -1)
             jobs = [
                 _Job(received, client, server.clients.get(client, {}), rows.path, rows.size, place)
                 for place, client in enumerate(ids.tolist())
@@ -53,7 +53,7 @@ class Processes:
 @contextmanager
 def processes(setting: Setting, data: Data, folder: Path, workers: int) -> Iterator[Processes]:
     """A crew of so many processes for a run; they end with the context."""
-    holding, region = share(Holding.of(setting, data, folder))
+    holding, region = share_memory(Holding.of(setting, data, folder))
     with region, Workers(workers, _begin, holding) as staff:
         yield Processes(setting, staff, workers)
 
@@ -62,7 +62,7 @@ def processes(setting: Setting, data: Data, folder: Path, workers: int) -> Itera
 class _Job:
     """A client of a round, and the row among `path`'s models that its own is written to."""
 
-    received: Shared
+    received: SharedValue
     client: int
     state: State
     path: str
@@ -77,14 +77,14 @@ class _Begun:
         self.holding = holding
         self.number, self.received = -1, cast(Received, None)
 
-    def opened(self, shared: Shared) -> Received:
+    def opened(self, shared: SharedValue) -> Received:
         if shared.number != self.number:
-            self.number, self.received = shared.number, shared.opened()
+            self.number, self.received = shared.number, shared.load()
         return self.received
 
 
-def _begin(holding: Shared) -> _Begun:
-    return _Begun(holding.opened())
+def _begin(holding: SharedValue) -> _Begun:
+    return _Begun(holding.load())
 
 
 def _work(begun: _Begun, job: _Job) -> tuple[Update, bool]:
@@ -94,6 +94,8 @@ def _work(begun: _Begun, job: _Job) -> tuple[Update, bool]:
     if update.theta.shape != received.start.shape or update.theta.dtype != received.start.dtype:
         return update, False
     size = received.start.nbytes
-    row = mapped(job.path, job.size, writable=True)[job.row * size : (job.row + 1) * size].view(received.start.dtype)
+    row = map_memory(job.path, job.size, writable=True)[job.row * size : (job.row + 1) * size].view(
+        received.start.dtype
+    )
     row.copy_(update.theta)
     return replace(update, theta=torch.empty(0)), True

@@ -1,4 +1,4 @@
-"""Processes that work side by side, and how tensors reach them without copies.
+"""Worker processes, and tensors sent to them without copies.
 
 Nothing here knows federated learning.
 """

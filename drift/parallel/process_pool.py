@@ -1,4 +1,4 @@
-"""Worker processes that end with the one that started them."""
+"""A process pool that ends with its parent process."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ def processes(workers: int) -> Iterator[ProcessPoolExecutor]:
 def _prepare() -> None:
     import torch
 
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches workers too; a traceback of each says nothing
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches workers too; end without tracebacks
     torch.set_num_threads(1)

@@ -1,4 +1,4 @@
-"""Values as a small text of bytes and their tensors, so that these travel, or are shared by processes, as they lie."""
+"""Serialise objects so that their tensors can be sent to processes or shared with them without copies."""
 
 from __future__ import annotations
 
@@ -15,78 +15,78 @@ import torch
 from torch import Tensor
 
 ALIGNED = 64
-"""Bytes; where tensors begin in shared memory, as torch's own do: a product's bits may depend on it."""
+"""Bytes; tensors in shared memory begin at multiples of it, as torch allocates: a product's bits may depend on it."""
 
 
-def apart(value: Any) -> tuple[bytes, list[Tensor]]:
-    """What `together` makes the value of again: its pickle without its tensors, and these."""
+def pickle_without_tensors(value: Any) -> tuple[bytes, list[Tensor]]:
+    """Split a value into its pickle without tensors, and its tensors; inverse: `unpickle_with_tensors`."""
     file = io.BytesIO()
     pickler = _Pickler(file)
     pickler.dump(value)
     return file.getvalue(), [tensor.detach().cpu().contiguous() for tensor in pickler.tensors.values()]
 
 
-def together(text: bytes, tensors: Sequence[Tensor]) -> Any:
-    """The value that `apart` took apart; its tensors are those given."""
+def unpickle_with_tensors(text: bytes, tensors: Sequence[Tensor]) -> Any:
+    """Inverse of `pickle_without_tensors`; the value has these very tensors."""
     unpickler = pickle.Unpickler(io.BytesIO(text))
     unpickler.persistent_load = tensors.__getitem__  # type: ignore[method-assign]
     return unpickler.load()
 
 
-def packed(value: Any) -> bytes:
-    """A value as one text of bytes, for a pipe."""
-    text, tensors = apart(value)
+def serialize(value: Any) -> bytes:
+    """A value as bytes, for a pipe."""
+    text, tensors = pickle_without_tensors(value)
     return pickle.dumps((text, [(_form(tensor), _bytes(tensor).numpy()) for tensor in tensors]), protocol=5)
 
 
-def unpacked(text: bytes) -> Any:
-    """The value that `packed` made bytes of."""
-    inner, tensors = pickle.loads(text)
-    return together(inner, [_formed(torch.from_numpy(held).clone(), form) for form, held in tensors])
+def deserialize(data: bytes) -> Any:
+    """Inverse of `serialize`."""
+    text, tensors = pickle.loads(data)
+    return unpickle_with_tensors(text, [_view(torch.from_numpy(raw).clone(), form) for form, raw in tensors])
 
 
-class Region:
-    """Memory that processes of this machine map by its path; it ends with this object and all who mapped it.
+class MemoryRegion:
+    """Memory that processes of this machine map by its path; freed when it and all mappings are closed.
 
     Args:
         size: Bytes.
     """
 
     def __init__(self, size: int) -> None:
-        self.size, self.named = max(1, size), not hasattr(os, "memfd_create")
-        if self.named:  # not Linux
+        self.size, self.on_disk = max(1, size), not hasattr(os, "memfd_create")
+        if self.on_disk:  # not Linux
             self._file, self.path = tempfile.mkstemp(prefix="fedscape-")
         else:
             self._file = os.memfd_create("fedscape")
             self.path = f"/proc/{os.getpid()}/fd/{self._file}"
         os.truncate(self._file, self.size)
 
-    def __enter__(self) -> Region:
+    def __enter__(self) -> MemoryRegion:
         return self
 
     def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:
-        """No process can map it from now on; those that did keep it."""
+        """Allow no further mappings; existing ones stay."""
         os.close(self._file)
-        if self.named:
+        if self.on_disk:
             os.unlink(self.path)
 
 
-def mapped(path: str, size: int, *, writable: bool = False) -> Tensor:
-    """Bytes of a region, shape (size,); what is written elsewhere than in a writable one stays in this process."""
+def map_memory(path: str, size: int, *, writable: bool = False) -> Tensor:
+    """Bytes of a region, shape (size,); writes reach other processes only if it is writable."""
     return torch.from_file(path, shared=writable, size=size, dtype=torch.uint8)
 
 
 @dataclass(frozen=True)
-class Shared:
-    """A value whose tensors lie in a region: small to send, and the same memory for everyone who opens it.
+class SharedValue:
+    """A value whose tensors lie in a memory region: small to send, and the same memory in all processes.
 
     Args:
-        number: Different for every value that this process shares.
-        text: The value without its tensors.
-        path, size: The region.
+        number: Number of the value, unique in this process.
+        text: Pickle of the value without its tensors.
+        path, size: The memory region.
         forms: Type and shape of each tensor.
     """
 
@@ -96,29 +96,29 @@ class Shared:
     size: int
     forms: tuple[tuple[torch.dtype, tuple[int, ...]], ...]
 
-    def opened(self) -> Any:
-        """The value; its tensors may be written to and nobody else sees it."""
-        held = mapped(self.path, self.size)
+    def load(self) -> Any:
+        """The value; writes to its tensors stay in this process."""
+        memory = map_memory(self.path, self.size)
         sizes = [_size(form) for form in self.forms]
-        return together(
+        return unpickle_with_tensors(
             self.text,
             [
-                _formed(held[begin : begin + size], form)
-                for form, size, begin in zip(self.forms, sizes, _begins(sizes), strict=False)
+                _view(memory[begin : begin + size], form)
+                for form, size, begin in zip(self.forms, sizes, _offsets(sizes), strict=False)
             ],
         )
 
 
-def share(value: Any) -> tuple[Shared, Region]:
-    """A value in shared memory, as long as the region is open."""
-    text, tensors = apart(value)
+def share_memory(value: Any) -> tuple[SharedValue, MemoryRegion]:
+    """Copy the tensors of a value into shared memory, which lasts as long as the region is open."""
+    text, tensors = pickle_without_tensors(value)
     forms = tuple(_form(tensor) for tensor in tensors)
-    begins = _begins([_size(form) for form in forms])
-    region = Region(begins[-1])
-    memory = mapped(region.path, region.size, writable=True)
+    begins = _offsets([_size(form) for form in forms])
+    region = MemoryRegion(begins[-1])
+    memory = map_memory(region.path, region.size, writable=True)
     for tensor, begin in zip(tensors, begins, strict=False):
         memory[begin : begin + tensor.nbytes].copy_(_bytes(tensor))
-    return Shared(next(_NUMBERS), text, region.path, region.size, forms), region
+    return SharedValue(next(_NUMBERS), text, region.path, region.size, forms), region
 
 
 _NUMBERS = count()
@@ -137,8 +137,8 @@ class _Pickler(pickle.Pickler):
         return self._places.setdefault(id(value), len(self._places))
 
 
-def _begins(sizes: Sequence[int]) -> list[int]:
-    """Where each tensor begins, and where the last one ends."""
+def _offsets(sizes: Sequence[int]) -> list[int]:
+    """Offset of each tensor, and of the end of the last one."""
     return list(accumulate((-(-size // ALIGNED) * ALIGNED for size in sizes), initial=0))
 
 
@@ -154,5 +154,5 @@ def _bytes(tensor: Tensor) -> Tensor:
     return tensor.reshape(-1).view(torch.uint8)
 
 
-def _formed(held: Tensor, form: tuple[torch.dtype, tuple[int, ...]]) -> Tensor:
-    return held.view(form[0]).view(form[1])
+def _view(raw: Tensor, form: tuple[torch.dtype, tuple[int, ...]]) -> Tensor:
+    return raw.view(form[0]).view(form[1])

@@ -1,4 +1,4 @@
-"""Worker processes that keep what they were given once, and are replaced when they die."""
+"""Worker processes that keep data between jobs, and are replaced when they die."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any
 
-from drift.parallel.shared_tensors import packed, unpacked
+from drift.parallel.shared_tensors import deserialize, serialize
 from landscape.sweep.memory import keep_memory
 
 LIVES = 3
-"""Workers that a job may cost before it is given up: by then it is the job that kills them."""
+"""Crashes of workers after which a job is reported as failed."""
 
 
 class Crashed(RuntimeError):
-    """A job whose worker died each time that it was tried."""
+    """A job whose workers died at every attempt."""
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A job that has ended: its place among the jobs, and its result, or the error that it raised."""
+class JobResult:
+    """A finished job: its place among the jobs, and its result, or the error that it raised."""
 
     place: int
     result: Any = None
@@ -41,26 +41,27 @@ class _Worker:
 
 
 class Workers:
-    """Fresh processes on this machine, each with `begin(*given)` made once; a context that ends them.
+    """Fresh processes on this machine that each call `begin(*arguments)` once; a context that ends them.
 
         with Workers(2, opened, path) as workers:
-            for ended in workers.results(work, jobs):
+            for finished in workers.results(work, jobs):
                 ...
 
-    A job is `work(begun, job)` and has to be pure: when its worker dies (`kill -9`, out of memory), a fresh one does
-    it again. At the end, or when `results` is left, what is still being done is stopped at once.
+    A job is the call `work(state, job)`, where `state` is what `begin` returned in this worker. It has to be pure: when
+    its worker dies (`kill -9`, out of memory), a fresh one repeats it. At the end, or when `results` is left, running
+    jobs are stopped at once.
 
     Args:
-        number: Processes.
-        begin: Makes what all jobs of a worker need; found by its name, as `work` is.
-        given: What it is given.
+        number: Number of processes.
+        begin: Function of a module that returns what all jobs of a worker need; so is `work`.
+        arguments: Arguments of `begin`.
     """
 
-    def __init__(self, number: int, begin: Callable[..., Any], *given: Any) -> None:
+    def __init__(self, number: int, begin: Callable[..., Any], *arguments: Any) -> None:
         if number < 1:
             raise ValueError(f"workers is {number}; give 1 or more.")
-        self._given = packed((begin, given))
-        self._staff = [self._hired() for _ in range(number)]
+        self._begin = serialize((begin, arguments))
+        self._workers = [self._start() for _ in range(number)]
 
     def results(
         self,
@@ -69,49 +70,52 @@ class Workers:
         *,
         watch: Callable[[set[int]], None] | None = None,
         seconds: float | None = None,
-    ) -> Generator[Ended]:
-        """Every job as it ends, whatever their order.
+    ) -> Generator[JobResult]:
+        """Results of all jobs in the order in which they finish.
 
         Args:
-            watch: Hears the places of the jobs that are being done, at least every so many `seconds`.
+            watch: Called with the places of the running jobs, at least every `seconds`.
+            seconds: Longest time between two calls of `watch`; None: calls only when jobs start.
 
         Raises:
-            Crashed: As the error of a job that killed LIVES workers; the others go on.
+            Crashed: As the error of a job that killed LIVES workers; the other jobs continue.
         """
         waiting, deaths = deque(range(len(jobs))), Counter[int]()
         busy: dict[int, int] = {}  # worker -> place
         try:
             while waiting or busy:
-                for number in range(len(self._staff)):
+                for number in range(len(self._workers)):
                     if waiting and number not in busy:
                         busy[number] = waiting.popleft()
-                        self._send(number, packed((work, jobs[busy[number]])))
+                        self._send(number, serialize((work, jobs[busy[number]])))
                 if watch is not None:
                     watch(set(busy.values()))
-                staff = {number: self._staff[number] for number in busy}
-                ends: list[Any] = [end for one in staff.values() for end in (one.connection, one.process.sentinel)]
+                running = {number: self._workers[number] for number in busy}
+                ends: list[Any] = [
+                    end for worker in running.values() for end in (worker.connection, worker.process.sentinel)
+                ]
                 ready = wait(ends, seconds)
-                for number, one in staff.items():
-                    if one.connection not in ready and one.process.sentinel not in ready:
+                for number, worker in running.items():
+                    if worker.connection not in ready and worker.process.sentinel not in ready:
                         continue
-                    place, answer = busy.pop(number), _answer(one.connection)
+                    place, answer = busy.pop(number), _receive(worker.connection)
                     if answer is not None:
-                        result, error = unpacked(answer)
-                        yield Ended(place, result, error)
+                        result, error = deserialize(answer)
+                        yield JobResult(place, result, error)
                         continue
                     self._replace(number)
                     deaths[place] += 1
                     if deaths[place] < LIVES:
                         waiting.appendleft(place)
                     else:
-                        yield Ended(place, error=_crashed(one))
+                        yield JobResult(place, error=_crash_error(worker))
         finally:
             for number in busy:
                 self._replace(number)
 
     def pids(self) -> list[int]:
         """Process numbers of the workers."""
-        return [one.process.pid or 0 for one in self._staff]
+        return [worker.process.pid or 0 for worker in self._workers]
 
     def __enter__(self) -> Workers:
         return self
@@ -119,29 +123,29 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for one in self._staff:
-            one.process.kill()  # jobs are pure, and files are whole or absent: stopping at any instant is safe
-        for one in self._staff:
-            _stop(one)
+        for worker in self._workers:
+            worker.process.kill()  # jobs are pure, and files are whole or absent: stopping at any instant is safe
+        for worker in self._workers:
+            _stop(worker)
 
-    def _hired(self) -> _Worker:
+    def _start(self) -> _Worker:
         context = get_context("spawn")
         ours, theirs = context.Pipe()
-        process = context.Process(target=_serve, args=(theirs, self._given), daemon=True, name="fedscape worker")
+        process = context.Process(target=_serve, args=(theirs, self._begin), daemon=True, name="fedscape worker")
         process.start()
         theirs.close()
         return _Worker(process, ours)
 
     def _send(self, number: int, message: bytes) -> None:
         try:
-            self._staff[number].connection.send_bytes(message)
-        except (BrokenPipeError, ConnectionResetError):  # it died while idle; another one is not to be blamed on a job
+            self._workers[number].connection.send_bytes(message)
+        except (BrokenPipeError, ConnectionResetError):  # it died while idle, which is no fault of the job
             self._replace(number)
-            self._staff[number].connection.send_bytes(message)
+            self._workers[number].connection.send_bytes(message)
 
     def _replace(self, number: int) -> None:
-        _stop(self._staff[number])
-        self._staff[number] = self._hired()
+        _stop(self._workers[number])
+        self._workers[number] = self._start()
 
 
 def _stop(worker: _Worker) -> None:
@@ -150,15 +154,15 @@ def _stop(worker: _Worker) -> None:
     worker.connection.close()
 
 
-def _answer(connection: Connection) -> bytes | None:
-    """What a worker answered; None if it died before, or while it did."""
+def _receive(connection: Connection) -> bytes | None:
+    """The answer of a worker; None if it died before the end of it."""
     try:
         return connection.recv_bytes()
     except (EOFError, OSError):
         return None
 
 
-def _crashed(worker: _Worker) -> Crashed:
+def _crash_error(worker: _Worker) -> Crashed:
     worker.process.join()
     code = worker.process.exitcode or 0
     how = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -168,12 +172,12 @@ def _crashed(worker: _Worker) -> Crashed:
     )
 
 
-def _serve(connection: Connection, given: bytes) -> None:
-    """In a worker: make what was given, then do jobs until nobody is left to give one."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches workers too; the one who started them ends them
-    begin, arguments = unpacked(given)
+def _serve(connection: Connection, begin_call: bytes) -> None:
+    """Main function of a worker: begin at the first job, run jobs until the connection closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches workers too; the parent process ends them
+    begin, arguments = deserialize(begin_call)
     keep_memory()
-    begun: list[Any] = []
+    state: list[Any] = []
     while True:
         try:
             message = connection.recv_bytes()
@@ -181,20 +185,20 @@ def _serve(connection: Connection, given: bytes) -> None:
             return
         result, problem = None, None
         try:
-            work, job = unpacked(message)
-            if not begun:
-                begun.append(begin(*arguments))
-            result = work(begun[0], job)
-        except Exception as error:  # noqa: BLE001 - handed over: the one who waits raises it
-            problem = _portable(error)
+            work, job = deserialize(message)
+            if not state:
+                state.append(begin(*arguments))
+            result = work(state[0], job)
+        except Exception as error:  # noqa: BLE001 - sent to the parent process, which raises it
+            problem = _picklable(error)
         try:
-            connection.send_bytes(packed((result, problem)))
+            connection.send_bytes(serialize((result, problem)))
         except (BrokenPipeError, ConnectionResetError):
             return
 
 
-def _portable(error: Exception) -> Exception:
-    """An error that can be sent: itself, or the built-in kind that it is of, with its message."""
+def _picklable(error: Exception) -> Exception:
+    """An error that can be sent: itself, or the nearest built-in class of it with its message."""
     error.add_note("".join(traceback.format_exception(error)))
     try:
         pickle.loads(pickle.dumps(error))

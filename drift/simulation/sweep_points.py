@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from drift.engines.cluster import ONE, Parcel, connected, losing
-from drift.parallel.shared_tensors import Shared, packed, share, unpacked
+from drift.parallel.shared_tensors import SharedValue, deserialize, serialize, share_memory
 from drift.parallel.worker_pool import Workers
 from landscape.sweep.threads import PointPool, at_points, pieces
 from landscape.sweep.worker import Points, Values, Work, Worker
@@ -36,7 +36,7 @@ class Processes:
     def evaluate_points(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
         """Chunks of at most `most` points as they end, each with its values."""
         parts = pieces(len(points), most, self.number)
-        held, region = _sent(share, work)
+        held, region = _sent(share_memory, work)
         with region, Workers(min(self.number, len(parts)), _begun, held) as staff:
             for ended in staff.results(at_points, [points[part] for part in parts]):
                 if ended.error is not None:
@@ -61,12 +61,12 @@ class Cluster:
 
             name = f"sweep-{os.getpid()}-{next(_NUMBERS)}"
             parts = pieces(len(points), most, max(1, len(client.scheduler_info(n_workers=-1)["workers"])))
-            held = client.submit(Parcel, _sent(packed, work), key=(name, "work"), pure=False)
+            held = client.submit(Parcel, _sent(serialize, work), key=(name, "work"), pure=False)
             tasks = {
                 client.submit(_remote, held, points[part], key=(name, place)): part for place, part in enumerate(parts)
             }
             for task in as_completed(list(tasks), loop=client.loop):
-                yield tasks[task], unpacked(task.result())
+                yield tasks[task], deserialize(task.result())
 
 
 def crew(workers: int = 1, cluster: str | None = None) -> PointPool | None:
@@ -97,9 +97,9 @@ def _sent(send: Callable[[Work], Sent], work: Work) -> Sent:
         ) from reason
 
 
-def _begun(held: Shared) -> Worker:
+def _begun(held: SharedValue) -> Worker:
     torch.set_num_threads(1)
-    return Worker(held.opened())
+    return Worker(held.load())
 
 
 def _remote(held: Parcel, points: Points) -> bytes:
@@ -111,6 +111,6 @@ def _remote(held: Parcel, points: Points) -> bytes:
             if "_worker" not in held.__dict__:
                 held.__dict__["_worker"] = Worker(held.opened())
             found: dict[str, Tensor] = at_points(held.__dict__["_worker"], points)
-            return packed(found)
+            return serialize(found)
         finally:
             torch.set_num_threads(threads)

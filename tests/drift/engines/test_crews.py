@@ -13,7 +13,7 @@ import torch
 import drift
 from drift.engines import crew, processes
 from drift.engines.pure import Received
-from drift.parallel.shared_tensors import Region, mapped, share
+from drift.parallel.shared_tensors import MemoryRegion, map_memory, share_memory
 from drift.parallel.worker_pool import Workers
 from drift.training.client import Update
 
@@ -59,13 +59,13 @@ def test_processes_give_the_bits_of_serial_and_one_killed_at_work_is_replaced(tm
 
 
 def test_a_model_of_a_wrong_shape_comes_back_as_it_is():
-    received, region = share(Received(0, torch.zeros(4), torch.zeros(0), {}))
+    received, region = share_memory(Received(0, torch.zeros(4), torch.zeros(0), {}))
     for theta, fits in ((torch.ones(5), False), (torch.ones(4), True), (torch.ones(4).double(), False)):
         trained = lambda *_, theta=theta: Update(theta, torch.zeros(0), 1, 0.5)  # noqa: E731 - a stub
-        begun = SimpleNamespace(holding=SimpleNamespace(trained=trained), opened=lambda note: note.opened())
-        with Region(2 * 16) as rows:
+        begun = SimpleNamespace(holding=SimpleNamespace(trained=trained), opened=lambda note: note.load())
+        with MemoryRegion(2 * 16) as rows:
             update, in_row = processes._work(begun, processes._Job(received, 3, {}, rows.path, rows.size, 1))
-            models = mapped(rows.path, rows.size, writable=True).view(torch.float32).view(2, 4)
+            models = map_memory(rows.path, rows.size, writable=True).view(torch.float32).view(2, 4)
             assert in_row == fits and models[0].tolist() == [0] * 4
             assert torch.equal(models[1] if fits else update.theta, theta)
     region.close()

@@ -7,22 +7,30 @@ from pathlib import Path
 import pytest
 import torch
 
-from drift.parallel.shared_tensors import Region, apart, mapped, packed, share, together, unpacked
+from drift.parallel.shared_tensors import (
+    MemoryRegion,
+    deserialize,
+    map_memory,
+    pickle_without_tensors,
+    serialize,
+    share_memory,
+    unpickle_with_tensors,
+)
 from drift.parallel.worker_pool import LIVES, Crashed, Workers
 
 
 class Odd(Exception):
     """An error that cannot be sent."""
 
-    def __init__(self, one, two):
-        super().__init__(one + two)
+    def __init__(self, left, right):
+        super().__init__(left + right)
 
 
 def begun(start):
     return [start]
 
 
-def work(held, job):
+def work(values, job):
     kind, value = job
     if kind == "die":
         os.kill(os.getpid(), signal.SIGKILL)
@@ -35,8 +43,8 @@ def work(held, job):
         raise ValueError(value)
     if kind == "odd":
         raise Odd("a", "b")
-    held.append(value)
-    return held[0] + value
+    values.append(value)
+    return values[0] + value
 
 
 def test_jobs_end_in_any_order_and_a_death_costs_one_job_one_try(tmp_path):
@@ -51,9 +59,9 @@ def test_jobs_end_in_any_order_and_a_death_costs_one_job_one_try(tmp_path):
     seen = set()
     with Workers(2, begun, 10) as workers:
         before = workers.pids()
-        ended = {one.place: one for one in workers.results(work, jobs, watch=seen.update)}
+        ended = {job.place: job for job in workers.results(work, jobs, watch=seen.update)}
         assert workers.pids() != before
-        again = [one.result for one in workers.results(work, [("add", torch.ones(2, 3))])]
+        again = [job.result for job in workers.results(work, [("add", torch.ones(2, 3))])]
     assert sorted(ended) == list(range(len(jobs))) and seen == set(range(len(jobs)))
     assert (ended[0].result, ended[1].result, ended[5].result) == (11, "alive", 12)
     assert isinstance(ended[2].error, ValueError) and str(ended[2].error) == "bad value"
@@ -70,27 +78,27 @@ def test_there_is_at_least_one_worker():
 def test_values_are_put_together_as_they_were():
     shared = torch.arange(6.0).view(2, 3)
     value = {"a": [shared, shared], "b": (torch.tensor(3), torch.zeros(0, 4)), "c": torch.ones(3, dtype=torch.bfloat16)}
-    for found in (together(*apart(value)), unpacked(packed(value))):
-        assert torch.equal(found["a"][0], shared) and found["a"][0] is found["a"][1]
-        assert found["b"][0] == 3 and found["b"][1].shape == (0, 4)
-        assert found["c"].dtype == torch.bfloat16 and found["c"].float().sum() == 3
+    for copy in (unpickle_with_tensors(*pickle_without_tensors(value)), deserialize(serialize(value))):
+        assert torch.equal(copy["a"][0], shared) and copy["a"][0] is copy["a"][1]
+        assert copy["b"][0] == 3 and copy["b"][1].shape == (0, 4)
+        assert copy["c"].dtype == torch.bfloat16 and copy["c"].float().sum() == 3
 
 
 def test_shared_values_lie_once_in_memory_and_nobody_writes_into_them():
     value = [torch.arange(5.0), torch.arange(3)]
-    note, region = share(value)
+    note, region = share_memory(value)
     with region:
-        found = note.opened()
-        found[0].zero_()
-        other = note.opened()
+        first = note.load()
+        first[0].zero_()
+        other = note.load()
     assert torch.equal(other[0], value[0]) and torch.equal(other[1], value[1])
     assert other[1].data_ptr() % 64 == 0
     with pytest.raises(RuntimeError):
-        mapped(region.path + "x", region.size)
+        map_memory(region.path + "x", region.size)
 
 
 def test_a_region_is_seen_by_all_who_map_it():
-    with Region(8) as region:
-        one, two = (mapped(region.path, region.size, writable=True) for _ in range(2))
-        one.fill_(7)
-        assert two.tolist() == [7] * 8
+    with MemoryRegion(8) as region:
+        left, right = (map_memory(region.path, region.size, writable=True) for _ in range(2))
+        left.fill_(7)
+        assert right.tolist() == [7] * 8
