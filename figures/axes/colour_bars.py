@@ -33,15 +33,18 @@ def colorbar(
     with style.context():
         drawn = ScalarMappable(norm(levels), cmap)
         bar = figure.colorbar(drawn, ax=maps, label=label, pad=0.02, aspect=25, extend="max")
-        _beside(bar.ax, maps)
+        _match_height(bar.ax, maps)
         ticks = levels[:: max(1, len(levels) // 5)].tolist()
-        texts = dict(zip(ticks, _told_apart(ticks), strict=True))
-        bar.locator, bar.formatter = _Thinned(ticks), FuncFormatter(lambda value, _: texts.get(value, f"{value:.2g}"))
+        texts = dict(zip(ticks, _distinct_labels(ticks), strict=True))
+        bar.locator, bar.formatter = (
+            _ThinnedTicks(ticks),
+            FuncFormatter(lambda value, _: texts.get(value, f"{value:.2g}")),
+        )
         bar.update_ticks()
         bar.minorticks_off()
 
 
-def _beside(bar: Axes, maps: Sequence[Axes]) -> None:
+def _match_height(bar: Axes, maps: Sequence[Axes]) -> None:
     """Make a vertical colour bar as tall as its maps are drawn, at their edge.
 
     A layout gives it the height of their cells, which maps of equal aspect do not fill.
@@ -60,7 +63,7 @@ def _beside(bar: Axes, maps: Sequence[Axes]) -> None:
     bar.set_axes_locator(place)  # type: ignore[arg-type]  # matplotlib gives it the axes
 
 
-class _Thinned(FixedLocator):
+class _ThinnedTicks(FixedLocator):
     """Fixed ticks, without every second one and so on where a bar is too short for their labels."""
 
     ROOM = 8.5
@@ -73,7 +76,7 @@ class _Thinned(FixedLocator):
         return ticks[:: max(1, int(np.ceil(self.ROOM * (len(ticks) - 1) / tall)))]
 
 
-def _told_apart(numbers: Sequence[float]) -> list[str]:
+def _distinct_labels(numbers: Sequence[float]) -> list[str]:
     """Numbers in as few digits, two or more, as tell them apart."""
     written = ([f"{value:.{digits}g}" for value in numbers] for digits in range(2, 17))
     return next((texts for texts in written if len(set(texts)) == len(texts)), [str(value) for value in numbers])

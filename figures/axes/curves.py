@@ -35,12 +35,12 @@ def curve(
         LookupError: If the variable has no values at all.
     """
     values = ds[variable]
-    require(values)
+    require_values(values)
     ax = style.axes(ax)
-    for name, part in algorithms(values):
+    for name, part in split_algorithms(values):
         colour = {} if name is None else {"color": style.colour(name)}
         shown = {"label": style.label(name)} if names and name is not None else {}
-        banded(part, ax=ax, over=over, **{**colour, **shown, **look})
+        line_with_band(part, ax=ax, over=over, **{**colour, **shown, **look})
     if log:
         style.logarithmic(ax)
     if over.endswith("round"):
@@ -50,7 +50,7 @@ def curve(
     return ax
 
 
-def banded(values: xr.DataArray, *, ax: Axes, over: str, across: str = "seed", **look: Any) -> None:
+def line_with_band(values: xr.DataArray, *, ax: Axes, over: str, across: str = "seed", **look: Any) -> None:
     """The mean line of values over the dimension `across`, in a band of one standard deviation.
 
     Points without a value are left out and the line goes on; a single value is shown as a dot.
@@ -76,7 +76,7 @@ def band(ds: xr.Dataset) -> str | None:
     return f"mean and standard deviation of {seeds} seeds" if seeds > 1 else None
 
 
-def algorithms(values: xr.DataArray) -> list[tuple[str | None, xr.DataArray]]:
+def split_algorithms(values: xr.DataArray) -> list[tuple[str | None, xr.DataArray]]:
     """The part of each method that has values, in the order of legends; one part without name where there are none."""
     if "algorithm" not in values.coords:
         return [(None, values)]
@@ -100,7 +100,7 @@ def deviation(values: xr.DataArray, over: str) -> xr.DataArray | None:
     return ((squares / (count - 1).where(count > 1)) ** 0.5).fillna(0)
 
 
-def require(values: xr.DataArray) -> None:
+def require_values(values: xr.DataArray) -> None:
     """Refuse a variable without values.
 
     Raises:

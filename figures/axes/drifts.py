@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from figures import style
-from figures.axes.curves import algorithms, banded, curve, mean, require
+from figures.axes.curves import curve, line_with_band, mean, require_values, split_algorithms
 
 LABELS = 34
 """Classes named on an axis; of more, every second, third and so on."""
@@ -34,7 +34,7 @@ def coherence(
     smooth = f"{variable}_smooth" if f"{variable}_smooth" in ds else variable
     named = ds[smooth].assign_attrs(long_name=ds[variable].attrs.get("long_name", variable))
     curve(ds.assign({smooth: named}), ax=ax, variable=smooth, **look)
-    for name, part in algorithms(ds[variable]) if raw and smooth != variable else []:
+    for name, part in split_algorithms(ds[variable]) if raw and smooth != variable else []:
         colour = style.colour(name) if name is not None else style.CLIENT
         ax.plot(part["round"], mean(part, "seed"), color=colour, linewidth=0.5, alpha=0.5)
     ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
@@ -50,14 +50,16 @@ def group_cosines(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "gr
         look: As `Axes.plot` takes it, for the bold lines.
     """
     values = ds[variable]
-    require(values)
+    require_values(values)
     ax = style.axes(ax)
     smooth = ds.get(f"{variable}_smooth", values)
     for colour, pair in zip(style.steps(values.sizes["pair"]), map(str, values["pair"].values), strict=True):
         if smooth is not values:
             raw = mean(values.sel(pair=pair), "seed")
             ax.plot(raw["round"], raw, ".-", color=colour, linewidth=0.5, markersize=1.5, alpha=0.45)
-        banded(smooth.sel(pair=pair), ax=ax, over="round", **{"color": colour, "label": _apart(pair), **look})
+        line_with_band(
+            smooth.sel(pair=pair), ax=ax, over="round", **{"color": colour, "label": _pair_label(pair), **look}
+        )
     ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.set_xlabel("round")
@@ -72,7 +74,7 @@ def evenness(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         ds: evenness and balanced over client.
         look: As `Axes.scatter` takes it.
     """
-    require(ds["evenness"])
+    require_values(ds["evenness"])
     ax = style.axes(ax)
     part = ds[["evenness", "balanced"]].dropna("client").sortby("evenness")
     first, _, last = style.steps(3)
@@ -110,7 +112,7 @@ def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         look: As `Axes.boxplot` takes it.
     """
     values = ds["gain"]
-    require(values)
+    require_values(values)
     ax = style.axes(ax)
     groups = [values.sel(epochs=value) for value in values.epochs] if "epochs" in values.dims else [values]
     width, colours = 0.8 / len(groups), style.steps(len(groups))
@@ -150,13 +152,13 @@ def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
 def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error", **look: Any) -> Axes:
     """Error against the number of averaged models, one line a round, in a band of one std over the draws."""
     values = ds[variable]
-    require(values)
+    require_values(values)
     ax = style.axes(ax)
     pooled = values.stack(sample=[dim for dim in ("seed", "draw") if dim in values.dims])
     for colour, number in zip(style.steps(values.sizes["round"]), values["round"].values, strict=True):
         part = pooled.sel(round=number)
         look = {"marker": "o", "markersize": 2.5, **look}
-        banded(part, ax=ax, over="models", across="sample", color=colour, label=f"round {number}", **look)
+        line_with_band(part, ax=ax, over="models", across="sample", color=colour, label=f"round {number}", **look)
     ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
     ax.set_xlabel("averaged models")
     ax.set_ylabel(style.text(values))
@@ -172,7 +174,7 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
         look: As `Axes.scatter` takes it.
     """
     counts = ds["count"].transpose("client", "class")
-    require(counts)
+    require_values(counts)
     ax = style.axes(ax)
     rows, columns = np.nonzero(counts.values > 0)
     held = counts.values[rows, columns]
@@ -190,7 +192,7 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
 def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round") -> Axes:
     """Stacked bars of class shares, one bar a round (or client)."""
     shares = ds[variable].transpose(over, "class")
-    require(shares)
+    require_values(shares)
     ax = style.axes(ax)
     bottom, width = np.zeros(shares.sizes[over]), 0.92 if shares.sizes[over] <= 30 else 1.0
     for colour, name in zip(shade(shares.sizes["class"]), shares["class"].values, strict=True):
@@ -212,7 +214,7 @@ def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
     several = ds["critical_point"].size > 1 and "seed" in ds["critical_point"].dims
     label: str | None = f"critical point{' of a seed' if several else ''}, {100 * level:g} % interval"
     without = []
-    for name, part in algorithms(ds["coherence"]):
+    for name, part in split_algorithms(ds["coherence"]):
         colour = style.colour(name) if name is not None else style.CLIENT
         own = ds.sel(algorithm=name) if "algorithm" in ds.dims else ds
         present = np.ravel(part.notnull().any("round"))
@@ -237,7 +239,7 @@ def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
 _POINT = ("critical_point", "critical_low", "critical_high")
 
 
-def _apart(pair: str) -> str:
+def _pair_label(pair: str) -> str:
     """A pair of groups in words: "a" within one group, "a and b" between two."""
     first, _, second = pair.partition("-")
     return f"within {first}" if first == second else f"{first} to {second}" if second else pair

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.textpath import TextPath
 
 from figures import style
-from figures.axes.curves import algorithms, deviation, mean, require
+from figures.axes.curves import deviation, mean, require_values, split_algorithms
 
 
 def bars(
@@ -28,9 +28,9 @@ def bars(
     Raises:
         LookupError: If nothing has a value.
     """
-    require(values)
+    require_values(values)
     ax = style.axes(ax)
-    parts = algorithms(values)
+    parts = split_algorithms(values)
     places, width = np.arange(values.sizes[over]), 0.8 / len(parts)
     for index, (name, part) in enumerate(parts):
         known = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
@@ -52,12 +52,12 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         look: As `Axes.stairs` takes it.
     """
     values = ds["count"]
-    require(values)
+    require_values(values)
     ax = style.axes(ax)
     centres = ds["value"].values
     width = centres[1] - centres[0]
     edges = np.append(centres - width / 2, centres[-1] + width / 2)
-    for name, part in algorithms(values):
+    for name, part in split_algorithms(values):
         known = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
         ax.stairs(mean(part, "seed").values, edges, **{"linewidth": 1.1, **known, **look})
     ax.set_yscale("log")
@@ -73,7 +73,7 @@ def matrix(values: xr.DataArray, *, ax: Axes | None = None, **look: Any) -> Axes
         values: Fractions over client and holder.
         look: As `Axes.imshow` takes it.
     """
-    require(values)
+    require_values(values)
     ax = style.axes(ax)
     held = values.transpose("client", "holder")
     look = {"cmap": style.SEQUENTIAL, "vmin": 0.0, "vmax": 1.0, **look}

@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from figures import style
-from figures.axes.curves import algorithms, banded, curve, mean
+from figures.axes.curves import curve, line_with_band, mean, split_algorithms
 
 
 def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look: Any) -> Axes:
@@ -49,7 +49,7 @@ def sharpest(
         values = (values - values.sel(t=0, method="nearest")).assign_attrs({**values.attrs, "long_name": text})
     curve(ds.assign({variable: values}), ax=ax, variable=variable, over="t", names=False, **look)
     if "eigenvalue" in ds:
-        parts = algorithms(ds["eigenvalue"])
+        parts = split_algorithms(ds["eigenvalue"])
         for line, (name, part) in zip(ax.lines[-len(parts) :], parts, strict=True):
             value = rf"$\lambda_1$ = {float(mean(part, 'seed')):.3g}"
             line.set_label(value if name is None else f"{style.label(name)}, {value}")
@@ -65,7 +65,7 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = 1e-5, **lo
     """
     ax = style.axes(ax)
     highest = 0.0
-    for name, part in algorithms(ds["density"]):
+    for name, part in split_algorithms(ds["density"]):
         places = (
             ds["eigenvalue"] if name is None or "algorithm" not in ds.dims else ds["eigenvalue"].sel(algorithm=name)
         )
@@ -88,7 +88,7 @@ def batches(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         ds: eigenvalue over `batch`, and perhaps `algorithm` and `seed`.
     """
     ax = style.axes(ax)
-    parts = algorithms(ds["eigenvalue"])
+    parts = split_algorithms(ds["eigenvalue"])
     for place, (name, part) in enumerate(parts):
         values = part.values[np.isfinite(part.values)].ravel()
         colour = {} if name is None else {"color": style.colour(name)}
@@ -112,10 +112,10 @@ def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     ax = style.axes(ax)
     places = np.arange(ds.sizes["layer"])
     numbered = abs(ds["eigenvalue"]).assign_coords(layer=places)
-    for name, part in algorithms(numbered):
+    for name, part in split_algorithms(numbered):
         known = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
-        banded(part, ax=ax, over="layer", **{"marker": "o", "markersize": 3, "linewidth": 1.0, **known, **look})
-    for name, part in algorithms(ds["eigenvalue"].assign_coords(layer=places)):
+        line_with_band(part, ax=ax, over="layer", **{"marker": "o", "markersize": 3, "linewidth": 1.0, **known, **look})
+    for name, part in split_algorithms(ds["eigenvalue"].assign_coords(layer=places)):
         middle = mean(part, "seed").values
         colour = "black" if name is None else style.colour(name)
         ax.plot(

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from figures import style
 from figures.axes.colour_bars import colorbar, norm
-from figures.axes.curves import algorithms, banded, require
+from figures.axes.curves import line_with_band, require_values, split_algorithms
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
 __all__ = ["colorbar", "common_levels", "contour", "ends", "norm", "profile", "row"]
@@ -51,7 +51,7 @@ def contour(
     values = ds[variable]
     if values.ndim != 2:
         raise ValueError(f"{variable} has dimensions {', '.join(map(str, values.dims))}; a map needs two.")
-    require(values)
+    require_values(values)
     ax = style.axes(ax)
     first, second = map(str, values.dims)
     chosen = levels if levels is not None else common_levels(values, log=variable == "loss")
@@ -129,12 +129,12 @@ def profile(
         LookupError: If the line has no values.
     """
     values = ds[variable]
-    require(values)
+    require_values(values)
     ax = style.axes(ax)
-    for name, part in algorithms(values):
+    for name, part in split_algorithms(values):
         known = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
         drawn = {**known, **look}
-        banded(part, ax=ax, over="t", **drawn)
+        line_with_band(part, ax=ax, over="t", **drawn)
         middle = part.mean("seed") if "seed" in part.dims else part
         lowest = fitted_minimum(xr.Dataset({variable: middle}), variable)
         if lowest.state == "inside":

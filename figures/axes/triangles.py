@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 
 from figures import style
 from figures.axes import surfaces
-from figures.axes.curves import require
+from figures.axes.curves import require_values
 from landscape.surfaces.minimum import fitted_minimum
 
 
@@ -32,7 +32,7 @@ def triangle(
     Raises:
         LookupError: If there are no values.
     """
-    require(ds[variable])
+    require_values(ds[variable])
     ax = style.axes(ax)
     chosen = levels if levels is not None else surfaces.common_levels(ds[variable], log=variable == "loss", top=1.0)
     alpha, beta = np.meshgrid(ds.alpha.values, ds.beta.values, indexing="ij")

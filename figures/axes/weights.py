@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
 from figures import style
-from figures.axes.curves import curve, require
+from figures.axes.curves import curve, require_values
 
 
 def shrink(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
@@ -31,7 +31,7 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
         look: As `Axes.pcolormesh` takes it.
     """
     values = ds[variable].transpose("client", "round")
-    require(values)
+    require_values(values)
     ax = style.axes(ax)
     top = float(values.max())
     if variable == "weight_ratio":
@@ -79,7 +79,7 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio"
         look: As `Axes.hist` takes it.
     """
     values = ds[variable]
-    require(values)
+    require_values(values)
     ax = style.axes(ax)
     names = style.order(map(str, ds.algorithm.values))
     parts = [values.values[ds.algorithm.values == name] for name in names]
@@ -113,7 +113,7 @@ def epochs(
         look: As `Axes.plot` takes it.
     """
     values = ds[variable]
-    require(values)
+    require_values(values)
     ax = style.axes(ax)
     if "client" in values.dims:
         for client in values.transpose("client", "epoch"):

@@ -18,7 +18,7 @@ from drift.store.files import Damaged
 from figures import gallery
 from figures.gallery._checked import runs_of
 from figures.selection import sampling_error
-from figures.selection.run_selection import listed, part, required
+from figures.selection.run_selection import join_names, required_runs, subset
 from landscape import plugins
 from landscape.results import zarr_files
 from landscape.results.export import export_bytes
@@ -94,10 +94,10 @@ def _readable(
         except Damaged as reason:
             broken = {run.folder: run.name for run in runs if run.folder.resolve() in reason.path.resolve().parents}
             rest = [run for run in runs if run.folder not in broken]
-            if not broken or not rest or any(run.folder in broken for run in required(runs)):
+            if not broken or not rest or any(run.folder in broken for run in required_runs(runs)):
                 raise
             told |= dict.fromkeys(broken.values(), " ".join(str(reason).split()))
-            runs = part(runs, rest)
+            runs = subset(runs, rest)
         else:
             return (_with_unreadable(ds, told) if told else ds), runs
 
@@ -105,7 +105,7 @@ def _readable(
 def _with_unreadable(ds: xr.Dataset, told: Mapping[str, str]) -> xr.Dataset:
     """The data with the runs that could not be read among those left out, in full and in the picture's small line."""
     lines = [f"{name}: left out, it cannot be read: {why}" for name, why in told.items()]
-    brief = [f"left out, as they cannot be read: {listed(list(told))}"]
+    brief = [f"left out, as they cannot be read: {join_names(list(told))}"]
     return ds.assign_attrs(
         left_out="\n".join(filter(None, [str(ds.attrs.get("left_out", "")), *lines])),
         left_out_brief="; ".join(filter(None, [str(ds.attrs.get("left_out_brief", "")), *brief])),
@@ -114,7 +114,7 @@ def _with_unreadable(ds: xr.Dataset, told: Mapping[str, str]) -> xr.Dataset:
 
 def _test_samples(ds: xr.Dataset, runs: Sequence[Run]) -> int | None:
     """Test samples behind the accuracies that a figure compares, of the drawn run with fewest; None without any."""
-    if not any(sampling_error.kind_of(values) for values in ds.data_vars.values()):
+    if not any(sampling_error.accuracy_kind(values) for values in ds.data_vars.values()):
         return None
     known = {
         repr(run.experiment.task): run

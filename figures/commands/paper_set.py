@@ -54,13 +54,13 @@ def draw_paper(
         json: Whether to write what was drawn and what is missing as JSON.
     """
     from figures.commands._draw_papers import planned
-    from figures.selection.run_selection import listed
+    from figures.selection.run_selection import join_names
 
     plan = planned(paper, runs, chosen)
     outcomes = {one.item.item: _draw(one, folder) if one.runs else "no runs" for one in plan}
     needed = {run.folder for one in plan for run in one.runs}
     if others := [run.name for run in runs if run.folder not in needed]:
-        console.say(f"{len(others)} of {len(runs)} runs belong to no item that is drawn: {listed(others)}")
+        console.say(f"{len(others)} of {len(runs)} runs belong to no item that is drawn: {join_names(others)}")
     left: dict[tuple[str, ...], list[str]] = {}
     for one in plan:
         outcome = outcomes[one.item.item]

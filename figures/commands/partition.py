@@ -85,10 +85,10 @@ def _drawn(wanted: Experiment, held: Held, folder: Path) -> list[Path]:
     from drift.config.random_keys import cohort
     from figures import style
     from figures.gallery import labels_partition
-    from figures.selection.partition_text import in_words
+    from figures.selection.partition_text import describe_partition
 
     spread = wanted.clients
     shown = range(min(30, wanted.rounds))
     cohorts = {index: cohort(wanted.seed, index, spread.number, spread.per_round) for index in shown}
-    ds = labels_partition.table(held, cohorts).assign_attrs(partition=in_words(spread.partition))
+    ds = labels_partition.table(held, cohorts).assign_attrs(partition=describe_partition(spread.partition))
     return style.save(labels_partition.draw(ds), folder / "labels-partition")

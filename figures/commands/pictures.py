@@ -127,12 +127,12 @@ def draw(
     require(name)  # refused here, before any run is opened
     found, options = selection(run, runs, data, task), arguments(set)
     from figures.commands._draw_files import draw_one, left_out, require_options
-    from figures.selection.run_selection import mapped
+    from figures.selection.run_selection import map_runs
 
     require_options(name, options)
     console.say(f"{name}: {constant(name, 'COST')}")
     with console.parts(f"drawing {name}") as part:
-        paths = draw_one(name, mapped(found, lambda one: one.with_progress(part, console.say)), folder, **options)
+        paths = draw_one(name, map_runs(found, lambda one: one.with_progress(part, console.say)), folder, **options)
     for line in left_out(paths):
         console.say(f"{name}: {line}")
     if json:

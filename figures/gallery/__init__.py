@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from drift.runs.run import Run
-    from figures.gallery._checked import Checked
+    from figures.gallery._checked import CheckedFigure
     from figures.selection.run_selection import AnyOf
 
 __all__ = ["COSTS", "AnyOf", "NamedFigure", "constant", "load", "names", "require"]
@@ -79,7 +79,7 @@ def require(name: str) -> None:
         raise ValueError(plugins.unknown("figure", plain, known) + " A new one is one file in figures/gallery/.")
 
 
-def load(name: str) -> Checked:
+def load(name: str) -> CheckedFigure:
     """The figure called `name`, whose data and picture state what they show.
 
     It is one of the gallery, an entry point, or FILE.py:NAME or module:NAME of one's own: a class, module or other
@@ -89,10 +89,10 @@ def load(name: str) -> Checked:
         ValueError: As `require`.
     """
     require(name)
-    from figures.gallery._checked import checked
+    from figures.gallery._checked import check
 
     own = _own(name)
-    return checked(cast(NamedFigure, plugins.load(__name__, name, "figure")) if own is None else own)
+    return check(cast(NamedFigure, plugins.load(__name__, name, "figure")) if own is None else own)
 
 
 def constant(name: str, what: str) -> str:

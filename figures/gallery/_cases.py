@@ -10,11 +10,11 @@ from matplotlib.axes import Axes
 
 from drift.runs.run import Run
 from figures import style
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import setting_text
 
 
-def cases(runs: Sequence[Run], by: str, compute: Callable[[Sequence[Run]], xr.Dataset]) -> xr.Dataset:
+def stack_cases(runs: Sequence[Run], by: str, compute: Callable[[Sequence[Run]], xr.Dataset]) -> xr.Dataset:
     """What `compute` makes of the runs of each value of a setting, along `case`; of all runs without a setting.
 
     Args:
@@ -25,26 +25,26 @@ def cases(runs: Sequence[Run], by: str, compute: Callable[[Sequence[Run]], xr.Da
     """
     if not by:
         return compute(runs)
-    chosen = _stack.comparable(runs, [by])
+    chosen = _runs.select_comparable(runs, [by])
     values = sorted({setting_text.value(run, by) for run in chosen} - {None})
     if not values:
         raise LookupError(f"no run has a setting {by}; name one as fedscape sweep --grid does, such as local.lr_decay.")
     parts = [compute([run for run in chosen if setting_text.value(run, by) == value]) for value in values]
     bare = [part.drop_attrs(deep=False) for part in parts]
     joined = xr.concat(bare, "case", join="outer", data_vars="all", coords="minimal", compat="equals")
-    joined = joined.assign_coords(case=("case", np.array(values), {"long_name": setting_text.words(by)}))
-    return _stack.described(joined.assign_attrs({**parts[0].attrs, "by": by}), chosen)
+    joined = joined.assign_coords(case=("case", np.array(values), {"long_name": setting_text.key_label(by)}))
+    return _stack.name_runs(joined.assign_attrs({**parts[0].attrs, "by": by}), chosen)
 
 
-def each(ds: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
+def split_cases(ds: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
     """Title and dataset of each case, untitled where there is one."""
     if "case" not in ds.dims:
         return [("", ds)]
     name = style.text(ds.case)
-    return [(f"{name}: {setting_text.text(value.item())}", ds.sel(case=value)) for value in ds.case.values]
+    return [(f"{name}: {setting_text.value_text(value.item())}", ds.sel(case=value)) for value in ds.case.values]
 
 
-def alike(axs: np.ndarray) -> None:
+def share_ranges(axs: np.ndarray) -> None:
     """Give the panels of each column one vertical range, and only the last ones a name below."""
     for column in axs.T:
         style.same_range(*column)
@@ -52,7 +52,7 @@ def alike(axs: np.ndarray) -> None:
             ax.set_xlabel("")
 
 
-def title(ax: Axes, text: str) -> None:
+def set_title(ax: Axes, text: str) -> None:
     """The title of a case, over its first panel."""
     if text:
         ax.set_title(text, fontsize=7, loc="left")

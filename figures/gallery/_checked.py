@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 from drift.runs.run import Run
 from figures import style
-from figures.selection.identity import caption, identified
-from figures.selection.run_selection import asked, difference, listed, refusal, required
+from figures.selection.identity import add_identity, caption
+from figures.selection.run_selection import describe_difference, join_names, refusal, required_runs, select_runs
 from landscape.results.zarr_files import sort_names
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedFigure:
     """A figure of the gallery whose runs are checked and whose data and picture carry their identity.
 
     Args:
@@ -39,7 +39,7 @@ class Checked:
     draw: Callable[[xr.Dataset], Figure]
 
 
-def checked(module: NamedFigure) -> Checked:
+def check(module: NamedFigure) -> CheckedFigure:
     """The figure of a file."""
 
     @wraps(module.data)
@@ -48,13 +48,13 @@ def checked(module: NamedFigure) -> Checked:
         ds = module.data(runs, **options)
         drawn = runs_of(ds, wanted)
         places = {run.folder for run in drawn}
-        if out := [run for run in required(wanted) if run.folder not in places]:
-            why = f"this figure cannot show them with {listed([run.name for run in drawn])}; they differ in"
-            raise ValueError(refusal(out, f"{why} {difference(out[0], drawn)}"))
+        if out := [run for run in required_runs(wanted) if run.folder not in places]:
+            why = f"this figure cannot show them with {join_names([run.name for run in drawn])}; they differ in"
+            raise ValueError(refusal(out, f"{why} {describe_difference(out[0], drawn)}"))
         bound = inspect.signature(module.data).bind(runs, **options)
         bound.apply_defaults()
         _, *rest = bound.arguments.items()
-        return sort_names(identified(ds, drawn, wanted, dict(rest)))
+        return sort_names(add_identity(ds, drawn, wanted, dict(rest)))
 
     @wraps(module.draw)
     def draw(ds: xr.Dataset) -> Figure:
@@ -62,7 +62,7 @@ def checked(module: NamedFigure) -> Checked:
         style.footnote(figure, caption(ds))
         return figure
 
-    return Checked(module.NEEDS, module.COST, data, draw)
+    return CheckedFigure(module.NEEDS, module.COST, data, draw)
 
 
 def _wanted(figure: Callable[..., Any], runs: Sequence[Run], options: Mapping[str, Any]) -> Sequence[Run]:
@@ -71,7 +71,7 @@ def _wanted(figure: Callable[..., Any], runs: Sequence[Run], options: Mapping[st
     methods = options.get("methods", options.get("method"))
     if {"method", "reference"} <= accepted.keys() and {"method", "reference"} & options.keys():
         methods = [options.get(name, accepted[name].default) for name in ("method", "reference")]
-    return asked(runs, methods, options.get("seed") if "method" in accepted else None)
+    return select_runs(runs, methods, options.get("seed") if "method" in accepted else None)
 
 
 def runs_of(ds: xr.Dataset, runs: Sequence[Run]) -> list[Run]:

@@ -12,12 +12,12 @@ from drift.methods.lss import LSS
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 COMMAND = "fedscape sweep lss-cifar10-dir1-quick --grid method=lss method.candidates=2,3,4"
 
 
-def by_candidates(runs: Sequence[Run]) -> tuple[dict[int, list[Run]], list[Run]]:
+def split_by_candidates(runs: Sequence[Run]) -> tuple[dict[int, list[Run]], list[Run]]:
     """Runs of LSS by the models that a client trains, alike in all else but the seed, and FedAvg's in their setting.
 
     Of several such groups, that with most numbers of models, then with most runs, the first among equals.
@@ -32,33 +32,33 @@ def by_candidates(runs: Sequence[Run]) -> tuple[dict[int, list[Run]], list[Run]]
             groups.setdefault(f"{_setting(run)} {alike!r} {run.experiment.local!r}", []).append(run)
     best = max(groups.values(), key=lambda group: (len(_sizes(group)), len(group)), default=[])
     if len(_sizes(best)) < 2:
-        raise LookupError(_stack.absent(f"{len(runs)} runs have {len(_sizes(best))} sizes of the pool of LSS", COMMAND))
+        raise _runs.missing(f"{len(runs)} runs have {len(_sizes(best))} sizes of the pool of LSS", COMMAND)
     others = [run for run in runs if run.label == "fedavg" and _setting(run) == _setting(best[0])]
     return {size: [run for run in best if _candidates(run) == size] for size in _sizes(best)}, others
 
 
-def over_models(runs: Sequence[Run], compute: _stack.Compute) -> xr.Dataset:
+def stack_over_models(runs: Sequence[Run], compute: _stack.Compute) -> xr.Dataset:
     """Results over models (trained by a client of LSS) and seed; those of FedAvg, by seed, as fedavg_NAME.
 
     Raises:
         LookupError: If no two runs of LSS differ in the number of models.
     """
-    pools, others = by_candidates(runs)
-    found = [_stack.stacked(group, compute).isel(algorithm=0, drop=True) for group in pools.values()]
+    pools, others = split_by_candidates(runs)
+    found = [_stack.stack_runs(group, compute).isel(algorithm=0, drop=True) for group in pools.values()]
     sizes = ("models", list(pools), {"long_name": "models trained by a client", "units": "1"})
     joined = xr.concat(found, "models", join="outer", combine_attrs="drop").assign_coords(models=sizes)
     if others:
-        plain = _stack.stacked(others, compute).isel(algorithm=0, drop=True).reindex(seed=joined.seed.values)
+        plain = _stack.stack_runs(others, compute).isel(algorithm=0, drop=True).reindex(seed=joined.seed.values)
         joined = joined.assign({f"fedavg_{name}": values for name, values in plain.data_vars.items()})
-    return _stack.described(joined, [run for group in [*pools.values(), others] for run in group])
+    return _stack.name_runs(joined, [run for group in [*pools.values(), others] for run in group])
 
 
-def against_models(ds: xr.Dataset, name: str, ax: Axes) -> None:
+def draw_over_models(ds: xr.Dataset, name: str, ax: Axes) -> None:
     """A variable of what `over_models` gave: LSS over the models, FedAvg, where it is there, as a dashed level.
 
     Bands are one standard deviation over seeds.
     """
-    curves.banded(
+    curves.line_with_band(
         ds[name], ax=ax, over="models", color=style.colour("lss"), label=style.label("lss"), marker="o", markersize=3
     )
     if f"fedavg_{name}" not in ds:

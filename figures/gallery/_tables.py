@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,11 @@ import xarray as xr
 
 from drift.runs.run import Run
 from figures import papers
-from figures.gallery import _stack
-from figures.gallery._ruled import PALE, draw, percent
+from figures.gallery import _runs, _stack
 from figures.selection import partition_text, setting_text
 
-__all__ = ["PALE", "draw", "late", "measured", "percent"]
 
-
-def late(run: Run, metric: str, last: int) -> float:
+def mean_of_last(run: Run, metric: str, last: int) -> float:
     """Mean of a recorded number over the last rounds of a run, NaN where it was not recorded.
 
     Raises:
@@ -29,7 +27,7 @@ def late(run: Run, metric: str, last: int) -> float:
     return float(np.mean(values)) if values else float("nan")
 
 
-def measured(
+def tabulate(
     runs: Sequence[Run],
     number: Callable[[Run], float],
     *,
@@ -54,14 +52,14 @@ def measured(
         ValueError: If two runs have the same row, column and seed.
     """
     if not runs:
-        raise LookupError(_stack.absent("no run was given", "fedscape train digits-shards2"))
+        raise _runs.missing("no run was given", "fedscape train digits-shards2")
     called, quick = _from_paper(runs, paper, item) if paper else (_in_words(runs), set())
     if over and len(set(called.values())) == 1:
         called = dict.fromkeys(called, "")
     table: dict[tuple[str, str, int], Run] = {}
     for run in runs:
-        parts = [called[run.folder], *(setting_text.text(setting_text.value(run, key)) for key in over)]
-        row = setting_text.text(setting_text.value(run, rows))
+        parts = [called[run.folder], *(setting_text.value_text(setting_text.value(run, key)) for key in over)]
+        row = setting_text.value_text(setting_text.value(run, rows))
         place = row, ", ".join(filter(None, parts)), run.experiment.seed
         before = table.setdefault(place, run)
         if before.folder != run.folder:
@@ -90,7 +88,48 @@ def measured(
                 scale = 100 if one.units == "%" else 1
                 values[names.index(one.row), columns.index(one.column)] = one.value / scale
         found["printed"] = (("row", "column"), values, {"long_name": f"printed in the paper, {item}"})
-    return _stack.described(found, runs)
+    return _stack.name_runs(found, runs)
+
+
+def tabulate_several(
+    runs: Sequence[Run],
+    numbers: Mapping[str, Callable[[Run], float]],
+    *,
+    rows: str = "method",
+    over: Sequence[str] = (),
+    paper: str = "",
+    item: str = "",
+) -> xr.Dataset:
+    """As `measured`, with a column a number for each setting; its name comes after the setting's.
+
+    Args:
+        numbers: Of a run, by name.
+    """
+    options: dict[str, Any] = {"rows": rows, "over": over, "paper": paper, "item": item}
+    parts = [tabulate(runs, number, **options) for number in numbers.values()]
+    columns = [", ".join(filter(None, (str(column), name))) for column in parts[0].column.values for name in numbers]
+    joined = xr.concat([part.drop_vars("column") for part in parts], "name", join="exact", data_vars="all")
+    joined = joined.stack(place=("column", "name"), create_index=False).rename(place="column")
+    joined = joined.transpose("row", "column", ...).assign_coords(column=columns)
+    joined["measured"] = joined.measured.transpose("row", "column", "seed")
+    if "printed" not in joined:
+        return joined
+    held = np.full((joined.sizes["row"], len(columns)), np.nan)
+    for one in papers.load(paper).item(item).numbers:
+        if one.row in joined.row.values and one.column in columns:
+            held[list(joined.row.values).index(one.row), columns.index(one.column)] = one.value
+    return joined.assign(printed=(("row", "column"), held, joined.printed.attrs))
+
+
+def numbers_after(number: Callable[..., float], rounds: Sequence[int]) -> dict[str, Callable[[Run], float]]:
+    """`number(run, round)`, of the state after so many rounds, by name of the column, like "R = 3".
+
+    Raises:
+        ValueError: If a number of rounds is below 1.
+    """
+    if wrong := [count for count in rounds if count < 1]:
+        raise ValueError(f"after has {wrong[0]}; give numbers of rounds trained, 1 or more.")
+    return {f"R = {count}": partial(number, round=count - 1) for count in rounds}
 
 
 def _from_paper(runs: Sequence[Run], paper: str, item: str) -> tuple[dict[Any, str], set[Any]]:
@@ -104,7 +143,7 @@ def _from_paper(runs: Sequence[Run], paper: str, item: str) -> tuple[dict[Any, s
     called = {run.folder: part.setting.label for part in parts for run in part.runs}
     if absent := [run.name for run in runs if run.folder not in called]:
         lines = papers.commands(known, known.settings[0], quick=True)
-        raise LookupError(_stack.absent(f"{absent[0]} is no run of {known.item} of paper {paper}", lines[-1]))
+        raise _runs.missing(f"{absent[0]} is no run of {known.item} of paper {paper}", lines[-1])
     return called, {run.folder for part in parts if part.quick for run in part.runs}
 
 
@@ -114,7 +153,7 @@ def _in_words(runs: Sequence[Run]) -> dict[Any, str]:
         run.folder: (
             run.experiment.task.dataset.replace("_", " "),
             run.experiment.task.model.replace("_", " "),
-            partition_text.partition_of(run),
+            partition_text.partition_label(run),
             f"{run.experiment.clients.per_round} of {run.experiment.clients.number} clients",
             f"{run.experiment.rounds} rounds",
         )
@@ -129,7 +168,7 @@ def _order(found: Sequence[str], printed: Sequence[str], key: str = "") -> list[
     first = [name for name in dict.fromkeys(printed) if name in found]
     rest = [name for name in dict.fromkeys(found) if name not in first]
     if key in ("method", "base", "pool"):
-        return [*first, *setting_text.in_order(rest)]
+        return [*first, *setting_text.sort_rows(rest)]
     try:
         return [*first, *sorted(rest, key=float)]
     except ValueError:

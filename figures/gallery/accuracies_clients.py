@@ -11,7 +11,7 @@ from drift.analyses.landscapes.model_quality import three_accuracies
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, model_quality
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of a round"
@@ -26,18 +26,18 @@ def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> x
         round: Round that kept its clients; negative counts from the last one.
         criterion: What a client's data are: "label" (test data in its class shares) or "train".
     """
-    some = _stack.comparable(runs)
+    some = _runs.select_comparable(runs)
     chosen: Sequence[Run] = [run for run in some if run.kept("clients")]
     if not chosen:
         command = "fedscape train digits-shards2 --set keep.clients=all"
-        raise LookupError(_stack.absent("no run kept the clients of a round", command))
+        raise _runs.missing("no run kept the clients of a round", command)
 
-    chosen = run_selection.narrowed(some, chosen, "it kept no clients")
+    chosen = run_selection.narrow(some, chosen, "it kept no clients")
 
     def compute(run: Run) -> xr.Dataset:
         return run.cached(three_accuracies, round=round, criterion=criterion)
 
-    found = _stack.stacked(chosen, lambda run: compute(run)[["global_accuracy", "averaged_local", "worst_ood"]])
+    found = _stack.stack_runs(chosen, lambda run: compute(run)[["global_accuracy", "averaged_local", "worst_ood"]])
     shown = compute(chosen[0])
     found = found.assign(ood=shown.ood)
     about = {"criterion": criterion, "method": chosen[0].label, "round": shown.attrs["round"]}

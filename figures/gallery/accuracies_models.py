@@ -13,7 +13,7 @@ from drift.analyses.landscapes.model_quality import three_accuracies
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _pools, _stack
+from figures.gallery import _pools, _runs
 from figures.selection import run_selection
 
 NEEDS = "runs of lss with two numbers of candidates or more, alike in all else, that kept the clients of a round"
@@ -37,14 +37,14 @@ def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> x
     kept: Sequence[Run] = [run for run in runs if run.kept("clients")]
     if runs and not kept:
         command = f"{_pools.COMMAND} --set keep.clients=all"
-        raise LookupError(_stack.absent("no run kept the clients of a round", command))
+        raise _runs.missing("no run kept the clients of a round", command)
 
-    kept = run_selection.narrowed(runs, kept, "it kept no clients")
+    kept = run_selection.narrow(runs, kept, "it kept no clients")
 
     def compute(run: Run) -> xr.Dataset:
         return run.cached(three_accuracies, round=round, criterion=criterion)[list(_PANELS)]
 
-    return _pools.over_models(kept, compute).assign_attrs(criterion=criterion)
+    return _pools.stack_over_models(kept, compute).assign_attrs(criterion=criterion)
 
 
 @style.styled
@@ -52,7 +52,7 @@ def draw(ds: xr.Dataset) -> Figure:
     """A panel an accuracy: LSS over the number of models, FedAvg as a dashed level."""
     figure, axs = style.panels(1, 3, height=2.5)
     for ax, (name, title) in zip(axs.flat, _PANELS.items(), strict=True):
-        _pools.against_models(ds, name, ax)
+        _pools.draw_over_models(ds, name, ax)
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
         ax.set_title(title, fontsize=7)
         ax.set_xlabel(style.text(ds.models))

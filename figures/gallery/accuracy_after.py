@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from drift.runs.run import Run
 from figures import style
-from figures.gallery import _columns, _tables
+from figures.gallery import _table_figure, _tables
 from figures.selection import setting_text
 
 NEEDS = "runs of any methods in any settings"
@@ -35,8 +35,8 @@ def data(
         over: Settings whose values are columns, such as ["clients.concentration"].
         paper, item: Whose printed numbers stand beside, such as lss and "Table 1".
     """
-    numbers = _columns.after(_accuracy, after)
-    found = _columns.several(runs, numbers, rows=rows, over=over, paper=paper, item=item)
+    numbers = _tables.numbers_after(_accuracy, after)
+    found = _tables.tabulate_several(runs, numbers, rows=rows, over=over, paper=paper, item=item)
     for name in {"measured", "printed"} & set(found):
         found[name].attrs = {"long_name": "accuracy", **found[name].attrs, "units": "fraction"}
     return found if "printed" not in found else found.assign(printed=found.printed / 100)
@@ -45,9 +45,9 @@ def data(
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
-    over = ", ".join(setting_text.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    over = ", ".join(setting_text.key_label(key) for key in str(ds.attrs["over"]).split(", ") if key)
     title = f"test accuracy in % after R rounds{f', by {over}' if over else ''}"
-    return _tables.draw(ds, title=title, write=_tables.percent)
+    return _table_figure.draw_table(ds, title=title, write=_table_figure.percent)
 
 
 def _accuracy(run: Run, *, round: int) -> float:

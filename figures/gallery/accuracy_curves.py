@@ -13,7 +13,7 @@ from scipy.signal import savgol_filter
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import setting_text
 
 NEEDS = "runs of any methods, trained in one setting; lines differ in a setting, such as the start of IMA"
@@ -38,7 +38,7 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth
     if smooth < 1 or smooth % 2 == 0:
         raise ValueError(f"smooth is {smooth}; give an odd number of rounds, 1 for none.")
     table: dict[tuple[str, tuple[Any, ...], int], Run] = {}
-    for run in _stack.comparable(runs, over):
+    for run in _runs.select_comparable(runs, over):
         place = setting_text.base(run.label), tuple(setting_text.value(run, key) for key in over), run.experiment.seed
         before = table.setdefault(place, run)
         if before.folder != run.folder:
@@ -60,7 +60,7 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth
         coords={"row": rows, "line": names, "seed": seeds, "round": range(rounds)},
         attrs={"over": ", ".join(over), "smooth": smooth},
     )
-    return _stack.described(found, list(table.values()))
+    return _stack.name_runs(found, list(table.values()))
 
 
 @style.styled
@@ -80,7 +80,7 @@ def draw(ds: xr.Dataset) -> Figure:
                 "color": "#555555" if plain else shades[name],
                 "linestyle": (0, (3, 1)) if plain else "-",
             }
-            curves.banded(values, ax=ax, over="round", label=name, linewidth=1.1, **look)
+            curves.line_with_band(values, ax=ax, over="round", label=name, linewidth=1.1, **look)
         ax.set_title(style.label(row), fontsize=7)
         ax.set_xlabel("round")
     for ax in axs.flat[count:]:
@@ -99,8 +99,8 @@ _WITHOUT = "without"
 def _name(values: Sequence[Any], over: Sequence[str]) -> str:
     if all(value is None for value in values):
         return _WITHOUT
-    named = [_SHORT.get(key, setting_text.words(key)) for key in over]
-    return ", ".join(f"{name} {setting_text.text(value)}" for name, value in zip(named, values, strict=True))
+    named = [_SHORT.get(key, setting_text.key_label(key)) for key in over]
+    return ", ".join(f"{name} {setting_text.value_text(value)}" for name, value in zip(named, values, strict=True))
 
 
 _SHORT = {"method.start": "start", "method.window": "window"}

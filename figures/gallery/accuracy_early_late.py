@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting"
 
@@ -27,7 +27,7 @@ def data(runs: Sequence[Run], *, early: int = 10) -> xr.Dataset:
     """
     if early < 1:
         raise ValueError(f"early is {early}; give the rounds of the first panel, 1 or more.")
-    found = _stack.stacked(_stack.comparable(runs), lambda run: run.metrics()[["accuracy"]])
+    found = _stack.stack_runs(_runs.select_comparable(runs), lambda run: run.metrics()[["accuracy"]])
     trained = ("round", found["round"].values + 1, {"long_name": "rounds trained", "units": "rounds"})
     return found.assign_coords(round=trained).assign_attrs(early=min(early, found.sizes["round"]))
 

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import partition_text, setting_text
 
 NEEDS = "runs of any methods in any settings"
@@ -34,7 +34,7 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ()) -> xr.Dataset:
         ValueError: If two runs of a panel have the same method and seed.
     """
     if not runs:
-        raise LookupError(_stack.absent("no run was given", "fedscape train digits-shards2"))
+        raise _runs.missing("no run was given", "fedscape train digits-shards2")
     table: dict[tuple[str, str, int], Run] = {}
     for run in runs:
         place = _panel(run, over), run.label, run.experiment.seed
@@ -55,7 +55,7 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ()) -> xr.Dataset:
         {"accuracy": (("panel", "algorithm", "seed", "round"), held, about)},
         coords={"panel": panels, "algorithm": names, "seed": seeds, "round": range(rounds)},
     )
-    return _stack.described(found, list(table.values()))
+    return _stack.name_runs(found, list(table.values()))
 
 
 @style.styled
@@ -69,9 +69,9 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(rows, columns, width=wide, height=2.1 * rows + 0.6)
     for ax, panel in zip(axs.flat, ds.panel.values, strict=False):
         part = ds.accuracy.sel(panel=panel).dropna("round", how="all")
-        for name, values in curves.algorithms(part):
+        for name, values in curves.split_algorithms(part):
             look: dict[str, Any] = {"color": style.colour(str(name)), "linestyle": dashes[str(name)], "linewidth": 1.0}
-            curves.banded(values, ax=ax, over="round", label=style.label(str(name)), **look)
+            curves.line_with_band(values, ax=ax, over="round", label=style.label(str(name)), **look)
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
         ax.set_title(str(panel), fontsize=7)
         ax.set_xlabel("round")
@@ -100,8 +100,8 @@ def _panel(run: Run, over: Sequence[str]) -> str:
     parts = (
         spec.task.dataset.replace("_", " "),
         spec.task.model.replace("_", " "),
-        partition_text.partition_of(run),
+        partition_text.partition_label(run),
         f"{spec.clients.per_round} of {spec.clients.number} clients" if few else "",
-        *(f"{setting_text.words(key)} {setting_text.text(setting_text.value(run, key))}" for key in over),
+        *(f"{setting_text.key_label(key)} {setting_text.value_text(setting_text.value(run, key))}" for key in over),
     )
     return ", ".join(filter(None, parts))

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting"
 
@@ -20,7 +20,7 @@ COST = "seconds"
 def data(runs: Sequence[Run]) -> xr.Dataset:
     """accuracy (fraction), loss and local_loss (nats) over algorithm, seed and round."""
     chosen = ["accuracy", "loss", "local_loss"]
-    return _stack.stacked(_stack.comparable(runs), lambda run: run.metrics()[chosen])
+    return _stack.stack_runs(_runs.select_comparable(runs), lambda run: run.metrics()[chosen])
 
 
 @style.styled

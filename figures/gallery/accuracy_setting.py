@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack, _tables
+from figures.gallery import _runs, _stack, _tables
 from figures.selection import setting_text
 
 NEEDS = "runs of any methods with two values or more of a setting, such as the Dirichlet concentration"
@@ -51,21 +51,21 @@ def data(
         before = table.setdefault(place, run)
         if before.folder != run.folder:
             raise ValueError(
-                f"{before.name} and {run.name} are both {place[0]} with {key} = {setting_text.text(place[1])} and seed "
-                f"{place[2]}; give runs of one setting."
+                f"{before.name} and {run.name} are both {place[0]} with {key} = {setting_text.value_text(place[1])} "
+                f"and seed {place[2]}; give runs of one setting."
             )
-    rows, seeds = setting_text.in_order(row for row, _, _ in table), sorted({seed for _, _, seed in table})
+    rows, seeds = setting_text.sort_rows(row for row, _, _ in table), sorted({seed for _, _, seed in table})
     values = sorted({value for _, value, _ in table})
     held = np.full((len(rows), len(values), len(seeds)), np.nan)
     for (row, value, seed), run in table.items():
-        held[rows.index(row), values.index(value), seeds.index(seed)] = _tables.late(run, metric, last)
+        held[rows.index(row), values.index(value), seeds.index(seed)] = _tables.mean_of_last(run, metric, last)
     about = {"long_name": f"{'test ' if metric == 'accuracy' else ''}{metric}", "units": _unit(metric)}
     found = xr.Dataset(
         {metric: (("row", "value", "seed"), held, about)},
-        coords={"row": rows, "value": ("value", values, {"long_name": setting_text.words(key)}), "seed": seeds},
+        coords={"row": rows, "value": ("value", values, {"long_name": setting_text.key_label(key)}), "seed": seeds},
         attrs={"metric": metric, "over": key, "reference": reference},
     )
-    return _stack.described(_with_gain(found, metric, reference) if gain else found, chosen)
+    return _stack.name_runs(_with_gain(found, metric, reference) if gain else found, chosen)
 
 
 @style.styled
@@ -95,7 +95,7 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
         if averaged and name != "gain":
             look |= {"linestyle": (0, (3, 1.2)), "markerfacecolor": "white"}
         colour = style.colour(setting_text.base(row)) if averaged else style.colour(row)
-        curves.banded(values, ax=ax, over="value", color=colour, label=setting_text.label(row), **look)
+        curves.line_with_band(values, ax=ax, over="value", color=colour, label=setting_text.row_label(row), **look)
     values = ds.value.values.astype(float)
     if (values > 0).all() and values.max() >= 8 * values.min():
         ax.set_xscale("log")
@@ -111,7 +111,7 @@ def _with_gain(ds: xr.Dataset, metric: str, reference: str) -> xr.Dataset:
     pairs = {row: other for row, other in against.items() if other != row and other in rows}
     if not pairs:
         command = "fedscape sweep digits-shards2 --grid method=fedavg,ima local.epochs=1,3"
-        raise LookupError(_stack.absent(f"{', '.join(rows)} have nothing to be compared with", command))
+        raise _runs.missing(f"{', '.join(rows)} have nothing to be compared with", command)
     points = 100 if _unit(metric) == "fraction" else 1
     gains = [
         points * (ds[metric].sel(row=row) - ds[metric].sel(row=pairs[row])).values
@@ -124,7 +124,7 @@ def _with_gain(ds: xr.Dataset, metric: str, reference: str) -> xr.Dataset:
 
 
 def _whose(ds: xr.Dataset) -> str:
-    return "the same without IMA" if ds.attrs["reference"] == "base" else setting_text.label(ds.attrs["reference"])
+    return "the same without IMA" if ds.attrs["reference"] == "base" else setting_text.row_label(ds.attrs["reference"])
 
 
 def _unit(metric: str) -> str:
@@ -150,7 +150,7 @@ def _chosen(runs: Sequence[Run], over: str) -> tuple[list[Run], str]:
     best = max(groups, key=size, default=None)
     if best is None or size(best)[0] < 2:
         command = f"fedscape sweep digits-shards2 --grid method=fedavg,ima {over or 'local.epochs'}=1,3"
-        raise LookupError(_stack.absent(f"{len(runs)} runs have no two values of {over or 'a setting'}", command))
+        raise _runs.missing(f"{len(runs)} runs have no two values of {over or 'a setting'}", command)
     return groups[best], best[0]
 
 

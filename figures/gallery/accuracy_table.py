@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from drift.runs.run import Run
 from figures import style
-from figures.gallery import _tables
+from figures.gallery import _table_figure, _tables
 from figures.selection import setting_text
 
 NEEDS = "runs of any methods in any settings"
@@ -36,8 +36,8 @@ def data(
         over: Settings whose values are columns, such as ["method.late"].
         paper, item: Whose printed numbers stand beside, such as ima and "Table I".
     """
-    found = _tables.measured(
-        runs, lambda run: _tables.late(run, metric, last), rows=rows, over=over, paper=paper, item=item
+    found = _tables.tabulate(
+        runs, lambda run: _tables.mean_of_last(run, metric, last), rows=rows, over=over, paper=paper, item=item
     )
     units = "fraction" if metric in ("accuracy", "error") else "nats" if "loss" in metric else "1"
     for name in {"measured", "printed"} & set(found):
@@ -53,7 +53,7 @@ def draw(ds: xr.Dataset) -> Figure:
     rounds = "last round" if ds.attrs["last"] == 1 else f"mean of the last {ds.attrs['last']} rounds"
     metric = f"test {metric}" if metric in ("accuracy", "error", "loss") else metric
     title = f"{metric}{' in %' if fraction else ''}, {rounds}"
-    over = ", ".join(setting_text.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
-    return _tables.draw(
-        ds, title=f"{title}, by {over}" if over else title, write=_tables.percent if fraction else "{:.4g}".format
+    over = ", ".join(setting_text.key_label(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    return _table_figure.draw_table(
+        ds, title=f"{title}, by {over}" if over else title, write=_table_figure.percent if fraction else "{:.4g}".format
     )

@@ -12,7 +12,7 @@ from drift.analyses.rounds.norms_and_weights import balance_mean
 from drift.runs.run import Run
 from figures import style
 from figures.axes import weights
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 
 NEEDS = "two runs or more, of any settings, of FedLAW (joint or GWS) or another method whose weights do not sum to 1"
@@ -32,8 +32,8 @@ def data(runs: Sequence[Run], *, window: tuple[float, float] = (0.45, 0.55)) -> 
         command = (
             "fedscape train digits-shards2 --set method.name=fedlaw --set method.variant=gws, and with other seeds"
         )
-        raise LookupError(_stack.absent(f"{len(kept)} of {len(runs)} runs shrink their model", command))
-    run_selection.narrowed(runs, [run for run, _ in kept.values()], "its weights sum to 1")
+        raise _runs.missing(f"{len(kept)} of {len(runs)} runs shrink their model", command)
+    run_selection.narrow(runs, [run for run, _ in kept.values()], "its weights sum to 1")
     columns = {name: [float(part[name]) for _, part in kept.values()] for name in ("ratio", "gamma")}
     ds = xr.Dataset(
         {name: ("sample", values) for name, values in columns.items()},
@@ -45,7 +45,7 @@ def data(runs: Sequence[Run], *, window: tuple[float, float] = (0.45, 0.55)) -> 
     ds.ratio.attrs.update(long_name="balance ratio r", units="1")
     ds.gamma.attrs.update(long_name=r"shrinking factor $\gamma$", units="1")
     about = f"rounds {window[0]:.0%} to {window[1]:.0%} of each run"
-    return _stack.described(ds, [run for run, _ in kept.values()]).assign_attrs(about=about)
+    return _stack.name_runs(ds, [run for run, _ in kept.values()]).assign_attrs(about=about)
 
 
 @style.styled

@@ -12,7 +12,7 @@ from drift.analyses.rounds.norms_and_weights import balance
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, weights
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 
 NEEDS = "runs of FedLAW (joint or GWS) or another method whose weights do not sum to 1, trained in one setting"
@@ -25,9 +25,9 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     shrinking = [run for run in runs if bool(np.isfinite(run.cached(balance).ratio).any())]
     if not shrinking:
         command = "fedscape train digits-shards2 --set method.name=fedlaw --set method.variant=gws"
-        raise LookupError(_stack.absent(f"none of {len(runs)} runs shrinks its model", command))
-    return _stack.stacked(
-        _stack.comparable(run_selection.narrowed(runs, shrinking, "its weights sum to 1")),
+        raise _runs.missing(f"none of {len(runs)} runs shrinks its model", command)
+    return _stack.stack_runs(
+        _runs.select_comparable(run_selection.narrow(runs, shrinking, "its weights sum to 1")),
         lambda run: run.cached(balance),
     )
 

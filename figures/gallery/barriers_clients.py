@@ -15,7 +15,7 @@ from drift.analyses.landscapes.barriers import client_barriers
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures import style
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "one run that kept the clients of a round with two clients or more"
 
@@ -39,15 +39,13 @@ def data(
         points: Evaluations on each line.
         most: Clients a round.
     """
-    run = _stack.one(runs, method, seed)
+    run = _runs.one_run(runs, method, seed)
     chosen = evenly_spaced(run.kept("clients"), 3) if rounds is None else list(rounds)
     cohorts = [run.round(index).ids.tolist() for index in chosen]
     count = min([most, *map(len, cohorts)])
     if not cohorts or count < 2:
-        raise LookupError(
-            _stack.absent(
-                f"run {run.name} kept no round with two clients", "fedscape train digits-shards2 --set keep.clients=all"
-            )
+        raise _runs.missing(
+            f"run {run.name} kept no round with two clients", "fedscape train digits-shards2 --set keep.clients=all"
         )
     found = [
         run.cached(client_barriers, round=index, clients=ids[:count], points=points).assign_attrs(
@@ -55,7 +53,7 @@ def data(
         )
         for index, ids in zip(chosen, cohorts, strict=True)
     ]
-    return _stack.described(_stack.beside(found), [run])
+    return _stack.name_runs(_stack.join_panels(found), [run])
 
 
 @style.styled
@@ -70,7 +68,7 @@ def draw(ds: xr.Dataset) -> Figure:
     }
     for row, (variable, look) in zip(rows, looks.items(), strict=True):
         for index, ax in enumerate(row):
-            part = _stack.part(ds, index)
+            part = _stack.panel(ds, index)
             mesh = matrix(part, variable, ax, look)
             ax.set_title(part.attrs["label"] if variable == "barrier" else "", fontsize=7)
             ax.set_xlabel("" if variable == "barrier" else "client")

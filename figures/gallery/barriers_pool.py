@@ -14,7 +14,7 @@ from drift.analyses.per_round import evenly_spaced
 from drift.methods.lss import LSS
 from drift.runs.run import Run
 from figures import style
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.gallery.barriers_clients import LEAST, matrix
 from figures.selection import run_selection
 
@@ -42,21 +42,19 @@ def data(
         count: Random averages.
         split: Samples of the loss.
     """
-    runs = run_selection.asked(runs, method, seed)
+    runs = run_selection.select_runs(runs, method, seed)
     suited: Sequence[Run] = [run for run in runs if isinstance(run.method, LSS) and run.kept("globals")]
     if not suited:
-        raise LookupError(
-            _stack.absent("no run grew pools of models", "fedscape train digits-shards2 --set method=lss")
-        )
-    suited = run_selection.narrowed(runs, suited, "it grew no pools of models, or kept none")
-    run = _stack.one(suited, method, seed, usual="lss")
+        raise _runs.missing("no run grew pools of models", "fedscape train digits-shards2 --set method=lss")
+    suited = run_selection.narrow(runs, suited, "it grew no pools of models, or kept none")
+    run = _runs.one_run(suited, method, seed, usual="lss")
     chosen = evenly_spaced(run.kept("globals"), 2) if rounds is None else list(rounds)
     found = [run.cached(pool_barriers, round=index, points=points, count=count, split=split) for index in chosen]
     kept = ["barrier", "midpoint", "mark_loss", "loss", "loss_mean", "loss_max"]
     titled = [
         one[kept].assign_attrs(label=f"round {one.attrs['round']}, client {one.attrs['client']}") for one in found
     ]
-    return _stack.described(_stack.beside(titled), [run]).assign_attrs(split=split)
+    return _stack.name_runs(_stack.join_panels(titled), [run]).assign_attrs(split=split)
 
 
 @style.styled
@@ -70,7 +68,7 @@ def draw(ds: xr.Dataset) -> Figure:
         "midpoint": {"cmap": style.SIGNED, "vmin": -reach, "vmax": reach},
     }
     for index, row in enumerate(rows):
-        part = _stack.part(ds, index)
+        part = _stack.panel(ds, index)
         names = [str(name).removeprefix("member ") for name in part.mark.values]
         short = part.assign_coords(mark=names, mark_other=names)
         for ax, (variable, look) in zip(row, looks.items(), strict=False):

@@ -13,7 +13,7 @@ from drift.analyses.landscapes.basin import basin_rounds
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 
 NEEDS = "runs of any methods with three clients a round or more, trained in one setting, that kept clients of rounds"
@@ -36,13 +36,13 @@ def data(
         rise: Height above the minimum (nats) within which radius and area are taken.
         points: Grid points an axis.
     """
-    some = _stack.comparable(runs)
+    some = _runs.select_comparable(runs)
     chosen: Sequence[Run] = [run for run in some if len(run.kept(models)) > 2 * (models == "globals")]
     if not chosen or chosen[0].experiment.clients.per_round < 3:
         command = f"fedscape train digits-shards2 --set keep.{models}=all"
-        raise LookupError(_stack.absent("no run kept rounds with three models", command))
+        raise _runs.missing("no run kept rounds with three models", command)
 
-    chosen = run_selection.narrowed(some, chosen, "it kept no rounds with three models")
+    chosen = run_selection.narrow(some, chosen, "it kept no rounds with three models")
 
     def compute(run: Run) -> xr.Dataset:
         kept = run.kept(models)
@@ -50,7 +50,7 @@ def data(
         found = run.cached(basin_rounds, rounds=indices, models=models, rise=rise, points=points)
         return found[list(_SHOWN)].sel(rank=1, drop=True)
 
-    return _stack.stacked(chosen, compute).assign_attrs(rise=rise, models=models)
+    return _stack.stack_runs(chosen, compute).assign_attrs(rise=rise, models=models)
 
 
 @style.styled
@@ -83,7 +83,7 @@ def _offsets(ds: xr.Dataset, ax: Axes) -> None:
     """Offsets with bars of one standard error, and a note on the planes without a minimum inside."""
     if bool(ds["offset"].notnull().any()):
         curves.curve(ds, ax=ax, variable="offset", marker="o", markersize=2.5)
-    for name, part in curves.algorithms(ds["offset"]):
+    for name, part in curves.split_algorithms(ds["offset"]):
         error = ds["offset_error"].sel(algorithm=name)
         known = error.notnull().sum("seed")
         bars = (error**2).sum("seed") ** 0.5 / known.where(known > 0)

@@ -12,7 +12,7 @@ from drift.analyses.decomposition.decomposition import decomposition
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _cases, _stack
+from figures.gallery import _cases, _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds"
 
@@ -37,13 +37,13 @@ def data(runs: Sequence[Run], *, rounds: int = 8, samples_per_client: int = 50, 
         found = run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client)
         return found[[*_SHOWN, "fma_error"]].assign(error=run.metrics()["error"].sel(round=found["round"]))
 
-    return _cases.cases(runs, by, lambda some: _stack.stacked(_stack.comparable(some), compute))
+    return _cases.stack_cases(runs, by, lambda some: _stack.stack_runs(_runs.select_comparable(some), compute))
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Both biases on one scale; the error of the averaged model on the test set and, dotted, on the cohort's data."""
-    parts = _cases.each(ds)
+    parts = _cases.split_cases(ds)
     figure, axs = style.panels(len(parts), 3, height=1.75 * len(parts) + 0.9)
     for row, (title, part) in zip(axs, parts, strict=True):
         for ax, (variable, label) in zip(row, _SHOWN.items(), strict=False):
@@ -53,8 +53,8 @@ def draw(ds: xr.Dataset) -> Figure:
         for variable, (_, line) in _ERRORS.items():
             curves.curve(part, ax=row[2], variable=variable, linestyle=line, marker="o", markersize=2.5, names=False)
         row[2].set_ylabel(f"{_ERRORS['error'][0]} ({_ERRORS['fma_error'][0]} dotted)", fontsize=7)
-        _cases.title(row[0], title)
-    _cases.alike(axs)
+        _cases.set_title(row[0], title)
+    _cases.share_ranges(axs)
     style.same_range(*axs[:, :2].flat)
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

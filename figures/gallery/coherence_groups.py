@@ -12,7 +12,7 @@ from drift.analyses.rounds.coherence import coherence
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, drifts
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 
 NEEDS = (
@@ -29,15 +29,17 @@ def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None, smooth: i
         methods: Which two are shown; by default FedAvg and FedLAW (GWS), or the two first in legends.
         smooth: Rounds in the moving average.
     """
-    known = _stack.preferred(_stack.comparable(run_selection.asked(runs, methods)), methods, ("fedavg", "fedlaw-gws"))
+    known = _runs.prefer_methods(
+        _runs.select_comparable(run_selection.select_runs(runs, methods)), methods, ("fedavg", "fedlaw-gws")
+    )
     two = style.order(run.label for run in known)[:2]
     why = "this figure shows two methods; choose them by the option methods"
-    known = run_selection.narrowed(known, [run for run in known if run.label in two], why)
+    known = run_selection.narrow(known, [run for run in known if run.label in two], why)
     columns = ["group_cosine", "group_cosine_smooth", "evenness", "balanced"]
-    found = _stack.stacked(known, lambda run: run.cached(coherence, smooth=smooth, groups="balance")[columns])
+    found = _stack.stack_runs(known, lambda run: run.cached(coherence, smooth=smooth, groups="balance")[columns])
     if not np.isfinite(found.group_cosine.values).any():
         command = "fedscape train digits-shards2 --set clients.per_round=5"
-        raise LookupError(_stack.absent(f"no round of {known[0].name} has two clients of one group", command))
+        raise _runs.missing(f"no round of {known[0].name} has two clients of one group", command)
     _require_groups(found)
     return found
 
@@ -60,13 +62,13 @@ def _require_groups(ds: xr.Dataset) -> None:
         few = (
             f"{share:.0%} of the clients hold the classes as evenly as each other ({middle:.2f}): no groups to compare"
         )
-        raise LookupError(_stack.absent(few, command))
+        raise _runs.missing(few, command)
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A panel a method on one scale; how evenly the clients of one seed hold the classes."""
-    parts = curves.algorithms(ds.group_cosine)[:2]
+    parts = curves.split_algorithms(ds.group_cosine)[:2]
     figure, axs = style.panels(1, len(parts) + 1, height=2.5)
     for ax, (name, _) in zip(axs[0], parts, strict=False):
         drifts.group_cosines(ds.sel(algorithm=name), ax=ax)

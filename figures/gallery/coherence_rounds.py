@@ -11,7 +11,7 @@ from drift.analyses.rounds.coherence import coherence
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, drifts
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 
 NEEDS = "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one setting with two clients a round or more"
@@ -26,15 +26,17 @@ def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None, smooth: i
         methods: Which are shown; by default all, of runs to choose from FedAvg and FedLAW (GWS), if there.
         smooth: Rounds in the moving average.
     """
-    known = _stack.preferred(_stack.comparable(run_selection.asked(runs, methods)), methods, ("fedavg", "fedlaw-gws"))
+    known = _runs.prefer_methods(
+        _runs.select_comparable(run_selection.select_runs(runs, methods)), methods, ("fedavg", "fedlaw-gws")
+    )
     if known[0].experiment.clients.per_round < 2:
         command = "fedscape train digits-shards2 --set clients.per_round=5"
-        raise LookupError(_stack.absent(f"run {known[0].name} has one client a round, coherence needs two", command))
+        raise _runs.missing(f"run {known[0].name} has one client a round, coherence needs two", command)
 
     def compute(run: Run) -> xr.Dataset:
         return run.cached(coherence, smooth=smooth).assign(accuracy=run.metrics()["accuracy"])
 
-    return _stack.stacked(known, compute)
+    return _stack.stack_runs(known, compute)
 
 
 @style.styled

@@ -14,7 +14,7 @@ from drift.runs.run import Run
 from figures import papers, style
 from figures.axes import model_quality
 from figures.axes.units import ranged
-from figures.gallery import _stack, _tables
+from figures.gallery import _runs, _stack, _table_figure
 from figures.selection import run_selection, setting_text
 from landscape.measures.cost import REPEATS
 
@@ -54,10 +54,10 @@ def data(
         paper, item: Whose numbers stand below, as NAME_printed, such as lss and "Table 5".
     """
     chosen: dict[str, Run] = {}
-    some = _stack.comparable(runs, ["pool"])
+    some = _runs.select_comparable(runs, ["pool"])
     for run in sorted(some, key=lambda run: run.experiment.seed):
         chosen.setdefault(setting_text.value(run, "pool"), run)
-    run_selection.narrowed(some, chosen.values(), "this table has one run per method")
+    run_selection.narrow(some, chosen.values(), "this table has one run per method")
     rows = _ordered(chosen)
     found = xr.concat([chosen[row].cached(cost, round=round, repeats=repeats) for row in rows], "row", join="exact")
     found = found.assign_coords(row=rows).drop_attrs(deep=False)
@@ -67,13 +67,13 @@ def data(
             values = [printed.get((row, name), np.nan) for row in rows]
             found[f"{name}_printed"] = ("row", values, {**found[name].attrs, "long_name": f"printed, {item}"})
         found.attrs["printed"] = f"{papers.load(paper).title}, {item}"
-    return _stack.described(found, list(chosen.values()))
+    return _stack.name_runs(found, list(chosen.values()))
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table, one method a row; below it, in grey, what the paper prints."""
-    names = [setting_text.label(str(name)) for name in ds.row.values]
+    names = [setting_text.row_label(str(name)) for name in ds.row.values]
     printed = {f"{key}_printed": COLUMNS[key] for key in PRINTED if f"{key}_printed" in ds}
     count = 1 + bool(printed)
     figure, axs = style.panels(count, 1, height=count * (0.95 + 0.33 * len(names)))
@@ -81,9 +81,9 @@ def draw(ds: xr.Dataset) -> Figure:
     axs[0, 0].set_title(_NOTE, fontsize=7)
     if printed:
         _table(ds, printed, names, axs[1, 0])
-        axs[1, 0].set_title(f"printed in the paper: {ds.attrs['printed']}", fontsize=7, color=_tables.PALE)
+        axs[1, 0].set_title(f"printed in the paper: {ds.attrs['printed']}", fontsize=7, color=_table_figure.PALE)
         for text in axs[1, 0].texts:
-            text.set_color(_tables.PALE)
+            text.set_color(_table_figure.PALE)
     return figure
 
 

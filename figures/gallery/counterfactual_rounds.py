@@ -15,7 +15,7 @@ from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "a run that kept its globals; runs of the same method with other seeds are averaged"
 
@@ -52,7 +52,7 @@ def data(
         indices = per_round.evenly_spaced(run.kept("globals"), rounds) or None
         return run.cached(counterfactual, rounds=indices, scale=scale, workers=workers)[_DRAWN]
 
-    return _stack.stacked(_stack.of_method(runs, method), compute)
+    return _stack.stack_runs(_runs.runs_of_method(runs, method), compute)
 
 
 @style.styled
@@ -90,4 +90,4 @@ def draw(ds: xr.Dataset) -> Figure:
 def _line(values: xr.DataArray, ax: Axes, name: str, **look: Any) -> None:
     label, colour = _PARTS[name]
     shown: dict[str, Any] = {"color": colour, "label": label, "marker": "o", "markersize": 2.5}
-    curves.banded(values, ax=ax, over="round", **{**shown, **look})
+    curves.line_with_band(values, ax=ax, over="round", **{**shown, **look})

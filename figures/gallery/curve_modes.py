@@ -12,7 +12,7 @@ from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "one run that kept the clients of a round with two clients or more"
 
@@ -38,17 +38,15 @@ def data(
         steps: Minibatches that a curve is trained on.
         points: Evaluations on a path.
     """
-    run = _stack.one(runs, method, seed)
+    run = _runs.one_run(runs, method, seed)
     chosen = evenly_spaced(run.kept("clients"), 2) if rounds is None else list(rounds)
     if not chosen or run.experiment.clients.per_round < 2:
-        raise LookupError(
-            _stack.absent(
-                f"run {run.name} kept no round with two clients", "fedscape train digits-shards2 --set keep.clients=all"
-            )
+        raise _runs.missing(
+            f"run {run.name} kept no round with two clients", "fedscape train digits-shards2 --set keep.clients=all"
         )
     found = [run.cached(mode_curve, round=index, kind=kind, steps=steps, points=points) for index in chosen]
     whole = xr.concat([one.drop_attrs(deep=False) for one in found], "round", join="exact")
-    return _stack.described(whole.assign_coords(round=chosen), [run]).assign_attrs(kind=kind)
+    return _stack.name_runs(whole.assign_coords(round=chosen), [run]).assign_attrs(kind=kind)
 
 
 @style.styled

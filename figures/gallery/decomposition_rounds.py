@@ -12,7 +12,7 @@ from drift.analyses.decomposition.decomposition import decomposition
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds; trains clients again"
 
@@ -47,7 +47,7 @@ def data(
             several seeds (and one partition) for repetitions of each other.
         workers: Processes that share the trainings.
     """
-    chosen = _stack.comparable(runs)
+    chosen = _runs.select_comparable(runs)
     groups = {label: [run for run in chosen if run.label == label] for label in {run.label: None for run in chosen}}
     shown = [group[0] for group in groups.values()] if estimator == "runs" else chosen
 
@@ -55,14 +55,14 @@ def data(
         indices = per_round.evenly_spaced(run.kept("clients"), rounds)
         if not indices:
             command = "fedscape train digits-shards2 --set keep.clients=all"
-            raise LookupError(_stack.absent(f"run {run.name} kept no clients", command))
+            raise _runs.missing(f"run {run.name} kept no clients", command)
         more: dict[str, object] = {"estimator": estimator, "replicates": replicates, "workers": workers}
         if estimator == "runs":
             more["others"] = [str(other.folder) for other in groups[run.label][1:]]
         return run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client, **more)[list(_SHOWN)]
 
-    found = _stack.stacked(shown, compute)
-    return _stack.described(found, chosen).assign_attrs(estimator=estimator)
+    found = _stack.stack_runs(shown, compute)
+    return _stack.name_runs(found, chosen).assign_attrs(estimator=estimator)
 
 
 @style.styled

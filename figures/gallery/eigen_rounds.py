@@ -13,7 +13,7 @@ from drift.analyses.rounds.norms_and_weights import update_norms
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, spectra, weights
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 
@@ -38,7 +38,7 @@ def data(
         norms = run.cached(update_norms)[["end_norm"]]
         return found[["eigenvalue", "ratio"]].rename(round="eigen_round").merge(norms)
 
-    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
+    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 
 
 @style.styled

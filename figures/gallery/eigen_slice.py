@@ -11,7 +11,7 @@ from drift.analyses.curvature import eigenvalues
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, spectra
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
@@ -31,7 +31,7 @@ def data(runs: Sequence[Run], *, radius: float = 0.5, points: int = 41, split: s
     def compute(run: Run) -> xr.Dataset:
         return run.cached(eigenvalues.eigen_slice, radius=radius, points=points, split=split)[chosen]
 
-    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
+    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 
 
 @style.styled

@@ -12,7 +12,7 @@ from drift.analyses.landscapes import averages
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, drifts
-from figures.gallery import _cases, _stack
+from figures.gallery import _cases, _runs, _stack
 
 NEEDS = "a run that kept the clients of some rounds; runs of the same method with other seeds are averaged"
 
@@ -41,21 +41,21 @@ def data(
         kept = run.kept("clients")
         if not kept:
             command = "fedscape train digits-shards2 --set keep.clients=all"
-            raise LookupError(_stack.absent(f"run {run.name} kept no clients", command))
+            raise _runs.missing(f"run {run.name} kept no clients", command)
         errors = run.cached(averages.error_averaged, rounds=per_round.evenly_spaced(kept, rounds), subsets=subsets)
         alike = run.cached(averages.similarity_rounds, rounds=per_round.evenly_spaced(kept, cka_rounds))
         return errors[["error"]].merge(alike[["cka"]].rename(round="cka_round"))
 
     def both(some: Sequence[Run]) -> xr.Dataset:
-        return _stack.stacked(_stack.of_method(some, method), compute)
+        return _stack.stack_runs(_runs.runs_of_method(some, method), compute)
 
-    return _cases.cases(runs, by, both)
+    return _cases.stack_cases(runs, by, both)
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Error with a band over the draws; CKA over rounds."""
-    parts = _cases.each(ds)
+    parts = _cases.split_cases(ds)
     figure, axs = style.panels(len(parts), 2, height=1.9 * len(parts) + 0.6)
     method, band = style.label(str(ds.algorithm.values[0])), curves.band(ds)
     for row, (title, part) in zip(axs, parts, strict=True):
@@ -64,8 +64,8 @@ def draw(ds: xr.Dataset) -> Figure:
         curves.curve(part, ax=row[1], variable="cka", over="cka_round", marker="o", markersize=2.5)
         row[1].set_xlabel("round")
         row[1].set_ylabel("mean CKA of client pairs")
-        _cases.title(row[0], title or f"{method}; band: std over draws")
+        _cases.set_title(row[0], title or f"{method}; band: std over draws")
         row[1].set_title(f"band: {band}" if band else "", fontsize=7)
-    _cases.alike(axs)
+    _cases.share_ranges(axs)
     style.key(figure, axs[:, 0], title=f"{method}; band: std over draws" if len(parts) > 1 else None)
     return figure

@@ -13,7 +13,7 @@ from drift.plugins import tables
 from drift.runs.run import Run
 from figures import style
 from figures.axes import drifts
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of one method with Dirichlet partitions of two concentrations or more"
 
@@ -34,7 +34,7 @@ def data(runs: Sequence[Run], *, skip: int = 1, momentum: str = "recorded") -> x
     levels = sorted({_concentration(run) for run in chosen})
     if len(levels) < 2:
         command = "fedscape sweep fedeve-femnist-dir001-quick --grid clients.concentration=0.01,0.1,1"
-        raise LookupError(_stack.absent(f"{len(runs)} runs have {len(levels)} Dirichlet concentrations", command))
+        raise _runs.missing(f"{len(runs)} runs have {len(levels)} Dirichlet concentrations", command)
     epochs = sorted({run.experiment.local.epochs for run in chosen})
     cells = {(level, number): _gains(chosen, level, number, skip, momentum) for level in levels for number in epochs}
     table = np.full((len(levels), len(epochs), max(map(len, cells.values()))), np.nan)
@@ -42,7 +42,7 @@ def data(runs: Sequence[Run], *, skip: int = 1, momentum: str = "recorded") -> x
         table[levels.index(level), epochs.index(number), : len(gains)] = gains
     gain = (("concentration", "epochs", "sample"), table, {"long_name": "Kalman gain", "units": "1"})
     found = xr.Dataset({"gain": gain}, coords={"concentration": levels, "epochs": epochs})
-    return _stack.described(found, chosen).assign_attrs(method=chosen[0].label)
+    return _stack.name_runs(found, chosen).assign_attrs(method=chosen[0].label)
 
 
 @style.styled

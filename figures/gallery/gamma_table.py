@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from drift.analyses.rounds.norms_and_weights import balance_mean
 from drift.runs.run import Run
 from figures import style
-from figures.gallery import _tables
+from figures.gallery import _table_figure, _tables
 from figures.selection import setting_text
 
 NEEDS = "runs of FedLAW (joint or GWS) or any other methods, in any settings"
@@ -38,7 +38,7 @@ def data(
     def mean(run: Run) -> float:
         return float(run.cached(balance_mean, window=window).gamma)
 
-    found = _tables.measured(runs, mean, rows=rows, over=over, paper=paper, item=item)
+    found = _tables.tabulate(runs, mean, rows=rows, over=over, paper=paper, item=item)
     for name in {"measured", "printed"} & set(found):
         found[name].attrs = {"long_name": "shrinking factor", **found[name].attrs, "units": "1"}
     return found.assign_attrs(about=f"rounds {window[0]:.0%} to {window[1]:.0%} of a run")
@@ -47,6 +47,6 @@ def data(
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
-    over = ", ".join(setting_text.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    over = ", ".join(setting_text.key_label(key) for key in str(ds.attrs["over"]).split(", ") if key)
     title = f"shrinking factor, mean of {ds.attrs['about']}{', by ' + over if over else ''}"
-    return _tables.draw(ds, title=title, write="{:.4f}".format)
+    return _table_figure.draw_table(ds, title=title, write="{:.4f}".format)

@@ -16,7 +16,7 @@ from drift.analyses.decomposition import gap
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds"
 
@@ -35,14 +35,14 @@ def data(runs: Sequence[Run], *, rounds: int = 6, samples: int = 500) -> xr.Data
         indices = per_round.evenly_spaced(run.kept("clients"), rounds)
         return run.cached(gap.gap_scaling, rounds=indices, samples=samples, outputs="probabilities")[["gap", "slope"]]
 
-    return _stack.stacked(_stack.comparable(runs), compute)
+    return _stack.stack_runs(_runs.select_comparable(runs), compute)
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """The gap of the first method against the scale, one line a round, with a line of slope 2; slopes over rounds."""
     figure, axs = style.panels(1, 2, height=2.5)
-    name, values = curves.algorithms(ds["gap"])[0]
+    name, values = curves.split_algorithms(ds["gap"])[0]
     _against_scale(values, axs[0, 0])
     axs[0, 0].set_title(style.label(str(name)), fontsize=7)
     curves.curve(ds, ax=axs[0, 1], variable="slope", marker="o", markersize=2.5)

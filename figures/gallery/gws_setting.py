@@ -14,7 +14,7 @@ from drift.analyses.rounds.norms_and_weights import balance_mean
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack, _tables
+from figures.gallery import _runs, _stack, _tables
 from figures.selection import partition_text, setting_text
 
 NEEDS = "runs of FedAvg and FedLAW (GWS) with two values or more of a setting, such as local.epochs"
@@ -55,23 +55,25 @@ def data(
     lines, values = _ordered(pairs), sorted({value for _, value, _ in pairs})
     if len(values) < 2:
         command = f"fedscape sweep fedlaw-cifar10-gws-quick --grid method=fedavg,fedlaw {over}=1,2"
-        raise LookupError(_stack.absent(f"{method} and {reference} share {len(values)} values of {over}", command))
+        raise _runs.missing(f"{method} and {reference} share {len(values)} values of {over}", command)
     seeds = sorted({seed for _, _, seed in pairs})
     held = {name: np.full((len(lines), len(values), len(seeds)), np.nan) for name in _SHOWN}
     for (line, value, seed), (run, other) in pairs.items():
         at = lines.index(line), values.index(value), seeds.index(seed)
         middle = run.cached(balance_mean, window=window)
-        held["gain"][at] = 100 * (_tables.late(run, "accuracy", last) - _tables.late(other, "accuracy", last))
+        held["gain"][at] = 100 * (
+            _tables.mean_of_last(run, "accuracy", last) - _tables.mean_of_last(other, "accuracy", last)
+        )
         held["gamma"][at], held["optimisation"][at] = float(middle.gamma), float(middle.optimisation)
     found = xr.Dataset(
         {name: (("line", "value", "seed"), numbers) for name, numbers in held.items()},
-        coords={"line": lines, "value": ("value", values, {"long_name": setting_text.words(over)}), "seed": seeds},
+        coords={"line": lines, "value": ("value", values, {"long_name": setting_text.key_label(over)}), "seed": seeds},
         attrs={"over": over, "method": method, "reference": reference},
     )
     found.gain.attrs.update(long_name=f"gain over {style.label(reference)}", units="points")
     found.gamma.attrs.update(long_name=r"learned factor $\gamma$", units="1")
     found.optimisation.attrs.update(long_name=r"norm $\|\gamma \eta_g g\|$ of the update", units="1")
-    return _stack.described(found, [run for pair in pairs.values() for run in pair])
+    return _stack.name_runs(found, [run for pair in pairs.values() for run in pair])
 
 
 @style.styled
@@ -92,8 +94,8 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
     for index, line in enumerate(map(str, ds.line.values)):
         look: dict[str, Any] = {"linestyle": dashes[index % len(dashes)], "marker": "osD^"[index % 4], "markersize": 3}
         look |= {"label": line} if ds.sizes["line"] > 1 else {}
-        curves.banded(places.sel(line=line), ax=ax, over="value", color=colour, **look)
-    ax.set_xticks(range(ds.sizes["value"]), [setting_text.text(value) for value in ds.value.values.tolist()])
+        curves.line_with_band(places.sel(line=line), ax=ax, over="value", color=colour, **look)
+    ax.set_xticks(range(ds.sizes["value"]), [setting_text.value_text(value) for value in ds.value.values.tolist()])
     ax.set_xlabel(style.text(ds.value))
     ax.set_ylabel(style.text(ds[name]))
 
@@ -112,9 +114,9 @@ def _pairs(runs: Sequence[Run], over: str, method: str, reference: str) -> dict[
 def _line(run: Run, over: str) -> str:
     """The run's partition in words, without its concentration where that is what is varied."""
     if over != "clients.concentration":
-        return partition_text.partition_of(run)
+        return partition_text.partition_label(run)
     plain = run.experiment.clients.partition.model_copy(update={"concentration": 1.0})
-    return partition_text.in_words(plain).replace("Dir(1)", "Dirichlet")
+    return partition_text.describe_partition(plain).replace("Dir(1)", "Dirichlet")
 
 
 def _ordered(pairs: dict[_Place, tuple[Run, Run]]) -> list[str]:

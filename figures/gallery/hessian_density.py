@@ -12,7 +12,7 @@ from drift.analyses.curvature import density_and_minibatches
 from drift.runs.run import Run
 from figures import style
 from figures.axes import spectra
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 
@@ -36,7 +36,7 @@ def data(
         found = run.cached(density_and_minibatches.density_rounds, rounds=indices, split=split, **options)
         return found[["density", "eigenvalue"]].rename(round="density_round")
 
-    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
+    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 
 
 @style.styled

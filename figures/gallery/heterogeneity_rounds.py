@@ -12,7 +12,7 @@ from drift.analyses.rounds.heterogeneity import heterogeneity
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, drifts
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 
 NEEDS = "runs of FedAvg and FedLAW, or of any methods, trained in one setting with label skew"
@@ -29,9 +29,11 @@ def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None) -> xr.Dat
         methods: Which are shown; by default all, of runs to choose from FedAvg and FedLAW, if there. Cohorts
             are drawn for the first two.
     """
-    return _stack.stacked(
-        _stack.preferred(
-            _stack.comparable(run_selection.asked(runs, methods)), methods, ("fedavg", "fedlaw-attentive", "fedlaw")
+    return _stack.stack_runs(
+        _runs.prefer_methods(
+            _runs.select_comparable(run_selection.select_runs(runs, methods)),
+            methods,
+            ("fedavg", "fedlaw-attentive", "fedlaw"),
         ),
         lambda run: run.cached(heterogeneity).drop_vars("share"),
     )
@@ -41,7 +43,7 @@ def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None) -> xr.Dat
 def draw(ds: xr.Dataset) -> Figure:
     """Stacked classes of the cohorts of one seed; below, three similarities, dotted by data size."""
     figure, axs = style.panels(2, 3, height=4.2)
-    parts = [str(name) for name, _ in curves.algorithms(ds.overlap)]
+    parts = [str(name) for name, _ in curves.split_algorithms(ds.overlap)]
     shown = [(name, "cohort_share") for name in parts[:2]]
     if len(shown) == 1:
         shown.append((parts[0], "cohort_share_data"))

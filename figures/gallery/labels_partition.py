@@ -13,8 +13,8 @@ from drift.runs.run import Run
 from drift.training.data import Data
 from figures import style
 from figures.axes import drifts
-from figures.gallery import _stack
-from figures.selection.partition_text import partition_of
+from figures.gallery import _runs, _stack
+from figures.selection.partition_text import partition_label
 
 NEEDS = "one run of any method"
 
@@ -28,9 +28,9 @@ def data(runs: Sequence[Run], *, method: str | None = None, seed: int | None = N
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         rounds: Rounds whose cohorts are shown, from the first.
     """
-    run = _stack.one(runs, method, seed)
+    run = _runs.one_run(runs, method, seed)
     cohorts = {index: run.cohort(index) for index in run.rounds()[:rounds]}
-    return _stack.described(table(run.dataset, cohorts), [run]).assign_attrs(partition=partition_of(run))
+    return _stack.name_runs(table(run.dataset, cohorts), [run]).assign_attrs(partition=partition_label(run))
 
 
 def table(data: Data, cohorts: Mapping[int, np.ndarray]) -> xr.Dataset:

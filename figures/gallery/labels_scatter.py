@@ -14,9 +14,9 @@ from drift.analyses.rounds.labels import label_scatter
 from drift.runs.run import Run
 from figures import style
 from figures.axes import drifts
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import run_selection
-from figures.selection.partition_text import partition_of
+from figures.selection.partition_text import partition_label
 
 NEEDS = "runs of any methods; one row for each partition, at most four"
 
@@ -46,12 +46,12 @@ def data(runs: Sequence[Run], *, rounds: int = 20) -> xr.Dataset:
     joined = xr.Dataset(
         scatter | both,
         coords={
-            "panel": [partition_of(run) for run in chosen],
+            "panel": [partition_label(run) for run in chosen],
             "round": longest["round"].values,
             "class": found[0]["class"].values,
         },
     )
-    return _stack.described(joined, chosen)
+    return _stack.name_runs(joined, chosen)
 
 
 @style.styled
@@ -105,14 +105,14 @@ _DIVERGENCES = {
 def _chosen(runs: Sequence[Run]) -> list[Run]:
     """One run for each partition, at most four, the most skewed ones; all of one dataset with one size of cohort."""
     if not runs:
-        raise LookupError(_stack.absent("no run was given", "fedscape train drift-settings"))
+        raise _runs.missing("no run was given", "fedscape train drift-settings")
     groups: dict[str, dict[str, Run]] = {}
     for run in sorted(runs, key=_skew):
         spec = run.experiment
         same = groups.setdefault(f"{spec.task.dataset} {spec.clients.number} {spec.clients.per_round}", {})
-        same.setdefault(partition_of(run), run)
+        same.setdefault(partition_label(run), run)
     selected = list(max(groups.values(), key=len).values())[:4]
-    run_selection.narrowed(
+    run_selection.narrow(
         runs, selected, "this figure shows one run per partition, at most four, of one dataset and cohort"
     )
     return selected

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from drift.analyses.rounds.layer_drift import layer_drift
 from drift.runs.run import Run
 from figures import style
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "one run of any method that kept the clients of some rounds, better of successive ones"
 
@@ -38,8 +38,8 @@ def data(
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         momentum: What a round's update is compared with, as in `drift.layer_drift`.
     """
-    run, _ = _stack.with_planes(runs, method, seed)
-    return _stack.described(run.cached(layer_drift, momentum=momentum)[list(_SHOWN)], [run])
+    run, _ = _runs.run_with_planes(runs, method, seed)
+    return _stack.name_runs(run.cached(layer_drift, momentum=momentum)[list(_SHOWN)], [run])
 
 
 @style.styled

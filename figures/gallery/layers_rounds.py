@@ -12,7 +12,7 @@ from drift.analyses.curvature.layer_eigenvalues import layer_rounds
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, spectra
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 
@@ -36,8 +36,8 @@ def data(
         found = run.cached(layer_rounds, rounds=indices, split=split, curvature=curvature, tolerance=tolerance)
         return found[["eigenvalue"]].rename(round="layer_round")
 
-    chosen = _stack.comparable(runs)
-    return _stack.stacked(chosen, compute).assign_attrs(split=split, curvature=curvature)
+    chosen = _runs.select_comparable(runs)
+    return _stack.stack_runs(chosen, compute).assign_attrs(split=split, curvature=curvature)
 
 
 @style.styled

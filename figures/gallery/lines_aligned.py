@@ -12,7 +12,7 @@ from drift.analyses.landscapes.barriers import aligned_barrier
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures import style
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 
 NEEDS = "one run of a plain stack of layers that kept the clients of some rounds; with a second seed also two runs"
@@ -37,25 +37,25 @@ def data(
         points: Evaluations on a line.
         split: Samples of the loss.
     """
-    run, *others = sorted(_stack.of_method(runs, method), key=lambda run: run.experiment.seed)
+    run, *others = sorted(_runs.runs_of_method(runs, method), key=lambda run: run.experiment.seed)
     chosen = evenly_spaced(run.kept("clients"), 2) if rounds is None else list(rounds)
     if not chosen or run.experiment.clients.per_round < 2:
         command = "fedscape train digits-shards2 --set keep.clients=all"
-        raise LookupError(_stack.absent(f"run {run.name} kept no round with two clients", command))
+        raise _runs.missing(f"run {run.name} kept no round with two clients", command)
     options = {"points": points, "split": split}
     found = [
         run.cached(aligned_barrier, round=index, **options).assign_attrs(label=f"two clients, round {index}")
         for index in chosen
     ]
     pair = [run, *others[:1]] if others and run.kept("globals") and others[0].kept("globals") else [run]
-    run_selection.narrowed(
-        _stack.of_method(runs, method), pair, "this figure shows two seeds that kept their global models"
+    run_selection.narrow(
+        _runs.runs_of_method(runs, method), pair, "this figure shows two seeds that kept their global models"
     )
     for other in pair[1:]:
         between = run.cached(aligned_barrier, other=str(other.folder), **options)
         seeds = f"{run.experiment.seed} and {other.experiment.seed}"
         found.append(between.assign_attrs(label=f"global models, seeds {seeds}"))
-    return _stack.described(_stack.beside(found), pair).assign_attrs(split=split)
+    return _stack.name_runs(_stack.join_panels(found), pair).assign_attrs(split=split)
 
 
 @style.styled
@@ -64,7 +64,7 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, (row,) = style.panels(1, ds.sizes["panel"], height=2.6)
     before, after = style.steps(2)
     for index, ax in enumerate(row):
-        part = _stack.part(ds, index)
+        part = _stack.panel(ds, index)
         ax.plot(part.t, part.aligned_loss, color=after, linewidth=2.2, label="aligned")
         ax.plot(part.t, part.loss, "--", color=before, label="as trained")
         ax.set_xlabel("t")

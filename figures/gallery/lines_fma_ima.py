@@ -11,7 +11,7 @@ from drift.analyses.landscapes import planes
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, surfaces
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of their last rounds"
 
@@ -28,15 +28,13 @@ def data(runs: Sequence[Run], *, window: int = 5, points: int = 41) -> xr.Datase
 
     def compute(run: Run) -> xr.Dataset:
         if len(run.kept("globals")) < 2:
-            raise LookupError(
-                _stack.absent(
-                    f"run {run.name} kept fewer than two global models",
-                    "fedscape train digits-shards2 --set keep.globals=all",
-                )
+            raise _runs.missing(
+                f"run {run.name} kept fewer than two global models",
+                "fedscape train digits-shards2 --set keep.globals=all",
             )
         return run.cached(planes.average_line, window=window, points=points)[["loss", "error"]]
 
-    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(window=window)
+    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(window=window)
 
 
 @style.styled

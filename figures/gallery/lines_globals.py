@@ -12,7 +12,7 @@ from drift.analyses.landscapes import planes
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "one run that kept the global models of two rounds or more"
 
@@ -36,21 +36,19 @@ def data(
         lines: How many, evenly spread over the run.
         points: Evaluations on a line.
     """
-    run = _stack.one(runs, method, seed)
+    run = _runs.one_run(runs, method, seed)
     kept = run.kept("globals")
     if len(kept) <= gap:
-        raise LookupError(
-            _stack.absent(
-                f"run {run.name} kept {len(kept)} global models, the lines need {gap + 1}",
-                "fedscape train digits-shards2 --set keep.globals=all",
-            )
+        raise _runs.missing(
+            f"run {run.name} kept {len(kept)} global models, the lines need {gap + 1}",
+            "fedscape train digits-shards2 --set keep.globals=all",
         )
     firsts = per_round.evenly_spaced(range(len(kept) - gap), lines)
     pairs = [(kept[place], kept[place + gap]) for place in firsts]
     found = [run.cached(planes.global_line, rounds=pair, points=points).drop_attrs(deep=False) for pair in pairs]
     ends = {"round": [first for first, _ in pairs], "second": ("round", [second for _, second in pairs])}
     whole = xr.concat([line[["loss", "error"]] for line in found], "round", join="exact")
-    return _stack.described(whole.assign_coords(ends), [run])
+    return _stack.name_runs(whole.assign_coords(ends), [run])
 
 
 @style.styled

@@ -11,7 +11,7 @@ from drift.analyses.rounds.locality import locality
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _cases, _stack
+from figures.gallery import _cases, _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting"
 
@@ -28,21 +28,21 @@ def data(runs: Sequence[Run], *, by: str = "") -> xr.Dataset:
     def compute(run: Run) -> xr.Dataset:
         return run.cached(locality)[["locality", "mean_distance"]].assign(error=run.metrics()["error"])
 
-    return _cases.cases(runs, by, lambda some: _stack.stacked(_stack.comparable(some), compute))
+    return _cases.stack_cases(runs, by, lambda some: _stack.stack_runs(_runs.select_comparable(some), compute))
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Locality and error over rounds."""
-    parts = _cases.each(ds)
+    parts = _cases.split_cases(ds)
     figure, axs = style.panels(len(parts), 2, height=1.8 * len(parts) + 0.6)
     for row, (title, part) in zip(axs, parts, strict=True):
         curves.curve(part, ax=row[0], variable="locality")
         curves.curve(part, ax=row[1], variable="error")
         row[0].set_ylabel(r"locality $\max_k\|w_k-\bar w\|$")
         row[1].set_ylabel("test error")
-        _cases.title(row[0], title)
-    _cases.alike(axs)
+        _cases.set_title(row[0], title)
+    _cases.share_ranges(axs)
     for ax in axs[:, 0]:
         ax.set_ylim(bottom=0)
     style.key(figure, axs.flat, title=curves.band(ds))

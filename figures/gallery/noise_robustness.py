@@ -11,7 +11,7 @@ from drift.analyses.landscapes.model_quality import noise_robustness
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, model_quality
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from landscape.measures.robustness import LEVELS
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
@@ -32,7 +32,7 @@ def data(runs: Sequence[Run], *, levels: Sequence[float] = LEVELS, draws: int = 
         found = run.cached(noise_robustness, levels=list(levels), draws=draws, split=split)
         return found[["accuracy", "drop"]]
 
-    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(draws=draws)
+    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(draws=draws)
 
 
 @style.styled

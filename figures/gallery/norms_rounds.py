@@ -11,7 +11,7 @@ from drift.analyses.rounds.norms_and_weights import update_norms
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, weights
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting"
 
@@ -26,7 +26,7 @@ _SHOWN = {
 
 def data(runs: Sequence[Run]) -> xr.Dataset:
     """end_norm, update_norm_mean and mean_update_norm (parameter-space length) over algorithm, seed and round."""
-    return _stack.stacked(_stack.comparable(runs), lambda run: run.cached(update_norms)[list(_SHOWN)])
+    return _stack.stack_runs(_runs.select_comparable(runs), lambda run: run.cached(update_norms)[list(_SHOWN)])
 
 
 @style.styled

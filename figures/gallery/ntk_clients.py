@@ -13,7 +13,7 @@ from drift.analyses.decomposition.ntk import ntk_variance
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures import style
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "a run that kept the global models of some rounds"
 
@@ -36,14 +36,14 @@ def data(
         points: Most points of each client, and of all data.
         union: What clients are compared with: data of the "cohort" or of "all" clients.
     """
-    run = _stack.one(runs, method, seed)
+    run = _runs.one_run(runs, method, seed)
     kept = run.kept("globals")
     if not kept:
         command = "fedscape train digits-shards2 --set keep.globals=all"
-        raise LookupError(_stack.absent(f"run {run.name} kept no global models", command))
+        raise _runs.missing(f"run {run.name} kept no global models", command)
     found = run.cached(ntk_variance, rounds=evenly_spaced(kept, rounds), points=points, union=union)
     shown = found[["variance", "expression", "mmd2", "diagonal", "off_diagonal"]]
-    return _stack.described(shown.assign_attrs(label=run.label), [run])
+    return _stack.name_runs(shown.assign_attrs(label=run.label), [run])
 
 
 @style.styled

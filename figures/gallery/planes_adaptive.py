@@ -12,8 +12,7 @@ from drift.analyses.landscapes.planes import round_plane
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces
-from figures.gallery import _stack
-from figures.gallery.planes_clients import longest_first
+from figures.gallery import _planes, _runs, _stack
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some round"
 
@@ -36,16 +35,16 @@ def data(
         points: Grid points an axis, 2^k m + 1.
         tolerance: Part of the loss by which interpolated points may be off.
     """
-    run, kept = _stack.with_planes(runs, method, seed)
+    run, kept = _runs.run_with_planes(runs, method, seed)
     found = run.cached(
         round_plane,
         round=kept[-1],
-        clients=longest_first(run, kept[-1]),
+        clients=_planes.largest_triangle(run, kept[-1]),
         points=points,
         tolerance=tolerance,
         box="symmetric",
     )
-    return _stack.described(found, [run])
+    return _stack.name_runs(found, [run])
 
 
 @style.styled

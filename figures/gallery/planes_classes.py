@@ -13,8 +13,7 @@ from drift.analyses.landscapes.class_plane import class_plane
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces
-from figures.gallery import _stack
-from figures.gallery.planes_clients import longest_first
+from figures.gallery import _planes, _runs, _stack
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some round"
 
@@ -38,14 +37,14 @@ def data(
         points: Grid points an axis.
         most: Classes shown, the first ones.
     """
-    run, kept = _stack.with_planes(runs, method, seed)
+    run, kept = _runs.run_with_planes(runs, method, seed)
     index = kept[-1] if round is None else round
-    clients = longest_first(run, index)
+    clients = _planes.largest_triangle(run, index)
     found = run.cached(class_plane, round=index, points=points, clients=clients).isel({"class": slice(most)})
     shown = range(found.sizes["class"])
     held = np.array([np.isin(shown, run.labels[run.parts[client]]) for client in clients], dtype=float)
     found["holds"] = (("client", "class"), held, {"long_name": "client holds samples of the class", "units": "1"})
-    return _stack.described(found.assign_coords(client=clients), [run])
+    return _stack.name_runs(found.assign_coords(client=clients), [run])
 
 
 @style.styled

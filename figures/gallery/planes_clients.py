@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import combinations
 
 import numpy as np
-import torch
 import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces
-from figures.gallery import _minima, _stack
+from figures.gallery import _planes, _runs, _stack
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some rounds and its last three models"
 
@@ -35,30 +33,31 @@ def data(
         rounds: Rounds of the client planes; by default an early, a middle and the last one that kept its clients.
         points: Grid points an axis.
     """
-    run, kept = _stack.with_planes(runs, method, seed)
-    chosen = three(kept) if rounds is None else list(rounds)
+    run, kept = _runs.run_with_planes(runs, method, seed)
+    chosen = _planes.early_middle_last(kept) if rounds is None else list(rounds)
     planes = [
-        _minima.round_plane(run, round=index, points=points, clients=longest_first(run, index)) for index in chosen
+        _planes.round_plane(run, round=index, points=points, clients=_planes.largest_triangle(run, index))
+        for index in chosen
     ]
     planes = [
         plane.assign_attrs(label=f"clients of\nround {index}") for plane, index in zip(planes, chosen, strict=True)
     ]
     if len(run.kept("globals")) >= 3:
-        plane = _minima.global_plane(run, points=points)
-        planes.append(plane.assign_attrs(label=f"last three\nglobals,\n{OWN_SCALE}"))
-    return _stack.described(_stack.beside(planes), [run])
+        plane = _planes.global_plane(run, points=points)
+        planes.append(plane.assign_attrs(label=f"last three\nglobals,\n{_planes.OWN_SCALE}"))
+    return _stack.name_runs(_stack.join_panels(planes), [run])
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A row of losses, a row of errors; levels are common to the client planes of a row, the globals have their own."""
-    planes = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
+    planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
     shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
     shapes = [min(max(shape, 0.95), _FLAT) for shape in shapes]
     tall = (style.WIDE - 1.9) / sum(shapes)  # panels of one height, as wide as their planes
     figure, axs = style.panels(2, len(planes), height=2 * tall + 1.4, width_ratios=shapes)
     for row, variable in zip(axs, ("loss", "error"), strict=True):
-        surfaces.row(figure, row, shortened(planes), variable, names=variable == "loss", top=_TOP[variable])
+        surfaces.row(figure, row, _planes.short_marks(planes), variable, names=variable == "loss", top=_TOP[variable])
         for ax, plane in zip(row, planes, strict=True):
             ax.set_title(plane.attrs["label"] if variable == "loss" else "", fontsize=7)
             ax.set_xlabel(style.text(plane.alpha) if variable == "error" else "")
@@ -66,45 +65,8 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-OWN_SCALE = "own scale"
-"""What the title of a map says whose levels are not those of its row."""
-
 _FLAT = 2.5
 """Width of a panel, in heights, that a plane through almost collinear models does not exceed."""
 
 _TOP = {"loss": 0.9, "error": 1.0}
 """Quantile at the highest level."""
-
-
-def shortened(planes: Sequence[xr.Dataset]) -> list[xr.Dataset]:
-    """The planes with models called by their number alone: what they are stands above."""
-    return [plane.assign_coords(mark=[str(name).rpartition(" ")[2] for name in plane.mark.values]) for plane in planes]
-
-
-def longest_first(run: Run, index: int) -> list[int]:
-    """The three clients of a round that span the largest triangle, the two farthest apart first: the plane lies flat.
-
-    Of cohorts of more than ten, the first ten are looked at; two clients with the same classes end up close together.
-    """
-    record = run.round(index)
-    models, ids = record.kept("clients")[:10].double(), record.ids.tolist()
-    if len(models) < 3:
-        return [int(client) for client in ids]
-    apart = torch.cdist(models, models)
-
-    def area(triple: tuple[int, ...]) -> float:
-        """Of the triangle, by Heron's formula."""
-        sides = [float(apart[first, second]) for first, second in combinations(triple, 2)]
-        half = sum(sides) / 2
-        return half * (half - sides[0]) * (half - sides[1]) * (half - sides[2])
-
-    chosen = max(combinations(range(len(models)), 3), key=area)
-    first, second = max(combinations(chosen, 2), key=lambda pair: float(apart[pair]))
-    (last,) = set(chosen) - {first, second}
-    return [int(ids[place]) for place in (first, second, last)]
-
-
-def three(kept: Sequence[int]) -> list[int]:
-    """An early round (a tenth of the way), a middle one and the last."""
-    places = (len(kept) // 10, len(kept) // 2, len(kept) - 1)
-    return [kept[place] for place in sorted(set(places))] if kept else []

@@ -17,8 +17,7 @@ from drift.analyses.landscapes.overlay_plane import overlay_plane
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces
-from figures.gallery import _stack
-from figures.gallery.planes_clients import longest_first
+from figures.gallery import _planes, _runs, _stack
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some rounds"
 
@@ -43,21 +42,21 @@ def data(
         rounds: Rounds shown; by default an early one and the last one that kept its clients.
         points: Grid points an axis.
     """
-    run, kept = _stack.with_planes(runs, method, seed)
+    run, kept = _runs.run_with_planes(runs, method, seed)
     chosen = sorted({kept[len(kept) // 10], kept[-1]}) if rounds is None else list(rounds)
     planes = [
-        run.cached(overlay_plane, round=index, points=points, clients=longest_first(run, index)).assign_attrs(
-            label=f"round {index}"
-        )
+        run.cached(
+            overlay_plane, round=index, points=points, clients=_planes.largest_triangle(run, index)
+        ).assign_attrs(label=f"round {index}")
         for index in chosen
     ]
-    return _stack.described(_stack.beside(planes), [run])
+    return _stack.name_runs(_stack.join_panels(planes), [run])
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """The global loss in grey; in each client's colour, where its own loss is among the lowest tenth and quarter."""
-    planes = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
+    planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
     levels = surfaces.common_levels(*[plane.loss for plane in planes])
     shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
     tall = min((style.WIDE - 1.6) / sum(shapes), 3.2)

@@ -13,8 +13,7 @@ from drift.analyses.landscapes.projected_plane import projected_plane
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces
-from figures.gallery import _stack
-from figures.gallery.planes_clients import longest_first
+from figures.gallery import _planes, _runs, _stack
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some round"
 
@@ -38,10 +37,12 @@ def data(
         points: Grid points an axis.
         split: Samples of the loss.
     """
-    run, kept = _stack.with_planes(runs, method, seed)
+    run, kept = _runs.run_with_planes(runs, method, seed)
     index = kept[-1] if round is None else round
-    found = run.cached(projected_plane, round=index, points=points, clients=longest_first(run, index), split=split)
-    return _stack.described(found, [run])
+    found = run.cached(
+        projected_plane, round=index, points=points, clients=_planes.largest_triangle(run, index), split=split
+    )
+    return _stack.name_runs(found, [run])
 
 
 @style.styled

@@ -11,7 +11,7 @@ from drift.analyses.landscapes.random_plane import random_plane
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
@@ -29,7 +29,7 @@ def data(
         seed: Of the two directions, the same for all runs.
         split: Samples of the loss.
     """
-    chosen = _stack.comparable(runs)
+    chosen = _runs.select_comparable(runs)
     first = min(run.experiment.seed for run in chosen)
 
     def compute(run: Run) -> xr.Dataset:
@@ -37,8 +37,8 @@ def data(
         return run.cached(random_plane, **options)[["loss", "error"]]
 
     once: Sequence[Run] = [run for run in chosen if run.experiment.seed == first]
-    once = run_selection.narrowed(chosen, once, "this figure shows one seed")
-    return _stack.stacked(once, compute).assign_attrs(split=split)
+    once = run_selection.narrow(chosen, once, "this figure shows one seed")
+    return _stack.stack_runs(once, compute).assign_attrs(split=split)
 
 
 @style.styled

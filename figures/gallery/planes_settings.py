@@ -12,8 +12,7 @@ from matplotlib.lines import Line2D
 from drift.runs.run import Run
 from figures import papers, style
 from figures.axes import surfaces
-from figures.gallery import _minima, _stack
-from figures.gallery.planes_clients import OWN_SCALE, longest_first, shortened, three
+from figures.gallery import _planes, _runs, _stack
 from figures.selection import partition_text, run_selection
 
 NEEDS = "runs of any methods and settings with three clients a round or more, that kept the clients of some rounds"
@@ -44,24 +43,24 @@ def data(
     if not rows:
         command = "fedscape train digits-shards2 --set keep.clients=all"
         few = f"none of {len(runs)} runs kept three clients in each of three rounds, and three global models"
-        raise LookupError(_stack.absent(few, command))
+        raise _runs.missing(few, command)
     rows = dict(list(rows.items())[:most])
     why = f"this figure shows one seed per method and setting, {most} rows, and runs with clients of three rounds"
-    run_selection.narrowed(runs, rows.values(), why)
-    planes = [plane for run in rows.values() for plane in _planes(run, points)]
-    joined = _stack.beside(planes).assign_coords(row=("panel", [name for name in rows for _ in range(COLUMNS)]))
-    return _stack.described(joined, list(rows.values())).assign_attrs(variable=variable)
+    run_selection.narrow(runs, rows.values(), why)
+    planes = [plane for run in rows.values() for plane in _row(run, points)]
+    joined = _stack.join_panels(planes).assign_coords(row=("panel", [name for name in rows for _ in range(COLUMNS)]))
+    return _stack.name_runs(joined, list(rows.values())).assign_attrs(variable=variable)
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Small multiples; levels are common to the client planes of a row, the globals have their own."""
     variable, names = str(ds.attrs["variable"]), list(dict.fromkeys(map(str, ds.row.values)))
-    planes = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
+    planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
     figure, axs = style.panels(len(names), COLUMNS, height=1.6 * len(names) + 0.75)
     for place, (row, name) in enumerate(zip(axs, names, strict=True)):
         shown = planes[place * COLUMNS : (place + 1) * COLUMNS]
-        surfaces.row(figure, row, shortened(shown), variable, names=False)
+        surfaces.row(figure, row, _planes.short_marks(shown), variable, names=False)
         for ax, one in zip(row, shown, strict=True):
             ax.set(xlabel="", ylabel="")
             ax.locator_params(nbins=4)
@@ -97,7 +96,7 @@ def _rows(runs: Sequence[Run], paper: str, item: str) -> dict[str, Run]:
     for run in sorted(able, key=lambda run: run.experiment.seed):
         words = (
             called.get(run.folder)
-            or f"{run.experiment.task.dataset.replace('_', ' ')}, {partition_text.partition_of(run)}"
+            or f"{run.experiment.task.dataset.replace('_', ' ')}, {partition_text.partition_label(run)}"
         )
         found.setdefault(f"{style.label(run.label)}, {words}" if len(labels) > 1 else words, run)
     order = list(called) or [run.folder for run in runs]
@@ -106,17 +105,17 @@ def _rows(runs: Sequence[Run], paper: str, item: str) -> dict[str, Run]:
 
 def _able(run: Run) -> bool:
     """Whether it kept three clients of three rounds or more, and three global models."""
-    kept = len(three(run.kept("clients"))) == COLUMNS - 1 and len(run.kept("globals")) >= 3
+    kept = len(_planes.early_middle_last(run.kept("clients"))) == COLUMNS - 1 and len(run.kept("globals")) >= 3
     return kept and run.experiment.clients.per_round >= 3
 
 
-def _planes(run: Run, points: int) -> list[xr.Dataset]:
-    rounds = three(run.kept("clients"))
+def _row(run: Run, points: int) -> list[xr.Dataset]:
+    rounds = _planes.early_middle_last(run.kept("clients"))
     planes = [
-        _minima.round_plane(run, round=index, points=points, clients=longest_first(run, index)).assign_attrs(
+        _planes.round_plane(run, round=index, points=points, clients=_planes.largest_triangle(run, index)).assign_attrs(
             label=f"clients, round {index}"
         )
         for index in rounds
     ]
-    last = _minima.global_plane(run, points=points)
-    return [*planes, last.assign_attrs(label=f"last three globals,\n{OWN_SCALE}")]
+    last = _planes.global_plane(run, points=points)
+    return [*planes, last.assign_attrs(label=f"last three globals,\n{_planes.OWN_SCALE}")]

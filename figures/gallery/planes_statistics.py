@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces
-from figures.gallery import _minima, _stack
-from figures.gallery.planes_clients import longest_first
+from figures.gallery import _planes, _runs, _stack
 from figures.selection import run_selection
 
 NEEDS = "one run of a model with batch normalisation, with three clients a round or more, that kept clients of a round"
@@ -38,25 +37,25 @@ def data(
         points: Grid points an axis.
         split: Samples of loss and error.
     """
-    some = run_selection.asked(runs, method, seed)
+    some = run_selection.select_runs(runs, method, seed)
     suited: Sequence[Run] = [run for run in some if run.kept("clients") and run.task.layout.buffers]
     if not suited:
         command = "fedscape train digits-shards2 --set task.model=resnet8"
-        raise LookupError(_stack.absent("no run has a model with batch normalisation and kept clients", command))
-    suited = run_selection.narrowed(some, suited, "it kept no clients or has no batch normalisation")
-    run, kept = _stack.with_planes(suited, method, seed)
+        raise _runs.missing("no run has a model with batch normalisation and kept clients", command)
+    suited = run_selection.narrow(some, suited, "it kept no clients or has no batch normalisation")
+    run, kept = _runs.run_with_planes(suited, method, seed)
     index = kept[-1] if round is None else round
-    options = {"round": index, "points": points, "split": split, "clients": longest_first(run, index)}
+    options = {"round": index, "points": points, "split": split, "clients": _planes.largest_triangle(run, index)}
     planes = [
-        _minima.round_plane(run, statistics=name, **options).assign_attrs(label=text) for name, text in _SHOWN.items()
+        _planes.round_plane(run, statistics=name, **options).assign_attrs(label=text) for name, text in _SHOWN.items()
     ]
-    return _stack.described(_stack.beside(planes), [run]).assign_attrs(round=index)
+    return _stack.name_runs(_stack.join_panels(planes), [run]).assign_attrs(round=index)
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A map for each kind of statistics, with common levels."""
-    planes = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
+    planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
     figure, (row,) = style.panels(1, len(planes), height=3.0, sharey=True)
     levels = surfaces.common_levels(*[plane.loss for plane in planes])
     for ax, plane in zip(row, planes, strict=True):

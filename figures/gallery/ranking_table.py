@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from drift.analyses.accuracy.ranking import ranking_rounds
 from drift.runs.run import Run
 from figures import style
-from figures.gallery import _columns, _stack, _tables
+from figures.gallery import _runs, _table_figure, _tables
 from figures.selection import run_selection
 
 NEEDS = "runs of any methods on movielens1m that kept their last global model"
@@ -29,12 +29,12 @@ def data(runs: Sequence[Run], *, ranks: Sequence[int] = (5, 10), paper: str = ""
     suited: Sequence[Run] = [run for run in runs if run.about["experiment"]["task"]["dataset"] == "movielens1m"]
     if not suited:
         what = f"none of {len(runs)} runs recommends anything"
-        raise LookupError(_stack.absent(what, "fedscape train fedeve-movielens"))
-    suited = run_selection.narrowed(runs, suited, "it recommends nothing")
+        raise _runs.missing(what, "fedscape train fedeve-movielens")
+    suited = run_selection.narrow(runs, suited, "it recommends nothing")
     numbers: dict[str, Callable[[Run], float]] = {"AUC": partial(_number, variable="auc", ranks=ranks)}
     for name, variable in (("HR", "hit_rate"), ("NDCG", "ndcg")):
         numbers |= {f"{name}@{k}": partial(_number, variable=variable, ranks=ranks, rank=k) for k in ranks}
-    found = _columns.several(suited, numbers, paper=paper, item=item)
+    found = _tables.tabulate_several(suited, numbers, paper=paper, item=item)
     for name in {"measured", "printed"} & set(found):
         found[name].attrs = {"long_name": "ranking", **found[name].attrs, "units": "fraction"}
     return found
@@ -43,7 +43,7 @@ def data(runs: Sequence[Run], *, ranks: Sequence[int] = (5, 10), paper: str = ""
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
-    return _tables.draw(ds, title="one chosen film among up to 100, last round", write="{:.4f}".format)
+    return _table_figure.draw_table(ds, title="one chosen film among up to 100, last round", write="{:.4f}".format)
 
 
 def _number(run: Run, *, variable: str, ranks: Sequence[int], rank: int | None = None) -> float:

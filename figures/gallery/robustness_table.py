@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.model_quality import noise_robustness
 from drift.runs.run import Run
 from figures import style
-from figures.gallery import _columns, _tables
+from figures.gallery import _table_figure, _tables
 from landscape.measures.robustness import LEVELS
 
 NEEDS = "runs of any methods in any settings, that kept the global models of the rounds looked at"
@@ -39,8 +39,8 @@ def data(
     numbers: dict[str, Callable[[Run], float]] = {}
     for level in levels:
         drop = partial(_drop, level=level, levels=list(levels), draws=draws)
-        numbers |= {f"{255 * level:.3g}/255, {name}": one for name, one in _columns.after(drop, after).items()}
-    found = _columns.several(runs, numbers, paper=paper, item=item)
+        numbers |= {f"{255 * level:.3g}/255, {name}": one for name, one in _tables.numbers_after(drop, after).items()}
+    found = _tables.tabulate_several(runs, numbers, paper=paper, item=item)
     for name in {"measured", "printed"} & set(found):
         found[name].attrs = {"long_name": "accuracy drop", **found[name].attrs, "units": "points"}
     return found.assign_attrs(draws=draws)
@@ -50,7 +50,7 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
     title = f"points of test accuracy lost under uniform noise, after R rounds, mean of {ds.attrs['draws']} draws"
-    return _tables.draw(ds, title=title, write="{:.2f}".format)
+    return _table_figure.draw_table(ds, title=title, write="{:.2f}".format)
 
 
 def _drop(run: Run, *, level: float, levels: list[float], draws: int, round: int) -> float:

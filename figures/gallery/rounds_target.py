@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from drift.runs.run import Run
 from figures import style
-from figures.gallery import _stack, _tables
+from figures.gallery import _runs, _table_figure, _tables
 from figures.selection import setting_text
 
 NEEDS = "runs of any methods, trained in one setting"
@@ -42,9 +42,9 @@ def data(
     Raises:
         LookupError: If no run is of the method that sets the target.
     """
-    runs = runs if paper or over else _stack.comparable(runs)
+    runs = runs if paper or over else _runs.select_comparable(runs)
     goal = _goal(runs, target, last)
-    found = _tables.measured(runs, lambda run: _first(run, goal), rows=rows, over=over, paper=paper, item=item)
+    found = _tables.tabulate(runs, lambda run: _first(run, goal), rows=rows, over=over, paper=paper, item=item)
     for name in {"measured", "printed"} & set(found):
         found[name].attrs = {"long_name": "rounds to the target", **found[name].attrs, "units": "rounds"}
     return found.assign_attrs(target=goal, by=target if isinstance(target, str) else "")
@@ -54,9 +54,9 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """A table; a dash where the target was not reached."""
     whose = f" (that of {style.label(ds.attrs['by'])})" if ds.attrs["by"] else ""
-    over = ", ".join(setting_text.words(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    over = ", ".join(setting_text.key_label(key) for key in str(ds.attrs["over"]).split(", ") if key)
     title = f"rounds to {100 * ds.attrs['target']:.2f} % test accuracy{whose}{', by ' + over if over else ''}"
-    return _tables.draw(ds, title=title, write=lambda value: f"{value:.0f}")
+    return _table_figure.draw_table(ds, title=title, write=lambda value: f"{value:.0f}")
 
 
 def _goal(runs: Sequence[Run], target: float | str | None, last: int) -> float:
@@ -64,7 +64,7 @@ def _goal(runs: Sequence[Run], target: float | str | None, last: int) -> float:
         return float(target)
     late: dict[str, list[float]] = {}
     for run in runs:
-        late.setdefault(run.label, []).append(_tables.late(run, "accuracy", last))
+        late.setdefault(run.label, []).append(_tables.mean_of_last(run, "accuracy", last))
     if target is not None and target not in late:
         raise LookupError(
             f"no run is of method {target}, which sets the target; there are {', '.join(late)}. Give target=0.6."

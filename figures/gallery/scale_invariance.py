@@ -11,7 +11,7 @@ from drift.analyses.landscapes import model_quality
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, surfaces
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
@@ -32,7 +32,7 @@ def data(
     def compute(run: Run) -> xr.Dataset:
         return run.cached(model_quality.scale_curve, low=low, high=high, points=points, split=split)[["loss", "error"]]
 
-    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
+    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 
 
 @style.styled

@@ -12,7 +12,7 @@ from drift.analyses.rounds.server_epochs import server_epochs
 from drift.runs.run import Run
 from figures import style
 from figures.axes import weights
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 
 NEEDS = "one run of FedLAW, any variant"
@@ -29,19 +29,19 @@ def data(
         method: Whose run is shown, if it is there.
         rounds: Rounds shown; by default the first, a middle and the last one in which the server learned.
     """
-    some = run_selection.asked(runs, method, seed)
+    some = run_selection.select_runs(runs, method, seed)
     found: Sequence[Run] = [run for run in some if run.label.partition("-")[0] == "fedlaw"]
     if not found:
         command = "fedscape train digits-shards2 --set method.name=fedlaw"
-        raise LookupError(_stack.absent(f"none of {len(runs)} runs learned its weights", command))
-    found = run_selection.narrowed(some, found, "it learned no weights")
-    run = _stack.one(found, method, seed, usual="fedlaw")
+        raise _runs.missing(f"none of {len(runs)} runs learned its weights", command)
+    found = run_selection.narrow(some, found, "it learned no weights")
+    run = _runs.one_run(found, method, seed, usual="fedlaw")
     last = getattr(run.method, "stop_round", None)
     learning = [index for index in run.rounds() if last is None or index <= last]
     chosen = evenly_spaced(learning, 3) if rounds is None else list(rounds)
     parts = [run.cached(server_epochs, round=index).drop_attrs(deep=False) for index in chosen]
     joined = xr.concat(parts, "round", join="outer").assign_coords(round=chosen)
-    return _stack.described(joined, [run]).assign_attrs(label=run.label)
+    return _stack.name_runs(joined, [run]).assign_attrs(label=run.label)
 
 
 @style.styled

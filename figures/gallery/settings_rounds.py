@@ -12,7 +12,7 @@ from drift.plugins import tables
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of one method with the partition drift, in two settings or more"
 
@@ -53,7 +53,7 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
             "round": range(rounds),
         },
     )
-    return _stack.described(found, chosen).assign_attrs(method=chosen[0].label)
+    return _stack.name_runs(found, chosen).assign_attrs(method=chosen[0].label)
 
 
 @style.styled
@@ -66,7 +66,7 @@ def draw(ds: xr.Dataset) -> Figure:
         part = ds.accuracy.isel(epochs=place[0], concentration=place[1])
         for setting, (label, colour) in _SETTINGS.items():
             values = part.sel(setting=setting)
-            curves.banded(values, ax=ax, over="round", color=colour, label=label, linewidth=1.1)
+            curves.line_with_band(values, ax=ax, over="round", color=colour, label=label, linewidth=1.1)
         epochs = f", {int(part.epochs)} local epoch{'s' if part.epochs > 1 else ''}" if rows > 1 else ""
         ax.set_title(f"{style.label(ds.attrs['method'])}, Dir({float(part.concentration):g}){epochs}", fontsize=7)
         ax.set_xlabel("round" if place[0] == rows - 1 else "")
@@ -94,7 +94,7 @@ def _chosen(runs: Sequence[Run]) -> list[Run]:
     settings = {_setting(run) for run in chosen}
     if len(settings) < 2:
         command = "fedscape train drift-settings --set clients.setting=iid, and again with period, client and both"
-        raise LookupError(_stack.absent(f"{len(runs)} runs have {len(settings)} of the four drift settings", command))
+        raise _runs.missing(f"{len(runs)} runs have {len(settings)} of the four drift settings", command)
     return chosen
 
 

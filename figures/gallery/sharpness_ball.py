@@ -12,7 +12,7 @@ from drift.analyses.landscapes.model_quality import ball_sharpness
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
@@ -41,7 +41,7 @@ def data(
     def compute(run: Run) -> xr.Dataset:
         return run.cached(ball_sharpness, radii=list(radii), **options)[["worst", "one_step", "mean"]]
 
-    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split, adaptive=int(adaptive))
+    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split, adaptive=int(adaptive))
 
 
 @style.styled

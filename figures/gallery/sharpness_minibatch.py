@@ -13,7 +13,7 @@ from drift.analyses.curvature import density_and_minibatches
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, spectra
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 
@@ -38,7 +38,7 @@ def data(
         )
         return found[["eigenvalue", "median", "full"]].rename(round="eigen_round")
 
-    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split, batch=batch)
+    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split, batch=batch)
 
 
 @style.styled

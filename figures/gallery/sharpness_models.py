@@ -14,7 +14,7 @@ from drift.analyses.curvature.density_and_minibatches import sharpness_rounds
 from drift.runs.run import Run
 from figures import papers, style
 from figures.axes import curves
-from figures.gallery import _pools, _tables
+from figures.gallery import _pools, _table_figure
 
 NEEDS = "runs of lss with two numbers of candidates or more, alike in all else, that kept the global model of a round"
 
@@ -44,7 +44,7 @@ def data(
         found = run.cached(sharpness_rounds, rounds=[round], batch=batch, batches=batches, split=split)
         return found[["median", "full"]].isel(round=0, drop=True)
 
-    found = _pools.over_models(runs, compute).assign_attrs(split=split, batch=batch)
+    found = _pools.stack_over_models(runs, compute).assign_attrs(split=split, batch=batch)
     return found.merge(_printed(paper, item)).assign_attrs(item=item) if paper else found
 
 
@@ -57,7 +57,7 @@ def draw(ds: xr.Dataset) -> Figure:
     }
     figure, axs = style.panels(1, 2 + ("printed" in ds), height=2.5)
     for ax, (name, text) in zip(axs.flat, panels.items(), strict=False):
-        _pools.against_models(ds, name, ax)
+        _pools.draw_over_models(ds, name, ax)
         ax.set_ylabel(text)
     if "printed" in ds:
         _paper(ds, axs[0, 2])
@@ -77,8 +77,10 @@ def _printed(paper: str, item: str) -> xr.Dataset:
 
 def _paper(ds: xr.Dataset, ax: Axes) -> None:
     """What the paper prints, in grey on a scale of its own."""
-    ax.plot(ds.mark, ds.printed, color=_tables.PALE, marker="s", markersize=3, linewidth=1.0)
-    ax.axhline(float(ds.fedavg_printed), color=_tables.PALE, linestyle="--", linewidth=1.0)
-    ax.set_title(f"printed in the paper, {ds.attrs['item']}:\nLSS and, dashed, FedAvg", fontsize=7, color=_tables.PALE)
-    ax.set_ylabel(r"$\lambda_1$", color=_tables.PALE)
-    ax.tick_params(colors=_tables.PALE)
+    ax.plot(ds.mark, ds.printed, color=_table_figure.PALE, marker="s", markersize=3, linewidth=1.0)
+    ax.axhline(float(ds.fedavg_printed), color=_table_figure.PALE, linestyle="--", linewidth=1.0)
+    ax.set_title(
+        f"printed in the paper, {ds.attrs['item']}:\nLSS and, dashed, FedAvg", fontsize=7, color=_table_figure.PALE
+    )
+    ax.set_ylabel(r"$\lambda_1$", color=_table_figure.PALE)
+    ax.tick_params(colors=_table_figure.PALE)

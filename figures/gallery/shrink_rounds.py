@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of shrink with two factors gamma or more, trained in one setting"
 
@@ -40,7 +40,7 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
     factors, seeds = sorted({factor for factor, _ in chosen}), sorted({seed for _, seed in chosen})
     if len(factors) < 2:
         command = "fedscape sweep digits-shards2 --grid method=shrink method.gamma=1.0,0.97,0.9"
-        raise LookupError(_stack.absent(f"{len(runs)} runs have {len(factors)} shrinking factors", command))
+        raise _runs.missing(f"{len(runs)} runs have {len(factors)} shrinking factors", command)
     rounds = max(len(run.rounds()) for run in chosen.values())
     held = np.full((len(factors), len(seeds), rounds), np.nan)
     for (factor, seed), run in chosen.items():
@@ -53,7 +53,7 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
     )
     found["late"] = found.accuracy.isel(round=slice(-last, None)).mean("round", keep_attrs=True)
     found.factor.attrs.update(long_name=r"shrinking factor $\gamma$", units="1")
-    return _stack.described(found, list(chosen.values())).assign_attrs(last=last)
+    return _stack.name_runs(found, list(chosen.values())).assign_attrs(last=last)
 
 
 @style.styled
@@ -63,7 +63,7 @@ def draw(ds: xr.Dataset) -> Figure:
     colours = style.steps(ds.sizes["factor"])
     for colour, factor in zip(colours, ds.factor.values, strict=True):
         look = {"color": colour, "label": rf"$\gamma$ = {factor:g}", "linewidth": 1.1}
-        curves.banded(ds.accuracy.sel(factor=factor), ax=axs[0, 0], over="round", **look)
+        curves.line_with_band(ds.accuracy.sel(factor=factor), ax=axs[0, 0], over="round", **look)
     axs[0, 0].set_xlabel("round")
     axs[0, 0].set_ylabel(style.text(ds.accuracy))
     _late(ds, colours, axs[0, 1])
@@ -72,7 +72,7 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def _late(ds: xr.Dataset, colours: Sequence[Any], ax: Axes) -> None:
-    curves.banded(ds.late, ax=ax, over="factor", color="#777777", linewidth=0.8, zorder=1)
+    curves.line_with_band(ds.late, ax=ax, over="factor", color="#777777", linewidth=0.8, zorder=1)
     ax.scatter(ds.factor, curves.mean(ds.late, "seed"), c=colours, s=16, zorder=3)
     ax.set_xlabel(style.text(ds.factor))
     ax.set_ylabel(f"accuracy, last {ds.attrs['last']} rounds")

@@ -17,7 +17,7 @@ from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces, triangles
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "one run that kept the same three clients in several rounds, best one with full participation"
 
@@ -43,12 +43,12 @@ def data(
         step: Of the weights.
         extend: How far below 0 weights may go.
     """
-    run, _ = _stack.with_planes(runs, method, seed)
+    run, _ = _runs.run_with_planes(runs, method, seed)
     clients, known = together(run)
     if len(known) < min(ENOUGH, rounds):
         command = "fedscape train digits-shards2 --set keep.clients=all --set clients.per_round=20"
         few = f"run {run.name} kept clients {', '.join(map(str, clients))} together in {len(known)} rounds only"
-        raise LookupError(_stack.absent(f"{few}, and a path takes {min(ENOUGH, rounds)}", command))
+        raise _runs.missing(f"{few}, and a path takes {min(ENOUGH, rounds)}", command)
     chosen = evenly_spaced(known, rounds)
     shown = chosen[len(chosen) // 2] if round is None else round
     plane = run.cached(weight_simplex, round=shown, clients=clients, step=step, extend=extend)
@@ -56,7 +56,7 @@ def data(
     if not np.isfinite(path.covariance.values).any():  # one round has no spread
         path = path.drop_vars("covariance")
     found = path.drop_attrs(deep=False).merge(plane[["loss", "mark_alpha", "mark_beta", "mark_loss"]])
-    return _stack.described(found, [run]).assign_attrs(shown=shown, label=run.label)
+    return _stack.name_runs(found, [run]).assign_attrs(shown=shown, label=run.label)
 
 
 ENOUGH = 8

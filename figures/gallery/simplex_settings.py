@@ -12,7 +12,7 @@ from drift.analyses.rounds.label_shares import class_shares
 from drift.runs.run import Run
 from figures import style
 from figures.axes import drifts, surfaces, triangles
-from figures.gallery import _stack, simplex_optima
+from figures.gallery import _runs, _stack, simplex_optima
 from figures.selection import partition_text, run_selection
 
 NEEDS = "runs of one method with three clients in two partitions or more, that kept their clients in several rounds"
@@ -46,15 +46,16 @@ def data(
     """
     chosen: dict[str, Run] = {}
     for run in sorted(
-        _stack.preferred(runs, None if method is None else [method], ["fedavg"]), key=lambda run: run.experiment.seed
+        _runs.prefer_methods(runs, None if method is None else [method], ["fedavg"]),
+        key=lambda run: run.experiment.seed,
     ):
         if run.experiment.clients.number == 3 and run.kept("clients"):
-            chosen.setdefault(partition_text.partition_of(run), run)
+            chosen.setdefault(partition_text.partition_label(run), run)
     if len(chosen) < 2:
         command = "fedscape sweep fedlaw-cifar10-toy3-quick --grid clients.even=10.0,0.5"
-        raise LookupError(_stack.absent(f"{len(chosen)} partitions have a run that kept three clients", command))
+        raise _runs.missing(f"{len(chosen)} partitions have a run that kept three clients", command)
     why = "this figure shows one run of three clients per partition, that kept its clients"
-    run_selection.narrowed(run_selection.asked(runs, method), chosen.values(), why)
+    run_selection.narrow(run_selection.select_runs(runs, method), chosen.values(), why)
     usual = PRINTED if all(PRINTED in run.kept("clients") for run in chosen.values()) else None
     shown = usual if round is None else round
     look: dict[str, Any] = {"round": shown, "rounds": rounds, "step": step, "extend": extend}
@@ -62,7 +63,7 @@ def data(
     joined = xr.concat(parts, "panel", join="outer")
     joined = joined.assign_coords({"panel": list(chosen), "class": list(next(iter(chosen.values())).dataset.classes)})
     joined["class_share"].attrs.update(long_name="share of the class in the client's data", units="fraction")
-    return _stack.described(joined, list(chosen.values()))
+    return _stack.name_runs(joined, list(chosen.values()))
 
 
 @style.styled

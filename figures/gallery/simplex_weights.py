@@ -12,7 +12,7 @@ from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces
 from figures.axes.triangles import triangle
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "one run with three clients a round or more, that kept the clients of some rounds"
 
@@ -34,18 +34,18 @@ def data(
         rounds: By default an early and the last one that kept its clients.
         step: Of the weights.
     """
-    run, kept = _stack.with_planes(runs, method, seed)
+    run, kept = _runs.run_with_planes(runs, method, seed)
     chosen = sorted({kept[len(kept) // 10], kept[-1]}) if rounds is None else list(rounds)
     found = [
         run.cached(weight_simplex, round=index, step=step).assign_attrs(label=f"round {index}") for index in chosen
     ]
-    return _stack.described(_stack.beside(found), [run])
+    return _stack.name_runs(_stack.join_panels(found), [run])
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Triangles: losses of the rounds, then errors; diamond: by size, cross: plain mean, circle: minimum."""
-    parts = [_stack.part(ds, index) for index in range(ds.sizes["panel"])]
+    parts = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
     figure, rows = style.panels(2, len(parts), width=style.WIDE if len(parts) > 1 else style.NARROW, height=5.6)
     for row, variable in zip(rows, ("loss", "error"), strict=True):
         levels = surfaces.common_levels(*[part[variable] for part in parts], log=variable == "loss", top=1.0)

@@ -12,7 +12,7 @@ from drift.analyses.curvature.trace import trace_rounds
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 
@@ -35,7 +35,7 @@ def data(runs: Sequence[Run], *, rounds: int = 4, split: str = "test", products:
         share = (shown.gauss_newton_trace / shown.trace).assign_attrs(long_name="Gauss-Newton share", units="1")
         return shown.assign(share=share)
 
-    return _stack.stacked(_stack.comparable(runs), compute).assign_attrs(split=split)
+    return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 
 
 @style.styled

@@ -13,7 +13,7 @@ from drift.analyses.landscapes.trajectory_plane import trajectory_plane
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "one run that kept the global models of two rounds or more"
 
@@ -37,14 +37,14 @@ def data(
         rounds: Whose global models; at most 20 by default, evenly spread.
         clients: Whether the clients of rounds that kept them are drawn as well.
     """
-    run = _stack.one(runs, method, seed)
+    run = _runs.one_run(runs, method, seed)
     if len(run.kept("globals")) < 3:
         command = "fedscape train digits-shards2 --set keep.globals=all"
         few = f"run {run.name} kept {len(run.kept('globals'))} global models, a plane takes three"
-        raise LookupError(_stack.absent(few, command))
+        raise _runs.missing(few, command)
     options = {} if rounds is None else {"rounds": list(rounds)}
     drawn = clients and bool(set(run.kept("clients")) & set(rounds or run.kept("globals")))
-    return _stack.described(run.cached(trajectory_plane, points=points, clients=drawn, **options), [run])
+    return _stack.name_runs(run.cached(trajectory_plane, points=points, clients=drawn, **options), [run])
 
 
 @style.styled

@@ -11,7 +11,7 @@ from drift.analyses.rounds.variance import drift_variances
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting"
 
@@ -25,7 +25,9 @@ def data(runs: Sequence[Run], *, momentum: str = "recorded") -> xr.Dataset:
         momentum: What a round's update is compared with, as in `drift.drift_variances`.
     """
     chosen = ["client_variance", "period_variance", "gain"]
-    return _stack.stacked(_stack.comparable(runs), lambda run: run.cached(drift_variances, momentum=momentum)[chosen])
+    return _stack.stack_runs(
+        _runs.select_comparable(runs), lambda run: run.cached(drift_variances, momentum=momentum)[chosen]
+    )
 
 
 @style.styled

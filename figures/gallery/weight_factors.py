@@ -12,7 +12,7 @@ from drift.analyses.rounds.weight_factors import pooled_factors, weight_factors
 from drift.runs.run import Run
 from figures import papers, style
 from figures.axes import weights
-from figures.gallery import _stack, _tables
+from figures.gallery import _runs, _stack, _table_figure
 from figures.selection import run_selection
 
 NEEDS = "runs of FedLAW that learn client weights (any variant but GWS), of any settings; four clients or more"
@@ -37,12 +37,8 @@ def data(
     usable = [(run, part) for run, part in zip(chosen, parts, strict=True) if np.isfinite(part.pearson.values).any()]
     if not usable:
         command = "fedscape train fedlaw-cifar10-dir01 --set method.variant=attentive"
-        raise LookupError(
-            _stack.absent(f"none of {len(runs)} runs learned weights of clients that differ in their data", command)
-        )
-    run_selection.narrowed(
-        runs, [run for run, _ in usable], "it learned no weights of clients that differ in their data"
-    )
+        raise _runs.missing(f"none of {len(runs)} runs learned weights of clients that differ in their data", command)
+    run_selection.narrow(runs, [run for run, _ in usable], "it learned no weights of clients that differ in their data")
     columns = ["pearson", "low", "high"]
     found = [part[columns] for _, part in usable]
     names = [_name(run) for run, _ in usable]
@@ -54,7 +50,7 @@ def data(
     if paper:
         epochs = [f"E = {run.experiment.local.epochs}" for run, _ in usable]
         joined["printed"] = (("sample", "factor"), _printed(paper, item, [*epochs, *["pooled"] * len(_pools(usable))]))
-    return _stack.described(joined, [run for run, _ in usable]).assign_attrs(confidence=confidence)
+    return _stack.name_runs(joined, [run for run, _ in usable]).assign_attrs(confidence=confidence)
 
 
 @style.styled
@@ -67,7 +63,7 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.set_title(_FACTORS[factor], fontsize=7)
         if "printed" in ds:
             values = ds.printed.sel(factor=factor).values
-            look = {"marker": "s", "s": 16, "facecolors": "none", "edgecolors": _tables.PALE, "zorder": 4}
+            look = {"marker": "s", "s": 16, "facecolors": "none", "edgecolors": _table_figure.PALE, "zorder": 4}
             ax.scatter(values, np.arange(len(values)), label="printed in the paper", **look)
     axs[0, 0].set_yticks(range(ds.sizes["sample"]), list(map(str, ds.name.values)))
     style.key(figure, axs[0])

@@ -11,7 +11,7 @@ from drift.analyses.landscapes.model_quality import weight_histograms
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, model_quality
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 from landscape.measures.norms import NEAR_ZERO
 
@@ -27,11 +27,11 @@ def data(runs: Sequence[Run], *, bins: int = 101, limit: float | None = None) ->
         bins: Bins of the histogram.
         limit: It reaches from -limit to limit; by default to the largest magnitude in all models.
     """
-    some = _stack.comparable(runs)
+    some = _runs.select_comparable(runs)
     chosen: Sequence[Run] = [run for run in some if run.kept("globals")]
     if not chosen:
-        raise LookupError(_stack.absent("no run kept a global model", "fedscape train digits-shards2"))
-    chosen = run_selection.narrowed(some, chosen, "it kept no global model")
+        raise _runs.missing("no run kept a global model", "fedscape train digits-shards2")
+    chosen = run_selection.narrow(some, chosen, "it kept no global model")
     last = [run.round(run.kept("globals")[-1]).kept("end") for run in chosen]
     reach = limit if limit is not None else max(float(theta.abs().max()) for theta in last)
 
@@ -39,7 +39,7 @@ def data(runs: Sequence[Run], *, bins: int = 101, limit: float | None = None) ->
         found = run.cached(weight_histograms, bins=bins, limit=reach).isel(round=0, drop=True)
         return found[["count", "norm"]].assign(near_zero=found.near_zero / found.parameters)
 
-    return _stack.stacked(chosen, compute)
+    return _stack.stack_runs(chosen, compute)
 
 
 @style.styled

@@ -13,7 +13,7 @@ from drift.analyses.rounds.norms_and_weights import learned
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "runs of FedLAW (any variant but GWS), or of other methods, with some corrupted clients (clients.corrupted)"
 
@@ -43,7 +43,7 @@ def data(runs: Sequence[Run], *, smooth: int = 3) -> xr.Dataset:
                 raise ValueError(f"{before.name} and {run.name} differ in other settings; give runs of one setting.")
     if not table:
         command = "fedscape train fedlaw-cifar10-dir1-quick --set clients.corrupted=0.5"
-        raise LookupError(_stack.absent(f"none of {len(runs)} runs has corrupted clients", command))
+        raise _runs.missing(f"none of {len(runs)} runs has corrupted clients", command)
     panels = sorted({share for share, _, _ in table})
     names, seeds = style.order(name for _, name, _ in table), sorted({seed for _, _, seed in table})
     rounds = max(len(run.rounds()) for run in table.values())
@@ -59,7 +59,7 @@ def data(runs: Sequence[Run], *, smooth: int = 3) -> xr.Dataset:
         {"weight_ratio": (("panel", "algorithm", "group", "seed", "round"), held, about)},
         coords={"panel": panels, "algorithm": names, "group": list(_GROUPS), "seed": seeds, "round": range(rounds)},
     )
-    return _stack.described(found, list(table.values()))
+    return _stack.name_runs(found, list(table.values()))
 
 
 @style.styled
@@ -68,11 +68,11 @@ def draw(ds: xr.Dataset) -> Figure:
     count = ds.sizes["panel"]
     figure, axs = style.panels(1, count, width=style.WIDE if count > 1 else style.NARROW, height=2.6, sharey=True)
     for ax, panel in zip(axs[0], ds.panel.values, strict=True):
-        for name, part in curves.algorithms(ds.weight_ratio.sel(panel=panel)):
+        for name, part in curves.split_algorithms(ds.weight_ratio.sel(panel=panel)):
             for group, dashes in _GROUPS.items():
                 look: dict[str, Any] = {"color": style.colour(str(name)), "linestyle": dashes, "linewidth": 1.1}
                 label = f"{style.label(str(name))}, {group}"
-                curves.banded(part.sel(group=group), ax=ax, over="round", label=label, **look)
+                curves.line_with_band(part.sel(group=group), ax=ax, over="round", label=label, **look)
         ax.axhline(1, color="#555555", linewidth=0.6, zorder=1)
         ax.set_title(f"{panel:.0%} of the clients corrupted", fontsize=7)
         ax.set_xlabel("round")

@@ -12,7 +12,7 @@ from drift.analyses.rounds.norms_and_weights import learned
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, weights
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 
 NEEDS = "runs of FedLAW, any variant, trained in one setting"
@@ -30,9 +30,9 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     found: Sequence[Run] = [run for run in runs if run.label.partition("-")[0] == "fedlaw"]
     if not found:
         command = "fedscape train digits-shards2 --set method.name=fedlaw"
-        raise LookupError(_stack.absent(f"none of {len(runs)} runs learned its weights", command))
-    found = run_selection.narrowed(runs, found, "it learned no weights")
-    return _stack.stacked(_stack.comparable(found), _with_groups)
+        raise _runs.missing(f"none of {len(runs)} runs learned its weights", command)
+    found = run_selection.narrow(runs, found, "it learned no weights")
+    return _stack.stack_runs(_runs.select_comparable(found), _with_groups)
 
 
 @style.styled

@@ -16,7 +16,7 @@ from drift.analyses.counterfactual.whatif import what_if
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _stack
+from figures.gallery import _runs, _stack
 
 NEEDS = "a run that kept the clients of some rounds; runs of the same method with other seeds are averaged"
 
@@ -41,11 +41,11 @@ def data(
     def compute(run: Run) -> xr.Dataset:
         if not run.kept("clients"):
             command = "fedscape train digits-shards2 --set keep.clients=all"
-            raise LookupError(_stack.absent(f"run {run.name} kept no clients", command))
+            raise _runs.missing(f"run {run.name} kept no clients", command)
         indices = per_round.evenly_spaced(run.kept("globals"), rounds)
         return run.cached(what_if, rounds=indices, windows=list(windows))[["gain", "error_gain", "gamma"]]
 
-    return _stack.stacked(_stack.of_method(runs, method), compute)
+    return _stack.stack_runs(_runs.runs_of_method(runs, method), compute)
 
 
 @style.styled
@@ -79,4 +79,4 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _line(values: xr.DataArray, ax: Axes, **look: Any) -> None:
     """The mean of the seeds; bands of so many variants would hide each other."""
-    curves.banded(curves.mean(values, "seed"), ax=ax, over="round", marker="o", markersize=2, **look)
+    curves.line_with_band(curves.mean(values, "seed"), ax=ax, over="round", marker="o", markersize=2, **look)

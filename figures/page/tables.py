@@ -14,7 +14,7 @@ from drift.store.files import digest
 from figures.axes.units import amount, ranged
 from figures.interactive.curves import written_name
 from figures.page.summary import summary
-from figures.selection.groups import differing, settings
+from figures.selection.groups import differing_names, settings
 
 COLUMNS = {
     "accuracy_mean": "Accuracy",
@@ -101,7 +101,7 @@ _COSTS = {
 def configuration(grouped: dict[str, list[Run]]) -> dict[str, Table]:
     """The resolved settings: those that differ between methods, and those common to all."""
     tables = {name: settings(group[0], seed=False) for name, group in grouped.items()}
-    apart = differing(list(tables.values()))
+    apart = differing_names(list(tables.values()))
     first = next(iter(tables.values()))
     return {
         "differing": {

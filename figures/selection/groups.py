@@ -39,7 +39,7 @@ def settings(run: Run, *, seed: bool = True) -> dict[str, Any]:
     return flat if seed else {name: value for name, value in flat.items() if name != "seed"}
 
 
-def differing(tables: Sequence[dict[str, Any]]) -> list[str]:
+def differing_names(tables: Sequence[dict[str, Any]]) -> list[str]:
     """Names whose values are not the same in all tables, in the order in which they first come."""
     names = dict.fromkeys(name for table in tables for name in table)
     return [name for name in names if any(table.get(name) != tables[0].get(name) for table in tables)]
@@ -62,7 +62,7 @@ def _names(whole: list[list[Run]]) -> list[str]:
     names = []
     for group, label in zip(whole, labels, strict=True):
         rivals = [other[0] for other, name in zip(whole, labels, strict=True) if name == label]
-        apart = differing([settings(run, seed=False) for run in rivals])
+        apart = differing_names([settings(run, seed=False) for run in rivals])
         own = settings(group[0])
         names.append(", ".join([label, *(f"{name.rpartition('.')[2]} {own.get(name, '-')}" for name in apart)]))
     for more in (lambda run: f", {run.name}", lambda run: f" in {run.folder.resolve().parent}"):

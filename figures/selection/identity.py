@@ -11,14 +11,14 @@ import xarray as xr
 
 from drift.runs.run import Run
 from figures import palette
-from figures.selection.partition_text import partition_of
-from figures.selection.run_selection import left_out, listed
+from figures.selection.partition_text import partition_label
+from figures.selection.run_selection import group_left_out, join_names
 
 PARTS = ("methods", "data", "partition", "seeds", "rounds", "samples")
 """Parts of an identity; each is an attribute identity_PART of a figure's data."""
 
 
-def identified(ds: xr.Dataset, drawn: Sequence[Run], runs: Sequence[Run], options: Mapping[str, Any]) -> xr.Dataset:
+def add_identity(ds: xr.Dataset, drawn: Sequence[Run], runs: Sequence[Run], options: Mapping[str, Any]) -> xr.Dataset:
     """A figure's data with its identity in the attributes: identity, identity_PART, options, left_out, left_out_brief.
 
     Args:
@@ -28,14 +28,14 @@ def identified(ds: xr.Dataset, drawn: Sequence[Run], runs: Sequence[Run], option
     """
     parts = {
         "methods": _methods(drawn),
-        "data": listed(_distinct(_data(run) for run in drawn)),
-        "partition": listed(_distinct(_partition(run) for run in drawn)),
-        "seeds": listed([str(seed) for seed in sorted({run.experiment.seed for run in drawn})], 6),
+        "data": join_names(_distinct(_data(run) for run in drawn)),
+        "partition": join_names(_distinct(_partition(run) for run in drawn)),
+        "seeds": join_names([str(seed) for seed in sorted({run.experiment.seed for run in drawn})], 6),
         "rounds": _rounds(ds, drawn),
         "samples": _samples(ds, drawn, options),
     }
     seeds = f"seed{'s' * (len({run.experiment.seed for run in drawn}) > 1)} {parts['seeds']}"
-    rest = left_out(runs, drawn)
+    rest = group_left_out(runs, drawn)
     brief = "; ".join(f"{len(names)} differing in {why}" for why, names in rest.items())
     line = " · ".join({**parts, "seeds": seeds}.values())
     return ds.assign_attrs(
@@ -43,7 +43,7 @@ def identified(ds: xr.Dataset, drawn: Sequence[Run], runs: Sequence[Run], option
         identity=line,
         options=json.dumps(dict(options), sort_keys=True, default=str),
         left_out="\n".join(
-            f"{len(names)} of {len(runs)} runs left out, differing in {why}: {listed(names)}"
+            f"{len(names)} of {len(runs)} runs left out, differing in {why}: {join_names(names)}"
             for why, names in rest.items()
         ),
         left_out_brief=f"left out of {len(runs)} runs: {brief}" if brief else "",
@@ -56,7 +56,7 @@ def caption(ds: xr.Dataset) -> str:
 
 
 def _methods(runs: Sequence[Run]) -> str:
-    return listed(list(map(palette.label, palette.order(run.label for run in runs))), 8)
+    return join_names(list(map(palette.label, palette.order(run.label for run in runs))), 8)
 
 
 def _data(run: Run) -> str:
@@ -66,7 +66,7 @@ def _data(run: Run) -> str:
 
 def _partition(run: Run) -> str:
     clients = run.experiment.clients
-    return f"{partition_of(run)}, {clients.per_round} of {clients.number} clients per round"
+    return f"{partition_label(run)}, {clients.per_round} of {clients.number} clients per round"
 
 
 def _rounds(ds: xr.Dataset, runs: Sequence[Run]) -> str:

@@ -44,7 +44,7 @@ def panels(figure: Figure) -> list[Panel]:
     return found
 
 
-def alike(shown: list[Panel]) -> list[list[str]]:
+def equal_panels(shown: list[Panel]) -> list[list[str]]:
     """Names of the panels that show something and the same, group by group."""
     groups: dict[bytes, list[str]] = {}
     for panel in shown:

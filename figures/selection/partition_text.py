@@ -7,12 +7,12 @@ from drift.plugins import tables
 from drift.runs.run import Run
 
 
-def partition_of(run: Run) -> str:
+def partition_label(run: Run) -> str:
     """The run's partition, like "Dir(0.1)", "2 shards a client" or "period drift, Dir(0.01)"."""
-    return in_words(run.experiment.clients.partition)
+    return describe_partition(run.experiment.clients.partition)
 
 
-def in_words(partition: Partitioner) -> str:
+def describe_partition(partition: Partitioner) -> str:
     """A partition, like "Dir(0.1)", "2 shards a client", "pachinko, Dir(0.1)" or "domains, 2 shards a client"."""
     name = tables.name(partition).replace("_", " ")
     options = partition.model_dump(exclude_none=True)
@@ -26,7 +26,7 @@ def in_words(partition: Partitioner) -> str:
     if name == "hybrid dirichlet":
         return f"hybrid Dir({options['even']:g}) and Dir({options['skewed']:g})"
     if isinstance(base := getattr(partition, "base", None), Partitioner):
-        return f"{name}, {in_words(base)}"
+        return f"{name}, {describe_partition(base)}"
     if name == "flwr":
         return options["partitioner"]
     return spread if name == "dirichlet" else ", ".join(filter(None, (name, spread)))

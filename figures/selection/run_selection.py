@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from drift.runs.run import Run
-from figures.selection.groups import differing, settings
+from figures.selection.groups import differing_names, settings
 from landscape import plugins
 
 
@@ -27,12 +27,12 @@ class AnyOf(list[Run]):
         self.named = list(named)
 
 
-def required(runs: Sequence[Run]) -> list[Run]:
+def required_runs(runs: Sequence[Run]) -> list[Run]:
     """The runs that a figure has to draw: all but those among which it may choose."""
     return runs.named if isinstance(runs, AnyOf) else list(runs)
 
 
-def part(runs: Sequence[Run], selected: Iterable[Run]) -> Sequence[Run]:
+def subset(runs: Sequence[Run], selected: Iterable[Run]) -> Sequence[Run]:
     """A part of the runs, with the same freedom to choose as the whole."""
     if not isinstance(runs, AnyOf):
         return list(selected)
@@ -41,7 +41,7 @@ def part(runs: Sequence[Run], selected: Iterable[Run]) -> Sequence[Run]:
     return AnyOf(selected, [run for run in runs.named if run.folder in places])
 
 
-def mapped(runs: Sequence[Run], change: Callable[[Run], Run]) -> Sequence[Run]:
+def map_runs(runs: Sequence[Run], change: Callable[[Run], Run]) -> Sequence[Run]:
     """The runs with a change that leaves their folders as they are, such as another progress."""
     changed = [change(run) for run in runs]
     if not isinstance(runs, AnyOf):
@@ -50,7 +50,7 @@ def mapped(runs: Sequence[Run], change: Callable[[Run], Run]) -> Sequence[Run]:
     return AnyOf(changed, [run for run in changed if run.folder in places])
 
 
-def narrowed(runs: Sequence[Run], selected: Iterable[Run], why: str) -> Sequence[Run]:
+def narrow(runs: Sequence[Run], selected: Iterable[Run], why: str) -> Sequence[Run]:
     """The selected part of the runs, where no other run has to be drawn.
 
     Args:
@@ -61,20 +61,23 @@ def narrowed(runs: Sequence[Run], selected: Iterable[Run], why: str) -> Sequence
     """
     selected = list(selected)
     places = {run.folder for run in selected}
-    if out := [run for run in required(runs) if run.folder not in places]:
+    if out := [run for run in required_runs(runs) if run.folder not in places]:
         raise ValueError(refusal(out, why))
-    return part(runs, selected)
+    return subset(runs, selected)
 
 
 def refusal(out: Sequence[Run], why: str) -> str:
     """The sentence for named runs that would not be drawn."""
     return (
-        f"{listed([run.name for run in out])} would not be drawn: {why}. Leave {'it' if len(out) == 1 else 'them'} "
-        "out, or give a folder of runs to choose from (figures.gallery.AnyOf in Python)."
+        f"{join_names([run.name for run in out])} would not be drawn: {why}. "
+        f"Leave {'it' if len(out) == 1 else 'them'} out, or give a folder of runs to choose from "
+        "(figures.gallery.AnyOf in Python)."
     )
 
 
-def asked(runs: Sequence[Run], methods: str | Sequence[str] | None = None, seed: int | None = None) -> Sequence[Run]:
+def select_runs(
+    runs: Sequence[Run], methods: str | Sequence[str] | None = None, seed: int | None = None
+) -> Sequence[Run]:
     """The runs of the methods and of the seed that were asked for; all where neither was.
 
     Raises:
@@ -94,11 +97,11 @@ def asked(runs: Sequence[Run], methods: str | Sequence[str] | None = None, seed:
             raise LookupError(f"no run of seed {seed}; the runs have seeds {', '.join(map(str, seeds))}.")
         selected = [run for run in selected if run.experiment.seed == seed]
     if isinstance(runs, AnyOf):
-        return part(runs, selected)
+        return subset(runs, selected)
     return selected
 
 
-def apart(groups: Sequence[Sequence[Run]], keys: Collection[str]) -> str:
+def describe_groups(groups: Sequence[Sequence[Run]], keys: Collection[str]) -> str:
     """The settings in which groups of runs differ, with their values, like "rounds (3: fedavg-a; 4: ima-b)".
 
     Args:
@@ -106,17 +109,17 @@ def apart(groups: Sequence[Sequence[Run]], keys: Collection[str]) -> str:
         keys: First parts of the settings that are compared, such as task, clients, rounds.
     """
     tables = [_settings(group[0]) for group in groups]
-    names = [name for name in differing(tables) if name.partition(".")[0] in keys]
+    names = [name for name in differing_names(tables) if name.partition(".")[0] in keys]
     texts = []
     for name in names[:MOST]:
         values: dict[str, list[str]] = {}
         for table, group in zip(tables, groups, strict=True):
             values.setdefault(str(table.get(name, "without")), []).extend(run.name for run in group)
-        texts.append(f"{name} ({'; '.join(f'{value}: {listed(runs)}' for value, runs in values.items())})")
-    return listed(texts + names[MOST:], len(texts))
+        texts.append(f"{name} ({'; '.join(f'{value}: {join_names(runs)}' for value, runs in values.items())})")
+    return join_names(texts + names[MOST:], len(texts))
 
 
-def variant(run: Run, over: Collection[str] = ()) -> str:
+def settings_key(run: Run, over: Collection[str] = ()) -> str:
     """What the run shares with those that differ from it in their seed only, or in settings that a figure compares.
 
     Args:
@@ -131,23 +134,23 @@ def _within(name: str, key: str) -> bool:
     return name == key or name.startswith(f"{key}.")
 
 
-def left_out(runs: Sequence[Run], drawn: Sequence[Run]) -> dict[str, list[str]]:
+def group_left_out(runs: Sequence[Run], drawn: Sequence[Run]) -> dict[str, list[str]]:
     """Names of the runs that are not drawn, by the settings in which they differ from the drawn ones."""
     places = {run.folder for run in drawn}
     groups: dict[str, list[str]] = {}
     for run in runs:
         if run.folder not in places:
-            groups.setdefault(difference(run, drawn), []).append(run.name)
+            groups.setdefault(describe_difference(run, drawn), []).append(run.name)
     return groups
 
 
-def difference(run: Run, drawn: Sequence[Run]) -> str:
+def describe_difference(run: Run, drawn: Sequence[Run]) -> str:
     """The settings in which a run differs from that drawn run which is nearest to it."""
     names = min((_names(run, other) for other in drawn), key=len, default=[])
-    return listed(names, MOST) or "no setting"
+    return join_names(names, MOST) or "no setting"
 
 
-def listed(names: Sequence[str], most: int = 4) -> str:
+def join_names(names: Sequence[str], most: int = 4) -> str:
     """Names joined by commas, those beyond `most` as a number."""
     shown, rest = list(names[:most]), len(names) - most
     return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
@@ -159,7 +162,7 @@ MOST = 3
 
 def _names(run: Run, other: Run) -> list[str]:
     """Settings in which two runs differ; where it is the method, without the seed and what the method brings along."""
-    names = differing([_settings(run), _settings(other)])
+    names = differing_names([_settings(run), _settings(other)])
     if run.label == other.label:
         return names
     places = ("task", "clients", "rounds")

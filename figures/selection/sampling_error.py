@@ -18,7 +18,7 @@ Groups = list[dict[str, float]]
 """Numbers of two methods or more that stand beside each other, by name."""
 
 
-def compared(values: xr.DataArray) -> Groups:
+def comparisons(values: xr.DataArray) -> Groups:
     """What a variable compares, mean over seeds and the last ten rounds: one group per panel, column or mark."""
     dim = next((name for name in ALONG if name in values.dims), None)
     places = {dim, "seed", "round", "panel", "column", "mark", "value"}
@@ -27,7 +27,7 @@ def compared(values: xr.DataArray) -> Groups:
     middle = values.mean("seed") if "seed" in values.dims else values
     if "round" in middle.dims:
         middle = middle.dropna("round", how="all").isel(round=slice(-10, None)).mean("round")
-    write = setting_text.label if dim == "row" else style.label
+    write = setting_text.row_label if dim == "row" else style.label
     names = [write(str(name)) for name in values[dim].values]
     table = middle.transpose(dim, ...).values.reshape(len(names), -1)
     groups = [
@@ -48,7 +48,7 @@ def sentences(ds: xr.Dataset, samples: int) -> list[str]:
     """
     told = []
     for values in ds.data_vars.values():
-        kind = kind_of(values)
+        kind = accuracy_kind(values)
         if kind == "drop":
             told += _lost(values, samples)
         elif kind:
@@ -56,7 +56,7 @@ def sentences(ds: xr.Dataset, samples: int) -> list[str]:
     return list(dict.fromkeys(told))
 
 
-def kind_of(values: xr.DataArray) -> str:
+def accuracy_kind(values: xr.DataArray) -> str:
     """Whether a variable is a "drop", an "accuracy" or an "error" on test samples; else empty."""
     about, units = f"{values.name} {values.attrs.get('long_name', '')}".lower(), values.attrs.get("units")
     if values.dtype.kind != "f" or units not in ("fraction", "points") or values.name == "gain":
@@ -73,18 +73,18 @@ def _lost(values: xr.DataArray, samples: int) -> list[str]:
 
 
 def _close(values: xr.DataArray, samples: int, kind: str) -> list[str]:
-    groups = compared(values)
+    groups = comparisons(values)
     near = [pair for group in groups if (pair := _near(group, samples, kind))]
     if not near:
         return []
     names, error = max(near, key=lambda pair: len(pair[0]))
     chance = f"may be chance on {samples} test samples (differences below {100 * error:.2g} points, 95 %)"
     if len(groups) > 1:
-        return [f"which is best {chance} in {len(near)} of {len(groups)} comparisons of {_called(values)}"]
-    return [f"the order of {', '.join(names)} by {_called(values)} {chance}"]
+        return [f"which is best {chance} in {len(near)} of {len(groups)} comparisons of {_name(values)}"]
+    return [f"the order of {', '.join(names)} by {_name(values)} {chance}"]
 
 
-def _called(values: xr.DataArray) -> str:
+def _name(values: xr.DataArray) -> str:
     return str(values.attrs.get("long_name", values.name))
 
 

@@ -58,7 +58,7 @@ def value(run: Run, key: str) -> Any:
     return place
 
 
-def places(key: str) -> tuple[str, ...]:
+def resolved_keys(key: str) -> tuple[str, ...]:
     """Names of the resolved settings that a key stands for."""
     several = {"pool": ("method.candidates",), "server_step": ("method.server_step_lr", "method.server_lr")}
     return several.get(key, (key,))
@@ -69,7 +69,7 @@ def base(label: str) -> str:
     return "fedavg" if label == "ima" else label.removesuffix("+ima")
 
 
-def text(value: Any) -> str:
+def value_text(value: Any) -> str:
     """A setting's value in a table: numbers short, plug-ins by name and options, "without" where there is none."""
     if value is None:
         return "without"
@@ -78,25 +78,27 @@ def text(value: Any) -> str:
     if isinstance(value, int | float):
         return f"{value:g}"
     if isinstance(value, dict):
-        options = [text(inner) for name, inner in value.items() if name != "name" and (name, inner) != ("like", None)]
+        options = [
+            value_text(inner) for name, inner in value.items() if name != "name" and (name, inner) != ("like", None)
+        ]
         return f"{value.get('name', '')}({', '.join(options)})" if options else str(value.get("name", ""))
     if isinstance(value, list | tuple):
-        return " ".join(map(text, value))
+        return " ".join(map(value_text, value))
     return str(value)
 
 
-def words(key: str) -> str:
+def key_label(key: str) -> str:
     """A key as an axis label."""
     return WORDS.get(key, key.rpartition(".")[2].replace("_", " "))
 
 
-def label(row: str) -> str:
+def row_label(row: str) -> str:
     """A row of a table as a picture writes it: FedAvg+IMA for ima, beside FedAvg; "LSS, M = 4" for "lss, M = 4"."""
     name, comma, rest = row.partition(", ")
     return "FedAvg+IMA" if row == "ima" else f"{style.label(name)}{comma}{rest}"
 
 
-def in_order(rows: Iterable[str]) -> list[str]:
+def sort_rows(rows: Iterable[str]) -> list[str]:
     """Labels of methods in the order of legends, each followed by the same with IMA."""
     known = set(rows)
     bases = style.order(map(base, known))

@@ -14,7 +14,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.selection import sampling_error
-from figures.selection.panels import alike, panels
+from figures.selection.panels import equal_panels, panels
 
 
 def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None = None) -> list[str]:
@@ -35,7 +35,7 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
     if not shown and (equal := _same_rows(ds)):
         mute.append(equal)
     limits = _collected((limit, panel.name) for panel in shown for limit in panel.limits)
-    same = [f"{_listed(names)} show the same" for names in alike(shown)]
+    same = [f"{_listed(names)} show the same" for names in equal_panels(shown)]
     return [*mute, *limits, *same, *(sampling_error.sentences(ds, samples) if samples else [])]
 
 
@@ -60,7 +60,7 @@ def _listed(panels: list[str]) -> str:
 
 def _same_rows(ds: xr.Dataset) -> str:
     """That all rows of a table are equal; empty where they are not, or there is one alone."""
-    groups = [group for values in ds.data_vars.values() for group in sampling_error.compared(values)]
+    groups = [group for values in ds.data_vars.values() for group in sampling_error.comparisons(values)]
     if not groups or any(np.ptp(list(group.values())) > 1e-12 for group in groups):
         return ""
     return f"{', '.join(groups[0])} have the same numbers"

@@ -11,7 +11,7 @@ import torch
 
 from drift import partitions
 from figures import cli, style
-from figures.selection.partition_text import in_words
+from figures.selection.partition_text import describe_partition
 from landscape.datasets import digits
 from landscape.datasets._dataset import Groups
 
@@ -88,11 +88,11 @@ def test_groups_that_are_missing_are_one_line(file, capsys):
 
 @pytest.mark.parametrize("name", partitions.names())
 def test_every_partition_is_said_in_few_words(name):
-    assert 2 < len(in_words(partitions.load(name)())) < 45
+    assert 2 < len(describe_partition(partitions.load(name)())) < 45
 
 
 def test_words_tell_partitions_apart():
-    said = [in_words(partitions.load(name)()) for name in partitions.names()]
+    said = [describe_partition(partitions.load(name)()) for name in partitions.names()]
     assert len(set(said)) == len(said)
     nested = partitions.load("domains")(base={"name": "dirichlet", "concentration": 0.1})
-    assert in_words(nested) == "domains, Dir(0.1)"
+    assert describe_partition(nested) == "domains, Dir(0.1)"

@@ -13,7 +13,7 @@ from matplotlib.contour import QuadContourSet
 from matplotlib.figure import Figure
 
 from figures import cli, gallery, style
-from figures.gallery import _stack, planes_clients, simplex_optima
+from figures.gallery import _runs, _stack, planes_clients, simplex_optima
 from figures.selection import substance
 from landscape import plugins
 from landscape.results import zarr_files
@@ -102,7 +102,7 @@ def test_no_gallery_file_saves_or_shows():
 
 
 def test_runs_stack_along_method_and_seed_with_gaps_as_nan(runs):
-    ds = _stack.stacked(runs[:3], lambda run: run.metrics()[["loss"]])
+    ds = _stack.stack_runs(runs[:3], lambda run: run.metrics()[["loss"]])
     assert ds.loss.dims == ("algorithm", "seed", "round")
     assert ds.algorithm.values.tolist() == ["fedavg", "fedlaw"]
     assert ds.seed.values.tolist() == [3, 4]
@@ -113,18 +113,18 @@ def test_runs_stack_along_method_and_seed_with_gaps_as_nan(runs):
 
 def test_two_runs_in_one_place_are_refused(runs):
     with pytest.raises(ValueError, match=r"both fedavg, and differ in clients\.partition\.name"):
-        _stack.stacked([runs[0], runs[6]], lambda run: run.metrics())
+        _stack.stack_runs([runs[0], runs[6]], lambda run: run.metrics())
 
 
 def test_runs_of_unequal_length_are_refused(runs):
     with pytest.raises(ValueError, match="equal length"):
-        _stack.stacked(runs[:2], lambda run: run.metrics().isel(round=slice(0, 2 + run.experiment.seed % 2)))
+        _stack.stack_runs(runs[:2], lambda run: run.metrics().isel(round=slice(0, 2 + run.experiment.seed % 2)))
 
 
 def test_comparable_runs_share_a_setting(runs):
-    assert list(_stack.comparable(gallery.AnyOf([runs[6], *runs[:6]]))) == runs[:6]
+    assert list(_runs.select_comparable(gallery.AnyOf([runs[6], *runs[:6]]))) == runs[:6]
     with pytest.raises(ValueError, match=r"differ in clients\.partition\.name"):
-        _stack.comparable([runs[6], *runs[:6]])
+        _runs.select_comparable([runs[6], *runs[:6]])
 
 
 def test_grids_beside_each_other_keep_their_coordinates(runs):
@@ -136,9 +136,9 @@ def test_grids_beside_each_other_keep_their_coordinates(runs):
         )
         for shift in (0, 7)
     ]
-    joined = _stack.beside(parts)
+    joined = _stack.join_panels(parts)
     for index, part in enumerate(parts):
-        again = _stack.part(joined, index)
+        again = _stack.panel(joined, index)
         np.testing.assert_array_equal(again.loss, part.loss)
         np.testing.assert_array_equal(again.alpha, part.alpha)
         assert again.attrs["label"] == part.attrs["label"]
@@ -148,7 +148,7 @@ def test_grids_beside_each_other_keep_their_coordinates(runs):
 def test_planes_through_clients_lie_flat_and_share_levels(runs):
     ds = planes_clients.data(runs, points=5)
     for index in range(ds.sizes["panel"] - 1):
-        plane = _stack.part(ds, index)
+        plane = _stack.panel(ds, index)
         assert float(plane.mark_alpha[1]) >= float(np.hypot(plane.mark_alpha[2], plane.mark_beta[2])) - 1e-6
     assert ds.sizes["panel"] == 4
     maps = _maps(planes_clients.draw(ds))

@@ -54,7 +54,7 @@ def test_a_line_over_models_goes_with_a_dashed_level_of_fedavg(runs):
 
 def test_pools_alike_in_all_else_are_compared(runs, tmp_path):
     other = _run(tmp_path, {"name": "lss", "candidates": 2}, 0, lr=0.2)
-    pools, plain = _pools.by_candidates([*runs, other])
+    pools, plain = _pools.split_by_candidates([*runs, other])
     assert list(pools) == [1, 3]
     assert len(plain) == 2
 

@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from figures import gallery
 from figures.gallery import (
     _cases,
-    _tables,
+    _table_figure,
     accuracy_curves,
     accuracy_setting,
     accuracy_table,
@@ -55,8 +55,8 @@ def test_settings_are_found_by_the_key_of_a_sweep(crossed):
 
 def test_rows_with_ima_follow_their_own_method():
     given = ["ima", "lss", "fedprox+ima", "fedavg", "fedprox", "lss+ima"]
-    assert setting_text.in_order(given) == ["fedavg", "ima", "lss", "lss+ima", "fedprox", "fedprox+ima"]
-    assert [setting_text.text(value) for value in (0.05, 3, True, None, "exp", {"name": "ima", "window": 3})] == [
+    assert setting_text.sort_rows(given) == ["fedavg", "ima", "lss", "lss+ima", "fedprox", "fedprox+ima"]
+    assert [setting_text.value_text(value) for value in (0.05, 3, True, None, "exp", {"name": "ima", "window": 3})] == [
         "0.05",
         "3",
         "true",
@@ -117,11 +117,11 @@ def test_cells_have_mean_and_deviation_and_the_paper_stands_in_grey():
         },
         coords={"row": ["fedavg", "ima", "lss"], "column": ["A, #C=2", "B"], "seed": [1, 2]},
     )
-    figure = _tables.draw(ds, title="accuracy in %", write=_tables.percent)
+    figure = _table_figure.draw_table(ds, title="accuracy in %", write=_table_figure.percent)
     shown = {text.get_text(): text for ax in figure.axes for text in ax.texts}
     assert {"55.00 ± 7.07", "70.00", "10.00", "12.34", "quick", "measured", "paper", "A", "#C=2"} <= set(shown)
     assert "LSS" not in shown
-    assert shown["12.34"].get_color() == shown["paper"].get_color() == _tables.PALE
+    assert shown["12.34"].get_color() == shown["paper"].get_color() == _table_figure.PALE
     assert shown["70.00"].get_color() == "black"
     assert "not to be compared" in figure.axes[0].get_title("left")
 
@@ -132,7 +132,7 @@ def test_wide_tables_go_on_below():
         {"measured": (("row", "column", "seed"), held), "quick": ("column", [0] * 14)},
         coords={"row": ["fedavg", "ima", "lss"], "column": [f"CIFAR-10 number {i}" for i in range(14)], "seed": [1, 2]},
     )
-    figure = _tables.draw(ds, title="accuracy", write=_tables.percent)
+    figure = _table_figure.draw_table(ds, title="accuracy", write=_table_figure.percent)
     assert len(figure.axes) > 1
     drawer = FigureCanvasAgg(figure).get_renderer()
     figure.draw(drawer)
@@ -194,7 +194,7 @@ def test_cases_stand_below_each_other_on_one_scale(crossed):
     assert first.get_ylim() == second.get_ylim()
     assert first.get_title("left") == "local epochs: 1"
     with pytest.raises(LookupError, match=r"no run has a setting local\.nothing"):
-        _cases.cases(chosen, "local.nothing", lambda some: xr.Dataset())
+        _cases.stack_cases(chosen, "local.nothing", lambda some: xr.Dataset())
 
 
 def test_settings_that_a_figure_compares_are_all_drawn_of_a_folder(crossed, tmp_path):

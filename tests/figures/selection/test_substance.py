@@ -69,7 +69,7 @@ def test_panels_that_show_the_same_are_told():
     for ax, values, title in zip(axs[0], (np.arange(5), np.arange(5), np.arange(5) ** 2), "abc", strict=True):
         ax.plot(values)
         ax.set_title(title)
-    assert panels.alike(panels.panels(figure)) == [["a", "b"]]
+    assert panels.equal_panels(panels.panels(figure)) == [["a", "b"]]
     assert substance.remarks(figure, xr.Dataset(), needs="runs") == ["a; b show the same"]
 
 

@@ -20,17 +20,17 @@ PALE = "#6a6a6a"
 """Colour of a paper's own numbers."""
 
 
-def draw(ds: xr.Dataset, *, title: str, write: Callable[[float], str]) -> Figure:
+def draw_table(ds: xr.Dataset, *, title: str, write: Callable[[float], str]) -> Figure:
     """A table: for each column what was measured, and beside it what the paper prints.
 
     Columns that do not fit beside each other stand below, with the rows that have a number there.
 
     Args:
-        ds: As `_tables.measured` gives it.
+        ds: As `_tables.tabulate` gives it.
         title: What the numbers are.
         write: A number as text.
     """
-    names = [setting_text.label(str(name)) for name in ds.row.values]
+    names = [setting_text.row_label(str(name)) for name in ds.row.values]
     blocks = _blocks([_group(ds.isel(column=place), write) for place in range(ds.sizes["column"])], names)
     heights = [len(rows) * 0.17 + tall * 0.13 + 0.42 for rows, tall in map(_extent, blocks)]
     note = textwrap.wrap(_note(ds, title), 125)

@@ -1,0 +1,60 @@
+"""Planes for several figures: which clients and rounds they go through, their fitted minima, their titles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any
+
+import torch
+import xarray as xr
+
+from drift.analyses.landscapes import minima, planes
+from drift.runs.run import Run
+
+OWN_SCALE = "own scale"
+"""What the title of a map says whose levels are not those of its row."""
+
+
+def round_plane(run: Run, **how: Any) -> xr.Dataset:
+    """`drift.round_plane` of a run, with its fitted minimum."""
+    return run.cached(planes.round_plane, **how).assign(run.cached(minima.round_minimum, **how).data_vars)
+
+
+def global_plane(run: Run, **how: Any) -> xr.Dataset:
+    """`drift.global_plane` of a run, with its fitted minimum."""
+    return run.cached(planes.global_plane, **how).assign(run.cached(minima.global_minimum, **how).data_vars)
+
+
+def short_marks(planes: Sequence[xr.Dataset]) -> list[xr.Dataset]:
+    """The planes with models called by their number alone: what they are stands above."""
+    return [plane.assign_coords(mark=[str(name).rpartition(" ")[2] for name in plane.mark.values]) for plane in planes]
+
+
+def largest_triangle(run: Run, index: int) -> list[int]:
+    """The three clients of a round that span the largest triangle, the two farthest apart first: the plane lies flat.
+
+    Of cohorts of more than ten, the first ten are looked at; two clients with the same classes end up close together.
+    """
+    record = run.round(index)
+    models, ids = record.kept("clients")[:10].double(), record.ids.tolist()
+    if len(models) < 3:
+        return [int(client) for client in ids]
+    apart = torch.cdist(models, models)
+
+    def area(triple: tuple[int, ...]) -> float:
+        """Of the triangle, by Heron's formula."""
+        sides = [float(apart[first, second]) for first, second in combinations(triple, 2)]
+        half = sum(sides) / 2
+        return half * (half - sides[0]) * (half - sides[1]) * (half - sides[2])
+
+    chosen = max(combinations(range(len(models)), 3), key=area)
+    first, second = max(combinations(chosen, 2), key=lambda pair: float(apart[pair]))
+    (last,) = set(chosen) - {first, second}
+    return [int(ids[place]) for place in (first, second, last)]
+
+
+def early_middle_last(kept: Sequence[int]) -> list[int]:
+    """An early round (a tenth of the way), a middle one and the last."""
+    places = (len(kept) // 10, len(kept) // 2, len(kept) - 1)
+    return [kept[place] for place in sorted(set(places))] if kept else []

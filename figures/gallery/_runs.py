@@ -1,0 +1,124 @@
+"""Which runs a figure shows: those of one setting, of one method, or one run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from drift.runs.run import Run
+from figures import style
+from figures.selection import setting_text
+from figures.selection.run_selection import describe_groups, narrow, required_runs, select_runs, settings_key, subset
+
+
+def select_comparable(runs: Sequence[Run], over: Collection[str] = ()) -> Sequence[Run]:
+    """The runs of one setting (task, clients, rounds): that with most methods and runs, the first among equals.
+
+    Where runs of one method differ in more than their seed, those that have to be drawn are taken, else the most.
+
+    Args:
+        over: Settings that the figure compares, by keys as `_keys.value` takes them: runs of one method may differ in
+            these too.
+
+    Raises:
+        LookupError: If there are no runs.
+        ValueError: If runs of several settings have to be drawn; names the settings.
+    """
+    if not runs:
+        raise missing("no run was given", "fedscape train digits-shards2")
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        spec = run.experiment
+        clients = spec.clients.model_copy(update={"valid_ratio": 0.0})  # some methods need data held out
+        groups.setdefault(f"{spec.task!r} {clients!r} {spec.rounds}", []).append(run)
+    needed = {run.folder for run in required_runs(runs)}
+    whole = [group for group in groups.values() if needed <= {run.folder for run in group}]
+    if not whole:
+        raise ValueError(
+            "this figure shows runs of one setting, and the runs that were named differ in "
+            f"{describe_groups(list(groups.values()), ('task', 'clients', 'rounds'))}. Name the runs of one setting, "
+            "or give a folder of runs to choose from (figures.gallery.AnyOf in Python)."
+        )
+    largest: list[Run] = max(whole, key=lambda group: (len({run.label for run in group}), len(group)))
+    return subset(runs, _without_variants(largest, needed, over))
+
+
+def _without_variants(group: Sequence[Run], needed: set[Path], over: Collection[str]) -> list[Run]:
+    """Of each method, the runs that differ in their seed and `over` only: all that have to be drawn, else the most."""
+    free = [place for key in over for place in setting_text.resolved_keys(key)]
+    variants: dict[str, dict[str, list[Run]]] = {}
+    for run in group:
+        variants.setdefault(run.label, {}).setdefault(settings_key(run, free), []).append(run)
+    selected: set[Path] = set()
+    for some in variants.values():
+        named = [runs for runs in some.values() if needed & {run.folder for run in runs}]
+        selected |= {run.folder for runs in named or [max(some.values(), key=len)] for run in runs}
+    return [run for run in group if run.folder in selected]
+
+
+def prefer_methods(runs: Sequence[Run], methods: Sequence[str] | None, usual: Sequence[str]) -> Sequence[Run]:
+    """The runs of these methods; by default those of the usual methods, where a figure may choose and they are there.
+
+    Raises:
+        LookupError: If no run is of a method that was asked for; names the methods of the runs.
+    """
+    if methods is not None:
+        return select_runs(runs, methods)
+    needed = {run.folder for run in required_runs(runs)}
+    return subset(runs, [run for run in runs if run.label in usual or run.folder in needed] or runs)
+
+
+def runs_of_method(
+    runs: Sequence[Run], method: str | None, seed: int | None = None, usual: str = "fedavg"
+) -> Sequence[Run]:
+    """The comparable runs of one method: the one asked for; by default the usual one, else the first in legends.
+
+    Raises:
+        LookupError: If no run is of the method or of the seed asked for; names those that there are.
+        ValueError: If runs of other methods have to be drawn.
+    """
+    some = select_comparable(select_runs(runs, method, seed))
+    labels = [usual] if any(run.label == usual for run in some) else style.order(run.label for run in some)
+    selected = [run for run in some if run.label == labels[0]]
+    return narrow(
+        some, selected, "this figure shows one method; choose it by the option method, as in --set method=fedavg"
+    )
+
+
+def one_run(runs: Sequence[Run], method: str | None, seed: int | None = None, usual: str = "fedavg") -> Run:
+    """The run of `of_method` with the smallest seed.
+
+    Raises:
+        LookupError: If no run is of the method or of the seed asked for; names those that there are.
+        ValueError: If other runs have to be drawn too.
+    """
+    some = select_comparable(select_runs(runs, method, seed))
+    if len(needed := required_runs(some)) > 1:
+        first = min(needed, key=lambda run: run.experiment.seed)
+        narrow(
+            some,
+            [first],
+            "this figure shows one run; choose it by the options method and seed, as in --set method=fedavg seed=1",
+        )
+    if needed:
+        return needed[0]
+    return min(runs_of_method(some, method, seed, usual), key=lambda run: run.experiment.seed)
+
+
+def run_with_planes(runs: Sequence[Run], method: str | None, seed: int | None = None) -> tuple[Run, list[int]]:
+    """The run of `one`, and its rounds that kept three clients or more.
+
+    Raises:
+        LookupError: If it kept none; names a command that trains a run which does.
+    """
+    run = one_run(runs, method, seed)
+    kept = run.kept("clients")
+    if not kept or run.experiment.clients.per_round < 3:
+        command = "fedscape train digits-shards2 --set keep.clients=all"
+        raise missing(f"run {run.name} kept no round with three clients", command)
+    return run, kept
+
+
+def missing(what: str, command: str) -> LookupError:
+    """The refusal of runs among which none suits: what is missing, and the command that trains such a run."""
+    return LookupError(f"{what}; train one: {command}")
