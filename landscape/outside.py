@@ -33,8 +33,8 @@ def is_outside(name: str) -> bool:
 
 def entry_points(package: str) -> dict[str, str]:
     """module:NAME of what installed packages offer beside the plug-ins of `package`, by name; nothing is imported."""
-    found = metadata.entry_points(group=GROUPS[package]) if package in GROUPS else ()
-    return {one.name: one.value.replace(" ", "") for one in sorted(found, key=lambda one: one.name)}
+    offered = metadata.entry_points(group=GROUPS[package]) if package in GROUPS else ()
+    return {point.name: point.value.replace(" ", "") for point in sorted(offered, key=lambda point: point.name)}
 
 
 def absolute_name(name: str) -> str:
@@ -65,14 +65,14 @@ def load(name: str) -> Any:
     place, _, what = name.rpartition(":")
     if not place or not what:
         raise ValueError(f"{name!r} is incomplete; name code of your own as FILE.py:NAME or module:NAME.")
-    found: Any = _file(Path(place)) if place.endswith(".py") else _module(place)
+    value: Any = _file(Path(place)) if place.endswith(".py") else _module(place)
     for part in what.split("."):
-        if not hasattr(found, part):
+        if not hasattr(value, part):
             raise ValueError(
                 f"{place} has no function {what!r} and no such class; name it as FILE.py:NAME or module:NAME."
             )
-        found = getattr(found, part)
-    return found
+        value = getattr(value, part)
+    return value
 
 
 def digest(name: str) -> str:
@@ -85,18 +85,18 @@ def digest(name: str) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
 
 
-def class_reference(made: type) -> str:
+def class_reference(cls: type) -> str:
     """The text by which a class is found again.
 
     It has `<` where it cannot be: the class stands inside a function, or in a session without a file.
     """
-    module = sys.modules.get(made.__module__)
+    module = sys.modules.get(cls.__module__)
     path = getattr(module, "__file__", None)
-    if made.__module__ == "__main__" and getattr(module, "__spec__", None) is not None:
-        return f"{module.__spec__.name}:{made.__qualname__}"  # type: ignore[union-attr]  # python -m package.module
-    if made.__module__ in ("__main__", "__mp_main__") or made.__module__.startswith(_PREFIX):
-        return f"{Path(path).resolve()}:{made.__qualname__}" if path else f"<session>.py:{made.__qualname__}"
-    return f"{made.__module__}:{made.__qualname__}"
+    if cls.__module__ == "__main__" and getattr(module, "__spec__", None) is not None:
+        return f"{module.__spec__.name}:{cls.__qualname__}"  # type: ignore[union-attr]  # python -m package.module
+    if cls.__module__ in ("__main__", "__mp_main__") or cls.__module__.startswith(_PREFIX):
+        return f"{Path(path).resolve()}:{cls.__qualname__}" if path else f"<session>.py:{cls.__qualname__}"
+    return f"{cls.__module__}:{cls.__qualname__}"
 
 
 def require_lasting(name: str) -> None:
@@ -120,7 +120,7 @@ def _file(path: Path) -> ModuleType:
     if not path.is_file():
         raise LookupError(f"no file {path}; put it there, or name where it lies by --trust FILE.py:NAME.")
     main = sys.modules["__main__"]
-    if (beside := getattr(main, "__file__", None)) is not None and Path(beside).resolve() == path.resolve():
+    if (main_file := getattr(main, "__file__", None)) is not None and Path(main_file).resolve() == path.resolve():
         return main
     content = hashlib.sha256(str(path.resolve()).encode() + path.read_bytes()).hexdigest()[:8]
     called = f"{_PREFIX}{re.sub(r'[^a-zA-Z0-9]', '_', path.stem)}_{content}"
@@ -151,7 +151,7 @@ def _module(name: str) -> ModuleType:
         raise ValueError(f"no module named {reason.name!r} for {name}; is its folder in PYTHONPATH?") from reason
 
 
-def _source(made: Any, module: str) -> Path:
+def _source(value: Any, module: str) -> Path:
     """File of a class or function, else of the module that offers it."""
-    place = made.__module__ if inspect.isclass(made) or inspect.isfunction(made) else module
+    place = value.__module__ if inspect.isclass(value) or inspect.isfunction(value) else module
     return Path(str(sys.modules[place].__file__))

@@ -37,8 +37,8 @@ def _entries(folder: str) -> tuple[str, ...]:
 @lru_cache(maxsize=64)
 def _listed(folders: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
     """Names of the plug-ins in folders, looked up anew whenever a folder is added or its entries change."""
-    found = pkgutil.iter_modules([folder for folder, _ in folders])
-    return tuple(sorted(module.name for module in found if not module.name.startswith("_")))
+    modules = pkgutil.iter_modules([folder for folder, _ in folders])
+    return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
 
 
 def load(package: str, name: str, kind: str) -> ModuleType:
@@ -73,12 +73,12 @@ def require(package: str, name: str, kind: str) -> str:
     Raises:
         ValueError: If there is none; lists what there is and the nearest match.
     """
-    known = names(package)
+    available = names(package)
     plain = name.replace("-", "_")
-    if plain not in known:
+    if plain not in available:
         place = package.replace(".", "/")
-        told = unknown(kind, name, [*known, *outside.entry_points(package)])
-        raise ValueError(f"{told} A new one is one file in {place}/.")
+        message = unknown(kind, name, [*available, *outside.entry_points(package)])
+        raise ValueError(f"{message} A new one is one file in {place}/.")
     return plain
 
 
@@ -127,9 +127,9 @@ def sentence(text: str) -> str:
 
 
 def _parsed(package: str, name: str) -> ast.Module:
-    plain, known = name.replace("-", "_"), names(package)
-    if plain not in known:
-        raise ValueError(unknown("plug-in", name, known))
+    plain, available = name.replace("-", "_"), names(package)
+    if plain not in available:
+        raise ValueError(unknown("plug-in", name, available))
     folders = [Path(folder) for folder in importlib.import_module(package).__path__]  # a user may have added one
     places = [folder / name for folder in folders for name in (f"{plain}.py", f"{plain}/__init__.py")]
     written = next(place for place in places if place.exists())
@@ -145,16 +145,16 @@ def unknown(kind: str, name: str, known: Iterable[str], *, listed: str | None = 
         kind: What the name would be, as people call it.
         listed: The command that lists every name; else that of `LISTED_BY`.
     """
-    plain = {_plain(one): one for one in known}
-    near = [plain[one] for one in difflib.get_close_matches(_plain(name), plain, n=NEAREST, cutoff=0.4)]
+    plain = {_plain(candidate): candidate for candidate in known}
+    near = [plain[match] for match in difflib.get_close_matches(_plain(name), plain, n=NEAREST, cutoff=0.4)]
     likely = near if difflib.get_close_matches(_plain(name), plain, n=1) else []
     hint = f" Did you mean {likely[0]!r}?" if likely else ""
     listed = listed or LISTED_BY.get(kind)
     if not plain:
         return f"no {kind} named {name!r}; there is no {kind}."
     if len(plain) <= FEW or listed is None:
-        told = f" To list them: {listed}." if listed else ""
-        return f"no {kind} named {name!r}.{hint} Known: {', '.join(plain.values())}.{told}"
+        hint_to_list = f" To list them: {listed}." if listed else ""
+        return f"no {kind} named {name!r}.{hint} Known: {', '.join(plain.values())}.{hint_to_list}"
     nearest = f" Nearest: {', '.join(near)}." if near else ""
     return f"no {kind} named {name!r}.{hint}{nearest} All {len(plain)}: {listed}."
 
@@ -198,7 +198,7 @@ def require_options(what: str, function: Callable[..., Any], options: Mapping[st
     accepted = dict(list(inspect.signature(function).parameters.items())[1:])
     for name, value in options.items():
         if name not in accepted:
-            raise ValueError(unknown(f"option of {what}", name, [one for one in accepted if one != "partial"]))
+            raise ValueError(unknown(f"option of {what}", name, [option for option in accepted if option != "partial"]))
         annotation = str(accepted[name].annotation)
         kinds = [_ACCEPTED.get(part) for part in annotation.split(" | ")]
         if not any(kind is None or kind(value) for kind in kinds):
@@ -220,7 +220,7 @@ _ACCEPTED: dict[str, Callable[[Any], bool]] = {
     "list[int]": _numbers,
     "Sequence[int]": _numbers,
     "tuple[int, int]": lambda value: _numbers(value) and len(value) == 2,
-    "Sequence[str]": lambda value: isinstance(value, list | tuple) and all(isinstance(one, str) for one in value),
+    "Sequence[str]": lambda value: isinstance(value, list | tuple) and all(isinstance(item, str) for item in value),
     "None": lambda value: value is None,
 }
 """Whether a value suits an annotation; others are not looked at."""
@@ -232,26 +232,28 @@ def single_class(module: ModuleType, base: type[T]) -> type[T]:
     Raises:
         LookupError: If the file defines none or several.
     """
-    found = [
+    classes = [
         value
         for value in vars(module).values()
         if isinstance(value, type) and issubclass(value, base) and value.__module__ == module.__name__
     ]
-    if len(found) != 1:
-        raise LookupError(f"{module.__name__} defines {len(found)} classes derived from {base.__name__}; it needs one.")
-    return found[0]
+    if len(classes) != 1:
+        raise LookupError(
+            f"{module.__name__} defines {len(classes)} classes derived from {base.__name__}; it needs one."
+        )
+    return classes[0]
 
 
-def require_derived(made: Any, base: type[T], name: str) -> type[T]:
+def require_derived(value: Any, base: type[T], name: str) -> type[T]:
     """A class from outside the package, which must be derived from `base`.
 
     Raises:
         ValueError: If it is none.
     """
-    if not isinstance(made, type) or not issubclass(made, base):
-        wanted = f"{base.__module__}.{base.__name__}"
-        raise ValueError(f"{name} is {type(made).__name__}, not a class derived from {wanted}.")
-    return made
+    if not isinstance(value, type) or not issubclass(value, base):
+        required = f"{base.__module__}.{base.__name__}"
+        raise ValueError(f"{name} is {type(value).__name__}, not a class derived from {required}.")
+    return value
 
 
 def lazy(package: str) -> list[str]:

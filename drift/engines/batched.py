@@ -56,7 +56,7 @@ def train(method: Method, clients: Iterable[Client]) -> tuple[list[Update], floa
 
 def chunk(client: Client, made: ModelGradients) -> int:
     """How many clients like this one are trained at once; it depends on nothing that changes during a run."""
-    values = STATES * len(client.start) + client.local.batch * made.held(client.samples.inputs)
+    values = STATES * len(client.start) + client.local.batch * made.step_values(client.samples.inputs)
     return max(1, BUDGET[client.start.device.type] // (client.start.element_size() * values))
 
 
@@ -89,7 +89,7 @@ class _Group:
         first = clients[0]
         self.local, self.device = first.local, first.start.device
         self.correction = stacked([method.correction(client) for client in clients])
-        self.held = [optimizer.restored(client.state, self.local) for client in clients]
+        self.step_values = [optimizer.restored(client.state, self.local) for client in clients]
         by_column = self.correction is None and self.local.optimizer == "sgd"  # else whole vectors are asked for
         self.columns = made.columns if by_column else [slice(0, len(first.start))]
         self.thetas, self.grads = self._blocks("thetas"), self._blocks("grads")
@@ -136,8 +136,8 @@ class _Group:
             self.correction.first(active)(grads[0], thetas[0])
         if self.local.optimizer == "adam":
             for place in range(active):
-                self.held[place] = self.held[place] or optimizer.moments(thetas[0][place])
-            optimizer.adam(list(thetas[0]), list(grads[0]), self.held[:active], self.local, 1.0)
+                self.step_values[place] = self.step_values[place] or optimizer.moments(thetas[0][place])
+            optimizer.adam(list(thetas[0]), list(grads[0]), self.step_values[:active], self.local, 1.0)
         else:
             optimizer.sgd(thetas, grads, momenta, self.local, 1.0)
         if self.pinned is not None:
@@ -156,7 +156,7 @@ class _Group:
         found = self._blocks("momenta")
         for block, columns in zip(found, self.columns, strict=True):
             block.zero_()
-            for row, held in enumerate(self.held):
+            for row, held in enumerate(self.step_values):
                 if held:
                     block[row].copy_(held["momentum_buffer"][columns])
         return found
@@ -180,7 +180,7 @@ class _Group:
     def _update(self, place: int, theta: Tensor, loss: float) -> Update:
         client, steps, state = self.clients[place], int(self.steps[place]), self.clients[place].state
         if self.local.persist_optimizer:
-            held = self.held[place]
+            held = self.step_values[place]
             if self.momenta and steps:
                 held = {"momentum_buffer": torch.cat([block[place] for block in self.momenta])}
             state = {**state, **optimizer.kept(held, self.local)}

@@ -60,9 +60,9 @@ class ReplayedGradient:
         shape = tuple((tuple(leaf.shape), leaf.dtype) for leaf in _tensors(batch))
         if shape not in self._recorded and not self._begin(shape, batch):
             return flat.gradient(batch)
-        held, replay, loss = self._recorded[shape]
+        fixed, replay, loss = self._recorded[shape]
         for place, leaf in zip(
-            (*leaves(held.inputs), held.targets), (*leaves(batch.inputs), batch.targets), strict=True
+            (*leaves(fixed.inputs), fixed.targets), (*leaves(batch.inputs), batch.targets), strict=True
         ):
             place.copy_(leaf)
         replay()
@@ -72,19 +72,19 @@ class ReplayedGradient:
         """Record a shape and compare; whether its replays can be used."""
         own = partial(torch.Tensor.to, device=self.flat.theta.device, copy=True)
         expected = self.flat.gradient(batch).clone(), self.flat.grad.clone()
-        held = Samples(map_leaves(own, batch.inputs), own(batch.targets))
+        fixed = Samples(map_leaves(own, batch.inputs), own(batch.targets))
         try:
-            replay, loss = self.record(lambda: self.flat.gradient(held))
+            replay, loss = self.record(lambda: self.flat.gradient(fixed))
         except RuntimeError as reason:  # what torch raises for an operation that a graph cannot hold
             self.reason = f"the step cannot be recorded ({str(reason).splitlines()[0]})"
             return False
         replay()
         bound = 100 * torch.finfo(self.flat.theta.dtype).eps ** 0.75
-        for found, wanted in zip((loss, self.flat.grad), expected, strict=True):
-            if not torch.allclose(found, wanted, rtol=0, atol=bound * float(wanted.abs().max()) + 1e-12):
+        for actual, reference in zip((loss, self.flat.grad), expected, strict=True):
+            if not torch.allclose(actual, reference, rtol=0, atol=bound * float(reference.abs().max()) + 1e-12):
                 self.reason = "a replayed gradient differs from the eager one"
                 return False
-        self._recorded[shape] = held, replay, loss
+        self._recorded[shape] = fixed, replay, loss
         return True
 
 

@@ -40,7 +40,7 @@ class DenseGradients:
         self.columns = list(flat.layout.slices().values())
 
     @classmethod
-    def of(cls, flat: Flat) -> DenseGradients | None:
+    def from_model(cls, flat: Flat) -> DenseGradients | None:
         """The rows of a model, None where it is anything but such a chain or has other trainable parameters."""
         chain = _chain("", flat.module)
         places = flat.layout.slices()
@@ -67,9 +67,9 @@ class DenseGradients:
         for layer in self.layers:
             values.append(self._forward(layer, thetas, values[-1]))
         losses, slope = self._outputs(values[-1], targets, weights)
-        for layer, received, made in zip(self.layers[::-1], values[-2::-1], values[:0:-1], strict=True):
+        for layer, received, output in zip(self.layers[::-1], values[-2::-1], values[:0:-1], strict=True):
             if layer.relu:
-                slope = torch.ops.aten.threshold_backward(slope, made, 0)
+                slope = torch.ops.aten.threshold_backward(slope, output, 0)
             into = self._part(out, layer.weight)
             shape = (m, layer.outputs, layer.inputs)
             if into.is_contiguous():
@@ -84,7 +84,7 @@ class DenseGradients:
                 slope = torch.bmm(slope, self._part(thetas, layer.weight).view(shape))
         return losses
 
-    def held(self, inputs: Inputs) -> int:
+    def step_values(self, inputs: Inputs) -> int:
         """Values a sample that a step holds: the inputs of every layer, its outputs and their derivatives."""
         return sum(layer.inputs + 2 * layer.outputs for layer in self.layers)
 
@@ -94,10 +94,10 @@ class DenseGradients:
     def _forward(self, layer: LayerPlace, thetas: Blocks, received: Tensor) -> Tensor:
         weight = self._part(thetas, layer.weight).view(-1, layer.outputs, layer.inputs).transpose(1, 2)
         if layer.bias is None:
-            made = torch.bmm(received, weight)
+            output = torch.bmm(received, weight)
         else:
-            made = torch.baddbmm(self._part(thetas, layer.bias)[:, None], received, weight)
-        return made.clamp_(min=0) if layer.relu else made
+            output = torch.baddbmm(self._part(thetas, layer.bias)[:, None], received, weight)
+        return output.clamp_(min=0) if layer.relu else output
 
     def _outputs(self, outputs: Tensor, targets: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
         """Losses (m,), and their derivative with respect to the outputs (m, B, C)."""
@@ -121,10 +121,10 @@ def _chain(name: str, module: nn.Module) -> list[tuple[str, nn.Module]] | None:
         return None
     if type(module) not in (nn.Sequential, Classifier):
         return [(f"{name}.".lstrip("."), module)]
-    found: list[tuple[str, nn.Module]] = []
+    leaves: list[tuple[str, nn.Module]] = []
     for child, inner in module._modules.items():  # named_children leaves out what is called twice
         below = None if inner is None else _chain(f"{name}.{child}".lstrip("."), inner)
         if below is None:
             return None
-        found += below
-    return found
+        leaves += below
+    return leaves

@@ -38,7 +38,7 @@ class ModelGradients(Protocol):
             weights: Of the samples in their model's mean, shape (m, B); 0 where a place is padding.
         """
 
-    def held(self, inputs: Inputs) -> int:
+    def step_values(self, inputs: Inputs) -> int:
         """Values a sample that a step holds at once, roughly; `inputs` (n, ...) are those of one model, n may be 0."""
 
 
@@ -55,22 +55,22 @@ class VmapGradients:
             raise ValueError(f"{', '.join(shared)} in training depend on the whole minibatch or on global randomness")
         self.flat = flat
         self.columns = [slice(0, flat.layout.size)]
-        self._each = vmap(grad_and_value(self._loss))
+        self._per_model = vmap(grad_and_value(self._loss))
 
     def gradient(self, thetas: Blocks, inputs: Inputs, targets: Tensor, weights: Tensor, out: Blocks) -> Tensor:
         """Losses (m,) of m models; their gradients are left in `out`."""
         (models,), (into,) = thetas, out
         cast = map_leaves(lambda leaf: leaf.to(models) if leaf.is_floating_point() else leaf, inputs)
         self.flat.training(True)
-        gradients, losses = self._each(models, cast, targets, weights)
+        gradients, losses = self._per_model(models, cast, targets, weights)
         self.flat.training(False)
         into.copy_(gradients)
         return losses.detach()
 
     @torch.no_grad()
-    def held(self, inputs: Inputs) -> int:
+    def step_values(self, inputs: Inputs) -> int:
         """Twice the outputs of all layers for one sample, which backward needs and has derivatives of."""
-        one = map_leaves(lambda leaf: leaf.new_zeros(1, *leaf.shape[1:]), inputs)
+        sample = map_leaves(lambda leaf: leaf.new_zeros(1, *leaf.shape[1:]), inputs)
         counts: list[int] = []
 
         def note(module: nn.Module, received: object, output: object) -> None:
@@ -79,11 +79,11 @@ class VmapGradients:
 
         handles = [layer.register_forward_hook(note) for layer in self.flat.module.modules()]
         try:
-            self.flat.outputs(one)
+            self.flat.outputs(sample)
         finally:
             for handle in handles:
                 handle.remove()
-        return 2 * sum(counts) + sum(leaf.numel() for leaf in leaves(one))
+        return 2 * sum(counts) + sum(leaf.numel() for leaf in leaves(sample))
 
     def _loss(self, theta: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor) -> Tensor:
         state = self.flat.layout.named(theta)
@@ -99,7 +99,7 @@ def model_gradients(flat: Flat) -> ModelGradients:
     """
     from landscape.batched_training.dense_stacks import DenseGradients
 
-    stack = DenseGradients.of(flat)
+    stack = DenseGradients.from_model(flat)
     return VmapGradients(flat) if stack is None else stack
 
 

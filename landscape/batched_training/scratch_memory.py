@@ -25,7 +25,7 @@ def scratch_buffer(name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
     size, key = prod(shape), (name, like.dtype, like.device)
     if size * like.element_size() > LARGEST:
         return like.new_empty(shape)
-    held = _buffers.memory.get(key)
-    if held is None or held.numel() < size:
-        held = _buffers.memory[key] = like.new_empty(size)
-    return held[:size].view(shape)
+    buffer = _buffers.memory.get(key)
+    if buffer is None or buffer.numel() < size:
+        buffer = _buffers.memory[key] = like.new_empty(size)
+    return buffer[:size].view(shape)

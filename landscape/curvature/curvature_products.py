@@ -52,31 +52,29 @@ class Products:
         self.sample_bytes = PASS
         self.chain = self._agreeing(probe[:PROBE])
         if self.chain is None and curvature == "hessian" and len(probe):
-            self._warn_of_asymmetry(probe[:PROBE])
-
-    def of(self, samples: Samples) -> Product:
-        """v (d,) -> A v (d,), with A of the mean loss of these samples."""
-        return self.linearise(samples)[0]
+            self._warn_if_asymmetric(probe[:PROBE])
 
     def linearise(self, samples: Samples) -> tuple[Product, Tensor]:
-        """The same, and the gradient (d,), in which the largest eigenvectors are strong; zeros where it costs extra.
+        """v (d,) -> A v (d,), with A of the mean loss of these samples, and the gradient (d,).
+
+        The gradient is zeros where it would cost extra; it lies mostly among the largest eigenvectors.
 
         Raises:
             ValueError: If there are no samples, or the loss of one is not finite.
         """
         if self.chain is None or len(samples) == 0 or bool((samples.targets < 0).any()):
-            made = self._by_autograd(samples)
+            result = self._by_autograd(samples)
         else:
-            made = self._by_chain(self.chain, samples)
-        if not math.isfinite(made[1].norm().item()):
+            result = self._by_chain(self.chain, samples)
+        if not math.isfinite(result[1].norm().item()):
             check_loss(self.flat, samples, block=self.block)
-        return made
+        return result
 
-    def _by_chain(self, found: Chain, samples: Samples) -> tuple[Product, Tensor]:
+    def _by_chain(self, model_chain: Chain, samples: Samples) -> tuple[Product, Tensor]:
         exact = self.curvature == "hessian"
         room = PASS if self.theta.device.type == "cpu" else self.memory // 4
         block = max(LEAST, room // self.sample_bytes)
-        return found.linearise(samples, block=block, memory=self.memory, gauss_newton=not exact)
+        return model_chain.linearise(samples, block=block, memory=self.memory, gauss_newton=not exact)
 
     def _by_autograd(self, samples: Samples) -> tuple[Product, Tensor]:
         if self.curvature == "hessian":
@@ -86,16 +84,16 @@ class Products:
 
     def _agreeing(self, probe: Samples) -> Chain | None:
         """The model as a chain, if that gives autograd's product with a random vector on the probe."""
-        found = chain(self.flat, self.theta, probe)
-        if found is None or len(probe) == 0 or bool((probe.targets < 0).any()):
+        model_chain = chain(self.flat, self.theta, probe)
+        if model_chain is None or len(probe) == 0 or bool((probe.targets < 0).any()):
             return None
-        self.sample_bytes = max(1, found.held_bytes(probe) // len(probe))
+        self.sample_bytes = max(1, model_chain.state_bytes(probe) // len(probe))
         vector = starting(self.theta, 0)
-        mine, theirs = self._by_chain(found, probe)[0](vector), self._by_autograd(probe)[0](vector)
+        mine, theirs = self._by_chain(model_chain, probe)[0](vector), self._by_autograd(probe)[0](vector)
         close = (mine - theirs).norm() <= torch.finfo(vector.dtype).eps ** 0.5 * theirs.norm()
-        return found if bool(close) else None
+        return model_chain if bool(close) else None
 
-    def _warn_of_asymmetry(self, probe: Samples) -> None:
+    def _warn_if_asymmetric(self, probe: Samples) -> None:
         """Warn where u^T H v and v^T H u differ: torch then has a wrong derivative of one of the model's functions."""
         matrix = linearise(self.flat, self.theta, probe, block=self.block, memory=self.memory)[0]
         u, v = starting(self.theta, 1), starting(self.theta, 2)

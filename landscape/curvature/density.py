@@ -60,8 +60,8 @@ def density(
     posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
     matrix, nodes, weights, spent = product(posed), [], [], 0
     for start in signs(probes, posed.theta, seed):
-        found = tridiagonal(matrix, start, steps)
-        values, columns, _ = found.ritz()
+        recurrence = tridiagonal(matrix, start, steps)
+        values, columns, _ = recurrence.ritz()
         nodes.append(values)
         weights.append(columns[0] ** 2 / probes)
         spent += len(values)

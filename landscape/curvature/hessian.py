@@ -88,8 +88,8 @@ def top_eigenvalues(
             f"k is {k}, the model has {theta.numel()} parameters; ask for 1 to {theta.numel()} eigenvalues."
         )
     posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
-    found = solver.eigenpairs(posed, k, tolerance=tolerance, max_products=max_products, seed=seed)
-    return _dataset(found, backend, vectors).assign_attrs(curvature=curvature)
+    pairs = solver.eigenpairs(posed, k, tolerance=tolerance, max_products=max_products, seed=seed)
+    return _dataset(pairs, backend, vectors).assign_attrs(curvature=curvature)
 
 
 def pose(
@@ -209,27 +209,27 @@ def linearise(
     # a leaf a parameter: differentiating by parts of one vector fills a vector a part
     point = {name: part.clone().requires_grad_() for name, part in flat.layout.named(theta.detach()).items()}
     room = 1 if len(blocks) == 1 else memory // _graph_bytes(flat, point, blocks[0])
-    kept: list[tuple[Tensor, ...]] = []
+    cached: list[tuple[Tensor, ...]] = []
     total, shares = torch.empty_like(theta), [len(part) / len(samples) for part in blocks]
     for index, part in enumerate(blocks):
         graph = _gradient_graph(flat, point, part)
         if index == 0:
             require_second_derivatives(flat, graph)
         _accumulate(flat, total, [gradient.detach() for gradient in graph], shares[index], first=index == 0)
-        if len(kept) < room:
-            kept.append(graph)
+        if len(cached) < room:
+            cached.append(graph)
 
     def product(vector: Tensor) -> Tensor:
         image, directions = torch.empty_like(theta), list(flat.layout.named(vector).values())
         for index, part in enumerate(blocks):
-            stays = index < len(kept)
-            graph = kept[index] if stays else _gradient_graph(flat, point, part)
+            is_cached = index < len(cached)
+            graph = cached[index] if is_cached else _gradient_graph(flat, point, part)
             curved = [(slope, v) for slope, v in zip(graph, directions, strict=True) if slope.requires_grad]
             if curved:
                 slopes, along = zip(*curved, strict=True)
                 leaves = list(point.values())
                 with second_derivatives(flat):
-                    images = torch.autograd.grad(slopes, leaves, along, retain_graph=stays, materialize_grads=True)
+                    images = torch.autograd.grad(slopes, leaves, along, retain_graph=is_cached, materialize_grads=True)
             else:  # the loss is linear in theta
                 images = tuple(torch.zeros_like(leaf) for leaf in point.values())
             _accumulate(flat, image, images, shares[index], first=index == 0)
@@ -258,40 +258,40 @@ def _gradient_graph(flat: Flat, point: dict[str, Tensor], samples: Samples) -> t
 
 def _graph_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples) -> int:
     """Memory that the gradient graph of one block holds, the parameters themselves left out: affine in its samples."""
-    one, two = (_graph_storage_bytes(flat, point, samples[:count]) for count in (1, 2))
-    return max(1, one + (two - one) * (len(samples) - 1))
+    single, pair = (_graph_storage_bytes(flat, point, samples[:count]) for count in (1, 2))
+    return max(1, single + (pair - single) * (len(samples) - 1))
 
 
 def _graph_storage_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples) -> int:
-    held = {leaf.untyped_storage().data_ptr(): 0 for leaf in point.values()}
+    sizes = {leaf.untyped_storage().data_ptr(): 0 for leaf in point.values()}
 
-    def noted(tensor: Tensor) -> Tensor:
+    def note(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
-        held.setdefault(storage.data_ptr(), storage.nbytes())
+        sizes.setdefault(storage.data_ptr(), storage.nbytes())
         return tensor.detach()  # the tensor itself would hold its own graph in a cycle
 
-    with torch.autograd.graph.saved_tensors_hooks(noted, lambda tensor: tensor):
-        kept = _gradient_graph(flat, point, samples)
-        held.update({slope.untyped_storage().data_ptr(): slope.untyped_storage().nbytes() for slope in kept})
-    return sum(held.values())
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        gradients = _gradient_graph(flat, point, samples)
+        sizes.update({slope.untyped_storage().data_ptr(): slope.untyped_storage().nbytes() for slope in gradients})
+    return sum(sizes.values())
 
 
-def _dataset(found: Eigenpairs, backend: str, vectors: bool) -> xr.Dataset:
-    held: dict[str, tuple] = {
-        "eigenvalue": ("rank", found.values.numpy(), {"long_name": "Hessian eigenvalue", "units": "1"}),
-        "residual": ("rank", found.residuals.numpy(), {"long_name": "||Hv - value v|| / |value|", "units": "1"}),
+def _dataset(pairs: Eigenpairs, backend: str, vectors: bool) -> xr.Dataset:
+    variables: dict[str, tuple] = {
+        "eigenvalue": ("rank", pairs.values.numpy(), {"long_name": "Hessian eigenvalue", "units": "1"}),
+        "residual": ("rank", pairs.residuals.numpy(), {"long_name": "||Hv - value v|| / |value|", "units": "1"}),
     }
     if vectors:
         attributes = {"long_name": "Hessian eigenvector", "units": "1"}
-        held["eigenvector"] = (("rank", "parameter"), found.vectors.cpu().numpy(), attributes)
+        variables["eigenvector"] = (("rank", "parameter"), pairs.vectors.cpu().numpy(), attributes)
     return xr.Dataset(
-        held,
-        coords={"rank": np.arange(1, len(found.values) + 1)},
+        variables,
+        coords={"rank": np.arange(1, len(pairs.values) + 1)},
         attrs={
             "analysis": "top_eigenvalues",
             "source": "FedLAW Fig. 10",
             "backend": backend,
-            "products": found.products,
-            "converged": int(found.converged),
+            "products": pairs.products,
+            "converged": int(pairs.converged),
         },
     )

@@ -48,7 +48,7 @@ def layer_eigenvalues(
         ValueError: As `landscape.curvature.hessian.pose`.
     """
     posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
-    matrix, generator, found = product(posed), torch.Generator().manual_seed(seed), []
+    matrix, generator, pairs = product(posed), torch.Generator().manual_seed(seed), []
     places = task.layout.slices()
     for place in places.values():
 
@@ -59,13 +59,13 @@ def layer_eigenvalues(
 
         size = place.stop - place.start
         start = torch.randn(size, generator=generator, dtype=torch.float64).to(posed.theta)
-        found.append(top(within, start, tolerance=tolerance, max_products=max_products))
+        pairs.append(top(within, start, tolerance=tolerance, max_products=max_products))
     sizes = [prod(shape) for _, shape in task.layout.parameters]
     about = {"long_name": f"largest {curvature.replace('_', '-')} eigenvalue of the block", "units": "1"}
-    residuals = [pair.residual for pair in found]
+    residuals = [pair.residual for pair in pairs]
     return xr.Dataset(
         {
-            "eigenvalue": ("layer", [pair.value for pair in found], about),
+            "eigenvalue": ("layer", [pair.value for pair in pairs], about),
             "residual": ("layer", residuals, {"long_name": "||Hv - value v|| / |value|", "units": "1"}),
             "size": ("layer", sizes, {"long_name": "parameters", "units": "1"}),
         },
@@ -74,6 +74,6 @@ def layer_eigenvalues(
             "analysis": "layer_eigenvalues",
             "source": "this project",
             "curvature": curvature,
-            "products": sum(pair.products for pair in found),
+            "products": sum(pair.products for pair in pairs),
         },
     )

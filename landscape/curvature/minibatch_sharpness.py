@@ -66,12 +66,12 @@ def minibatch_sharpness(
         product, gradient = matrices.linearise(part)
         return top(product, starting(like, seed, gradient), tolerance=tolerance, max_products=max_products)
 
-    found = [searched(samples[piece]) for piece in pieces]
-    values = np.array([pair.value for pair in found])
+    pairs_by_batch = [searched(samples[piece]) for piece in pieces]
+    values = np.array([pair.value for pair in pairs_by_batch])
     whole = searched(samples) if full else None
-    pairs = found if whole is None else [*found, whole]
+    pairs = pairs_by_batch if whole is None else [*pairs_by_batch, whole]
     name = f"largest {curvature.replace('_', '-')} eigenvalue"
-    residuals = [pair.residual for pair in found]
+    residuals = [pair.residual for pair in pairs_by_batch]
     return xr.Dataset(
         {
             "eigenvalue": ("batch", values, {"long_name": f"{name} of a batch", "units": "1"}),

@@ -42,16 +42,16 @@ def ntk(task: Task, theta: Tensor, samples: Samples, *, buffers: Tensor | None =
     size = max(1, memory // (2 * theta.numel() * theta.element_size()))
     blocks = [flat.cast(part.inputs) for part in samples.blocks(size)]
     places = [slice(low, min(low + size, len(samples))) for low in range(0, len(samples), size)]
-    found = torch.zeros(len(samples), len(samples), dtype=torch.float64)
+    kernel = torch.zeros(len(samples), len(samples), dtype=torch.float64)
     for output in range(classes):
         for row, where in enumerate(places):
             mine = _gradients(flat, blocks[row], output)
-            found[where, where] += _products(mine, mine)
+            kernel[where, where] += _products(mine, mine)
             for column in range(row):
                 other = _products(mine, _gradients(flat, blocks[column], output))
-                found[where, places[column]] += other
-                found[places[column], where] += other.T
-    return found / classes
+                kernel[where, places[column]] += other
+                kernel[places[column], where] += other.T
+    return kernel / classes
 
 
 def variance_by_mmd(own: Tensor, cross: Tensor, data: Tensor) -> dict[str, float]:
@@ -95,15 +95,17 @@ def variance_by_mmd(own: Tensor, cross: Tensor, data: Tensor) -> dict[str, float
 
 def _gradients(flat: Flat, inputs: Inputs, output: int) -> list[Tensor]:
     """Gradients of one output at every sample, a block (n, size) for each parameter."""
-    named = {name: view.detach() for name, view in flat.layout.named(flat.theta).items()}
+    parameters = {name: view.detach() for name, view in flat.layout.named(flat.theta).items()}
 
-    def value(parameters: dict[str, Tensor], one: Inputs) -> Tensor:
-        single = map_leaves(lambda leaf: leaf[None], one)
-        found = call_module(lambda *args, **kwargs: functional_call(flat.module, parameters, args, kwargs), single)
-        return found.flatten()[output]
+    def value(state: dict[str, Tensor], sample: Inputs) -> Tensor:
+        single = map_leaves(lambda leaf: leaf[None], sample)
+        outputs = call_module(lambda *args, **kwargs: functional_call(flat.module, state, args, kwargs), single)
+        return outputs.flatten()[output]
 
-    each = vmap(grad(value), in_dims=(None, 0))(named, flat.cast(inputs))  # copies where the model changes them
-    return [part.flatten(1) for part in each.values()]
+    gradients = vmap(grad(value), in_dims=(None, 0))(
+        parameters, flat.cast(inputs)
+    )  # copies where the model changes them
+    return [part.flatten(1) for part in gradients.values()]
 
 
 def _products(mine: list[Tensor], other: list[Tensor]) -> Tensor:

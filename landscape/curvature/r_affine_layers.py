@@ -31,43 +31,43 @@ class Affine(ABC):
         first: No layer in front has parameters in theta.
     """
 
-    def __init__(self, module: nn.Module, prefix: str, named: NamedViews, first: bool) -> None:
+    def __init__(self, module: nn.Module, prefix: str, views: NamedViews, first: bool) -> None:
         own = {name: parameter.detach() for name, parameter in module.named_parameters()}
         self.weight_name, self.bias_name, self.first = f"{prefix}weight", f"{prefix}bias", first
-        self.trained = self.weight_name in named
-        self.weight = named.get(self.weight_name, own["weight"])
-        self.bias = named.get(self.bias_name, own.get("bias"))
+        self.trained = self.weight_name in views
+        self.weight = views.get(self.weight_name, own["weight"])
+        self.bias = views.get(self.bias_name, own.get("bias"))
 
-    def run(self, inputs: Tensor, held: LayerState) -> Tensor:
-        held["inputs"] = inputs
+    def run(self, inputs: Tensor, state: LayerState) -> Tensor:
+        state["inputs"] = inputs
         return self.image(inputs, self.weight, self.bias)
 
-    def derive(self, held: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
+    def derive(self, state: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
         if out is not None:
-            self._add(delta, held["inputs"], out)
+            self._add(delta, state["inputs"], out)
         if self.first:
             return None
-        held["delta"] = delta.clone(memory_format=torch.preserve_format)
-        return self.transposed(delta, self.weight, held)
+        state["delta"] = delta.clone(memory_format=torch.preserve_format)
+        return self.transposed(delta, self.weight, state)
 
-    def forward(self, held: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
+    def forward(self, state: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
         carried = None if moved is None else self.image(moved, self.weight, None)
         if not self.trained:
             return carried
-        own = self.image(held["inputs"], v[self.weight_name], v.get(self.bias_name))
+        own = self.image(state["inputs"], v[self.weight_name], v.get(self.bias_name))
         return own if carried is None else own.add_(carried)
 
     def backward(
-        self, held: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
+        self, state: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
     ) -> Tensor | None:
-        self._add(back, held["inputs"], out)
+        self._add(back, state["inputs"], out)
         if self.trained and moved is not None:
-            self.add_outer(held["delta"], moved, out[self.weight_name])
+            self.add_outer(state["delta"], moved, out[self.weight_name])
         if self.first:
             return None
-        total = self.transposed(back, self.weight, held)
+        total = self.transposed(back, self.weight, state)
         if self.trained and moved is not None:
-            total.add_(self.transposed(held["delta"], v[self.weight_name], held))
+            total.add_(self.transposed(state["delta"], v[self.weight_name], state))
         return total
 
     def _add(self, delta: Tensor, inputs: Tensor, out: NamedViews) -> None:
@@ -83,7 +83,7 @@ class Affine(ABC):
         """Output of the layer with these parameters."""
 
     @abstractmethod
-    def transposed(self, delta: Tensor, weight: Tensor, held: LayerState) -> Tensor:
+    def transposed(self, delta: Tensor, weight: Tensor, state: LayerState) -> Tensor:
         """The transposed map, from outputs to inputs."""
 
     @abstractmethod
@@ -97,7 +97,7 @@ class Linear(Affine):
     def image(self, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return _dense(inputs, weight, bias)
 
-    def transposed(self, delta: Tensor, weight: Tensor, held: LayerState) -> Tensor:
+    def transposed(self, delta: Tensor, weight: Tensor, state: LayerState) -> Tensor:
         return _dense(delta, weight.T, None)
 
     def add_outer(self, delta: Tensor, inputs: Tensor, out: Tensor) -> None:
@@ -110,24 +110,24 @@ class Linear(Affine):
 class Convolution(Affine):
     """Two-dimensional convolution with zero padding."""
 
-    def __init__(self, module: nn.Conv2d, prefix: str, named: NamedViews, first: bool) -> None:
-        super().__init__(module, prefix, named, first)
+    def __init__(self, module: nn.Conv2d, prefix: str, views: NamedViews, first: bool) -> None:
+        super().__init__(module, prefix, views, first)
         self.geometry: tuple[Any, ...] = (module.stride, module.padding, module.dilation, module.groups)
 
     def image(self, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         return F.conv2d(inputs, weight, bias, *self.geometry)
 
-    def transposed(self, delta: Tensor, weight: Tensor, held: LayerState) -> Tensor:
-        return self._gradients(delta, held["inputs"], weight, True)[0]
+    def transposed(self, delta: Tensor, weight: Tensor, state: LayerState) -> Tensor:
+        return self._gradients(delta, state["inputs"], weight, True)[0]
 
     def add_outer(self, delta: Tensor, inputs: Tensor, out: Tensor) -> None:
         out.add_(self._gradients(delta, inputs, out, False)[1])
 
     def _gradients(self, delta: Tensor, inputs: Tensor, weight: Tensor, by_inputs: bool) -> Any:
         stride, padding, dilation, groups = self.geometry
-        wanted = [by_inputs, not by_inputs, False]
+        output_mask = [by_inputs, not by_inputs, False]
         return torch.ops.aten.convolution_backward(
-            delta, inputs, weight, None, stride, padding, dilation, False, [0, 0], groups, wanted
+            delta, inputs, weight, None, stride, padding, dilation, False, [0, 0], groups, output_mask
         )
 
 

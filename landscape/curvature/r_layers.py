@@ -20,20 +20,20 @@ from landscape.curvature.r_affine_layers import Convolution, LayerState, Linear,
 class Step(Protocol):
     """One layer."""
 
-    def run(self, inputs: Tensor, held: LayerState) -> Tensor:
+    def run(self, inputs: Tensor, state: LayerState) -> Tensor:
         """Output at the model itself; what products need is put into `held`."""
 
-    def derive(self, held: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
+    def derive(self, state: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
         """`delta` of the input from that of the output; that by its own parameters is added to `out`, if any.
 
         It may be overwritten by products.
         """
 
-    def forward(self, held: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
+    def forward(self, state: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
         """`moved` of the output from that of the input; it may be changed in place."""
 
     def backward(
-        self, held: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
+        self, state: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
     ) -> Tensor | None:
         """`back` of the input from that of the output; the part of H v of its own parameters is added to `out`.
 
@@ -46,21 +46,21 @@ class Step(Protocol):
 class Rectifier:
     """ReLU: passes where its output is positive."""
 
-    def run(self, inputs: Tensor, held: LayerState) -> Tensor:
+    def run(self, inputs: Tensor, state: LayerState) -> Tensor:
         outputs = inputs.relu()
-        held["mask"] = (outputs > 0).to(inputs.dtype)
+        state["mask"] = (outputs > 0).to(inputs.dtype)
         return outputs
 
-    def derive(self, held: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
-        return delta * held["mask"]
+    def derive(self, state: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
+        return delta * state["mask"]
 
-    def forward(self, held: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
-        return None if moved is None else moved.mul_(held["mask"])
+    def forward(self, state: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
+        return None if moved is None else moved.mul_(state["mask"])
 
     def backward(
-        self, held: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
+        self, state: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
     ) -> Tensor | None:
-        return back.mul_(held["mask"])
+        return back.mul_(state["mask"])
 
 
 class MaxPool:
@@ -76,40 +76,40 @@ class MaxPool:
         pairs = zip(_pair(module.kernel_size), _pair(module.stride), _pair(module.dilation), strict=True)
         self.overlapping = any((kernel - 1) * dilation >= stride for kernel, stride, dilation in pairs)
 
-    def run(self, inputs: Tensor, held: LayerState) -> Tensor:
-        outputs, chosen = F.max_pool2d(inputs, *self.geometry, return_indices=True)
+    def run(self, inputs: Tensor, state: LayerState) -> Tensor:
+        outputs, largest = F.max_pool2d(inputs, *self.geometry, return_indices=True)
         channels, height, width = self.shape
         image = torch.arange(len(inputs), device=inputs.device) * (height * width * channels)
-        places = chosen.mul_(channels).add_(torch.arange(channels, device=inputs.device)[:, None, None])
-        held["chosen"] = places.add_(image[:, None, None, None]).permute(0, 2, 3, 1).contiguous()
+        places = largest.mul_(channels).add_(torch.arange(channels, device=inputs.device)[:, None, None])
+        state["chosen"] = places.add_(image[:, None, None, None]).permute(0, 2, 3, 1).contiguous()
         return outputs
 
-    def derive(self, held: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
-        held["spread"] = self._empty(delta)
-        return self._spread(held, delta, held["spread"])
+    def derive(self, state: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
+        state["spread"] = self._empty(delta)
+        return self._spread(state, delta, state["spread"])
 
-    def forward(self, held: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
+    def forward(self, state: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
         if moved is None:
             return None
-        chosen = held["chosen"]
-        return _flat(moved).index_select(0, chosen.view(-1)).view(chosen.shape).permute(0, 3, 1, 2)
+        largest = state["chosen"]
+        return _flat(moved).index_select(0, largest.view(-1)).view(largest.shape).permute(0, 3, 1, 2)
 
     def backward(
-        self, held: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
+        self, state: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
     ) -> Tensor | None:
         if self.overlapping:
-            held["spread"].zero_()
-        return self._spread(held, back, held["spread"])  # else always into the same entries, the others stay 0
+            state["spread"].zero_()
+        return self._spread(state, back, state["spread"])  # else always into the same entries, the others stay 0
 
     def _empty(self, delta: Tensor) -> Tensor:
         return delta.new_zeros(len(delta) * math.prod(self.shape))
 
-    def _spread(self, held: LayerState, delta: Tensor, out: Tensor) -> Tensor:
+    def _spread(self, state: LayerState, delta: Tensor, out: Tensor) -> Tensor:
         """delta where an entry was chosen, 0 elsewhere; channels last."""
         if self.overlapping:
-            out.scatter_add_(0, held["chosen"].view(-1), _flat(delta))
+            out.scatter_add_(0, state["chosen"].view(-1), _flat(delta))
         else:
-            out.scatter_(0, held["chosen"].view(-1), _flat(delta))
+            out.scatter_(0, state["chosen"].view(-1), _flat(delta))
         channels, height, width = self.shape
         return out.view(len(delta), height, width, channels).permute(0, 3, 1, 2)
 
@@ -124,17 +124,17 @@ class Flatten:
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
 
-    def run(self, inputs: Tensor, held: LayerState) -> Tensor:
+    def run(self, inputs: Tensor, state: LayerState) -> Tensor:
         return inputs.flatten(1)
 
-    def derive(self, held: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
+    def derive(self, state: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
         return self._image(delta)
 
-    def forward(self, held: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
+    def forward(self, state: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
         return None if moved is None else moved.flatten(1)
 
     def backward(
-        self, held: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
+        self, state: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
     ) -> Tensor | None:
         return self._image(back)
 
@@ -143,17 +143,17 @@ class Flatten:
         return image.contiguous(memory_format=torch.channels_last) if image.ndim == 4 else image
 
 
-def step(module: nn.Module, prefix: str, named: NamedViews, shape: tuple[int, ...], first: bool) -> Step | None:
+def step(module: nn.Module, prefix: str, views: NamedViews, shape: tuple[int, ...], first: bool) -> Step | None:
     """The step of a layer whose input has `shape` (without the samples), or None if it is none of these."""
     kind = type(module)
     affine = {prefix + name for name, _ in module.named_parameters()}
-    if affine and not (affine <= set(named) or affine.isdisjoint(named)):
+    if affine and not (affine <= set(views) or affine.isdisjoint(views)):
         return None
     if kind is nn.Linear and len(shape) == 1:
-        return Linear(module, prefix, named, first)
+        return Linear(module, prefix, views, first)
     if isinstance(module, nn.Conv2d) and kind is nn.Conv2d:
         plain = module.padding_mode == "zeros" and not isinstance(module.padding, str)
-        return Convolution(module, prefix, named, first) if plain else None
+        return Convolution(module, prefix, views, first) if plain else None
     if kind is nn.ReLU:
         return Rectifier()
     if isinstance(module, nn.MaxPool2d) and kind is nn.MaxPool2d:

@@ -39,28 +39,28 @@ class Chain:
             memory: Bytes held between products at most; what goes beyond is computed anew each time.
         """
         gradient, room = torch.zeros_like(self.theta), memory
-        held: list[_Block] = []
+        cached: list[_Block] = []
         blocks = list(samples.blocks(block))
         for part in blocks:
-            made = self._block(part, len(samples), gradient)
-            room -= made.nbytes()
+            state_block = self._block(part, len(samples), gradient)
+            room -= state_block.nbytes()
             if room >= 0:
-                held.append(made)
-        rest = blocks[len(held) :]
+                cached.append(state_block)
+        rest = blocks[len(cached) :]
 
         def product(vector: Tensor) -> Tensor:
             image = torch.zeros_like(self.theta)
             v, out = self.flat.layout.named(vector), self.flat.layout.named(image)
             with torch.no_grad():
-                for made in held:
-                    self._add(made, v, out, gauss_newton)
+                for block in cached:
+                    self._add(block, v, out, gauss_newton)
                 for part in rest:
                     self._add(self._block(part, len(samples)), v, out, gauss_newton)
             return image
 
         return product, gradient
 
-    def held_bytes(self, samples: Samples) -> int:
+    def state_bytes(self, samples: Samples) -> int:
         """Bytes that a pass over these samples holds between products."""
         return self._block(samples, len(samples)).nbytes()
 
@@ -120,15 +120,15 @@ def chain(flat: Flat, theta: Tensor, probe: Samples) -> Chain | None:
     calls = _calls(flat, probe)
     if calls is None:
         return None
-    named, steps, first = flat.layout.named(theta), [], True
+    views, steps, first = flat.layout.named(theta), [], True
     for name, module, shape in calls:
         if isinstance(module, nn.Dropout | nn.Identity):
             continue
         prefix = f"{name}." if name else ""
-        step = r_layers.step(module, prefix, named, shape, first)
+        step = r_layers.step(module, prefix, views, shape, first)
         if step is None:
             return None
-        first = first and not any(prefix + own in named for own, _ in module.named_parameters())
+        first = first and not any(prefix + own in views for own, _ in module.named_parameters())
         steps.append(step)
     return Chain(flat, theta, tuple(steps))
 

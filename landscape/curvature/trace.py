@@ -51,13 +51,13 @@ def trace(
     if products < min(6, size):
         raise ValueError(f"products is {products}; the trace takes at least {min(6, size)}.")
     matrix = product(posed)
-    found = _exact(matrix, posed.theta) if size <= products else _hutchpp(matrix, posed.theta, products // 3, seed)
+    estimates = _exact(matrix, posed.theta) if size <= products else _hutchpp(matrix, posed.theta, products // 3, seed)
     names = {
         "trace": "trace of the",
         "standard_error": "standard error of the trace of the",
         "frobenius": "norm of the",
     }
-    ds = xr.Dataset({name: ((), value) for name, value in zip(names, found, strict=True)})
+    ds = xr.Dataset({name: ((), value) for name, value in zip(names, estimates, strict=True)})
     for name, text in names.items():
         ds[name].attrs.update(long_name=f"{text} {curvature.replace('_', '-')}", units="1")
     exact = size <= products

@@ -44,8 +44,8 @@ class Content:
 
 def directory() -> Path:
     """FEDSCAPE_CACHE, else `fedscape` in the platform's cache folder of the user."""
-    if given := os.environ.get("FEDSCAPE_CACHE"):
-        return Path(given).expanduser()
+    if configured := os.environ.get("FEDSCAPE_CACHE"):
+        return Path(configured).expanduser()
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "fedscape"
     variable, otherwise = ("LOCALAPPDATA", "AppData/Local") if os.name == "nt" else ("XDG_CACHE_HOME", ".cache")
@@ -74,8 +74,8 @@ def read(path: Path) -> tuple[Content, str] | None:
         content = Content(
             _samples(tensors, "train"), _samples(tensors, "test"), groups, tuple(names.get("classes", ()))
         )
-        if (found := content.fingerprint) == about.get("fingerprint"):
-            return content, found
+        if (actual := content.fingerprint) == about.get("fingerprint"):
+            return content, actual
         reason = "its content differs from its fingerprint"
     except (SafetensorError, OSError, KeyError, ValueError) as error:
         reason = str(error)
@@ -117,8 +117,8 @@ def _samples(tensors: dict[str, torch.Tensor], split: str) -> Samples:
 
 
 def _tensors(content: Content) -> dict[str, torch.Tensor]:
-    found: dict[str, torch.Tensor] = {}
+    tensors: dict[str, torch.Tensor] = {}
     for split, samples in (("train", content.train), ("test", content.test)):
-        found |= {f"{split}.inputs": samples.inputs, f"{split}.targets": samples.targets}  # type: ignore[dict-item]
-        found |= {f"{split}.{name}": getattr(group, split) for name, group in content.groups.items()}
-    return found
+        tensors |= {f"{split}.inputs": samples.inputs, f"{split}.targets": samples.targets}  # type: ignore[dict-item]
+        tensors |= {f"{split}.{name}": getattr(group, split) for name, group in content.groups.items()}
+    return tensors

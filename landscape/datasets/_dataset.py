@@ -109,12 +109,12 @@ def select_samples(
 def merge_splits(dataset: Dataset) -> Dataset:
     """The dataset with training and test samples, in this order, both as training and as test samples."""
 
-    def joined(one: Tensor, other: Tensor) -> Tensor:
-        return torch.cat([one, other])
+    def joined(train_values: Tensor, test_values: Tensor) -> Tensor:
+        return torch.cat([train_values, test_values])
 
     train, test = dataset.train, dataset.test
     pairs = zip(leaves(train.inputs), leaves(test.inputs), strict=True)
-    joint = iter([joined(one, other) for one, other in pairs])
+    joint = iter([joined(*pair) for pair in pairs])
     both = Samples(map_leaves(lambda _: next(joint), train.inputs), joined(train.targets, test.targets))
     groups = {}
     for name, group in dataset.groups.items():
@@ -137,15 +137,15 @@ def scale_inputs(dataset: Dataset, scale: str) -> Dataset:
         if scale != "default":
             raise ValueError(f"scale is {scale!r}, but {dataset.name} holds real numbers; leave scale at 'default'.")
         return dataset
-    chosen = dataset.scale if scale == "default" else scale
-    if chosen == "standard" and not dataset.mean:
+    applied = dataset.scale if scale == "default" else scale
+    if applied == "standard" and not dataset.mean:
         mean, std = _moments(dataset)
         dataset = replace(dataset, mean=mean, std=std)
     return replace(
         dataset,
-        train=_scale_samples(dataset, dataset.train, chosen),
-        test=_scale_samples(dataset, dataset.test, chosen),
-        scale=chosen,
+        train=_scale_samples(dataset, dataset.train, applied),
+        test=_scale_samples(dataset, dataset.test, applied),
+        scale=applied,
         levels=None,
     )
 
@@ -156,9 +156,9 @@ def normalisation(dataset: Dataset) -> tuple[tuple[float, ...], tuple[float, ...
 
     Where the values were real numbers from the start, x runs from the smallest to the largest training value.
     """
-    known = {"unit": ((0.0,), (1.0,)), "half": ((0.5,), (0.5,)), "standard": (dataset.mean, dataset.std)}
-    if dataset.scale in known:
-        return known[dataset.scale]
+    constants = {"unit": ((0.0,), (1.0,)), "half": ((0.5,), (0.5,)), "standard": (dataset.mean, dataset.std)}
+    if dataset.scale in constants:
+        return constants[dataset.scale]
     inputs = _tensor(dataset.train.inputs)
     low, high = float(inputs.min()), float(inputs.max())
     width = high - low if high > low else 1.0
@@ -177,7 +177,7 @@ def _moments(dataset: Dataset) -> tuple[tuple[float, ...], tuple[float, ...]]:
     values = torch.arange(levels + 1, dtype=torch.float64) / levels
     mean = shares @ values
     std = (shares @ values.square() - mean.square()).clamp(min=0).sqrt()
-    return tuple(mean.tolist()), tuple(float(one) or 1.0 for one in std)
+    return tuple(mean.tolist()), tuple(float(value) or 1.0 for value in std)
 
 
 def _scale_samples(dataset: Dataset, samples: Samples, scale: str) -> Samples:

@@ -39,18 +39,18 @@ def load(source: Source, folder: Path | None = None) -> Dataset:
         LookupError: If there are no files, or the package that decodes them is absent.
         ValueError: If the files hold something else.
     """
-    if folder is None and (given := os.environ.get("FEDSCAPE_DATA")):
-        folder = Path(given)
+    if folder is None and (data_folder := os.environ.get("FEDSCAPE_DATA")):
+        folder = Path(data_folder)
     files = None if folder is None else _source.find_files(source, folder.expanduser() / source.name)
     path = _cache.directory() / f"{source.name}-{_source.key(source, files)}.safetensors"
-    kept = _cache.read(path)
-    if kept is None or _complaint(source, kept[0]):
+    cached = _cache.read(path)
+    if cached is None or _complaint(source, cached[0]):
         content = _decode(source, _source.download(source) if files is None else files)
         if complaint := _complaint(source, content):
             where = source.repository if folder is None else folder / source.name
             raise ValueError(f"{where} does not hold {source.name}: {complaint}.")
-        kept = content, _cache.write(path, content)
-    content, digest = kept
+        cached = content, _cache.write(path, content)
+    content, digest = cached
     if unlike := _known.difference(source.name, content.train, content.test, digest):
         warnings.warn(
             f"this copy of {source.name} has {unlike}; runs on it and on the published one cannot be compared.",
@@ -99,8 +99,8 @@ def _columns(path: Path) -> dict[str, tuple[str, ...] | None]:
     schema = parquet.read_schema(path)
     try:
         features = json_table((schema.metadata or {}).get(b"huggingface", b"{}")).get("info", {}).get("features", {})
-        named = {name: about.get("names") for name, about in features.items() if isinstance(about, dict)}
-        return {name: tuple(named.get(name) or ()) or None for name in schema.names}
+        value_names = {name: about.get("names") for name, about in features.items() if isinstance(about, dict)}
+        return {name: tuple(value_names.get(name) or ()) or None for name in schema.names}
     except (ValueError, AttributeError, TypeError) as reason:
         raise ValueError(f"{path} describes its columns wrongly ({reason}); fetch it anew.") from reason
 
@@ -186,20 +186,22 @@ def _groups(source: Source, files: Files, name: str, columns: dict[str, tuple[st
     column = source.groups[name]
     values = {split: np.concatenate([_values(path, column) for path in paths]) for split, paths in files.items()}
     values.setdefault("test", values["train"][:0])
-    names, named = source.group_names.get(name), columns[column]
-    if values["train"].dtype.kind in "iu" and (named or names):
-        names, numbers = named or names or (), values
+    names, value_names = source.group_names.get(name), columns[column]
+    if values["train"].dtype.kind in "iu" and (value_names or names):
+        names, numbers = value_names or names or (), values
     else:
-        texts = {split: given.astype(str).tolist() for split, given in values.items()}
+        texts = {split: column_values.astype(str).tolist() for split, column_values in values.items()}
         names = names or tuple(sorted({*texts["train"], *texts["test"]}))
         place = {text: number for number, text in enumerate(names)}
         if unknown := sorted({*texts["train"], *texts["test"]} - {*place}):
             raise ValueError(f"column {column} of {source.name} holds {unknown[0]!r}; expected are {', '.join(names)}.")
-        numbers = {split: np.array([place[text] for text in given], np.int64) for split, given in texts.items()}
-    for split, given in numbers.items():
-        if len(given) and not 0 <= given.min() <= given.max() < len(names):
+        numbers = {
+            split: np.array([place[text] for text in split_texts], np.int64) for split, split_texts in texts.items()
+        }
+    for split, labels in numbers.items():
+        if len(labels) and not 0 <= labels.min() <= labels.max() < len(names):
             raise ValueError(
-                f"column {column} of {source.name} runs from {given.min()} to {given.max()} in {split}; there are "
+                f"column {column} of {source.name} runs from {labels.min()} to {labels.max()} in {split}; there are "
                 f"{len(names)} names for it."
             )
     train, test = (torch.from_numpy(numbers[split].astype(np.int64)) for split in ("train", "test"))
@@ -207,10 +209,10 @@ def _groups(source: Source, files: Files, name: str, columns: dict[str, tuple[st
 
 
 def _complaint(source: Source, content: _cache.Content) -> str:
-    given = len(content.train), len(content.test)
-    if given not in source.counts:
-        (train, test), few = source.counts[0], "".join(f" or {one} + {two}" for one, two in source.smaller)
-        for split, count, expected in (("train", given[0], train), ("test", given[1], test)):
+    counts = len(content.train), len(content.test)
+    if counts not in source.counts:
+        (train, test), few = source.counts[0], "".join(f" or {smaller[0]} + {smaller[1]}" for smaller in source.smaller)
+        for split, count, expected in (("train", counts[0], train), ("test", counts[1], test)):
             if count != expected:
                 return f"{count} {split} images, expected are {expected}{few and f' ({train} + {test}{few})'}"
     classes = source.classes if isinstance(source.classes, int) else len(source.classes)

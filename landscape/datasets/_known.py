@@ -42,13 +42,13 @@ def difference(name: str, train: Samples, test: Samples, fingerprint: str) -> st
     Args:
         fingerprint: Of train and test.
     """
-    known = PUBLISHED.get(name)
-    if known is None or (len(train), len(test)) != (known.train, known.test):
+    published = PUBLISHED.get(name)
+    if published is None or (len(train), len(test)) != (published.train, published.test):
         return ""
-    if (found := labels_digest(train, test)) != known.labels:
-        return f"other labels, or another order of them (digest {found}, published {known.labels})"
-    if known.whole is not None and fingerprint != known.whole:
-        return f"other pixels (fingerprint {fingerprint}, published {known.whole})"
+    if (digest := labels_digest(train, test)) != published.labels:
+        return f"other labels, or another order of them (digest {digest}, published {published.labels})"
+    if published.whole is not None and fingerprint != published.whole:
+        return f"other pixels (fingerprint {fingerprint}, published {published.whole})"
     return ""
 
 

@@ -43,10 +43,10 @@ def read(folder: Path | None, *, any_size: bool = False) -> Ratings:
     ratings = _numbers(place / "ratings.dat", 4)
     users = [line.split("::") for line in _lines(place / "users.dat")]
     items = np.unique([int(line.partition("::")[0]) for line in _lines(place / "movies.dat")]).astype(np.int32)
-    found = {"ratings": len(ratings), "users": len(users), "films": len(items)}
-    if (wrong := [name for name in COUNTS if found[name] != COUNTS[name]]) and not any_size:
+    lengths = {"ratings": len(ratings), "users": len(users), "films": len(items)}
+    if (wrong := [name for name in COUNTS if lengths[name] != COUNTS[name]]) and not any_size:
         raise ValueError(
-            f"{place} has {found[wrong[0]]} {wrong[0]}, MovieLens-1M has {COUNTS[wrong[0]]}; unpack ml-1m.zip "
+            f"{place} has {lengths[wrong[0]]} {wrong[0]}, MovieLens-1M has {COUNTS[wrong[0]]}; unpack ml-1m.zip "
             "anew, or set task.dataset_options.any_size=true for an excerpt."
         )
     about = _about(place, users)
@@ -55,17 +55,17 @@ def read(folder: Path | None, *, any_size: bool = False) -> Ratings:
         if len(numbers):
             raise ValueError(f"{place / 'ratings.dat'} has {what} {numbers[0]}, which {file} does not have.")
     order = np.lexsort((ratings[:, 1], ratings[:, 3], ratings[:, 0]))
-    present, starts = np.unique(ratings[order, 0], return_index=True)
-    each = np.split(ratings[order, 1].astype(np.int32), starts[1:])
-    films = {int(user): own for user, own in zip(present, each, strict=True) if len(own) > 1}
+    users_with_ratings, starts = np.unique(ratings[order, 0], return_index=True)
+    films_by_user = np.split(ratings[order, 1].astype(np.int32), starts[1:])
+    films = {int(user): own for user, own in zip(users_with_ratings, films_by_user, strict=True) if len(own) > 1}
     if not films:
         raise ValueError(f"no user in {place / 'ratings.dat'} has rated two films; one is the test film.")
     return Ratings(films, about, items)
 
 
 def _place(folder: Path | None) -> Path:
-    if folder is None and (given := os.environ.get("FEDSCAPE_DATA")):
-        folder = Path(given)
+    if folder is None and (configured := os.environ.get("FEDSCAPE_DATA")):
+        folder = Path(configured)
     how = (
         "MovieLens-1M may not be passed on: fetch ml-1m.zip from grouplens.org/datasets/movielens/1m and unpack "
         f"{', '.join(FILES)} into DIR/movielens1m, then give --data DIR or FEDSCAPE_DATA=DIR."
@@ -99,7 +99,7 @@ def _about(place: Path, users: list[list[str]]) -> dict[int, np.ndarray]:
     if wrong := [line for line in users if len(line) != 5]:
         raise ValueError(f"{place / 'users.dat'} has the line {'::'.join(wrong[0])!r}; five fields are expected.")
     zips = {code: number for number, code in enumerate(sorted({line[4] for line in users}), start=1)}
-    found = {}
+    features = {}
     for user, gender, age, occupation, code in users:
         if gender not in ("F", "M") or not age.isdigit() or int(age) not in AGES or not occupation.isdigit():
             raise ValueError(
@@ -107,5 +107,5 @@ def _about(place: Path, users: list[list[str]]) -> dict[int, np.ndarray]:
                 f"age of {', '.join(map(str, AGES))} and an occupation from 0."
             )
         numbers = int(user), 1 + "FM".index(gender), 1 + AGES.index(int(age)), 1 + int(occupation), zips[code]
-        found[int(user)] = np.array(numbers, np.int32)
-    return found
+        features[int(user)] = np.array(numbers, np.int32)
+    return features

@@ -27,10 +27,10 @@ def select_domains(dataset: Dataset, domains: Sequence[str] | None) -> Dataset:
         )
     place = torch.full((len(group.names),), -1)
     place[[group.names.index(name) for name in domains]] = torch.arange(len(domains))
-    left = select_samples(dataset, *((place[numbers] >= 0).nonzero()[:, 0] for numbers in (group.train, group.test)))
-    kept = left.groups["domain"]
-    groups = {**left.groups, "domain": Groups(tuple(domains), place[kept.train], place[kept.test])}
-    return replace(left, groups=groups, fingerprint=fingerprint(left.train, left.test, groups))
+    subset = select_samples(dataset, *((place[numbers] >= 0).nonzero()[:, 0] for numbers in (group.train, group.test)))
+    domain_groups = subset.groups["domain"]
+    groups = {**subset.groups, "domain": Groups(tuple(domains), place[domain_groups.train], place[domain_groups.test])}
+    return replace(subset, groups=groups, fingerprint=fingerprint(subset.train, subset.test, groups))
 
 
 def first(groups: Tensor, number: int | None) -> Tensor:
@@ -56,11 +56,11 @@ def split_by_group(groups: Tensor, share: float, seed: int) -> tuple[Tensor, Ten
         share: Of every group's samples that become test samples, rounded down, a fraction 0-1.
         seed: Fixes the choice; each group has draws of its own.
     """
-    numbers, chosen = groups.numpy(), []
+    numbers, test_members = groups.numpy(), []
     order = np.argsort(numbers, kind="stable")
     for group, members in enumerate(np.split(order, np.cumsum(np.bincount(numbers))[:-1])):
-        chosen.append(np.random.default_rng([seed, group]).permutation(members)[: int(share * len(members))])
-    test = np.sort(np.concatenate(chosen))
+        test_members.append(np.random.default_rng([seed, group]).permutation(members)[: int(share * len(members))])
+    test = np.sort(np.concatenate(test_members))
     return torch.from_numpy(np.setdiff1d(np.arange(len(numbers)), test)), torch.from_numpy(test)
 
 

@@ -20,7 +20,7 @@ _BLOCK = 4096  # images resized at a time
 def union(
     name: str,
     domains: Sequence[str],
-    known: Sequence[str],
+    accepted: Sequence[str],
     folder: Path | None,
     size: int,
     train_per_domain: int | None,
@@ -42,8 +42,8 @@ def union(
         ValueError: If an option is out of range.
         LookupError: If a domain's files are absent.
     """
-    if isinstance(domains, str) or not domains or len({*domains}) < len(domains) or not {*domains} <= {*known}:
-        raise ValueError(f"domains is {domains!r}; {name} takes a list of different ones of {', '.join(known)}.")
+    if isinstance(domains, str) or not domains or len({*domains}) < len(domains) or not {*domains} <= {*accepted}:
+        raise ValueError(f"domains is {domains!r}; {name} takes a list of different ones of {', '.join(accepted)}.")
     if type(size) is not int or size < 8:
         raise ValueError(f"size is {size!r}; {name} takes a whole number of pixels, size >= 8.")
     limits = {
@@ -55,9 +55,9 @@ def union(
         _split.require_count(name, option, value)
     parts: dict[str, list[Samples]] = {"train": [], "test": []}
     for domain in domains:
-        one: Dataset = import_module(f"landscape.datasets.{domain}").load(folder)
-        test = one.test[_split.first(one.test.targets, test_per_class)]
-        parts["train"].append(_fit(one.train[slice(train_per_domain)], size))
+        dataset: Dataset = import_module(f"landscape.datasets.{domain}").load(folder)
+        test = dataset.test[_split.first(dataset.test.targets, test_per_class)]
+        parts["train"].append(_fit(dataset.train[slice(train_per_domain)], size))
         parts["test"].append(_fit(test[slice(test_per_domain)], size))
     train, test = (
         Samples(torch.cat([part.inputs for part in own]), torch.cat([part.targets for part in own]))  # type: ignore[misc]

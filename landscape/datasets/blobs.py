@@ -42,11 +42,11 @@ def load(
     generator = torch.Generator().manual_seed(seed)
     centres = 2 * torch.randn(classes, features, generator=generator)
 
-    def drawn(count: int) -> Samples:
+    def sample(count: int) -> Samples:
         targets = torch.arange(count) % classes
         return Samples(centres[targets] + spread * torch.randn(count, features, generator=generator), targets)
 
-    train, test = drawn(samples), drawn(max(classes, samples // 4))
+    train, test = sample(samples), sample(max(classes, samples // 4))
     return Dataset(
         name="blobs",
         train=train,

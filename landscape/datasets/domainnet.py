@@ -51,10 +51,10 @@ def load(
         raise ValueError(f"size is {size!r}; domainnet takes a whole number of pixels, size >= 8.")
     for option, value in (("train_per_domain", train_per_domain), ("test_per_domain", test_per_domain)):
         _split.require_count("domainnet", option, value)
-    chosen = _split.select_domains(_images.load(replace(SOURCE, shape=(3, size, size)), folder), domains)
+    dataset = _split.select_domains(_images.load(replace(SOURCE, shape=(3, size, size)), folder), domains)
     if train_per_domain is None and test_per_domain is None:
-        return chosen
-    group = chosen.groups["domain"]
+        return dataset
+    group = dataset.groups["domain"]
     return select_samples(
-        chosen, _split.first(group.train, train_per_domain), _split.first(group.test, test_per_domain)
+        dataset, _split.first(group.train, train_per_domain), _split.first(group.test, test_per_domain)
     )

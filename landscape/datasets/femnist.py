@@ -44,26 +44,26 @@ def load(folder: Path | None = None, *, writers: int | None = None, test_share: 
     """
     _split.require_count("femnist", "writers", writers)
     _split.require_share("femnist", "test_share", test_share)
-    whole = _of_writers(_images.load(SOURCE, folder), writers)
+    whole = _select_writers(_images.load(SOURCE, folder), writers)
     parts = _split.split_by_group(whole.groups["user"].train, test_share, seed)
     return _split.with_test(_upright(whole), *parts)
 
 
-def _of_writers(dataset: Dataset, writers: int | None) -> Dataset:
+def _select_writers(dataset: Dataset, writers: int | None) -> Dataset:
     group = dataset.groups["user"]
     if writers is None or writers == len(group.names):
         return dataset
     if writers > len(group.names):
         raise ValueError(f"writers is {writers}; femnist has {len(group.names)}.")
     order = group.train.bincount(minlength=len(group.names)).argsort(descending=True, stable=True)
-    chosen = order[:writers].sort().values
+    selected = order[:writers].sort().values
     place = torch.full((len(group.names),), -1)
-    place[chosen] = torch.arange(writers)
-    left = select_samples(dataset, (place[group.train] >= 0).nonzero()[:, 0], group.test)
-    kept = left.groups["user"]
-    names = tuple(group.names[number] for number in chosen.tolist())
-    groups = {**left.groups, "user": Groups(names, place[kept.train], kept.test)}
-    return replace(left, groups=groups, fingerprint=fingerprint(left.train, left.test, groups))
+    place[selected] = torch.arange(writers)
+    subset = select_samples(dataset, (place[group.train] >= 0).nonzero()[:, 0], group.test)
+    user_groups = subset.groups["user"]
+    names = tuple(group.names[number] for number in selected.tolist())
+    groups = {**subset.groups, "user": Groups(names, place[user_groups.train], user_groups.test)}
+    return replace(subset, groups=groups, fingerprint=fingerprint(subset.train, subset.test, groups))
 
 
 def _upright(dataset: Dataset) -> Dataset:

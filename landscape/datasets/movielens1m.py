@@ -52,22 +52,24 @@ def load(
     if type(negatives) is not int or negatives < 0 or type(seed) is not int or seed < 0:
         raise ValueError(f"negatives is {negatives!r} and seed {seed!r}; movielens1m takes whole numbers >= 0.")
     ratings = _movielens.read(folder, any_size=any_size)
-    kept = {
+    positives = {
         user: len(films) - 1 if recent is None else min(recent, len(films) - 1) for user, films in ratings.films.items()
     }
-    train = Table(sum(kept.values()) * (1 + negatives), history)
-    test = Table(len(kept) * (1 + test_negatives), history)
+    train = Table(sum(positives.values()) * (1 + negatives), history)
+    test = Table(len(positives) * (1 + test_negatives), history)
     for user, films in ratings.films.items():
         source = np.random.default_rng([seed, user])
         others = np.setdiff1d(ratings.items, films)
         if not len(others):
             raise ValueError(f"user {user} has rated all films of movies.dat; there is none to draw as a negative.")
         before = sliding_window_view(np.concatenate([np.zeros(history, np.int32), films[:-1]]), history)
-        rows = slice(len(films) - 1 - kept[user], len(films) - 1)  # row i of `before`: the films before the i-th one
-        drawn = source.choice(others, (kept[user], negatives))
-        train.add(ratings.about[user], np.concatenate([films[rows, None], drawn], axis=1), before[rows])
-        drawn = np.unique(source.choice(others, test_negatives))
-        test.add(ratings.about[user], np.concatenate([films[-1:], drawn])[None], before[-1:])
+        rows = slice(
+            len(films) - 1 - positives[user], len(films) - 1
+        )  # row i of `before`: the films before the i-th one
+        negative_films = source.choice(others, (positives[user], negatives))
+        train.add(ratings.about[user], np.concatenate([films[rows, None], negative_films], axis=1), before[rows])
+        negative_films = np.unique(source.choice(others, test_negatives))
+        test.add(ratings.about[user], np.concatenate([films[-1:], negative_films])[None], before[-1:])
     return _dataset(ratings, train, test, history)
 
 
@@ -88,13 +90,13 @@ class Table:
             candidates: Films, shape (p, 1 + negatives), the positive first.
             before: History of each positive, shape (p, history).
         """
-        each = candidates.shape[1]
+        rows_per_positive = candidates.shape[1]
         begin, self._count = self._count, self._count + candidates.size
         rows = self._inputs[begin : self._count]
         rows[:, : len(about)] = about
         rows[:, len(about)] = candidates.ravel()
-        rows[:, len(about) + 1 :] = np.repeat(before, each, axis=0)
-        self._targets[begin : self._count] = np.tile(np.arange(each) == 0, len(candidates))
+        rows[:, len(about) + 1 :] = np.repeat(before, rows_per_positive, axis=0)
+        self._targets[begin : self._count] = np.tile(np.arange(rows_per_positive) == 0, len(candidates))
         self._sizes.append(candidates.size)
 
     def samples(self) -> Samples:

@@ -110,21 +110,21 @@ def find_orders(layers: Sequence[StackLayer], a: Tensor, b: Tensor, *, seed: int
     target, source = a.double(), b.double()
     plain = [np.arange(layer.out) for layer in layers[:-1]]
     starts = (plain, _forward(layers, target, source, plain))
-    found = [_climb(layers, target, source, start, seed, passes) for start in starts]
-    return max(found, key=lambda orders: float(target @ permute(layers, source, orders)))
+    candidates = [_climb(layers, target, source, start, seed, passes) for start in starts]
+    return max(candidates, key=lambda orders: float(target @ permute(layers, source, orders)))
 
 
 def permute(layers: Sequence[StackLayer], theta: Tensor, orders: Sequence[np.ndarray]) -> Tensor:
     """theta (d,) with the units of every hidden layer taken in its order, and what reads them changed alike."""
-    found = theta.clone()
+    result = theta.clone()
     for index, order in enumerate(orders):
         layer, following = layers[index], layers[index + 1]
-        chosen = torch.from_numpy(order).to(theta.device)
+        units = torch.from_numpy(order).to(theta.device)
         for part in filter(None, (layer.weight, layer.bias)):
-            found[part] = found[part].view(layer.out, -1)[chosen].flatten()
-        read = found[following.weight].view(following.out, layer.out, -1)
-        found[following.weight] = read[:, chosen].flatten()
-    return found
+            result[part] = result[part].view(layer.out, -1)[units].flatten()
+        read = result[following.weight].view(following.out, layer.out, -1)
+        result[following.weight] = read[:, units].flatten()
+    return result
 
 
 def _forward(layers: Sequence[StackLayer], a: Tensor, b: Tensor, plain: list[np.ndarray]) -> list[np.ndarray]:
@@ -146,9 +146,9 @@ def _climb(
             units, before = np.arange(len(orders[index])), orders[index]
             rest = permute(layers, b, [*orders[:index], units, *orders[index + 1 :]])  # all but this layer
             gain = _similarity(layers, a, rest, index)
-            chosen = _best(gain)
-            if float(gain[units, chosen].sum() - gain[units, before].sum()) > 1e-12 * float(gain.abs().max()):
-                orders[index], changed = chosen, True
+            best = _best(gain)
+            if float(gain[units, best].sum() - gain[units, before].sum()) > 1e-12 * float(gain.abs().max()):
+                orders[index], changed = best, True
         if not changed:
             break
     return orders

@@ -120,10 +120,10 @@ def connecting_curve(
         flat.training(True)
         for step in range(steps):
             place = float(torch.rand((), generator=generator, dtype=torch.float64))
-            chosen = torch.randperm(len(samples), generator=generator)[:batch]
+            indices = torch.randperm(len(samples), generator=generator)[:batch]
             shares = torch.from_numpy(curve.coefficients(place)[0]).to(ends)
             flat.load(shares @ curve.points)
-            flat.gradient(samples[chosen.to(samples.targets.device)])
+            flat.gradient(samples[indices.to(samples.targets.device)])
             inner.grad = shares[1:-1, None] * flat.grad
             optimizer.param_groups[0]["lr"] = lr * _rate(step / steps)
             optimizer.step()
@@ -172,7 +172,7 @@ def along(
     fixed = calibration_of(task, split, calibration) if resolve_statistics(how, buffers) == "recomputed" else None
     rows = np.concatenate([bent, straight])
     names = metrics if "loss" in metrics else ("loss", *metrics)
-    found = evaluate(
+    values_by_metric = evaluate(
         task,
         curve.points,
         rows,
@@ -186,7 +186,10 @@ def along(
     )
     ds = xr.Dataset(coords={"t": ("t", t, {"long_name": "t", "units": "1"})})
     for name in names:
-        for prefix, values in {"": found[name][:points], "straight_": found[name][points:]}.items():
+        for prefix, values in {
+            "": values_by_metric[name][:points],
+            "straight_": values_by_metric[name][points:],
+        }.items():
             ds[prefix + name] = ("t", values.numpy(), _about(name, task, name))
     for prefix, what in {"": "of the curve", "straight_": "of the straight line"}.items():
         loss = ds[f"{prefix}loss"].values
@@ -195,17 +198,17 @@ def along(
     for name, path, what in (("length", bent, "curve"), ("distance", straight, "straight line")):
         ds[name] = ((), _length(curve.points, path), {"long_name": f"length of the {what}", "units": "1"})
     about = {"analysis": "along", "source": "Garipov et al. 2018", "kind": curve.kind, "bends": len(curve.points) - 2}
-    said = statistics_attrs(task, split, how, buffers, calibration)
-    return ds.assign_attrs(about, split=split if isinstance(split, str) else "given", **said)
+    attrs = statistics_attrs(task, split, how, buffers, calibration)
+    return ds.assign_attrs(about, split=split if isinstance(split, str) else "given", **attrs)
 
 
 def _buffers(task: Task, points: Tensor, ends: Tensor, fixed: Samples | None) -> Tensor:
     """Floating buffers (n, b) of a curve's points: between the ends' (2, b), with statistics of `fixed` samples."""
     places = np.linspace(0, 1, len(points)).tolist()
-    held = torch.stack([(1 - place) * ends[0] + place * ends[1] for place in places])
+    buffers = torch.stack([(1 - place) * ends[0] + place * ends[1] for place in places])
     if fixed is None:
-        return held
-    return recalibrate_rows(task, points, held, range(1, len(points) - 1), fixed)  # a polygon meets its inner points
+        return buffers
+    return recalibrate_rows(task, points, buffers, range(1, len(points) - 1), fixed)  # a polygon meets its inner points
 
 
 def _about(name: str, task: Task, metric: str) -> dict[str, str]:
@@ -227,7 +230,7 @@ def _straight(ends: Tensor, count: int) -> Tensor:
 
 def _length(points: Tensor, rows: np.ndarray) -> float:
     """Length of the path through the models rows @ points."""
-    apart = (points - points[0]).double()
-    gram = (apart @ apart.T).cpu().numpy()
+    offsets = (points - points[0]).double()
+    gram = (offsets @ offsets.T).cpu().numpy()
     legs = np.diff(rows, axis=0)
     return float(np.sqrt(np.maximum(0, np.einsum("pi,ij,pj->p", legs, gram, legs))).sum())

@@ -24,16 +24,16 @@ def random_direction(task: Task, theta: Tensor, generator: torch.Generator, *, v
         generator: Source of randomness; must be on the CPU for the same direction on every device.
         vectors: Let one-dimensional parameters move too, each normalised as one filter.
     """
-    drawn = torch.randn(theta.shape, generator=generator, device=generator.device, dtype=theta.dtype).to(theta)
+    direction = torch.randn(theta.shape, generator=generator, device=generator.device, dtype=theta.dtype).to(theta)
     own = task.layout.named(theta.detach())
-    for name, part in task.layout.named(drawn).items():
+    for name, part in task.layout.named(direction).items():
         if part.ndim < 2 and not vectors:
             part.zero_()
             continue
         rows = part.shape[0] if part.ndim > 1 else 1
-        found, wanted = part.view(rows, -1), own[name].reshape(rows, -1)
-        found.mul_(wanted.norm(dim=1, keepdim=True) / found.norm(dim=1, keepdim=True).clamp_min(1e-30))
-    return drawn
+        filters, own_filters = part.view(rows, -1), own[name].reshape(rows, -1)
+        filters.mul_(own_filters.norm(dim=1, keepdim=True) / filters.norm(dim=1, keepdim=True).clamp_min(1e-30))
+    return direction
 
 
 @takes_models("theta")

@@ -107,7 +107,7 @@ def project(models: Sequence[Tensor] | Tensor, sweep: Sweep, *, labels: Sequence
     """
     if any(model.shape != sweep.basis[0].shape for model in models):
         raise ValueError(f"models have {len(models[0])} entries, the sweep has {sweep.basis.shape[1]}.")
-    origin, *axes = (_combined(sweep.basis, row) for row in (sweep.origin, *sweep.axes))
+    origin, *axes = (_combine(sweep.basis, row) for row in (sweep.origin, *sweep.axes))
     gram = np.array([[(a @ b).item() for b in axes] for a in axes])
     places, distances = [], []
     for model in models:
@@ -119,14 +119,14 @@ def project(models: Sequence[Tensor] | Tensor, sweep: Sweep, *, labels: Sequence
         distances.append(away.norm().item())
     names = [str(index + 1) for index in range(len(models))] if labels is None else list(labels)
     columns = np.array(places).reshape(len(names), len(axes)).T
-    found = {f"mark_{name}": ("mark", column) for name, column in zip(sweep.coords, columns, strict=True)}
-    found["distance"] = ("mark", np.array(distances))
-    ds = xr.Dataset(found, coords={"mark": names}, attrs={"analysis": "project"})
+    variables = {f"mark_{name}": ("mark", column) for name, column in zip(sweep.coords, columns, strict=True)}
+    variables["distance"] = ("mark", np.array(distances))
+    ds = xr.Dataset(variables, coords={"mark": names}, attrs={"analysis": "project"})
     ds.distance.attrs.update(long_name="distance out of the plane", units="1")
     return ds
 
 
-def _combined(basis: Tensor, row: np.ndarray) -> Tensor:
+def _combine(basis: Tensor, row: np.ndarray) -> Tensor:
     total = torch.zeros(basis.shape[1], dtype=torch.float64, device=basis.device)
     for model, coefficient in zip(basis, row, strict=True):
         total.add_(model.detach().double(), alpha=float(coefficient))
@@ -135,7 +135,7 @@ def _combined(basis: Tensor, row: np.ndarray) -> Tensor:
 
 def orthogonal(u: Tensor, seed: int) -> Tensor:
     """Random unit direction orthogonal to u (d,)."""
-    drawn = torch.randn(len(u), generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(u.device)
+    direction = torch.randn(len(u), generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(u.device)
     for _ in range(2):  # the second pass removes what rounding left
-        drawn -= (drawn @ u) / (u @ u) * u
-    return drawn / drawn.norm()
+        direction -= (direction @ u) / (u @ u) * u
+    return direction / direction.norm()

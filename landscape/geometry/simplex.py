@@ -62,5 +62,5 @@ def simplex(
 def points(models: Sequence[Tensor] | Tensor, count: int, seed: int) -> Tensor:
     """Coefficients (count, m) of random averages of m models, uniform on the simplex (Dirichlet(1)), float64."""
     generator = torch.Generator().manual_seed(seed)
-    drawn = -torch.rand(count, len(models), generator=generator, dtype=torch.float64).clamp_min(1e-300).log()
-    return drawn / drawn.sum(1, keepdim=True)
+    exponentials = -torch.rand(count, len(models), generator=generator, dtype=torch.float64).clamp_min(1e-300).log()
+    return exponentials / exponentials.sum(1, keepdim=True)

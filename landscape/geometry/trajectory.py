@@ -54,20 +54,20 @@ def principal_plane(
     Raises:
         ValueError: If the models differ in length, or are all equal.
     """
-    held = stack_models(list(models))
-    names = [str(index + 1) for index in range(len(held))] if labels is None else list(labels)
-    centre = _centre(held)
-    places, mixing, shares = _components(_gram(held, centre))
-    directions = _directions(held, centre, mixing)
+    basis = stack_models(list(models))
+    names = [str(index + 1) for index in range(len(basis))] if labels is None else list(labels)
+    centre = _centre(basis)
+    places, mixing, shares = _components(_gram(basis, centre))
+    directions = _directions(basis, centre, mixing)
     if flat := shares[1] == 0:
         directions[1] = orthogonal(directions[0], seed)
-    own = np.eye(len(held), 3 + len(held), k=3)
+    own = np.eye(len(basis), 3 + len(basis), k=3)
     low, high = _box(places if within is None else np.concatenate([places, within]), margin)
     size = (points, points) if isinstance(points, int) else points
     return Sweep(
-        torch.cat([centre[None].to(held), directions.to(held), held]),
-        origin=np.eye(3 + len(held))[0],
-        axes=np.eye(3 + len(held))[1:3],
+        torch.cat([centre[None].to(basis), directions.to(basis), basis]),
+        origin=np.eye(3 + len(basis))[0],
+        axes=np.eye(3 + len(basis))[1:3],
         coords={name: axis(low[i], high[i], size[i]) for i, name in enumerate(("alpha", "beta"))},
         marks=tuple(make_mark(*mark) for mark in zip(names, places.tolist(), own.tolist(), strict=True)),
         buffers=None if buffers is None else _with_plane(buffers, mixing),
@@ -117,12 +117,12 @@ def _components(gram: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def _directions(models: Tensor, centre: Tensor, mixing: np.ndarray) -> Tensor:
     """Unit directions (2, d), float64: the combinations of models minus centre with coefficients (R, 2)."""
-    found = torch.zeros(2, models.shape[1], dtype=torch.float64, device=models.device)
+    directions = torch.zeros(2, models.shape[1], dtype=torch.float64, device=models.device)
     for model, shares in zip(models, mixing.tolist(), strict=True):
         away = model.double() - centre
-        for direction, share in zip(found, shares, strict=True):
+        for direction, share in zip(directions, shares, strict=True):
             direction.add_(away, alpha=share)
-    return found
+    return directions
 
 
 def _with_plane(buffers: Tensor, mixing: np.ndarray) -> Tensor:

@@ -58,11 +58,11 @@ def measure_seconds(*actions: Callable[[], object], repeats: int = REPEATS) -> n
 
     Actions run in turn, in the reverse order every second time, so that what else the machine does meets all alike.
     """
-    found = np.zeros((repeats, len(actions)))
+    seconds = np.zeros((repeats, len(actions)))
     for row in range(repeats):
         for column in range(len(actions))[:: -1 if row % 2 else 1]:
-            found[row, column] = _measure_once(actions[column])
-    return found
+            seconds[row, column] = _measure_once(actions[column])
+    return seconds
 
 
 def median_and_range(values: np.ndarray) -> tuple[float, float, float]:
@@ -113,8 +113,8 @@ def step_cost(
         measure_cost(forward, repeats=repeats),
         measure_cost(lambda: flat.gradient(samples), repeats=repeats),
     )
-    held = flat.theta.nbytes + flat.grad.nbytes + flat.buffers.nbytes
-    found = {
+    workspace = flat.theta.nbytes + flat.grad.nbytes + flat.buffers.nbytes
+    variables = {
         "macs": (passed.macs / len(samples), "multiply-accumulates of a forward pass", "MAC"),
         "forward": (passed.seconds, "time of a forward pass", "s"),
         "forward_low": (passed.low, "time of the fastest forward pass", "s"),
@@ -122,11 +122,14 @@ def step_cost(
         "step": (stepped.seconds, "time of forward and backward", "s"),
         "step_low": (stepped.low, "time of the fastest forward and backward", "s"),
         "step_high": (stepped.high, "time of the slowest forward and backward", "s"),
-        "memory": (stepped.memory + held, "memory of a step", "bytes"),
+        "memory": (stepped.memory + workspace, "memory of a step", "bytes"),
         "transfer": (transfer_bytes(task, theta), "bytes of a model", "bytes"),
     }
     return xr.Dataset(
-        {name: ((), float(value), {"long_name": text, "units": unit}) for name, (value, text, unit) in found.items()},
+        {
+            name: ((), float(value), {"long_name": text, "units": unit})
+            for name, (value, text, unit) in variables.items()
+        },
         attrs={"analysis": "step_cost", "source": "LSS paper, Table 5", "batch": len(samples)},
     )
 
@@ -142,26 +145,26 @@ class _Memory(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.now = self.largest = 0
-        self.known: set[int] = set()
+        self.alive: set[int] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        found = func(*args, **(kwargs or {}))
-        given = {leaf.untyped_storage()._cdata for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)}
-        for leaf in tree_leaves(found):
-            if isinstance(leaf, Tensor) and leaf.untyped_storage()._cdata not in given:
+        results = func(*args, **(kwargs or {}))
+        inputs = {leaf.untyped_storage()._cdata for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, Tensor)}
+        for leaf in tree_leaves(results):
+            if isinstance(leaf, Tensor) and leaf.untyped_storage()._cdata not in inputs:
                 self._note(leaf.untyped_storage())
-        return found
+        return results
 
     def _note(self, storage: torch.UntypedStorage) -> None:
-        if storage._cdata in self.known:
+        if storage._cdata in self.alive:
             return
-        self.known.add(storage._cdata)
+        self.alive.add(storage._cdata)
         self.now += storage.nbytes()
         self.largest = max(self.largest, self.now)
         weakref.finalize(storage, self._gone, storage._cdata, storage.nbytes())
 
     def _gone(self, key: int, size: int) -> None:
-        self.known.discard(key)
+        self.alive.discard(key)
         self.now -= size
 
 

@@ -75,26 +75,28 @@ def ensemble_gap(
     how = statistics or usual_statistics(task)
     kind = resolve_statistics(how, buffers)
     fixed = calibration_of(task, split, calibration) if kind == "recomputed" else None
-    *held, centre_buffers = _buffers(task, [*models, centre], shares, None if kind == "own" else buffers, fixed)
-    together = sum(
+    *model_buffers, centre_buffers = _buffers(
+        task, [*models, centre], shares, None if kind == "own" else buffers, fixed
+    )
+    ensemble = sum(
         share * _outputs(task, model, split, own, outputs)
-        for share, model, own in zip(shares.tolist(), models, held, strict=True)
+        for share, model, own in zip(shares.tolist(), models, model_buffers, strict=True)
     )
     mean = _outputs(task, centre, split, centre_buffers, outputs)
-    gap = (together - mean).flatten(1).norm(dim=1).mean().item()
+    gap = (ensemble - mean).flatten(1).norm(dim=1).mean().item()
     distance = (models.double() - centre.double()).norm(dim=1).max().item()
     targets = task.split(split).targets.to(models.device)
-    held_values = {
+    values_by_name = {
         f"{name}_{metric}": _value(function, values, targets, outputs)
         for metric, function in task.measures(("loss", *task.metrics)).items()
-        for name, values in {"ensemble": together, "mean": mean}.items()
+        for name, values in {"ensemble": ensemble, "mean": mean}.items()
     }
-    held_values |= {"gap": gap, "distance": distance, "gap_ratio": gap / distance**2 if distance > 0 else np.nan}
+    values_by_name |= {"gap": gap, "distance": distance, "gap_ratio": gap / distance**2 if distance > 0 else np.nan}
     labels = {"gap": "mean ||f_WENS - f_mean||", "distance": "largest ||w_k - w||", "gap_ratio": "gap / distance^2"}
     return xr.Dataset(
         {
             name: ((), value, {"long_name": labels.get(name, name.replace("_", " ")), "units": _units(name)})
-            for name, value in held_values.items()
+            for name, value in values_by_name.items()
         },
         attrs={
             "analysis": "ensemble_gap",
@@ -146,14 +148,14 @@ def subset_errors(
     shares = _shares(weights, models)
     _check_subsets(len(models), shares, counts, subsets)
     counts = list(range(1, len(models) + 1)) if counts is None else list(counts)
-    drawn = {count: _subsets(len(models), count, subsets, seed) for count in counts}
-    cells = [(row, draw) for row, count in enumerate(counts) for draw in range(len(drawn[count]))]
+    subsets_by_count = {count: _subsets(len(models), count, subsets, seed) for count in counts}
+    cells = [(row, draw) for row, count in enumerate(counts) for draw in range(len(subsets_by_count[count]))]
     coefficients = torch.zeros(len(cells), len(models), dtype=torch.float64)
     for point, (row, draw) in enumerate(cells):
-        chosen = list(drawn[counts[row]][draw])
-        coefficients[point, chosen] = shares[chosen] / shares[chosen].sum()
+        members = list(subsets_by_count[counts[row]][draw])
+        coefficients[point, members] = shares[members] / shares[members].sum()
     how = statistics or usual_statistics(task)
-    found = evaluate(
+    values_by_metric = evaluate(
         task,
         models,
         coefficients,
@@ -164,11 +166,14 @@ def subset_errors(
         calibration=calibration,
         workers=workers,
     )
-    said = statistics_attrs(task, split, how, buffers, calibration)
+    attrs = statistics_attrs(task, split, how, buffers, calibration)
     return xr.Dataset(
-        {name: (("models", "draw"), _spread(cells, values), _attributes(name)) for name, values in found.items()},
+        {
+            name: (("models", "draw"), _spread(cells, values), _attributes(name))
+            for name, values in values_by_metric.items()
+        },
         coords={"models": ("models", counts, {"long_name": "models averaged", "units": "1"})},
-        attrs={"analysis": "subset_errors", "source": "IMA paper, Fig. 4", "seed": seed, **said},
+        attrs={"analysis": "subset_errors", "source": "IMA paper, Fig. 4", "seed": seed, **attrs},
     )
 
 
@@ -191,17 +196,17 @@ def _buffers(
     task: Task, models: list[Tensor], shares: Tensor, buffers: Tensor | None, fixed: Samples | None
 ) -> list[Tensor | None]:
     """Floating buffers of models and, last, of their mean, with statistics of `fixed` samples but where given."""
-    held = [None] * len(models) if buffers is None else [*buffers, _mean(buffers, shares)]
+    model_buffers = [None] * len(models) if buffers is None else [*buffers, _mean(buffers, shares)]
     if fixed is None:
-        return held
-    given = 0 if buffers is None else len(buffers) + int(shares.max() == 1)  # a mean of one is that model
-    fresh = [recalibrate(task, *pair, fixed) for pair in zip(models[given:], held[given:], strict=True)]
-    return [*held[:given], *fresh]
+        return model_buffers
+    trained = 0 if buffers is None else len(buffers) + int(shares.max() == 1)  # a mean of one is that model
+    fresh = [recalibrate(task, *pair, fixed) for pair in zip(models[trained:], model_buffers[trained:], strict=True)]
+    return [*model_buffers[:trained], *fresh]
 
 
 def _outputs(task: Task, theta: Tensor, split: Split, buffers: Tensor | None, kind: str) -> Tensor:
-    found = task.outputs(theta.detach(), split, buffers=buffers).double()
-    return found.softmax(1) if kind == "probabilities" else found
+    values = task.outputs(theta.detach(), split, buffers=buffers).double()
+    return values.softmax(1) if kind == "probabilities" else values
 
 
 def _value(function: PerSample, outputs: Tensor, targets: Tensor, kind: str) -> float:
@@ -231,10 +236,10 @@ def _subsets(m: int, count: int, most: int, seed: int) -> list[tuple[int, ...]]:
     if comb(m, count) <= most:
         return list(combinations(range(m), count))
     generator = torch.Generator().manual_seed(seed * 1_000_003 + count)
-    found: set[tuple[int, ...]] = set()
-    while len(found) < most:
-        found.add(tuple(sorted(torch.randperm(m, generator=generator)[:count].tolist())))
-    return sorted(found)
+    subsets: set[tuple[int, ...]] = set()
+    while len(subsets) < most:
+        subsets.add(tuple(sorted(torch.randperm(m, generator=generator)[:count].tolist())))
+    return sorted(subsets)
 
 
 def _spread(cells: list[tuple[int, int]], values: Tensor) -> np.ndarray:

@@ -27,14 +27,14 @@ def auc(scores: Tensor, targets: Tensor, users: Tensor | None = None) -> float:
     group = torch.zeros(len(scores), dtype=torch.int64) if users is None else _numbered(users)
     ranks = _mean_ranks(scores, group)
     groups = int(group.max()) + 1
-    chosen = torch.zeros(groups, dtype=torch.float64).index_add_(0, group, positive.double())
-    others = torch.zeros(groups, dtype=torch.float64).index_add_(0, group, (~positive).double())
+    positives = torch.zeros(groups, dtype=torch.float64).index_add_(0, group, positive.double())
+    negatives = torch.zeros(groups, dtype=torch.float64).index_add_(0, group, (~positive).double())
     won = torch.zeros(groups, dtype=torch.float64).index_add_(0, group, ranks.where(positive, 0))
-    pairs = chosen * others
+    pairs = positives * negatives
     if not (pairs > 0).any():
         raise ValueError("there is no pair of a positive and a negative sample; an AUC needs one.")
-    each = (won - chosen * (chosen + 1) / 2) / pairs
-    return float(each[pairs > 0].mean())
+    auc_by_group = (won - positives * (positives + 1) / 2) / pairs
+    return float(auc_by_group[pairs > 0].mean())
 
 
 def positive_ranks(
@@ -60,10 +60,10 @@ def positive_ranks(
     scores, positive = _checked(scores, targets, users)
     group = _numbered(users)
     groups = int(group.max()) + 1 if len(group) else 0
-    each = group[positive].bincount(minlength=groups)
-    if (each != 1).any():
-        number = int(torch.unique(users)[(each != 1).nonzero()[0, 0]])
-        raise ValueError(f"user {number} has {int(each[each != 1][0])} positives; a rank needs exactly one a user.")
+    counts = group[positive].bincount(minlength=groups)
+    if (counts != 1).any():
+        number = int(torch.unique(users)[(counts != 1).nonzero()[0, 0]])
+        raise ValueError(f"user {number} has {int(counts[counts != 1][0])} positives; a rank needs exactly one a user.")
     own = torch.empty(groups, dtype=torch.float64)
     own[group[positive]] = scores[positive]
     other = ~positive
@@ -98,15 +98,15 @@ def ranking(scores: Tensor, targets: Tensor, users: Tensor, k: Sequence[int] = (
         k: Lengths of the lists.
     """
     ranks = positive_ranks(scores, targets, users)
-    found = {"auc": auc(scores, targets)}
+    values = {"auc": auc(scores, targets)}
     for length in k:
-        found |= {f"hr@{length}": hit_rate(ranks, length), f"ndcg@{length}": ndcg(ranks, length)}
-    return found
+        values |= {f"hr@{length}": hit_rate(ranks, length), f"ndcg@{length}": ndcg(ranks, length)}
+    return values
 
 
 def _checked(scores: Tensor, targets: Tensor, users: Tensor | None) -> tuple[Tensor, Tensor]:
     """Scores in float64 and which samples are positive."""
-    shapes = {tuple(given.shape) for given in (scores, targets, *([] if users is None else [users]))}
+    shapes = {tuple(tensor.shape) for tensor in (scores, targets, *([] if users is None else [users]))}
     if len(shapes) != 1 or scores.ndim != 1:
         raise ValueError(f"scores, targets and users have shapes {sorted(shapes)}; give one of each a sample, (n,).")
     if scores.isnan().any():

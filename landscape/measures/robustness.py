@@ -63,7 +63,7 @@ def noise_robustness(
         generator = torch.Generator().manual_seed(seed * 1_000_003 + draw)
         changed = with_noise(samples, level, generator, mean=mean, std=std)
         noisy[row, draw] = 1 - _error(task, theta, changed, buffers)
-    found = {
+    variables = {
         "accuracy": ((), clean, {"long_name": "accuracy without noise", "units": "fraction"}),
         "noisy": (("value", "draw"), noisy, {"long_name": "accuracy with noise", "units": "fraction"}),
         "drop": ("value", clean - noisy.mean(1), {"long_name": "accuracy drop", "units": "fraction"}),
@@ -71,7 +71,7 @@ def noise_robustness(
     about = {"analysis": "noise_robustness", "source": "LSS paper, Table 6", "seed": seed}
     about |= {"split": split if isinstance(split, str) else "given"}
     amplitude = ("value", np.asarray(levels, dtype=float), {"long_name": "noise amplitude", "units": "1"})
-    return xr.Dataset(found, coords={"value": amplitude, "draw": np.arange(draws)}, attrs=about)
+    return xr.Dataset(variables, coords={"value": amplitude, "draw": np.arange(draws)}, attrs=about)
 
 
 def with_noise(
@@ -91,8 +91,8 @@ def with_noise(
     if not isinstance(inputs, Tensor) or not inputs.is_floating_point():
         raise ValueError("noise needs inputs that are one tensor of real numbers, such as images; these are others.")
     centre, width = _channels(mean, inputs), _channels(std, inputs)
-    drawn = torch.rand(inputs.shape, generator=generator, dtype=inputs.dtype).to(inputs.device)
-    changed = (inputs * width + centre).add_(drawn.mul_(2).sub_(1), alpha=level).clamp_(0, 1)
+    noise = torch.rand(inputs.shape, generator=generator, dtype=inputs.dtype).to(inputs.device)
+    changed = (inputs * width + centre).add_(noise.mul_(2).sub_(1), alpha=level).clamp_(0, 1)
     return Samples(changed.sub_(centre).div_(width), samples.targets)
 
 
@@ -105,9 +105,9 @@ def _channels(values: Sequence[float], inputs: Tensor) -> Tensor:
 
 
 def _error(task: Task, theta: Tensor, samples: Samples, buffers: Tensor | None) -> float:
-    held = None if buffers is None else buffers[None]
+    basis_buffers = None if buffers is None else buffers[None]
     return float(
-        evaluate(task, theta[None], torch.ones(1, 1), split=samples, metrics=("error",), buffers=held)["error"]
+        evaluate(task, theta[None], torch.ones(1, 1), split=samples, metrics=("error",), buffers=basis_buffers)["error"]
     )
 
 

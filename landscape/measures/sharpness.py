@@ -151,7 +151,9 @@ def _rises(
     along = torch.eye(count, count + 1, dtype=torch.float64).roll(1, 1)
     here = torch.eye(1, count + 1, dtype=torch.float64)
     coefficients = torch.cat([here, here + along, here - along])
-    held = None if buffers is None else torch.cat([buffers[None], torch.zeros(count, len(buffers)).to(buffers)])
+    basis_buffers = (
+        None if buffers is None else torch.cat([buffers[None], torch.zeros(count, len(buffers)).to(buffers)])
+    )
     basis = torch.cat([theta[None], moves])
     loss = evaluate(
         task,
@@ -159,7 +161,7 @@ def _rises(
         coefficients,
         split=samples,
         metrics=("loss",),
-        buffers=held,
+        buffers=basis_buffers,
         workers=workers,
         progress=progress,
     )["loss"]
@@ -170,9 +172,9 @@ def _ball(like: Tensor, count: int, seed: int) -> Iterator[Tensor]:
     """Points (d,) uniform in the unit ball."""
     generator = torch.Generator().manual_seed(seed)
     for _ in range(count):
-        drawn = torch.randn(like.numel(), generator=generator, dtype=torch.float64)
+        direction = torch.randn(like.numel(), generator=generator, dtype=torch.float64)
         length = torch.rand((), generator=generator, dtype=torch.float64) ** (1 / like.numel())
-        yield (length * drawn / drawn.norm()).to(like)
+        yield (length * direction / direction.norm()).to(like)
 
 
 def _scale(layout: Layout, theta: Tensor, eta: float) -> Tensor:

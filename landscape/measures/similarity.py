@@ -41,13 +41,13 @@ def pairwise_cka(outputs: Tensor, *, kernel: str = "linear") -> Tensor:
     The diagonal is 1, or NaN for a model that gives every input the same output.
     """
     matrix, alignment = _kernel(kernel)
-    prepared = [matrix(_checked(one)) for one in outputs]
-    found = torch.full((len(outputs), len(outputs)), torch.nan, dtype=torch.float64)
-    for i, one in enumerate(prepared):
-        found[i, i] = torch.nan if one is None else 1.0
+    prepared = [matrix(_checked(model_outputs)) for model_outputs in outputs]
+    result = torch.full((len(outputs), len(outputs)), torch.nan, dtype=torch.float64)
+    for i, model_outputs in enumerate(prepared):
+        result[i, i] = torch.nan if model_outputs is None else 1.0
     for i, j in combinations(range(len(outputs)), 2):
-        found[i, j] = found[j, i] = alignment(prepared[i], prepared[j])
-    return found
+        result[i, j] = result[j, i] = alignment(prepared[i], prepared[j])
+    return result
 
 
 def mean_cka(outputs: Tensor, *, kernel: str = "linear") -> float:
@@ -55,9 +55,9 @@ def mean_cka(outputs: Tensor, *, kernel: str = "linear") -> float:
 
     Pairs whose CKA is not defined are left out; NaN where none is left.
     """
-    found = pairwise_cka(outputs, kernel=kernel)
-    rows, columns = torch.triu_indices(len(found), len(found), offset=1)
-    return found[rows, columns].nanmean().item()
+    matrix = pairwise_cka(outputs, kernel=kernel)
+    rows, columns = torch.triu_indices(len(matrix), len(matrix), offset=1)
+    return matrix[rows, columns].nanmean().item()
 
 
 def _checked(outputs: Tensor) -> Tensor:
@@ -72,10 +72,10 @@ Alignment = Callable[[Tensor | None, Tensor | None], float]
 
 
 def _kernel(name: str) -> tuple[Prepared, Alignment]:
-    known: dict[str, tuple[Prepared, Alignment]] = {"linear": (_features, _linear), "rbf": (_rbf_matrix, _inner)}
-    if name not in known:
-        raise ValueError(unknown("kernel", name, known))
-    return known[name]
+    kernels: dict[str, tuple[Prepared, Alignment]] = {"linear": (_features, _linear), "rbf": (_rbf_matrix, _inner)}
+    if name not in kernels:
+        raise ValueError(unknown("kernel", name, kernels))
+    return kernels[name]
 
 
 def _features(outputs: Tensor) -> Tensor | None:

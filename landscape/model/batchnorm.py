@@ -69,10 +69,10 @@ def recalibrate(task: Task, theta: Tensor, buffers: Tensor | None, samples: Samp
 
 def recalibrate_rows(task: Task, basis: Tensor, buffers: Tensor, rows: Collection[int], samples: Samples) -> Tensor:
     """Floating buffers (n, b) of a basis (n, d), with statistics of `samples` in rows that are no trained models."""
-    held = buffers.clone()
+    result = buffers.clone()
     for row in rows:
-        held[row] = recalibrate(task, basis[row], buffers[row], samples)
-    return held
+        result[row] = recalibrate(task, basis[row], buffers[row], samples)
+    return result
 
 
 def usual_statistics(task: Task) -> Statistics | None:
@@ -80,19 +80,19 @@ def usual_statistics(task: Task) -> Statistics | None:
     return "recomputed" if normalisers(task.model) else None
 
 
-def resolve_statistics(wanted: Statistics | None, buffers: Tensor | None) -> Statistics:
+def resolve_statistics(statistics: Statistics | None, buffers: Tensor | None) -> Statistics:
     """How points get their statistics: averaged where buffers are given, else the task's own, unless told otherwise.
 
     Raises:
         ValueError: If the name is unknown, or buffers are to be averaged that were not given.
     """
-    if wanted is None:
+    if statistics is None:
         return "own" if buffers is None else "averaged"
-    if wanted not in get_args(Statistics):
-        raise ValueError(f"statistics is {wanted!r}; accepted: {', '.join(get_args(Statistics))}.")
-    if wanted == "averaged" and buffers is None:
+    if statistics not in get_args(Statistics):
+        raise ValueError(f"statistics is {statistics!r}; accepted: {', '.join(get_args(Statistics))}.")
+    if statistics == "averaged" and buffers is None:
         raise ValueError("statistics = 'averaged' needs the buffers (n, b) of the basis; give them or recompute.")
-    return wanted
+    return statistics
 
 
 def statistics_attrs(
@@ -107,20 +107,20 @@ def statistics_attrs(
     return {"statistics": how, "calibration": len(calibration_of(task, split, calibration))}
 
 
-def calibration_of(task: Task, split: Split, wanted: Samples | int = CALIBRATION) -> Samples:
+def calibration_of(task: Task, split: Split, calibration: Samples | int = CALIBRATION) -> Samples:
     """Samples for statistics of a task's models: those given, or so many of the split train, else of `split`."""
-    return calibration_samples(task.samples.get("train", task.split(split)), wanted)
+    return calibration_samples(task.samples.get("train", task.split(split)), calibration)
 
 
-def calibration_samples(pool: Samples, wanted: Samples | int) -> Samples:
+def calibration_samples(pool: Samples, calibration: Samples | int) -> Samples:
     """Given samples as they are, or a number of samples of `pool` (all where it has fewer), always the same.
 
     Raises:
         ValueError: If fewer than two samples are asked for or there: they have no variance.
     """
-    if isinstance(wanted, int):
-        order = torch.randperm(len(pool), generator=torch.Generator().manual_seed(0))[: max(wanted, 0)]
-        wanted = pool[order.sort().values.to(pool.targets.device)]
-    if len(wanted) < 2:
-        raise ValueError(f"batch statistics are to be computed on {len(wanted)} samples; give two or more.")
-    return wanted
+    if isinstance(calibration, int):
+        order = torch.randperm(len(pool), generator=torch.Generator().manual_seed(0))[: max(calibration, 0)]
+        calibration = pool[order.sort().values.to(pool.targets.device)]
+    if len(calibration) < 2:
+        raise ValueError(f"batch statistics are to be computed on {len(calibration)} samples; give two or more.")
+    return calibration

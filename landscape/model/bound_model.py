@@ -79,14 +79,14 @@ class Flat:
 
         They are copies if the module changes its inputs in place (`habits`), else perhaps the tensors given.
         """
-        cast = map_leaves(self._laid if self.habits.channels_last else self._placed, inputs)
+        cast = map_leaves(self._channels_last if self.habits.channels_last else self._to_device, inputs)
         return map_leaves(torch.clone, cast) if self.habits.copies else cast
 
     def outputs(self, inputs: Inputs) -> Tensor:
         """Module output on `inputs` at the current theta."""
-        found = call_module(self.module, self.cast(inputs))
+        outputs = call_module(self.module, self.cast(inputs))
         self._gather_buffers()
-        return found
+        return outputs
 
     def changed_buffers(self, before: Tensor) -> bool:
         """Whether buffers are others than `before` (b,), counters than those of the module that this is a copy of."""
@@ -122,10 +122,10 @@ class Flat:
                     bound.data.copy_(fresh.detach())
                 owner[name] = bound
 
-    def _placed(self, leaf: Tensor) -> Tensor:
+    def _to_device(self, leaf: Tensor) -> Tensor:
         return leaf.to(self.theta if leaf.is_floating_point() else self.theta.device)
 
-    def _laid(self, leaf: Tensor) -> Tensor:
+    def _channels_last(self, leaf: Tensor) -> Tensor:
         if leaf.ndim == 4 and leaf.is_floating_point():
             return leaf.to(self.theta, memory_format=torch.channels_last)
-        return self._placed(leaf)
+        return self._to_device(leaf)

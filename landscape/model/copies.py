@@ -16,8 +16,8 @@ def copy_module(module: nn.Module) -> nn.Module:
     Tensors that a layer computed from its parameters and stored (`torch.nn.utils.weight_norm` does so) are copied by
     value, which `copy.deepcopy` alone refuses.
     """
-    stored = (value for layer in module.modules() for value in (*vars(layer).values(), *layer._buffers.values()))
-    computed = [value for value in stored if isinstance(value, Tensor) and not value.is_leaf]
+    attributes = (value for layer in module.modules() for value in (*vars(layer).values(), *layer._buffers.values()))
+    computed = [value for value in attributes if isinstance(value, Tensor) and not value.is_leaf]
     return deepcopy(module, {id(value): value.detach().clone() for value in computed})
 
 

@@ -42,24 +42,24 @@ def habits(module: nn.Module, inputs: Inputs) -> Habits:
     devices = {leaf.device for leaf in leaves(inputs) if leaf.is_cuda}
     with torch.random.fork_rng(devices=list(devices)), torch.enable_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = _tried(module, inputs)
-    if not found.channels_last and multiprocessing.parent_process() is None:
+        result = _probe_module(module, inputs)
+    if not result.channels_last and multiprocessing.parent_process() is None:
         warnings.warn(
             f"{type(module).__name__} does not work on images whose channels lie last in memory (`x.view(...)` behind "
             "a convolution does not), so images stay contiguous, and its convolutions are slower on a CPU "
             "(docs/performance.md has figures). `x.flatten(1)` or `x.reshape(...)` in place of `view` avoids it.",
             stacklevel=2,
         )
-    return found
+    return result
 
 
-def _tried(module: nn.Module, inputs: Inputs) -> Habits:
+def _probe_module(module: nn.Module, inputs: Inputs) -> Habits:
     few = map_leaves(lambda leaf: leaf[:PROBE], inputs)
     trial = _Trial(module, few)
     if trial.output(False, last=False) is None and trial.output(True, last=False) is None:
         trial = _Trial(module, inputs)
     images = any(leaf.ndim == 4 and leaf.is_floating_point() for leaf in leaves(inputs))
-    last = not images or all(trial.bears_channels_last(training) for training in (False, True))
+    last = not images or all(trial.works_channels_last(training) for training in (False, True))
     return Habits(last, trial.changed)
 
 
@@ -69,27 +69,27 @@ class _Trial:
     def __init__(self, module: nn.Module, inputs: Inputs) -> None:
         self.module, self.inputs, self.changed = copy_module(module), inputs, False
 
-    def bears_channels_last(self, training: bool) -> bool:
+    def works_channels_last(self, training: bool) -> bool:
         """Whether it works as well, and gives the same values, on images that lie channels-last."""
         plain = self.output(training, last=False)
         if plain is None:
             return True  # it does not work in any case
-        found = self.output(training, last=True)
-        if found is None or training or _close(found, plain):
-            return found is not None
+        last_output = self.output(training, last=True)
+        if last_output is None or training or _close(last_output, plain):
+            return last_output is not None
         again = self.output(training, last=True)
-        return again is None or not _close(found, again)  # random values tell nothing
+        return again is None or not _close(last_output, again)  # random values tell nothing
 
     def output(self, training: bool, *, last: bool) -> list[Tensor] | None:
         """Tensors that it returns, after a backward pass from them; None if either pass fails."""
         form = torch.channels_last if last else torch.contiguous_format
-        inputs = map_leaves(lambda leaf: _laid(leaf, form), self.inputs)
+        inputs = map_leaves(lambda leaf: _copy_in_format(leaf, form), self.inputs)
         before = [leaf._version for leaf in leaves(inputs)]
         self.module.train(training)
         try:
             output = call_module(self.module, inputs)
-            found = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
-            slopes = [leaf for leaf in found if leaf.requires_grad and leaf.is_floating_point()]
+            tensors = [leaf for leaf in tree_leaves(output) if isinstance(leaf, Tensor)]
+            slopes = [leaf for leaf in tensors if leaf.requires_grad and leaf.is_floating_point()]
             if slopes:
                 sum(leaf.square().sum() for leaf in slopes).backward()  # type: ignore[union-attr]
         except Exception:  # noqa: BLE001 - whatever a stranger's module raises; its own call raises it again
@@ -97,22 +97,22 @@ class _Trial:
         finally:
             self.changed |= before != [leaf._version for leaf in leaves(inputs)]
             self.module.zero_grad(set_to_none=True)
-        return [leaf.detach() for leaf in found]
+        return [leaf.detach() for leaf in tensors]
 
 
-def _laid(leaf: Tensor, form: torch.memory_format) -> Tensor:
+def _copy_in_format(leaf: Tensor, form: torch.memory_format) -> Tensor:
     """A copy of a tensor, in that order of memory if it holds images."""
     images = leaf.ndim == 4 and leaf.is_floating_point()
     return leaf.clone(memory_format=form if images else torch.contiguous_format)
 
 
-def _close(found: list[Tensor], expected: list[Tensor]) -> bool:
-    return len(found) == len(expected) and all(map(_alike, found, expected))
+def _close(actual: list[Tensor], expected: list[Tensor]) -> bool:
+    return len(actual) == len(expected) and all(map(_alike, actual, expected))
 
 
-def _alike(found: Tensor, expected: Tensor) -> bool:
-    if found.shape != expected.shape or not found.is_floating_point():
-        return torch.equal(found, expected)
+def _alike(actual: Tensor, expected: Tensor) -> bool:
+    if actual.shape != expected.shape or not actual.is_floating_point():
+        return torch.equal(actual, expected)
     scale = float(expected[expected.isfinite()].abs().max()) if bool(expected.isfinite().any()) else 0.0
     tolerance = 100 * torch.finfo(expected.dtype).eps ** 0.75 * scale
-    return torch.allclose(found, expected, rtol=0, atol=tolerance, equal_nan=True)
+    return torch.allclose(actual, expected, rtol=0, atol=tolerance, equal_nan=True)

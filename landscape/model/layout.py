@@ -81,21 +81,21 @@ class Layout:
         Raises:
             ValueError: If a parameter is absent or has another shape; the first one is named.
         """
-        return self._joined(source, self.parameters)
+        return self._concatenated(source, self.parameters)
 
     def buffer_vector(self, source: nn.Module | Mapping[str, Tensor]) -> Tensor:
         """Floating buffers (b,) of a module or state dict, copied."""
-        return self._joined(source, self.buffers)
+        return self._concatenated(source, self.buffers)
 
     def slices(self) -> dict[str, slice]:
         """Where each parameter lies in theta."""
-        found, start = {}, 0
+        places, start = {}, 0
         for name, shape in self.parameters:
-            found[name] = slice(start, start + prod(shape))
+            places[name] = slice(start, start + prod(shape))
             start += prod(shape)
-        return found
+        return places
 
-    def _joined(self, source: nn.Module | Mapping[str, Tensor], entries: Iterable[Entry]) -> Tensor:
+    def _concatenated(self, source: nn.Module | Mapping[str, Tensor], entries: Iterable[Entry]) -> Tensor:
         tensors = _tensors(source) if isinstance(source, nn.Module) else source
         if not isinstance(tensors, Mapping):
             raise ValueError(f"a model of type {type(source).__name__} was given; give a module or its state dict.")

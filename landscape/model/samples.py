@@ -41,20 +41,20 @@ class Samples:
         return self.targets.shape[0]  # len of a tensor is slow
 
     def __getitem__(self, index: slice | Tensor) -> Samples:
-        def taken(leaf: Tensor) -> Tensor:
+        def select(leaf: Tensor) -> Tensor:
             if isinstance(index, Tensor) and index.dtype == torch.int64 and index.ndim == 1:
                 return leaf.index_select(0, index.to(leaf.device))  # leaf[index], in whole rows
             return leaf[index]
 
-        return Samples(map_leaves(taken, self.inputs), taken(self.targets))
+        return Samples(map_leaves(select, self.inputs), select(self.targets))
 
     def to(self, *, dtype: torch.dtype | None = None, device: torch.device | None = None) -> Samples:
         """Same samples with floating inputs in `dtype`, everything on `device`."""
 
-        def moved(leaf: Tensor) -> Tensor:
+        def move(leaf: Tensor) -> Tensor:
             return leaf.to(device=device, dtype=dtype if leaf.is_floating_point() else None)
 
-        return Samples(map_leaves(moved, self.inputs), moved(self.targets))
+        return Samples(map_leaves(move, self.inputs), move(self.targets))
 
     def blocks(self, size: int) -> Iterator[Samples]:
         """Consecutive pieces of at most `size` samples."""

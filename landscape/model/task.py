@@ -133,11 +133,11 @@ class Task:
         Raises:
             ValueError: If a name is unknown.
         """
-        known = {"loss": self.per_sample, **self.metrics}
-        names = tuple(known) if names is None else names
-        if unknown := [name for name in names if name not in known]:
-            raise ValueError(f"no metric named {unknown[0]!r}; the task has {', '.join(known)}.")
-        return {name: known[name] for name in names}
+        functions = {"loss": self.per_sample, **self.metrics}
+        names = tuple(functions) if names is None else names
+        if unknown := [name for name in names if name not in functions]:
+            raise ValueError(f"no metric named {unknown[0]!r}; the task has {', '.join(functions)}.")
+        return {name: functions[name] for name in names}
 
     @takes_models("theta")
     def outputs(self, theta: Tensor, split: Split, *, buffers: Tensor | None = None, block: int = 512) -> Tensor:

@@ -41,9 +41,9 @@ def _splits(samples: Any) -> dict[str, Samples]:
         samples = {"train": samples, "test": samples}
     elif "train" not in samples:
         raise ValueError(f"samples has the splits {', '.join(map(str, samples))}; give train, and test where there is.")
-    found = {}
-    for name, held in samples.items():
-        if not isinstance(held, Samples) and not (isinstance(held, tuple | list) and len(held) == 2):
-            raise ValueError(f"split {name!r} is a {type(held).__name__}; give (inputs, targets) as tensors.")
-        found[str(name)] = held if isinstance(held, Samples) else Samples(*held)
-    return {"test": found["train"], **found}
+    splits = {}
+    for name, pair in samples.items():
+        if not isinstance(pair, Samples) and not (isinstance(pair, tuple | list) and len(pair) == 2):
+            raise ValueError(f"split {name!r} is a {type(pair).__name__}; give (inputs, targets) as tensors.")
+        splits[str(name)] = pair if isinstance(pair, Samples) else Samples(*pair)
+    return {"test": splits["train"], **splits}

@@ -32,7 +32,7 @@ def takes_models(*names: str) -> Callable[[Callable[Inputs, Result]], Callable[I
         signature = inspect.signature(function)
 
         @wraps(function)
-        def called(*args: Inputs.args, **options: Inputs.kwargs) -> Result:
+        def wrapper(*args: Inputs.args, **options: Inputs.kwargs) -> Result:
             bound = signature.bind(*args, **options)
             values = {name: bound.arguments[name] for name in names if name in bound.arguments}
             if all(isinstance(value, Tensor) for value in values.values()):
@@ -41,12 +41,12 @@ def takes_models(*names: str) -> Callable[[Callable[Inputs, Result]], Callable[I
             layout = None if task is None else task.layout
             for name, value in values.items():
                 bound.arguments[name] = _vectors(value, layout, f"{function.__name__}: {name}")
-            wanted = "buffers" in signature.parameters and bound.arguments.get("buffers") is None
-            if wanted and layout is not None and layout.buffer_size:
+            lacks_buffers = "buffers" in signature.parameters and bound.arguments.get("buffers") is None
+            if lacks_buffers and layout is not None and layout.buffer_size:
                 bound.arguments["buffers"] = _buffers(list(values.values()), layout)
             return function(*bound.args, **bound.kwargs)
 
-        return called
+        return wrapper
 
     return decorate
 
@@ -62,14 +62,14 @@ def _vectors(value: Any, layout: Layout | None, name: str) -> Any:
     if _is_model(value):
         if layout is not None:
             return layout.theta(value)
-        made = "task.layout.theta(model), or Layout.of(module).theta(model) without a task"
-        raise ValueError(f"{name} is {_called(value)}; it takes vectors (d,): give {made}.")
+        recipe = "task.layout.theta(model), or Layout.of(module).theta(model) without a task"
+        raise ValueError(f"{name} is {_describe(value)}; it takes vectors (d,): give {recipe}.")
     if isinstance(value, Sequence) and not isinstance(value, str) and len(value):
-        return [_vectors(one, layout, f"{name}[{place}]") for place, one in enumerate(value)]
-    raise ValueError(f"{name} is {_called(value)}; give a vector (d,), a state dict or a module.")
+        return [_vectors(model, layout, f"{name}[{place}]") for place, model in enumerate(value)]
+    raise ValueError(f"{name} is {_describe(value)}; give a vector (d,), a state dict or a module.")
 
 
-def _called(value: Any) -> str:
+def _describe(value: Any) -> str:
     if isinstance(value, nn.Module):
         return f"a module ({type(value).__name__})"
     if isinstance(value, Mapping):
@@ -81,7 +81,7 @@ def _called(value: Any) -> str:
 
 def _buffers(values: list[Any], layout: Layout) -> Tensor | None:
     """Floating buffers of all models: (b,) of one, (n, b) of several; None where all are vectors."""
-    models = [one for value in values for one in (value if isinstance(value, list | tuple) else [value])]
+    models = [model for value in values for model in (value if isinstance(value, list | tuple) else [value])]
     if not any(map(_is_model, models)):
         return None
     if not all(map(_is_model, models)):
@@ -89,6 +89,6 @@ def _buffers(values: list[Any], layout: Layout) -> Tensor | None:
             "some models are vectors and some are state dicts, and the model has floating buffers (such as BatchNorm "
             "statistics); give all as state dicts, or all as vectors with buffers."
         )
-    found = torch.stack([layout.buffer_vector(one) for one in models])
+    buffers = torch.stack([layout.buffer_vector(model) for model in models])
     single = len(values) == 1 and _is_model(values[0])
-    return found[0] if single else found
+    return buffers[0] if single else buffers

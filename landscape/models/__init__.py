@@ -63,15 +63,15 @@ def _factory(name: str) -> Callable[..., Any]:
     recorded = plugins.recorded_name(__name__, name, "model")
     if not outside.is_outside(recorded):
         return plugins.load(__name__, name, "model").build
-    found = outside.load(recorded)
-    if not callable(found):
-        raise ValueError(f"model {name!r} is {type(found).__name__}, not a function like build(shape, classes).")
-    return found
+    factory = outside.load(recorded)
+    if not callable(factory):
+        raise ValueError(f"model {name!r} is {type(factory).__name__}, not a function like build(shape, classes).")
+    return factory
 
 
-def _check_call(build: Callable[..., Any], name: str, given: tuple[Any, ...], options: dict[str, Any]) -> None:
+def _check_call(build: Callable[..., Any], name: str, positional: tuple[Any, ...], options: dict[str, Any]) -> None:
     try:
-        inspect.signature(build).bind(*given, **options)
+        inspect.signature(build).bind(*positional, **options)
     except TypeError as reason:
         raise ValueError(
             f"model factory {name!r} cannot be called with (shape, classes) and its options: {reason}."
@@ -79,12 +79,12 @@ def _check_call(build: Callable[..., Any], name: str, given: tuple[Any, ...], op
 
 
 def _check_needed(build: Callable[..., Any], name: str, options: dict[str, Any]) -> None:
-    named = [one for one in inspect.signature(build).parameters.values() if one.kind is one.KEYWORD_ONLY]
-    needed = [one.name for one in named if one.default is one.empty and one.name not in options]
+    keywords = [option for option in inspect.signature(build).parameters.values() if option.kind is option.KEYWORD_ONLY]
+    needed = [option.name for option in keywords if option.default is option.empty and option.name not in options]
     if needed:
         raise ValueError(
             f"model {name!r} needs the option {needed[0]!r} (task.model_options.{needed[0]}); it accepts "
-            f"{', '.join(one.name for one in named)}."
+            f"{', '.join(option.name for option in keywords)}."
         )
 
 

@@ -33,14 +33,14 @@ def check_image(model: str, shape: tuple[int, ...], least: int) -> None:
         )
 
 
-def check_version(model: str, version: str, known: Collection[str]) -> None:
+def check_version(model: str, version: str, versions: Collection[str]) -> None:
     """Complain about a version of a model that there is not.
 
     Raises:
         ValueError: If so.
     """
-    if version not in known:
-        raise ValueError(f"version is {version!r}; {model} takes {' or '.join(map(repr, known))}.")
+    if version not in versions:
+        raise ValueError(f"version is {version!r}; {model} takes {' or '.join(map(repr, versions))}.")
 
 
 def flat_size(layers: nn.Module, shape: tuple[int, ...]) -> int:

@@ -107,12 +107,12 @@ def cifar_resnet(
 
 def stages(channels: int, widths: list[int], blocks: int, norm: str, groups: int) -> list[nn.Module]:
     """`blocks` basic blocks of each width; every stage but the first begins with stride 2."""
-    found: list[nn.Module] = []
+    blocks_in_order: list[nn.Module] = []
     for stage, width in enumerate(widths):
         for block in range(blocks):
-            found.append(BasicBlock(channels, width, 2 if stage > 0 and block == 0 else 1, norm, groups))
+            blocks_in_order.append(BasicBlock(channels, width, 2 if stage > 0 and block == 0 else 1, norm, groups))
             channels = width
-    return found
+    return blocks_in_order
 
 
 def conv_norm(channels: int, out: int, kernel: int, norm: str, groups: int, *, stride: int = 1) -> list[nn.Module]:

@@ -69,8 +69,8 @@ class InterestNetwork(nn.Module):
         self.body = body
         self.head = head
 
-    def forward(self, *given: Tensor, **named: Tensor) -> Tensor:
-        return self.head(self.body(*given, **named))
+    def forward(self, *columns: Tensor, **fields_by_name: Tensor) -> Tensor:
+        return self.head(self.body(*columns, **fields_by_name))
 
 
 class Interest(nn.Module):
@@ -84,8 +84,8 @@ class Interest(nn.Module):
         self.attention = nn.Sequential(*dense(4 * width, width), nn.Linear(width, 1))
         self.mlp = nn.Sequential(*dense(sum(WIDTHS.values()) + width, 32, 16))
 
-    def forward(self, *given: Tensor, **named: Tensor) -> Tensor:
-        inputs = packed(*given, **named)
+    def forward(self, *columns: Tensor, **fields_by_name: Tensor) -> Tensor:
+        inputs = packed(*columns, **fields_by_name)
         if inputs.ndim != 2 or inputs.shape[1] != len(FIELDS) + self.history or inputs.is_floating_point():
             raise ValueError(
                 f"inputs have shape {tuple(inputs.shape)} and type {inputs.dtype}; din takes whole numbers of shape "
@@ -102,24 +102,24 @@ class Interest(nn.Module):
 
         Each row sums to 1; with masking, one without any film has zeros.
         """
-        asked = candidate[:, None].expand_as(seen)
-        scores = self.attention(torch.cat([asked, seen, asked - seen, asked * seen], 2))[..., 0]
+        query = candidate[:, None].expand_as(seen)
+        scores = self.attention(torch.cat([query, seen, query - seen, query * seen], 2))[..., 0]
         if not self.mask_padding:
             return scores.softmax(1)
         there = history != 0
         return scores.masked_fill(~there, torch.finfo(scores.dtype).min).softmax(1) * there
 
 
-def packed(*given: Tensor, **named: Tensor) -> Tensor:
+def packed(*fields_in_order: Tensor, **fields_by_name: Tensor) -> Tensor:
     """Fields (n,) and history (n, h), in order or by name, as one tensor (n, 6 + h); one that is packed stays.
 
     Raises:
         ValueError: If a field is missing or unknown.
     """
-    if len(given) == 1 and not named:
-        return given[0]
+    if len(fields_in_order) == 1 and not fields_by_name:
+        return fields_in_order[0]
     columns = (*FIELDS, "history")
-    parts = {**dict(zip(columns, given, strict=False)), **named}
-    if len(given) > len(columns) or set(parts) != set(columns):
+    parts = {**dict(zip(columns, fields_in_order, strict=False)), **fields_by_name}
+    if len(fields_in_order) > len(columns) or set(parts) != set(columns):
         raise ValueError(f"inputs are {', '.join(parts)}; din takes {', '.join(columns)}.")
     return torch.cat([parts[name].reshape(len(parts[name]), -1) for name in columns], 1)

@@ -94,9 +94,9 @@ class Features(nn.Module):
         if self.size is not None:
             inputs = F.interpolate(inputs, size=(self.size, self.size), mode="bilinear", align_corners=False)
         options = {"interpolate_pos_encoding": True} if self._resized(inputs) else {}
-        found = self.model(inputs, **options)
-        pooled = getattr(found, "pooler_output", None)
-        return pooled.flatten(1) if pooled is not None else found.last_hidden_state[:, 0]
+        output = self.model(inputs, **options)
+        pooled = getattr(output, "pooler_output", None)
+        return pooled.flatten(1) if pooled is not None else output.last_hidden_state[:, 0]
 
     def _resized(self, inputs: Tensor) -> bool:
         return self.interpolates and self.trained is not None and tuple(inputs.shape[-2:]) != self.trained
@@ -119,10 +119,10 @@ def _backbone(source: str, revision: str | None, pretrained: bool) -> tuple[nn.M
             else:
                 model = classifier.from_config(config, attn_implementation="eager")
         except OSError as reason:
-            said = " ".join(str(reason).split())
+            message = " ".join(str(reason).split())
             raise LookupError(
                 f"no model {source!r}: it is no folder with config.json and model.safetensors, and the hub did not "
-                f"give it ({said[:200]}). Download it once and give its folder as task.model_options.source."
+                f"give it ({message[:200]}). Download it once and give its folder as task.model_options.source."
             ) from reason
     if model.base_model is model:
         raise ValueError(f"{source} has no part without its head; hf takes models such as ResNet, ConvNeXt, ViT, Swin.")
@@ -133,7 +133,7 @@ def _adapt(model: nn.Module, rank: int, alpha: float, targets: Sequence[str] | N
     """Put adapters beside the targets, in place; everything else is frozen."""
     peft = _extra("peft")
     ends = {path.rpartition(".")[2] for path, layer in model.named_modules() if isinstance(layer, nn.Linear)}
-    usual = next((found for found in ATTENTION if found <= ends), {"convolution"})
+    usual = next((names for names in ATTENTION if names <= ends), {"convolution"})
     try:
         config = peft.LoraConfig(r=rank, lora_alpha=alpha, target_modules=sorted(targets or usual))
         peft.inject_adapter_in_model(config, model)

@@ -34,9 +34,9 @@ def csv_table(ds: xr.Dataset) -> bytes:
     """
     dims = [str(dim) for dim in ds.dims]
     ds = sort_names(ds)
-    units = {str(name): held.attrs.get("units", "") for name, held in ds.variables.items()}
-    kept = [name for name in ds.variables if name not in ds.dims]
-    parts = [_rows(ds, str(name)) for name in kept]
+    units = {str(name): array.attrs.get("units", "") for name, array in ds.variables.items()}
+    variables = [name for name in ds.variables if name not in ds.dims]
+    parts = [_rows(ds, str(name)) for name in variables]
     parts.append(
         pd.DataFrame({"variable": [f"attribute:{name}" for name in ds.attrs], "value": list(ds.attrs.values())})
     )
@@ -109,23 +109,27 @@ FORMS: dict[str, Callable[[xr.Dataset], bytes]] = {"csv": csv_table, "vtk": vtk_
 
 def _rows(ds: xr.Dataset, name: str) -> pd.DataFrame:
     """The values of one variable in long form."""
-    held = ds[name]
-    places = [ds[dim].values if dim in ds.coords else np.arange(ds.sizes[dim]) for dim in held.dims]
+    array = ds[name]
+    places = [ds[dim].values if dim in ds.coords else np.arange(ds.sizes[dim]) for dim in array.dims]
     columns = {
         str(dim): np.broadcast_to(
-            np.expand_dims(place, [other for other in range(held.ndim) if other != axis]), held.shape
+            np.expand_dims(place, [other for other in range(array.ndim) if other != axis]), array.shape
         )
-        for axis, (dim, place) in enumerate(zip(held.dims, places, strict=True))
+        for axis, (dim, place) in enumerate(zip(array.dims, places, strict=True))
     }
     flat = {dim: column.ravel().tolist() for dim, column in columns.items()}
-    return pd.DataFrame({**flat, "value": pd.Series(held.values.ravel().tolist(), dtype=object)}).assign(variable=name)
+    return pd.DataFrame({**flat, "value": pd.Series(array.values.ravel().tolist(), dtype=object)}).assign(variable=name)
 
 
 def _plane(ds: xr.Dataset, height: str) -> tuple[str, str]:
     """The two grid dimensions of the variable `height`."""
     if height not in ds or len(ds[height].dims) < 2:
-        found = f"{height} over {', '.join(map(str, ds[height].dims)) or 'nothing'}" if height in ds else f"no {height}"
-        raise ValueError(f"the dataset has {found}; VTK and PLY take a surface over two dimensions: export it as CSV.")
+        description = (
+            f"{height} over {', '.join(map(str, ds[height].dims)) or 'nothing'}" if height in ds else f"no {height}"
+        )
+        raise ValueError(
+            f"the dataset has {description}; VTK and PLY take a surface over two dimensions: export it as CSV."
+        )
     first, second = map(str, ds[height].dims[-2:])
     return first, second
 
@@ -152,19 +156,19 @@ def _layers(ds: xr.Dataset, dims: Sequence[str]) -> list[tuple[str, np.ndarray]]
     """Names without spaces and values (rows, columns) of every number over the two dimensions."""
     return [
         (name, np.asarray(part.transpose(*dims).values, dtype=float))
-        for key, held in sort_names(ds).items()
-        if {*dims} <= {*held.dims} and held.dtype.kind in "fiub"
-        for name, part in _split(str(key), held, [str(dim) for dim in held.dims if dim not in dims])
+        for key, array in sort_names(ds).items()
+        if {*dims} <= {*array.dims} and array.dtype.kind in "fiub"
+        for name, part in _split(str(key), array, [str(dim) for dim in array.dims if dim not in dims])
     ]
 
 
-def _split(name: str, held: xr.DataArray, others: list[str]) -> Iterator[tuple[str, xr.DataArray]]:
+def _split(name: str, array: xr.DataArray, others: list[str]) -> Iterator[tuple[str, xr.DataArray]]:
     """A variable place by place along its other dimensions."""
     if not others:
-        yield "".join(letter if letter.isalnum() else "_" for letter in name), held
+        yield "".join(letter if letter.isalnum() else "_" for letter in name), array
         return
-    for index in range(held.sizes[others[0]]):
-        part = held.isel({others[0]: index})
+    for index in range(array.sizes[others[0]]):
+        part = array.isel({others[0]: index})
         place = part[others[0]].item() if others[0] in part.coords else index
         yield from _split(f"{name}_{others[0]}_{place}", part, others[1:])
 

@@ -111,7 +111,7 @@ class Partial:
 
 def _require_own(path: Path) -> None:
     """Refuse a result with links inside: one from elsewhere reads nothing but itself."""
-    if link := next((found for found in path.rglob("*") if found.is_symlink()), None):
+    if link := next((entry for entry in path.rglob("*") if entry.is_symlink()), None):
         raise ValueError(f"{link.relative_to(path)} is a link, which is not followed")
 
 
@@ -138,29 +138,29 @@ def _check(ds: xr.Dataset) -> None:
 
 def _plain_missing(ds: xr.Dataset) -> xr.Dataset:
     """The dataset with one kind of NaN: zarr leaves out chunks that are all missing and gives that kind back."""
-    found = ds.copy()
+    result = ds.copy()
     for name, variable in ds.variables.items():
         if variable.dtype.kind == "f":
             values = np.where(np.isnan(variable.values), variable.dtype.type(np.nan), variable.values)
-            found[name] = (variable.dims, values, variable.attrs)
-    return found
+            result[name] = (variable.dims, values, variable.attrs)
+    return result
 
 
 def _text_as(ds: xr.Dataset, kind: type) -> xr.Dataset:
     """The dataset with its text as `kind`: fixed-width text has no zarr v3 specification, objects have."""
-    found = ds.copy()
+    result = ds.copy()
     for name, variable in ds.variables.items():
         if variable.dtype.kind in "OUT":
             values: np.ndarray = np.array(variable.values.tolist(), dtype=kind).reshape(variable.shape)
-            found[name] = (variable.dims, values, variable.attrs)
-    return found
+            result[name] = (variable.dims, values, variable.attrs)
+    return result
 
 
 def _digest(ds: xr.Dataset) -> str:
     """Digest of names, dimensions, values, attributes, and of what is a coordinate."""
-    said = {str(name): _plain(variable.attrs) for name, variable in ds.variables.items()}
+    attrs = {str(name): _plain(variable.attrs) for name, variable in ds.variables.items()}
     rest = {key: value for key, value in _plain(ds.attrs).items() if key != "digest"}
-    text = json.dumps([_values_digest(ds), said, rest, sorted(map(str, ds.coords))], sort_keys=True)
+    text = json.dumps([_values_digest(ds), attrs, rest, sorted(map(str, ds.coords))], sort_keys=True)
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 

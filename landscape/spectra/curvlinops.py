@@ -91,9 +91,9 @@ def _blocks(problem: CurvatureProblem) -> list[tuple[Tensor, Tensor]]:
 
 def _measured(problem: CurvatureProblem, values: np.ndarray, columns: np.ndarray, products: int) -> Eigenpairs:
     order = np.argsort(-np.abs(values), kind="stable")
-    found = torch.from_numpy(values[order].astype(np.float64))
+    eigenvalues = torch.from_numpy(values[order].astype(np.float64))
     rows = nn.functional.normalize(torch.from_numpy(columns[:, order].T.copy()).to(problem.theta), dim=1)
     matrix = product(problem)
-    lengths = [(matrix(row) - value * row).norm().item() for row, value in zip(rows, found.tolist(), strict=True)]
-    residuals = relative(torch.tensor(lengths, dtype=torch.float64), found)
-    return Eigenpairs(found, signed(rows), residuals, products, True)
+    lengths = [(matrix(row) - value * row).norm().item() for row, value in zip(rows, eigenvalues.tolist(), strict=True)]
+    residuals = relative(torch.tensor(lengths, dtype=torch.float64), eigenvalues)
+    return Eigenpairs(eigenvalues, signed(rows), residuals, products, True)

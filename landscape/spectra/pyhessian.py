@@ -40,8 +40,8 @@ def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_produ
         # it calls backward(create_graph=True) by design; the cycle that torch warns of is cut below
         warnings.filterwarnings("ignore", message="Using backward.. with create_graph=True")
         torch.manual_seed(seed)
-        found = solver(model, _mean(problem.flat), cuda=problem.theta.is_cuda, **data)
-        values, vectors = found.eigenvalues(maxIter=iterations, tol=tolerance, top_n=k)
+        solution = solver(model, _mean(problem.flat), cuda=problem.theta.is_cuda, **data)
+        values, vectors = solution.eigenvalues(maxIter=iterations, tol=tolerance, top_n=k)
     products = model.resets if len(blocks) == 1 else model.resets // (1 + 2 * len(blocks))
     model.zero_grad(set_to_none=True)
     return _measured(problem, values, vectors, products, converged=products < iterations * k)
@@ -100,12 +100,12 @@ def _measured(
 ) -> Eigenpairs:
     """PyHessian's pairs in order of magnitude, with residuals from native products."""
     rows = torch.stack([torch.cat([part.detach().reshape(-1) for part in vector]) for vector in vectors])
-    found = torch.tensor(values, dtype=torch.float64)
-    order = found.abs().argsort(descending=True, stable=True)
-    found, rows = found[order], nn.functional.normalize(rows[order].to(problem.theta), dim=1)
+    eigenvalues = torch.tensor(values, dtype=torch.float64)
+    order = eigenvalues.abs().argsort(descending=True, stable=True)
+    eigenvalues, rows = eigenvalues[order], nn.functional.normalize(rows[order].to(problem.theta), dim=1)
     product = hvp(problem.flat, problem.theta, problem.samples, block=problem.block)
     residuals = [
         ((product(row) - value * row).norm() / abs(value)).item()
-        for row, value in zip(rows, found.tolist(), strict=True)
+        for row, value in zip(rows, eigenvalues.tolist(), strict=True)
     ]
-    return Eigenpairs(found, rows, torch.tensor(residuals, dtype=torch.float64), products, converged)
+    return Eigenpairs(eigenvalues, rows, torch.tensor(residuals, dtype=torch.float64), products, converged)

@@ -93,10 +93,10 @@ def adaptive_surface(
             f"raise the budget to {first.sum() + held_out} or more."
         )
 
-    def evaluated(wanted: np.ndarray, known: xr.Dataset | None) -> xr.Dataset:
+    def evaluated(mask: np.ndarray, known: xr.Dataset | None) -> xr.Dataset:
         return surface(
             task,
-            replace(sweep, inside=wanted),
+            replace(sweep, inside=mask),
             split=split,
             metrics=metrics,
             known=known,
@@ -119,20 +119,20 @@ class _Grid:
 
     def __init__(self, evaluated: Evaluated, first: np.ndarray, dims: list[str], known: xr.Dataset | None) -> None:
         self._evaluated = evaluated
-        self.asked = first
+        self.requested = first
         self.dims = dims
         self.ds = evaluated(first, known)
 
-    def ask(self, wanted: np.ndarray) -> None:
+    def evaluate(self, mask: np.ndarray) -> None:
         """Evaluate the points of a mask that holds all earlier ones."""
-        self.ds = self._evaluated(wanted, self.ds)
-        self.asked = wanted
+        self.ds = self._evaluated(mask, self.ds)
+        self.requested = mask
 
     def values(self, name: str) -> np.ndarray:
         """A variable as (whatever else it is over, *grid)."""
         if name not in self.metrics:
             raise ValueError(f"no metric named {name!r} to refine by; evaluated: {', '.join(self.metrics)}.")
-        return self.ds[name].transpose(..., *self.dims).values.reshape(-1, *self.asked.shape)
+        return self.ds[name].transpose(..., *self.dims).values.reshape(-1, *self.requested.shape)
 
     @property
     def metrics(self) -> list[str]:
@@ -142,16 +142,16 @@ class _Grid:
 
 def _variables_over(ds: xr.Dataset, dims: Sequence[str]) -> list[str]:
     """Names of the variables over all of these dimensions."""
-    return [str(name) for name, held in ds.items() if {*dims} <= {*held.dims}]
+    return [str(name) for name, array in ds.items() if {*dims} <= {*array.dims}]
 
 
 def _without_interpolated(known: xr.Dataset, dims: Sequence[str]) -> xr.Dataset:
     """An earlier result with NaN where it was interpolated."""
     if "interpolated" not in known:
         return known
-    held = known["interpolated"]
+    mask = known["interpolated"]
     plain = known.drop_vars("interpolated")
-    return plain.assign({name: plain[name].where(~held) for name in _variables_over(plain, dims)})
+    return plain.assign({name: plain[name].where(~mask) for name in _variables_over(plain, dims)})
 
 
 def _check(sweep: Sweep, tolerance: float) -> None:
@@ -179,54 +179,58 @@ def _levels(sweep: Sweep, coarse: int) -> int:
 
 def _refine(grid: _Grid, by: str, step: int, tolerance: float, limit: int) -> tuple[list[Cell], int]:
     """Test cells, the worst parents first, and quarter them; all cells, and how many stand above the tolerance."""
-    rows, columns = grid.asked.shape
+    rows, columns = grid.requested.shape
     waiting = [(np.inf, (i, j, step)) for i in range(0, rows - 1, step) for j in range(0, columns - 1, step)]
     leaves: list[Cell] = []
     while waiting:
         waiting.sort(key=lambda item: (-item[0], item[1]))
-        wanted, count = grid.asked.copy(), 0
+        requested, count = grid.requested.copy(), 0
         for _, cell in waiting[:BATCH]:
-            asked = wanted.copy()
-            asked[cell_points(cell)] = True
-            if asked.sum() > limit:
+            enlarged = requested.copy()
+            enlarged[cell_points(cell)] = True
+            if enlarged.sum() > limit:
                 break
-            wanted, count = asked, count + 1
+            requested, count = enlarged, count + 1
         if count == 0:
             break
-        grid.ask(wanted)
+        grid.evaluate(requested)
         tested, waiting = [cell for _, cell in waiting[:count]], waiting[count:]
         values = grid.values(by)
         for cell in tested:
-            found = difference(values[(slice(None), *cell_points(cell))]) / SMOOTH
+            excess = difference(values[(slice(None), *cell_points(cell))]) / SMOOTH
             parts = quarters(cell)
-            if parts[0][2] == 1 or found <= tolerance:
+            if parts[0][2] == 1 or excess <= tolerance:
                 leaves += parts
             else:
-                waiting += [(found, part) for part in parts]
+                waiting += [(excess, part) for part in parts]
     return leaves + [cell for _, cell in waiting], len(waiting)
 
 
 def _fill_and_judge(grid: _Grid, leaves: list[Cell], held_out: int, seed: int) -> xr.Dataset:
     """The dataset with every value filled in, and the error estimated at held-out points."""
-    evaluated = grid.asked.copy()
+    evaluated = grid.requested.copy()
     guesses = {name: interpolate(grid.values(name), leaves, evaluated) for name in grid.metrics}
     free = np.flatnonzero(~evaluated)
-    chosen = np.random.default_rng(seed).choice(free, min(held_out, len(free)), replace=False)
-    judged = np.isin(np.arange(evaluated.size), chosen).reshape(evaluated.shape)
-    grid.ask(grid.asked | judged)
+    sampled = np.random.default_rng(seed).choice(free, min(held_out, len(free)), replace=False)
+    judged = np.isin(np.arange(evaluated.size), sampled).reshape(evaluated.shape)
+    grid.evaluate(grid.requested | judged)
     ds = grid.ds
     for name, guess in guesses.items():
-        held, found = ds[name].transpose(..., *grid.dims), grid.values(name)
+        array, exact = ds[name].transpose(..., *grid.dims), grid.values(name)
         with np.errstate(invalid="ignore"):
-            away = (guess - found)[:, judged]
+            away = (guess - exact)[:, judged]
         away = away[~np.isnan(away)]  # both infinite
-        filled = np.where(grid.asked, found, guess).reshape(held.shape)
-        ds[name] = held.copy(data=filled).transpose(*ds[name].dims)
+        filled = np.where(grid.requested, exact, guess).reshape(array.shape)
+        ds[name] = array.copy(data=filled).transpose(*ds[name].dims)
         for kind, words, value in (
             ("error", "root mean square error", np.sqrt(np.square(away).mean()) if away.size else np.nan),
             ("worst", "largest error", np.abs(away).max() if away.size else np.nan),
         ):
-            about = {"long_name": f"{words} of interpolated {name}, at held-out points", "units": held.attrs["units"]}
+            about = {"long_name": f"{words} of interpolated {name}, at held-out points", "units": array.attrs["units"]}
             ds[f"{name}_interpolation_{kind}"] = ((), value, about)
-    ds["interpolated"] = (grid.dims, ~grid.asked, {"long_name": "value is interpolated, not evaluated", "units": "1"})
-    return ds.assign_attrs(evaluated=int(grid.asked.sum()), held_out=int(judged.sum()))
+    ds["interpolated"] = (
+        grid.dims,
+        ~grid.requested,
+        {"long_name": "value is interpolated, not evaluated", "units": "1"},
+    )
+    return ds.assign_attrs(evaluated=int(grid.requested.sum()), held_out=int(judged.sum()))

@@ -43,13 +43,13 @@ def aligned_barrier(
     Raises:
         ValueError: As `align` does.
     """
-    found = {"": b, "aligned_": align(task, a, b, seed=seed)}
+    models = {"": b, "aligned_": align(task, a, b, seed=seed)}
     ds = xr.Dataset(attrs={"analysis": "aligned_barrier", "source": "Ainsworth et al. 2023"})
-    for part, (prefix, other) in enumerate(found.items()):
-        told = share(progress, part, len(found))
-        line = barrier(task, a, other, points=points, split=split, workers=workers, progress=told)
+    for part, (prefix, other) in enumerate(models.items()):
+        part_progress = share(progress, part, len(models))
+        line = barrier(task, a, other, points=points, split=split, workers=workers, progress=part_progress)
         for name in ("loss", "barrier"):
             ds[prefix + name] = line[name]
-        apart = float((a.double() - other.double()).norm())
-        ds[f"{prefix}distance"] = ((), apart, {"long_name": "distance of the models", "units": "1"})
+        distance = float((a.double() - other.double()).norm())
+        ds[f"{prefix}distance"] = ((), distance, {"long_name": "distance of the models", "units": "1"})
     return ds.drop_vars("mark", errors="ignore")

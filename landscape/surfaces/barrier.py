@@ -111,10 +111,10 @@ def pairwise_barriers(
     Raises:
         ValueError: If the models differ in length, or points is below 3.
     """
-    held = stack_models(list(models))
+    basis = stack_models(list(models))
     if points < 3:
         raise ValueError(f"points is {points}; a barrier needs at least one point between the models: give 3 or more.")
-    m, line_points = len(held), axis(0.0, 1.0, points)[1:-1]
+    m, line_points = len(basis), axis(0.0, 1.0, points)[1:-1]
     t = np.union1d(line_points, 0.5)
     pairs = list(combinations(range(m), 2))
     own = np.eye(m)
@@ -122,7 +122,7 @@ def pairwise_barriers(
     how = statistics or usual_statistics(task)
     loss = evaluate(
         task,
-        held,
+        basis,
         np.concatenate(rows),
         split=split,
         metrics=("loss",),
@@ -137,7 +137,7 @@ def pairwise_barriers(
         above = between - ((1 - t) * loss[i] + t * loss[j])
         heights[i, j] = heights[j, i] = np.maximum(0, above[np.isin(t, line_points)].max())
         halfway[i, j] = halfway[j, i] = above[t == 0.5].item()
-        distances[i, j] = distances[j, i] = float((held[i].double() - held[j].double()).norm())
+        distances[i, j] = distances[j, i] = float((basis[i].double() - basis[j].double()).norm())
     names = [str(index + 1) for index in range(m)] if labels is None else list(labels)
     units, both = metric_units(task, "loss"), ("mark", "mark_other")
     about: dict[str, str | int] = {"analysis": "pairwise_barriers", "source": "Chen et al. 2024, section 4.3"}
@@ -187,14 +187,14 @@ def simplex_losses(
     Raises:
         ValueError: If the models differ in length, or no average is asked for.
     """
-    held = stack_models(list(models))
+    basis = stack_models(list(models))
     if count < 1:
         raise ValueError(f"count is {count}; give the number of random averages, at least 1.")
-    rows = simplex_points(held, count, seed)
+    rows = simplex_points(basis, count, seed)
     how = statistics or usual_statistics(task)
-    found = evaluate(
+    values_by_metric = evaluate(
         task,
-        held,
+        basis,
         rows,
         split=split,
         metrics=metrics,
@@ -206,7 +206,7 @@ def simplex_losses(
     )
     ds = xr.Dataset(attrs={"analysis": "simplex_losses", "source": "Chen et al. 2024, section 4.3", "seed": seed})
     ds.attrs.update(statistics_attrs(task, split, how, buffers, calibration))
-    for name, at_points in found.items():
+    for name, at_points in values_by_metric.items():
         values, units = at_points.numpy(), metric_units(task, name)
         ds[name] = ("value", values, {"long_name": name, "units": units})
         ds[f"{name}_mean"] = ((), values.mean(), {"long_name": f"mean {name} of random averages", "units": units})

@@ -80,11 +80,11 @@ def basin(ds: xr.Dataset, level: float | None = None, metric: str = "loss") -> x
         raise LookupError("a basin needs marks whose cells have values; compute the surface around them first.")
     bound = _lowest_level(values, cells) if level is None else level
     component = _component(values, cells, bound)
-    found = component is not None
+    has_component = component is not None
     inside = component if component is not None else np.zeros(values.shape, bool)
     edge = any(inside.take(side, axis).any() for axis in range(inside.ndim) for side in (0, -1))
     units = ds[metric].attrs.get("units", "1")
-    area = inside.sum() * _cell_area(ds, metric) if found else np.nan
+    area = inside.sum() * _cell_area(ds, metric) if has_component else np.nan
     return xr.Dataset(
         {
             "component": (ds[metric].dims, inside.astype(float), {"long_name": "basin of the marks", "units": "1"}),
@@ -92,7 +92,7 @@ def basin(ds: xr.Dataset, level: float | None = None, metric: str = "loss") -> x
             "area": ((), float(area), {"long_name": "area of the basin", "units": "1"}),
             "open": (
                 (),
-                float(edge) if found else np.nan,
+                float(edge) if has_component else np.nan,
                 {"long_name": "basin reaches the grid's edge", "units": "1"},
             ),
         },
@@ -120,9 +120,11 @@ def curvature(ds: xr.Dataset, *, reach: int = 1, metric: str = "loss") -> xr.Dat
     lowest = minimum(ds, metric)
     place = [int(np.abs(ds[name].values - float(lowest[name])).argmin()) for name in ds[metric].dims]
     fit = quadratic(ds, place, reach=reach, metric=metric)
-    found = np.linalg.eigvalsh(fit.hessian(fit.values))[::-1]
+    eigenvalues = np.linalg.eigvalsh(fit.hessian(fit.values))[::-1]
     about = {"long_name": f"curvature of the {metric} at the minimum", "units": "1"}
-    return xr.DataArray(found, {"rank": np.arange(1, len(found) + 1)}, ("rank",), name="curvature", attrs=about)
+    return xr.DataArray(
+        eigenvalues, {"rank": np.arange(1, len(eigenvalues) + 1)}, ("rank",), name="curvature", attrs=about
+    )
 
 
 def flatness_radius(ds: xr.Dataset, rise: float, mark: str = "mean", metric: str = "loss") -> float:
@@ -162,7 +164,7 @@ def line_summary(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> xr
     between = ds[metric].where((ds.t >= 0) & (ds.t <= 1), drop=True)
     above = between - ((1 - between.t) * start + between.t * end)
     units, offset = ds[metric].attrs.get("units", "1"), fitted_minimum(ds, metric)
-    named = {
+    summary = {
         "minimum": (float(minimum(ds, metric)), f"smallest {metric}", units),
         "minimum_t": (offset.at["t"], f"place of the fitted minimum of the {metric}", "1"),
         "minimum_t_error": (offset.errors["t"], "standard error of that place", "1"),
@@ -171,15 +173,15 @@ def line_summary(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> xr
         "barrier": (max(0.0, float(above.max())), f"{metric} barrier", units),
         "centre_offset": (centre_offset(ds, mark, metric), f"distance from {mark} to the minimum", "1"),
     }
-    found = {name: ((), value, {"long_name": long, "units": unit}) for name, (value, long, unit) in named.items()}
-    return xr.Dataset(found, attrs={"analysis": "line_summary", "source": "IMA paper, section 3.2"})
+    variables = {name: ((), value, {"long_name": long, "units": unit}) for name, (value, long, unit) in summary.items()}
+    return xr.Dataset(variables, attrs={"analysis": "line_summary", "source": "IMA paper, section 3.2"})
 
 
 def _mark(ds: xr.Dataset, mark: str) -> xr.Dataset:
-    known = [str(name) for name in ds.mark.values]
-    if mark not in known:
-        raise LookupError(f"the surface has no mark {mark!r}; it has {', '.join(known)}.")
-    return ds.isel(mark=known.index(mark))
+    marks = [str(name) for name in ds.mark.values]
+    if mark not in marks:
+        raise LookupError(f"the surface has no mark {mark!r}; it has {', '.join(marks)}.")
+    return ds.isel(mark=marks.index(mark))
 
 
 def _cells(ds: xr.Dataset, metric: str) -> tuple[np.ndarray, ...]:
@@ -193,8 +195,8 @@ def _component(values: np.ndarray, cells: tuple[np.ndarray, ...], level: float) 
     """The component of the cells at or below a level that holds all of `cells`; None where there is none."""
     with np.errstate(invalid="ignore"):
         components, _ = ndimage.label(values <= level)
-    found = set(components[cells].tolist())
-    return components == found.pop() if len(found) == 1 and 0 not in found else None
+    labels = set(components[cells].tolist())
+    return components == labels.pop() if len(labels) == 1 and 0 not in labels else None
 
 
 def _lowest_level(values: np.ndarray, cells: tuple[np.ndarray, ...]) -> float:

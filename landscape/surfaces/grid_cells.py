@@ -27,10 +27,10 @@ def difference(values: np.ndarray) -> float:
     guess = bilinear(values[..., ::2, ::2], 2)
     scale = np.abs(values) + np.abs(guess)
     with np.errstate(invalid="ignore"):
-        found = np.where(scale > 0, 2 * np.abs(values - guess) / np.where(scale > 0, scale, 1), 0)
+        relative = np.where(scale > 0, 2 * np.abs(values - guess) / np.where(scale > 0, scale, 1), 0)
     # beyond what numbers can hold nothing is left to refine, at its border everything is
     both = ~np.isfinite(values) & ~np.isfinite(guess)
-    return float(np.where(both, 0, np.where(np.isfinite(found), found, 2)).max())
+    return float(np.where(both, 0, np.where(np.isfinite(relative), relative, 2)).max())
 
 
 def bilinear(corners: np.ndarray, side: int) -> np.ndarray:

@@ -106,17 +106,17 @@ def label_minimum(minimum: Minimum, ds: xr.Dataset, metric: str = "loss") -> xr.
         coordinates, minimum_state and minimum_reason (text), and, where the surface has a mark "mean", minimum_offset
         and minimum_offset_error, from this mark; errors are standard errors.
     """
-    found = {}
+    variables = {}
     for name, at in minimum.at.items():
         units = ds[name].attrs.get("units", "1")
-        found[f"minimum_{name}"] = (at, f"{name} of the minimum of the {metric}", units)
-        found[f"minimum_{name}_error"] = (minimum.errors[name], f"standard error of minimum_{name}", units)
+        variables[f"minimum_{name}"] = (at, f"{name} of the minimum of the {metric}", units)
+        variables[f"minimum_{name}_error"] = (minimum.errors[name], f"standard error of minimum_{name}", units)
     if "mark" in ds.coords and "mean" in ds.mark.values:
         mean = ds.sel(mark="mean")
         distance, error = minimum.offset({name: float(mean[f"mark_{name}"]) for name in minimum.at})
-        found["minimum_offset"] = (distance, f"distance from the mean to the minimum of the {metric}", "1")
-        found["minimum_offset_error"] = (error, "standard error of minimum_offset", "1")
-    labels = {name: ((), value, {"long_name": text, "units": unit}) for name, (value, text, unit) in found.items()}
+        variables["minimum_offset"] = (distance, f"distance from the mean to the minimum of the {metric}", "1")
+        variables["minimum_offset_error"] = (error, "standard error of minimum_offset", "1")
+    labels = {name: ((), value, {"long_name": text, "units": unit}) for name, (value, text, unit) in variables.items()}
     words = {"minimum_state": (minimum.state, "where the minimum is"), "minimum_reason": (minimum.reason, "why")}
     texts = {name: ((), value, {"long_name": text, "units": "1"}) for name, (value, text) in words.items()}
     return xr.Dataset({**labels, **texts})
@@ -143,7 +143,7 @@ def add_sampling_error(minimum: Minimum, values: np.ndarray, sizes: np.ndarray) 
         places = minimum.fit.stationary(rest)
     except np.linalg.LinAlgError:
         return _no_minimum(minimum.fit.names, "none", "without some of the samples the surface is flat")
-    if not all(_is_convex(minimum.fit, one) for one in rest):
+    if not all(_is_convex(minimum.fit, fold) for fold in rest):
         return _no_minimum(minimum.fit.names, "none", "without some of the samples the surface is flat or a saddle")
     away = places - places.mean(0)
     added = (len(rest) - 1) / len(rest) * away.T @ away
@@ -170,9 +170,9 @@ def _enclosing_fit(ds: xr.Dataset, start: tuple[int, ...], metric: str) -> Quadr
 
 def _is_convex(fit: Quadratic, values: np.ndarray | None = None) -> bool:
     """Whether a quadratic rises in every direction by more than rounding does, over half its window."""
-    known = fit.values if values is None else values
-    scaled = fit.hessian(known) * np.outer(fit.half, fit.half) / 2
-    return bool(np.linalg.eigvalsh(scaled)[0] > ROUNDING * np.abs(known).max())
+    cell_values = fit.values if values is None else values
+    scaled = fit.hessian(cell_values) * np.outer(fit.half, fit.half) / 2
+    return bool(np.linalg.eigvalsh(scaled)[0] > ROUNDING * np.abs(cell_values).max())
 
 
 def _nearest(ds: xr.Dataset, names: tuple[str, ...], at: np.ndarray) -> tuple[int, ...]:

@@ -21,7 +21,7 @@ class Quadratic:
         cells: Coordinates x (N, n) of the cells that have a value.
         half: Half the width (n,) of the window.
         window: Cells in each dimension, as `isel` takes it.
-        known: Which cells of the window have a value, shape of the window.
+        has_value: Which cells of the window have a value, shape of the window.
         values: Values (N,) at the cells.
         solver: Coefficients from values, shape (p, N): constant, gradient, then x_i x_j for i <= j.
     """
@@ -31,19 +31,19 @@ class Quadratic:
     cells: np.ndarray
     half: np.ndarray
     window: dict[str, slice]
-    known: np.ndarray
+    has_value: np.ndarray
     values: np.ndarray
     solver: np.ndarray
 
     def hessian(self, values: np.ndarray) -> np.ndarray:
         """Second derivatives (.., n, n)."""
         n = len(self.names)
-        found = np.zeros((*values.shape[:-1], n, n))
+        matrix = np.zeros((*values.shape[:-1], n, n))
         for column, (i, j) in enumerate(_pairs(n)):
             coefficient = values @ self.solver[1 + n + column]
-            found[..., i, j] += coefficient
-            found[..., j, i] += coefficient
-        return found
+            matrix[..., i, j] += coefficient
+            matrix[..., j, i] += coefficient
+        return matrix
 
     def stationary(self, values: np.ndarray) -> np.ndarray:
         """Coordinates (.., n) of the stationary point, in the surface's own.
@@ -86,15 +86,15 @@ def quadratic(ds: xr.Dataset, around: Sequence[int], *, reach: int, metric: str 
     centre = np.array([float(ds[name].values[place]) for name, place in zip(window, around, strict=True)])
     axes = [ds[name].values[part] - at for (name, part), at in zip(window.items(), centre, strict=True)]
     part, grid = values.isel(window).values, np.meshgrid(*axes, indexing="ij")
-    half, known = np.array([np.ptp(axis) / 2 for axis in axes]), np.isfinite(part)
-    cells = np.stack([axis[known] for axis in grid], axis=1)
+    half, has_value = np.array([np.ptp(axis) / 2 for axis in axes]), np.isfinite(part)
+    cells = np.stack([axis[has_value] for axis in grid], axis=1)
     terms = _terms(cells / half)
     if np.linalg.matrix_rank(terms) < terms.shape[1]:
         raise LookupError(
-            f"{known.sum()} values around the minimum do not fix a quadratic; compute more of the surface."
+            f"{has_value.sum()} values around the minimum do not fix a quadratic; compute more of the surface."
         )
     solver = np.linalg.pinv(terms) / _terms(half[None]).T
-    return Quadratic(tuple(window), centre, cells, half, window, known, part[known], solver)
+    return Quadratic(tuple(window), centre, cells, half, window, has_value, part[has_value], solver)
 
 
 def _terms(x: np.ndarray) -> np.ndarray:

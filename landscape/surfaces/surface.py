@@ -102,11 +102,11 @@ def surface(
             ds[f"mark_{name}"].values[:] = column[:marks]
             ds[name].values[:] = column[marks:].reshape(ds[name].shape)
 
-    def on_points(part: slice, found: dict[str, Tensor]) -> None:
+    def on_points(part: slice, values_by_metric: dict[str, Tensor]) -> None:
         nonlocal saved, done
         for name, column in values.items():
             fresh = _missing(column[where[part]])
-            column[where[part][fresh]] = found[name].numpy()[fresh]
+            column[where[part][fresh]] = values_by_metric[name].numpy()[fresh]
         done += part.stop - part.start
         report(done, total)
         if checkpoint is not None and time.monotonic() - saved > CHECKPOINT_SECONDS:
@@ -174,11 +174,11 @@ def _extra_dims(
         raise ValueError("the split has no samples; a mean needs at least one.")
     outputs = task.outputs(sweep.basis[0].detach(), probe)
     own = {"group": int(groups.max()) + 1} if groups is not None and len(groups) else {}
-    found = {}
+    sizes = {}
     for name, measure in task.measures(metrics).items():
         shape = measure(outputs, probe.targets.to(outputs.device)).shape[1:]
-        found[name] = own | ({"class": shape[0]} if shape else {})
-    return found
+        sizes[name] = own | ({"class": shape[0]} if shape else {})
+    return sizes
 
 
 def _between(sweep: Sweep) -> bool:

@@ -98,20 +98,20 @@ def evaluate(
     how = resolve_statistics(statistics, buffers)
     pool = task.samples.get("train", samples)
     fixed = calibration_samples(pool, calibration) if how == "recomputed" else None
-    kept = None if buffers is None or how == "own" else buffers
-    work = Work(task, basis, kept, samples, groups, measures, block, fixed, check_precision(precision))
+    basis_buffers = None if buffers is None or how == "own" else buffers
+    work = Work(task, basis, basis_buffers, samples, groups, measures, block, fixed, check_precision(precision))
     values: dict[str, Tensor] = {}
     done, report, soon = 0, progress or (lambda done, total: None), not (on_points is None and progress is None)
     report(0, len(points))
-    for part, found in _chunk_values(work, points, _resolve_memory(basis, memory), workers, soon):
+    for part, chunk in _chunk_values(work, points, _resolve_memory(basis, memory), workers, soon):
         done += part.stop - part.start
         report(done, len(points))
         for name in measures:
             if name not in values:
-                values[name] = torch.empty(len(points), *found[name].shape[1:], dtype=torch.float64)
-            values[name][part] = found[name]
+                values[name] = torch.empty(len(points), *chunk[name].shape[1:], dtype=torch.float64)
+            values[name][part] = chunk[name]
         if on_points is not None:
-            on_points(part, found)
+            on_points(part, chunk)
     return {name: values.get(name, torch.empty(0, dtype=torch.float64)) for name in measures}
 
 
@@ -195,9 +195,9 @@ def _checked_groups(groups: Tensor, samples: Samples) -> Tensor:
     return groups.long()
 
 
-def _resolve_memory(basis: Tensor, given: int | None) -> int:
-    if given is not None:
-        return given
+def _resolve_memory(basis: Tensor, memory: int | None) -> int:
+    if memory is not None:
+        return memory
     if basis.device.type == "cuda":
         return int(torch.cuda.mem_get_info(basis.device)[0] // 2)
     return MEMORY

@@ -38,15 +38,15 @@ class FirstLayer:
         held: Bytes a sample of the basis models' outputs.
     """
 
-    def __init__(self, flat: Flat, name: str, basis: Tensor, held: int = 0) -> None:
-        self.output_bytes = held
+    def __init__(self, flat: Flat, name: str, basis: Tensor, output_bytes: int = 0) -> None:
+        self.output_bytes = output_bytes
         self.layer = flat.module.get_submodule(name)
         self._flat = flat
         self._count = len(basis)
         prefix = f"{name}." if name else ""
         own = [parameter for parameter, _ in self.layer.named_parameters()]
-        named = [flat.layout.named(row) for row in basis]
-        models = [{parameter: row[prefix + parameter] for parameter in own} for row in named]
+        views = [flat.layout.named(row) for row in basis]
+        models = [{parameter: row[prefix + parameter] for parameter in own} for row in views]
         differences = [{parameter: row[parameter] - models[0][parameter] for parameter in own} for row in models[1:]]
         self._parameters = models + differences
         self._received: Tensor | None = None
@@ -79,16 +79,16 @@ class FirstLayer:
         """Output 0 and c_1, c_2, .. times the outputs from `index` on, c_1 last."""
         start, first = (float(index), *coefficients[2:]), self._output(0)
         if len(start) > 1 and start != self._start:
-            first = torch.add(first, self._output(index + 1), alpha=start[1], out=self._held("start"))
+            first = torch.add(first, self._output(index + 1), alpha=start[1], out=self._buffer("start"))
             for step, coefficient in enumerate(start[2:], 2):
                 first.add_(self._output(index + step), alpha=coefficient)
             self._start = start
         first = self._memory["start"] if len(start) > 1 else first
-        return torch.add(first, self._output(index), alpha=coefficients[1], out=self._held("value"))
+        return torch.add(first, self._output(index), alpha=coefficients[1], out=self._buffer("value"))
 
     def _anywhere(self, coefficients: Sequence[float]) -> Tensor:
         used = {index: coefficient for index, coefficient in enumerate(coefficients) if coefficient != 0} or {0: 0.0}
-        return combine([self._output(index) for index in used], list(used.values()), out=self._held("value"))
+        return combine([self._output(index) for index in used], list(used.values()), out=self._buffer("value"))
 
     def _output(self, index: int) -> Tensor:
         """The layer's output at model `index` of the basis, then at the differences from its first."""
@@ -97,7 +97,7 @@ class FirstLayer:
             self._outputs[index] = functional_call(self.layer, self._parameters[index], (self._received,))
         return self._outputs[index]
 
-    def _held(self, name: str) -> Tensor:
+    def _buffer(self, name: str) -> Tensor:
         """Memory for one output, used again for each point."""
         like = next(iter(self._outputs.values()))
         if name not in self._memory or self._memory[name].shape != like.shape:
@@ -141,16 +141,16 @@ def first_layer(flat: Flat, basis: Tensor, probe: Samples) -> FirstLayer | None:
     The first linear or convolutional layer, if on the `probe` what it receives is bit-equal under two thetas,
     and the loss is the same with the layer's parameters spoilt, which shows any other use of them.
     """
-    found = _first_called(flat, flat.cast(probe.inputs))
-    if found is None:
+    first = _first_called(flat, flat.cast(probe.inputs))
+    if first is None:
         return None
-    name, outputs_size = found
+    name, outputs_size = first
     layer = flat.module.get_submodule(name)
     products = layer.get_parameter("weight")[0].numel()
-    held = len(basis) * outputs_size * basis.element_size()
-    if len(basis) * READ_COST > products or held > MOST_BYTES:
+    output_bytes = len(basis) * outputs_size * basis.element_size()
+    if len(basis) * READ_COST > products or output_bytes > MOST_BYTES:
         return None
-    return FirstLayer(flat, name, basis, held) if _exact(flat, name, probe) else None
+    return FirstLayer(flat, name, basis, output_bytes) if _exact(flat, name, probe) else None
 
 
 def _first_called(flat: Flat, inputs: Inputs) -> tuple[str, int] | None:

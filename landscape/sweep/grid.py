@@ -63,10 +63,10 @@ class Sweep:
         """Coefficients of every grid point, shape (P, n), in C order of the grid; NaN outside the sweep."""
         grid = np.meshgrid(*self.coords.values(), indexing="ij")
         coordinates = np.stack([axis.ravel() for axis in grid], axis=1)
-        found = self.origin + (coordinates[:, :, None] * self.axes).sum(1)
+        rows = self.origin + (coordinates[:, :, None] * self.axes).sum(1)
         if self.inside is not None:
-            found[~self.inside.ravel()] = np.nan
-        return found
+            rows[~self.inside.ravel()] = np.nan
+        return rows
 
     @property
     def mark_coefficients(self) -> np.ndarray:

@@ -55,20 +55,20 @@ class ForwardTrace:
 @torch.no_grad()
 def trace_calls(flat: Flat, inputs: Inputs) -> ForwardTrace:
     """A forward pass of `flat` on a few inputs; it is left as it was."""
-    found: list[Call] = []
+    calls: list[Call] = []
 
-    def noting(name: str) -> Callable[[nn.Module, tuple[Any, ...], Any], None]:
-        return lambda layer, received, output: found.append(Call(name, layer, received, output))
+    def make_hook(name: str) -> Callable[[nn.Module, tuple[Any, ...], Any], None]:
+        return lambda layer, received, output: calls.append(Call(name, layer, received, output))
 
-    given = flat.cast(inputs)
+    cast_inputs = flat.cast(inputs)
     layers = [(name, layer) for name, layer in flat.module.named_modules() if not list(layer.children())]
-    handles = [layer.register_forward_hook(noting(name)) for name, layer in layers]
+    handles = [layer.register_forward_hook(make_hook(name)) for name, layer in layers]
     try:
-        output = call_module(flat.module, given)
+        output = call_module(flat.module, cast_inputs)
     finally:
         for handle in handles:
             handle.remove()
-    return ForwardTrace(given, found, output)
+    return ForwardTrace(cast_inputs, calls, output)
 
 
 def layer_input(flat: Flat, layer: nn.Module, inputs: Inputs) -> Tensor:

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 Item = TypeVar("Item")
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 _SIGNS = ("can't allocate memory", "out of memory", "not enough memory", "std::bad_alloc")
 
@@ -24,8 +24,8 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def halve_on_oom(
-    work: Callable[[Sequence[Item]], Found], items: Sequence[Item], free: Callable[[], None]
-) -> Iterator[Found]:
+    work: Callable[[Sequence[Item]], Result], items: Sequence[Item], free: Callable[[], None]
+) -> Iterator[Result]:
     """Results of `work` on all items at once, or on halves of them, and so on, where memory does not suffice.
 
     Args:
@@ -37,7 +37,7 @@ def halve_on_oom(
         OutOfMemory: If a single item is too much.
     """
     try:
-        found = work(items)
+        result = work(items)
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
@@ -46,7 +46,7 @@ def halve_on_oom(
                 f"memory does not suffice for a single point ({_requested_amount(error)}); lower block."
             ) from error
     else:
-        yield found
+        yield result
         return
     free()
     half = len(items) // 2

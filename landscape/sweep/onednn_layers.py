@@ -40,7 +40,7 @@ def use_onednn(flat: Flat, probe: Samples) -> list[str]:
     if not bool(torch.isfinite(plain).all()):
         return []  # nothing can be compared
     images = flat.habits.channels_last  # oneDNN may return them so
-    layers = [one for one in flat.module.named_modules() if images or not isinstance(one[1], nn.Conv2d)]
+    layers = [item for item in flat.module.named_modules() if images or not isinstance(item[1], nn.Conv2d)]
     done = [(name, layer) for name, layer in layers if _replace(layer)]
     done += [(name, layer) for name, layer in _behind_fresh(flat.module) if _replace(layer, _relu)]
     quick = flat.outputs(probe.inputs)
@@ -55,10 +55,10 @@ def use_onednn(flat: Flat, probe: Samples) -> list[str]:
 def _replace(layer: nn.Module, make: Callable[..., Forward | None] | None = None) -> bool:
     if "forward" in vars(layer) or layer._forward_hooks or layer._forward_pre_hooks:
         return False
-    made = (make or _FORWARDS.get(type(layer), lambda _: None))(layer)
-    if made is not None:
-        vars(layer)["forward"] = made
-    return made is not None
+    forward = (make or _FORWARDS.get(type(layer), lambda _: None))(layer)
+    if forward is not None:
+        vars(layer)["forward"] = forward
+    return forward is not None
 
 
 class Packed(ABC, Generic[Layer]):
@@ -78,10 +78,10 @@ class Packed(ABC, Generic[Layer]):
         weight = self.layer.weight
         if self.cache is None:
             return weight
-        found = self.cache.get(weight.data_ptr())
-        if found is None:
-            found = self.cache[weight.data_ptr()] = self.pack(weight, inputs)
-        return found
+        packed = self.cache.get(weight.data_ptr())
+        if packed is None:
+            packed = self.cache[weight.data_ptr()] = self.pack(weight, inputs)
+        return packed
 
     @abstractmethod
     def pack(self, weight: Tensor, inputs: Tensor) -> Tensor:
@@ -116,9 +116,9 @@ class _Convolution(Packed[nn.Conv2d]):
 
 def packable_forwards(flat: Flat) -> list[Packed]:
     """The forwards of a quickened model that can keep packed weights."""
-    known = all(hasattr(torch.ops.mkldnn, f"_reorder_{kind}_weight") for kind in ("linear", "convolution"))
+    can_pack = all(hasattr(torch.ops.mkldnn, f"_reorder_{kind}_weight") for kind in ("linear", "convolution"))
     forwards = [vars(layer).get("forward") for layer in flat.module.modules()]
-    return [forward for forward in forwards if isinstance(forward, Packed)] if known else []
+    return [forward for forward in forwards if isinstance(forward, Packed)] if can_pack else []
 
 
 def _linear(layer: nn.Linear) -> Forward | None:

@@ -21,15 +21,15 @@ CHECKED = 5
 """Points of a sweep that are evaluated both ways."""
 
 
-def check_precision(wanted: str) -> Precision:
+def check_precision(precision: str) -> Precision:
     """The name, checked.
 
     Raises:
         ValueError: If it is unknown.
     """
-    if wanted not in get_args(Precision):
-        raise ValueError(f"precision is {wanted!r}; accepted: {', '.join(get_args(Precision))}.")
-    return "fast" if wanted == "fast" else "exact"
+    if precision not in get_args(Precision):
+        raise ValueError(f"precision is {precision!r}; accepted: {', '.join(get_args(Precision))}.")
+    return "fast" if precision == "fast" else "exact"
 
 
 def has_bfloat16() -> bool:
@@ -66,10 +66,10 @@ def evenly_spaced(indices: np.ndarray) -> np.ndarray:
     return indices[np.unique(np.linspace(0, len(indices) - 1, min(CHECKED, len(indices))).round().astype(int))]
 
 
-def relative_difference(found: Tensor, exact: Tensor) -> float:
+def relative_difference(approximate: Tensor, exact: Tensor) -> float:
     """Largest |found - exact| / |exact| where both are finite; 0 where nothing is."""
-    both = found.isfinite() & exact.isfinite() & (exact != 0)
-    return float(((found - exact).abs() / exact.abs())[both].max()) if bool(both.any()) else 0.0
+    both = approximate.isfinite() & exact.isfinite() & (exact != 0)
+    return float(((approximate - exact).abs() / exact.abs())[both].max()) if bool(both.any()) else 0.0
 
 
 def _forward(layer: nn.Module) -> Callable[[Tensor], Tensor]:

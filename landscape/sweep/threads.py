@@ -21,7 +21,7 @@ RUN_BLOCKS = 8
 """About how many blocks of samples a thread passes before it takes others, where threads share the samples."""
 
 Item = TypeVar("Item")
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
 
 class PointPool(Protocol):
@@ -60,34 +60,38 @@ def evaluate_chunks(
         runs = [stretches[start : start + step] for start in range(0, len(stretches), step)]
         with explain_oom("a forward pass", "lower block, or workers"):
             passed = _run_in_threads(first, lambda worker, run: list(worker.outputs(run)), runs, workers, points)
-            values = mean_metrics(first.work, len(points), (found for _, few in passed for found in few))
+            values = mean_metrics(first.work, len(points), (outputs for _, few in passed for outputs in few))
         yield slice(0, len(points)), values
         return
     yield from _run_in_threads(first, lambda worker, part: at_points(worker, points[part]), parts, workers)
 
 
 def _run_in_threads(
-    first: Worker, do: Callable[[Worker, Item], Made], items: Iterable[Item], workers: int, points: Points | None = None
-) -> Iterator[tuple[Item, Made]]:
+    first: Worker,
+    do: Callable[[Worker, Item], Result],
+    items: Iterable[Item],
+    workers: int,
+    points: Points | None = None,
+) -> Iterator[tuple[Item, Result]]:
     """Items in their order, each with what a thread's worker made of it; few are begun ahead of those asked for.
 
     Args:
         points: Taken by every worker before it begins, where given.
     """
-    threads, held, spare = torch.get_num_threads(), threading.local(), iter([first])
+    threads, local, spare = torch.get_num_threads(), threading.local(), iter([first])
 
     def begin() -> None:
         torch.set_num_threads(1)
 
-    def run(item: Item) -> Made:
-        if not hasattr(held, "worker"):
-            held.worker = next(spare, None) or Worker(first.work)
+    def run(item: Item) -> Result:
+        if not hasattr(local, "worker"):
+            local.worker = next(spare, None) or Worker(first.work)
             if points is not None:
                 with torch.no_grad():  # grad mode belongs to a thread
-                    held.worker.take(points)
-        return do(held.worker, item)
+                    local.worker.take(points)
+        return do(local.worker, item)
 
-    ahead: deque[tuple[Item, Future[Made]]] = deque()
+    ahead: deque[tuple[Item, Future[Result]]] = deque()
     try:
         with ThreadPoolExecutor(workers, initializer=begin) as pool:
             for item in items:

@@ -69,9 +69,9 @@ def split_stages(flat: Flat, probe: Samples) -> Stages:
         return whole
     cut = len(layers) - len(_dense_end(flat, seen.calls, seen.output))
     plain = seen.chained and not flat.habits.copies and not any(call.hooked for call in seen.calls)
-    found = Stages(flat, layers[:cut] if plain else None, layers[cut:])
-    outputs = found.last(found.first(seen.inputs))
-    return found if torch.equal(outputs, flat.outputs(probe.inputs)) else whole
+    cut_stages = Stages(flat, layers[:cut] if plain else None, layers[cut:])
+    outputs = cut_stages.last(cut_stages.first(seen.inputs))
+    return cut_stages if torch.equal(outputs, flat.outputs(probe.inputs)) else whole
 
 
 def _through(layers: Sequence[nn.Module], value: Tensor) -> Tensor:

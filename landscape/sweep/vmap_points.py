@@ -85,23 +85,26 @@ class PointBatch:
         work, layout = self.work, self.flat.layout
         thetas = torch.stack([combine(work.basis, row) for row in points])
         buffers = torch.stack([self._worker.statistics(*pair) for pair in zip(points, thetas, strict=True)])
-        named = [layout.named(row) | layout.named_buffers(kept) for row, kept in zip(thetas, buffers, strict=True)]
-        return {name: torch.stack([row[name] for row in named]) for name in named[0]}
+        tensors_by_point = [
+            layout.named(row) | layout.named_buffers(own_buffers)
+            for row, own_buffers in zip(thetas, buffers, strict=True)
+        ]
+        return {name: torch.stack([row[name] for row in tensors_by_point]) for name in tensors_by_point[0]}
 
 
 @torch.no_grad()
 def batch_points(worker: Worker, memory: int) -> PointBatch | None:
     """A batch for the worker's sweep; None where `vmap` lacks an operation of the model or its outputs differ."""
-    found, work = PointBatch(worker, memory), worker.work
+    points_batch, work = PointBatch(worker, memory), worker.work
     rows = [[1.0, *[0.0] * (len(work.basis) - 1)]] * 2
     inputs = work.samples[:2].inputs
     try:
-        both = found.outputs(found._state(rows), inputs)
+        both = points_batch.outputs(points_batch._state(rows), inputs)
     except RuntimeError:  # what vmap and functional_call raise for an operation that they do not know
         return None
-    found.flat.load(work.basis[0], worker.statistics(rows[0], work.basis[0]))
-    alone = found.flat.outputs(inputs)
-    if both.shape != (2, *alone.shape):
+    points_batch.flat.load(work.basis[0], worker.statistics(rows[0], work.basis[0]))
+    single = points_batch.flat.outputs(inputs)
+    if both.shape != (2, *single.shape):
         return None
-    tolerance = 100 * torch.finfo(alone.dtype).eps ** 0.75 * float(alone.abs().max())
-    return found if torch.allclose(both[1], alone, rtol=0, atol=tolerance, equal_nan=True) else None
+    tolerance = 100 * torch.finfo(single.dtype).eps ** 0.75 * float(single.abs().max())
+    return points_batch if torch.allclose(both[1], single, rtol=0, atol=tolerance, equal_nan=True) else None

@@ -77,7 +77,7 @@ class Worker:
     def take(self, points: Points) -> None:
         """Make the models of a few points, of which `outputs` then tells."""
         self.models.extend(torch.empty_like(self.work.basis[0]) for _ in range(len(points) - len(self.models)))
-        thetas = [combine(self.work.basis, row, out=held) for row, held in zip(points, self.models, strict=False)]
+        thetas = [combine(self.work.basis, row, out=memory) for row, memory in zip(points, self.models, strict=False)]
         for forward in self.packable:
             forward.cache = {}
         self.views = [self._views(theta) for theta in thetas]
@@ -95,14 +95,14 @@ class Worker:
         """Of one stretch of samples after the other the output of every point."""
         for start in stretches:
             end = min(start + self.stretch, len(self.work.samples))
-            made = [self._block(begin, min(begin + self.block, end)) for begin in range(start, end, self.block)]
-            yield [self._ended(point, [block[point] for block in made]) for point in range(len(self.points))]
+            blocks = [self._block(begin, min(begin + self.block, end)) for begin in range(start, end, self.block)]
+            yield [self._finish(point, [block[point] for block in blocks]) for point in range(len(self.points))]
 
     def _block(self, begin: int, end: int) -> list[Tensor]:
         """What every point's last layers receive of a block, or its outputs; met while it is in the cache."""
         flat = self.flat
         inputs = flat.cast(self.work.samples[begin:end].inputs)
-        found: dict[int, Tensor] = {}
+        received: dict[int, Tensor] = {}
         if self.shared is not None:
             self.shared.prepare(inputs)
         for point in self.order:
@@ -111,12 +111,12 @@ class Worker:
                 flat.buffers.copy_(self.point_buffers[point])
             if self.shared is not None:
                 self.shared.at(self.points[point])
-            found[point] = self.stages.first(inputs).clone()  # may be memory of the shared layer
+            received[point] = self.stages.first(inputs).clone()  # may be memory of the shared layer
         if self.shared is not None:
             self.shared.release()
-        return [found[point] for point in range(len(found))]
+        return [received[point] for point in range(len(received))]
 
-    def _ended(self, point: int, blocks: list[Tensor]) -> Tensor:
+    def _finish(self, point: int, blocks: list[Tensor]) -> Tensor:
         """A point's outputs on a stretch of blocks."""
         whole = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
         if self.stages.cut:
@@ -156,9 +156,9 @@ def mean_metrics(work: Work, points: int, blocks: Iterable[list[Tensor]]) -> Val
     means = {name: Means(measure, points, groups) for name, measure in work.measures.items()}
     waiting: list[list[Tensor]] = []
     begin = end = 0
-    for found in blocks:
-        waiting.append(found)
-        end += len(found[0])
+    for outputs in blocks:
+        waiting.append(outputs)
+        end += len(outputs[0])
         if end < len(work.samples) and sum(few[0].nbytes for few in waiting) < OUTPUT_BYTES:
             continue
         targets = work.samples.targets[begin:end].to(work.basis.device)

@@ -95,7 +95,7 @@ def located(
     part = torch.from_numpy(rng(0, "folds").permutation(samples) % min(folds, samples))
     window = replace(sweep, coords={name: sweep.coords[name][cells] for name, cells in fit.window.items()})
     around = evaluate_on(run, window, split, metrics=("loss",), groups=part, statistics=statistics)
-    values = around.loss.transpose("group", *fit.names).values[:, fit.known]
+    values = around.loss.transpose("group", *fit.names).values[:, fit.has_value]
     return add_sampling_error(minimum, values, np.bincount(part.numpy()))
 
 

@@ -82,5 +82,5 @@ def test_a_chain_that_is_not_plain_is_not_taken_for_one():
     hooked[1].register_forward_hook(lambda module, given, made: 2 * made)
     for model in (nn.Sequential(nn.Flatten(), twice, twice), frozen, hooked):
         task = _task(model)
-        assert DenseGradients.of(task.flat(task.theta)) is None
+        assert DenseGradients.from_model(task.flat(task.theta)) is None
     _compared(_task(frozen), torch.randint(4, (3, 5), generator=torch.Generator().manual_seed(2)))

@@ -56,7 +56,7 @@ def test_products_equal_the_dense_hessian(build, block, memory, monkeypatch):
     task = build()
     found = products(task, memory=memory)
     assert found.chain is not None
-    matrix, expected = found.of(task.split("train")), dense(task)
+    matrix, expected = found.linearise(task.split("train"))[0], dense(task)
     vectors = torch.randn(3, len(expected), dtype=torch.float64)
     for vector in [*vectors, vectors[0]]:
         torch.testing.assert_close(matrix(vector), expected @ vector)
@@ -72,7 +72,7 @@ def test_gauss_newton_products_equal_the_definition():
     vector = torch.randn(len(expected), dtype=torch.float64)
     found = products(task, "gauss_newton")
     assert found.chain is not None
-    torch.testing.assert_close(found.of(samples)(vector), expected @ vector)
+    torch.testing.assert_close(found.linearise(samples)[0](vector), expected @ vector)
     torch.testing.assert_close(gnvp(flat, task.theta, samples, block=3)(vector), expected @ vector)
 
 
@@ -85,7 +85,7 @@ def test_frozen_layers_are_constants(frozen):
     found, expected = products(task), dense(task)
     assert found.chain is not None
     vector = torch.randn(len(expected), dtype=torch.float64)
-    torch.testing.assert_close(found.of(task.split("train"))(vector), expected @ vector)
+    torch.testing.assert_close(found.linearise(task.split("train"))[0](vector), expected @ vector)
 
 
 class Shared(nn.Module):
@@ -121,7 +121,7 @@ def test_other_models_fall_back_to_autograd(name):
     assert found.chain is None
     vector, samples = torch.randn_like(task.theta), task.split("train")
     expected = hvp(task.flat(task.theta), task.theta, samples)(vector)
-    torch.testing.assert_close(found.of(samples)(vector), expected)
+    torch.testing.assert_close(found.linearise(samples)[0](vector), expected)
 
 
 def test_ignored_targets_are_left_to_autograd():
@@ -132,7 +132,7 @@ def test_ignored_targets_are_left_to_autograd():
     spoilt = Samples(samples.inputs, targets)
     vector = torch.randn_like(task.theta)
     expected = hvp(task.flat(task.theta), task.theta, spoilt)(vector)
-    torch.testing.assert_close(products(task).of(spoilt)(vector), expected)
+    torch.testing.assert_close(products(task).linearise(spoilt)[0](vector), expected)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_plain_shipped_models_are_chains(name):
     found = products(task)
     assert found.chain is not None
     vector = torch.randn(len(task.theta), generator=generator)
-    mine, theirs = found.of(samples)(vector), hvp(found.flat, task.theta, samples)(vector)
+    mine, theirs = found.linearise(samples)[0](vector), hvp(found.flat, task.theta, samples)(vector)
     assert (mine - theirs).norm() <= 1e-5 * theirs.norm()
 
 
@@ -173,7 +173,7 @@ def test_held_blocks_stay_within_the_memory(blocks, monkeypatch):
     task = plain()
     samples, found = task.split("train")[:9], products(task)
     assert found.chain is not None
-    one, made = found.chain.held_bytes(samples[:3]), []
+    one, made = found.chain.state_bytes(samples[:3]), []
     inner = Chain._block
     monkeypatch.setattr(Chain, "_block", lambda self, part, *rest: made.append(len(part)) or inner(self, part, *rest))
     matrix, _ = found.chain.linearise(samples, block=3, memory=blocks * one + one // 2)
