@@ -1,4 +1,4 @@
-"""Intervals around means of few values, by resampling them."""
+"""Bootstrap intervals of means of few values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Values = Sequence[float] | np.ndarray
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean, its interval and how many values it is of; NaN ends where these are fewer than two."""
+    """A mean, its interval and the number of values; the ends are NaN for fewer than two values."""
 
     value: float
     low: float
@@ -44,22 +44,22 @@ def mean_interval(values: Values, *, level: float = 0.95, draws: int = 4000, see
     Source: Hesterberg 2015, The American Statistician 69, section 3.3 (expanded percentile interval).
 
     Args:
-        values: One independent value each, such as the gain in a window of rounds; NaN are left out.
+        values: Independent values, such as the gain in a window of rounds; NaN are left out.
         level: Of the interval, a fraction.
         draws: Resamples.
         seed: Of the resampling; the same for the same values.
     """
     if not 0 < level < 1 or draws < 1:
         raise ValueError(f"level is {level:g} and draws is {draws}; give a level between 0 and 1 and 1 draw or more.")
-    known = np.asarray(values, dtype=np.float64)
-    known = known[np.isfinite(known)]
-    n = len(known)
+    finite = np.asarray(values, dtype=np.float64)
+    finite = finite[np.isfinite(finite)]
+    n = len(finite)
     if n < 2:
-        return Estimate(float(known.mean()) if n else nan, nan, nan, n)
-    resampled = known[rng(seed, "bootstrap").integers(n, size=(draws, n))].mean(1)
+        return Estimate(float(finite.mean()) if n else nan, nan, nan, n)
+    resampled = finite[rng(seed, "bootstrap").integers(n, size=(draws, n))].mean(1)
     tail = float(stats.norm.cdf(-sqrt(n / (n - 1)) * stats.t.ppf((1 + level) / 2, n - 1)))
     low, high = np.quantile(resampled, (tail, 1 - tail))
-    return Estimate(float(known.mean()), float(low), float(high), n)
+    return Estimate(float(finite.mean()), float(low), float(high), n)
 
 
 def paired_interval(
@@ -70,7 +70,7 @@ def paired_interval(
     Raises:
         ValueError: If the numbers of values differ.
     """
-    one, other = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if one.shape != other.shape:
-        raise ValueError(f"there are {one.size} values and {other.size} to pair them with; give equally many.")
-    return mean_interval(one - other, level=level, draws=draws, seed=seed)
+    minuend, subtrahend = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if minuend.shape != subtrahend.shape:
+        raise ValueError(f"there are {minuend.size} values and {subtrahend.size} to pair them with; give equally many.")
+    return mean_interval(minuend - subtrahend, level=level, draws=draws, seed=seed)

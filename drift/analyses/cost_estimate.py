@@ -1,8 +1,12 @@
-"""What an analysis that trains will cost, told before it starts."""
+"""Estimated cost of an analysis, stated before it starts."""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +20,7 @@ class Effort:
     Args:
         trainings: Local trainings of one client.
         forwards: Forward passes of one sample.
-        memory: Bytes held at most: models, and outputs by the analysis's own budget.
+        memory: Largest number of bytes for models and outputs.
         seconds: Estimate; NaN where the run recorded no time.
     """
 
@@ -26,15 +30,15 @@ class Effort:
     seconds: float
 
     def __str__(self) -> str:
-        time = "unknown time" if np.isnan(self.seconds) else f"about {_spoken(self.seconds)}"
+        time = "unknown time" if np.isnan(self.seconds) else f"about {_time_text(self.seconds)}"
         return f"{self.trainings} trainings, {self.forwards:.3g} forward passes, {self.memory / 2**20:.0f} MiB, {time}"
 
 
 def effort(run: Run, *, trainings: int, forwards: int, memory: int, workers: int = 1) -> Effort:
-    """The effort of so many trainings and forward passes, timed by what the run's own rounds took.
+    """Effort of trainings and forward passes; the seconds follow from the recorded seconds of the run's rounds.
 
-    A client trained as long as the mean of the recorded rounds over the clients in each; a forward pass is taken as a
-    third of a training step's share of a sample (forward and backward).
+    One training takes the median seconds of a round, divided by its clients. A forward pass of one sample takes a third
+    of the time that training (forward and backward) takes per sample.
 
     Raises:
         ValueError: If workers is below 1.
@@ -44,14 +48,25 @@ def effort(run: Run, *, trainings: int, forwards: int, memory: int, workers: int
     recorded, spec = run.metrics(), run.experiment
     if "seconds" not in recorded or not len(recorded["round"]):
         return Effort(trainings, forwards, memory, float("nan"))
-    each = float(np.nanmedian(recorded.seconds)) / spec.clients.per_round
+    per_client = float(np.nanmedian(recorded.seconds)) / spec.clients.per_round
     samples = float(np.mean([len(part) for part in run.parts]))
     passes = spec.local.steps * spec.local.batch if spec.local.steps is not None else spec.local.epochs * samples
-    seconds = each * trainings / workers + forwards * each / max(1.0, 3 * passes)
+    seconds = per_client * trainings / workers + forwards * per_client / max(1.0, 3 * passes)
     return Effort(trainings, forwards, memory, seconds)
 
 
-def _spoken(seconds: float) -> str:
+def complete_options(analysis: Callable[..., Any], run: Run, options: Mapping[str, Any]) -> SimpleNamespace:
+    """Options of an analysis as attributes, with its defaults where they are missing.
+
+    Raises:
+        TypeError: If the analysis has no such option.
+    """
+    bound = inspect.signature(analysis).bind(run, **options)
+    bound.apply_defaults()
+    return SimpleNamespace(**bound.arguments)
+
+
+def _time_text(seconds: float) -> str:
     return (
         f"{seconds:.0f} s"
         if seconds < 90

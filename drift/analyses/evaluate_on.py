@@ -1,7 +1,8 @@
-"""The one door through which sweeps over a run go, so that its crew shares their points and its progress is shown."""
+"""Evaluation of sweeps with the workers and the progress of a run."""
 
 from __future__ import annotations
 
+import functools
 from typing import TypedDict
 
 import xarray as xr
@@ -27,7 +28,7 @@ class Sharing(TypedDict):
 
 
 def sharing(run: Run, part: int = 0, parts: int = 1) -> Sharing:
-    """The run's crew and progress; progress is that of part `part` (0, 1, ..) of `parts` equal sweeps."""
+    """Workers and progress of the run; progress is that of sweep `part` (0, 1, ..) of `parts` equal sweeps."""
     return {"workers": run.context.pool or 1, "progress": share(run.context.progress, part, parts)}
 
 
@@ -46,33 +47,26 @@ def evaluate_on(
     part: int = 0,
     parts: int = 1,
 ) -> xr.Dataset:
-    """Metrics on a sweep, as far as `partial` knows them already; interpolated to a tolerance where given.
+    """Metrics on a sweep; points in `partial` are not evaluated again.
 
     Args:
-        task: In place of the run's own, for further metrics.
-        part, parts: Which of how many equal sweeps this is, for the progress.
+        task: A task in place of the run's own, such as one with further metrics.
+        tolerance: Points may be interpolated to this tolerance, as `landscape.adaptive_surface` does.
+        part, parts: Number of this sweep among `parts` equal sweeps, for the progress.
 
     Raises:
         ValueError: If both a tolerance and a precision are given.
     """
-    known, checkpoint = (None, None) if partial is None else (partial.known(), partial.checkpoint)
     if tolerance is not None and precision != "exact":
         raise ValueError(f"precision is {precision!r} and tolerance {tolerance}; give one of them, not both.")
     task, shared = task or run.task, sharing(run, part, parts)
-    if tolerance is not None:
-        return adaptive_surface(
-            task,
-            sweep,
-            tolerance=tolerance,
-            split=split,
-            metrics=metrics,
-            known=known,
-            checkpoint=checkpoint,
-            groups=groups,
-            statistics=statistics,
-            **shared,
-        )
-    return surface(
+    known, checkpoint = (None, None) if partial is None else (partial.known(), partial.checkpoint)
+    evaluate = (
+        functools.partial(surface, precision=precision)
+        if tolerance is None
+        else functools.partial(adaptive_surface, tolerance=tolerance)
+    )
+    return evaluate(
         task,
         sweep,
         split=split,
@@ -81,6 +75,5 @@ def evaluate_on(
         checkpoint=checkpoint,
         groups=groups,
         statistics=statistics,
-        precision=precision,
         **shared,
     )

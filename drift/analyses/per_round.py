@@ -1,9 +1,11 @@
-"""Numbers of every round of a run as one labelled dataset."""
+"""Labelled results of analyses, values per round, and the rounds that an analysis takes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,26 +17,57 @@ from drift.store.round_record import Round
 from landscape.results.progress import with_progress
 
 Measured = Mapping[str, float | Tensor]
-"""Values of one round by name: a number, or one value for each client of the cohort, shape (m,)."""
+"""Values of one round by name: a number, or one value per client of the cohort, shape (m,)."""
+
+Rows = Sequence[Mapping[str, Any]]
+"""Values of several rounds, one mapping per round: numbers or arrays by name."""
 
 About = Mapping[str, tuple[str, str]]
-"""long_name and units of variables, by name."""
+"""long_name and units of variables and coordinates, by name."""
+
+COORDINATES: About = {
+    "round": ("round", "1"),
+    "client": ("client", "1"),
+    "client_other": ("other client", "1"),
+    "class": ("class", "1"),
+    "layer": ("layer", "1"),
+}
+"""long_name and units of the usual coordinates."""
+
+
+def result(
+    variables: xr.Dataset | Mapping[str, Any], about: About, coords: Mapping[str, Any] | None = None, **attrs: Any
+) -> xr.Dataset:
+    """A dataset whose variables and coordinates have long_name and units.
+
+    Args:
+        variables: A dataset, or (dimensions, values) by name.
+        about: long_name and units by name; those in `COORDINATES` need none.
+        coords: Coordinates, where `variables` is no dataset.
+        attrs: Attributes of the dataset; a new result has `analysis` and `source`.
+    """
+    dataset = variables.copy() if isinstance(variables, xr.Dataset) else xr.Dataset(variables, coords)
+    texts = {**COORDINATES, **about}
+    for name in dataset.variables:
+        if name in texts:
+            dataset[name].attrs.update(zip(("long_name", "units"), texts[str(name)], strict=True))
+    return dataset.assign_attrs(attrs)
 
 
 def series(run: Run, measure: Callable[[Round], Measured], about: About, *, analysis: str, source: str) -> xr.Dataset:
-    """What `measure` gives in every round: numbers over `round`, values of a cohort over `round` and `client`.
+    """Values of `measure` in every round: numbers over `round`, values of a cohort over `round` and `client`.
 
-    Clients that were not in the cohort have NaN, and so has every variable that a round lacks. A variable that no
-    round has is NaN over `round`.
+    Clients outside the cohort have NaN, and so has every variable that a round lacks. A variable that no round has is
+    NaN over `round`.
 
     Args:
-        run: Gives the records and the number of clients K; its `progress` hears of the rounds.
-        measure: Values of a round; a tensor (m,) holds one for each of its clients.
-        about: Every variable.
-        analysis, source: For the attributes of the dataset.
+        run: Supplies the records and the number of clients K.
+        measure: Values of a round; a tensor (m,) has one value per client of its cohort.
+        about: long_name and units of every variable.
+        analysis, source: Attributes of the dataset.
     """
     indices, clients = run.rounds(), run.experiment.clients.number
-    found: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
+    columns: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
     for row, index in enumerate(with_progress(indices, run.context.progress)):
         record = run.round(index)
         for name, value in measure(record).items():
@@ -42,27 +75,34 @@ def series(run: Run, measure: Callable[[Round], Measured], about: About, *, anal
             dims, shape = (
                 (("round", "client"), (len(indices), clients)) if per_client else (("round",), (len(indices),))
             )
-            _, values = found.setdefault(name, (dims, np.full(shape, np.nan)))
+            _, values = columns.setdefault(name, (dims, np.full(shape, np.nan)))
             values[(row, record.ids.numpy()) if per_client else row] = np.asarray(value, dtype=np.float64)
     coords: dict[str, list[int]] = {"round": indices}
-    if any("client" in dims for dims, _ in found.values()):
+    if any("client" in dims for dims, _ in columns.values()):
         coords["client"] = list(range(clients))
     for name in about:
-        found.setdefault(name, (("round",), np.full(len(indices), np.nan)))
-    dataset = xr.Dataset(
-        {name: found[name] for name in about}, coords=coords, attrs={"analysis": analysis, "source": source}
-    )
-    return described(dataset, about)
+        columns.setdefault(name, (("round",), np.full(len(indices), np.nan)))
+    return result({name: columns[name] for name in about}, about, coords, analysis=analysis, source=source)
 
 
-def described(dataset: xr.Dataset, about: About) -> xr.Dataset:
-    """The same dataset with long_name and units on its variables and coordinates."""
-    everything = {"round": ("round", "1"), "client": ("client", "1"), **about}
-    copy = dataset.copy()
-    for name in copy.variables:
-        if name in everything:
-            copy[name].attrs.update(zip(("long_name", "units"), everything[str(name)], strict=True))
-    return copy
+def stack_rows(
+    rows: Rows, names: Iterable[str], coords: Mapping[str, Sequence[Any]], dims: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[tuple[str, ...], np.ndarray]]:
+    """Variables over `round` from one mapping of values per round; NaN where a round lacks a value.
+
+    Args:
+        rows: Values by name, one mapping per round.
+        names: Of the variables.
+        coords: Coordinates of all dimensions.
+        dims: Dimensions beside `round`, of the variables that have any.
+    """
+    variables = {}
+    for name in names:
+        own = dims.get(name, ())
+        shape = [len(coords[dim]) for dim in own]
+        values = [np.broadcast_to(row.get(name, np.nan), shape) for row in rows]
+        variables[name] = (("round", *own), np.array(values, dtype=float).reshape(len(rows), *shape))
+    return variables
 
 
 def parameters(run: Run) -> int:
@@ -77,17 +117,17 @@ def relative(weights: Iterable[float] | Tensor) -> Tensor:
 
 
 def resolve_round(run: Run, index: int, what: str) -> int:
-    """The round meant by `index` among those that kept "clients" or "globals".
+    """Number of the round `index`, which kept "clients" or "globals"; negative ones count from the last such round.
 
     Raises:
         LookupError: If the run has no such round, or it kept none; lists those that did.
     """
-    kept = run.kept(what)
-    if -len(kept) <= index < 0:
-        return kept[index]
-    if index not in kept:
+    available = run.kept(what)
+    if -len(available) <= index < 0:
+        return available[index]
+    if index not in available:
         run.require_round(index)
-        text = ", ".join(map(str, kept[:20])) or "none"
+        text = ", ".join(map(str, available[:20])) or "none"
         raise LookupError(
             f"run {run.name} kept no {what} in round {index}; kept: {text}. Train with --set keep.{what}=all."
         )
@@ -95,14 +135,17 @@ def resolve_round(run: Run, index: int, what: str) -> int:
 
 
 def selected_rounds(run: Run, what: str, rounds: Sequence[int] | None, default: int | None) -> list[int]:
-    """Rounds that kept "clients" or "globals": those asked for, else at most `default` of all, evenly spaced.
+    """Numbers of `rounds`, which kept "clients" or "globals"; without them at most `default` of all, evenly spaced.
 
     Raises:
-        LookupError: If a round that was asked for does not exist or kept none; lists those that did.
+        LookupError: If no round kept them, or a round of `rounds` does not exist or kept none.
     """
-    if rounds is not None:
+    if rounds is not None and len(rounds):
         return [resolve_round(run, index, what) for index in rounds]
-    return evenly_spaced(run.kept(what), default)
+    if not (available := run.kept(what)):
+        models = {"clients": "client models", "globals": "global model"}[what]
+        raise LookupError(f"run {run.name} kept no {models}; train it with --set keep.{what}=all.")
+    return evenly_spaced(available, default)
 
 
 def evenly_spaced(indices: Sequence[int], count: int | None) -> list[int]:
@@ -116,3 +159,45 @@ def evenly_spaced(indices: Sequence[int], count: int | None) -> list[int]:
 def buffers_or_none(buffers: Tensor) -> Tensor | None:
     """Buffers (b,) as analyses of `landscape` take them: None where the model has none."""
     return buffers if len(buffers) else None
+
+
+@dataclass(frozen=True)
+class GlobalModel:
+    """The global model after round `index`: parameters (d,) and buffers (b,), None where it has none."""
+
+    index: int
+    theta: Tensor
+    buffers: Tensor | None
+
+
+def global_model(run: Run, index: int) -> GlobalModel:
+    """The global model after a round; negative numbers count from the last round that kept it.
+
+    Raises:
+        LookupError: If the round kept no global model.
+    """
+    record = run.round(resolve_round(run, index, "globals"))
+    return GlobalModel(record.index, record.kept("end"), buffers_or_none(record.end_buffers))
+
+
+def join_global_models(
+    run: Run,
+    rounds: Sequence[int] | None,
+    default: int | None,
+    compute: Callable[[GlobalModel], xr.Dataset],
+    **attrs: Any,
+) -> xr.Dataset:
+    """Datasets of the global models of several rounds, joined along `round`.
+
+    Args:
+        rounds: Rounds; by default at most `default` of those that kept their global model, evenly spaced.
+        compute: The dataset of one model.
+        attrs: Attributes of the joined dataset; it keeps those that all datasets agree on.
+
+    Raises:
+        LookupError: If no round, or one of `rounds`, kept its global model.
+    """
+    indices = selected_rounds(run, "globals", rounds, default)
+    parts = [compute(global_model(run, index)) for index in with_progress(indices, run.context.progress)]
+    joined = xr.concat(parts, "round", join="exact", combine_attrs="drop_conflicts")
+    return joined.assign_coords(round=indices).assign_attrs(attrs)

@@ -1,4 +1,4 @@
-"""Clients that stand apart from the others: in their updates, in their weight and in their labels."""
+"""Clients that deviate from the others in their updates, weights, labels or losses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from drift.analyses.per_round import described, series
+from drift.analyses.per_round import result, series
 from drift.analyses.rounds.labels import js_divergence
 from drift.config.cohort_weights import cohort_weights
 from drift.partitions import histogram
@@ -18,28 +18,28 @@ from landscape.model.batchnorm import usual_statistics
 from landscape.sweep.evaluate import evaluate
 
 MODELS = 3
-"""Last global models whose loss on the clients' data is averaged."""
+"""Number of last global models whose loss on the clients' data is averaged."""
 
 APART = 3.5
-"""Robust deviations from the median beyond which a client stands apart."""
+"""Robust deviations from the median from which a client is an outlier."""
 
 
 @analysis("client", cost="evaluations")
 def apart(run: Run) -> xr.Dataset:
-    """How far each client is from the others, from the record alone.
+    """Deviation of each client from the others, from the record alone.
 
-    For a client's update: its cosine with the weighted mean of the others of its cohort, and its length over theirs,
-    as means over rounds. For its data: the Jensen-Shannon divergence of its labels from all labels, and the excess
-    of the last global models' loss there,
+    For a client's updates: the cosine with the weighted mean of the others in the cohort, and the length over the
+    cohort's median, as means over rounds. For its data: the Jensen-Shannon divergence of its labels from all labels,
+    and the excess of the last global models' loss there,
 
         excess_k = sum_c q_kc (L_kc - L_-kc)          ratio_k = L_k / sum_c q_kc L_-kc
 
     with q_kc the share of class c at the client, L_kc the loss on its samples of that class and L_-kc on those of all
-    others: clients with hard classes have none, those with wrong labels have much. A deviation is
+    others: it is near zero for clients with hard classes and large for wrong labels. A deviation is
 
         z_k = (a_k - median) / (1.4826 median |a - median|)
 
-    of cosine, of the logarithm of the length, and of excess_k sqrt(n_k). |z| > 3.5 stands apart.
+    of cosine, of the logarithm of the length, and of excess_k sqrt(n_k). |z| > 3.5 marks an outlier.
 
     Source: robust z and 3.5: Iglewicz and Hoaglin 1993; the excess is this project's own.
 
@@ -48,41 +48,41 @@ def apart(run: Run) -> xr.Dataset:
         took part), cosine_z, length_z and excess_z over client; excess in the last kept global models, NaN where
         none were kept.
     """
-    found = series(run, lambda record: _updates(run, record), _UPDATES, analysis="apart", source="this project")
-    if "client" not in found.dims:
-        found = found.drop_vars(list(_UPDATES)).expand_dims(client=range(run.experiment.clients.number))
-        found = found.assign({name: (("round", "client"), _nothing(found)) for name in _UPDATES})
-    numbers = found.cosine.notnull().sum("round")
-    means = {name: ("client", _mean(found[name].values)) for name in _UPDATES}
+    dataset = series(run, lambda record: _updates(run, record), _UPDATES, analysis="apart", source="this project")
+    if "client" not in dataset.dims:  # no round has two clients
+        dataset = dataset.expand_dims(client=run.experiment.clients.number, axis=1)
+    values = {name: dataset[name].values for name in _UPDATES}
+    means = {name: _mean(table) for name, table in values.items()}
     samples = np.array([len(part) for part in run.parts])
     excess, ratio = _excess(run)
     columns = {
         **means,
-        "rounds": ("client", numbers.values),
-        "samples": ("client", samples),
-        "divergence": ("client", _divergence(run)),
-        "excess": ("client", excess),
-        "ratio": ("client", ratio),
-        "cosine_z": ("client", robust(means["cosine"][1])),
-        "length_z": ("client", robust(_log(means["length"][1]))),
-        "excess_z": ("client", robust(excess * np.sqrt(samples))),
+        "rounds": np.isfinite(values["cosine"]).sum(0),
+        "samples": samples,
+        "divergence": _divergence(run),
+        "excess": excess,
+        "ratio": ratio,
+        "cosine_z": robust(means["cosine"]),
+        "length_z": robust(_log(means["length"])),
+        "excess_z": robust(excess * np.sqrt(samples)),
     }
-    attrs = {"analysis": "apart", "source": "Iglewicz and Hoaglin 1993"}
-    return described(xr.Dataset(columns, {"client": range(len(samples))}, attrs), _ABOUT)
+    variables = {name: ("client", column) for name, column in columns.items()}
+    coords = {"client": range(len(samples))}
+    return result(variables, _ABOUT, coords, analysis="apart", source="Iglewicz and Hoaglin 1993")
 
 
 def robust(values: np.ndarray) -> np.ndarray:
-    """Deviations from the median over 1.4826 times the median absolute deviation; 0 where all are alike."""
-    known = values[np.isfinite(values)]
-    if not len(known):
+    """Deviations from the median over 1.4826 times the median absolute deviation; 0 where all are equal."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
         return np.full(len(values), np.nan)
-    middle = np.median(known)
-    scale = 1.4826 * np.median(np.abs(known - middle))
+    middle = np.median(finite)
+    scale = 1.4826 * np.median(np.abs(finite - middle))
     return (values - middle) / scale if scale > 0 else np.where(np.isfinite(values), 0.0, np.nan)
 
 
 def _updates(run: Run, record: Round) -> dict[str, float | torch.Tensor]:
-    """Cosine, length and weight of the clients of a round, shape (m,) each; nothing below two clients."""
+    """Cosine, length and weight of the clients of a round, shape (m,) each; empty below two clients."""
     if len(record.ids) < 2:
         return {}
     weights, inner = cohort_weights(run.experiment, record.sizes), record.gram[CLIENTS:, CLIENTS:].double()
@@ -100,20 +100,20 @@ def _updates(run: Run, record: Round) -> dict[str, float | torch.Tensor]:
 
 
 def _excess(run: Run) -> tuple[np.ndarray, np.ndarray]:
-    """excess_k and ratio_k of every client, in the mean over the last global models kept; shape (K,) each."""
-    kept, parts = run.kept("globals")[-MODELS:], run.parts
+    """excess_k and ratio_k of every client, mean over the last kept global models; shape (K,) each."""
+    rounds, parts = run.kept("globals")[-MODELS:], run.parts
     nothing = np.full(len(parts), np.nan)
-    held = np.concatenate(parts)
-    if not kept or not len(held):
+    numbers = np.concatenate(parts)
+    if not rounds or not len(numbers):
         return nothing, nothing
     count = len(run.dataset.classes)
     owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
-    groups = owner * count + run.labels[held]
-    samples = run.task.samples["train"][torch.from_numpy(held)]
+    groups = owner * count + run.labels[numbers]
+    samples = run.task.samples["train"][torch.from_numpy(numbers)]
     values = evaluate(
         run.task,
-        run.models(kept),
-        torch.eye(len(kept)),
+        run.models(rounds),
+        torch.eye(len(rounds)),
         split=samples,
         metrics=("loss",),
         groups=torch.from_numpy(groups),
@@ -126,7 +126,7 @@ def _excess(run: Run) -> tuple[np.ndarray, np.ndarray]:
     totals = table.reshape(sizes.shape) * sizes
     others = sizes.sum(0) - sizes
     rest = np.divide(totals.sum(0) - totals, others, out=np.full_like(totals, np.nan), where=others > 0)
-    shared = np.where(np.isfinite(rest), sizes, 0.0)  # classes that nobody else has say nothing
+    shared = np.where(np.isfinite(rest), sizes, 0.0)  # classes of no other client do not count
     own = np.where(shared > 0, totals, 0.0).sum(1)
     expected = np.where(shared > 0, shared * np.nan_to_num(rest), 0.0).sum(1)
     number = shared.sum(1)
@@ -143,17 +143,13 @@ def _divergence(run: Run) -> np.ndarray:
 
 def _mean(values: np.ndarray) -> np.ndarray:
     """Mean over rounds of the finite values, NaN without any; shape (K,)."""
-    known = np.isfinite(values)
-    total = np.where(known, values, 0.0).sum(0)
-    return np.divide(total, known.sum(0), out=np.full(values.shape[1], np.nan), where=known.any(0))
+    finite = np.isfinite(values)
+    total = np.where(finite, values, 0.0).sum(0)
+    return np.divide(total, finite.sum(0), out=np.full(values.shape[1], np.nan), where=finite.any(0))
 
 
 def _log(values: np.ndarray) -> np.ndarray:
     return np.log(values, out=np.full(len(values), np.nan), where=values > 0)
-
-
-def _nothing(found: xr.Dataset) -> np.ndarray:
-    return np.full((found.sizes["round"], found.sizes["client"]), np.nan)
 
 
 _UPDATES = {

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from drift.analyses.landscapes.best_weights import best_weights, together
+from drift.analyses.landscapes.best_weights import best_weights, shared_rounds
 from drift.analyses.landscapes.weight_simplex import weight_simplex
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
@@ -44,7 +44,7 @@ def data(
         extend: How far below 0 weights may go.
     """
     run, _ = _runs.run_with_planes(runs, method, seed)
-    clients, known = together(run)
+    clients, known = shared_rounds(run)
     if len(known) < min(ENOUGH, rounds):
         command = "fedscape train digits-shards2 --set keep.clients=all --set clients.per_round=20"
         few = f"run {run.name} kept clients {', '.join(map(str, clients))} together in {len(known)} rounds only"

@@ -1,4 +1,4 @@
-"""How accurate the global model is on each domain."""
+"""Accuracy of the global model per domain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from drift.analyses.per_round import described, resolve_round
+from drift.analyses.per_round import global_model, result, selected_rounds
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.results.progress import with_progress
@@ -22,7 +22,7 @@ def domain_accuracy(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Data
     Source: IMA paper (Digit-Five and PACS report the mean over domains); methods.md 6.3.
 
     Args:
-        rounds: Rounds looked at; by default all that kept a global model.
+        rounds: Rounds of the global models; by default all that kept one.
 
     Returns:
         accuracy (round, domain), mean_accuracy (round,), accuracy_std (round,) over domains, fractions 0-1; NaN for a
@@ -37,31 +37,32 @@ def domain_accuracy(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Data
             f"run {run.name} is of {run.experiment.task.dataset}, which has no domains; train on digits3, digit5, pacs "
             "or domainnet."
         )
-    wanted = (run.kept("globals") or [-1]) if rounds is None else rounds
-    indices = [resolve_round(run, index, "globals") for index in wanted]
+    indices = selected_rounds(run, "globals", rounds, None)
     accuracy = np.full((len(indices), len(group.names)), np.nan)
     for row, index in enumerate(with_progress(indices, run.context.progress)):
-        record = run.round(index)
-        buffers = record.end_buffers[None] if len(record.end_buffers) else None
-        end = record.kept("end")
-        if not bool(torch.isfinite(end).all()):
+        model = global_model(run, index)
+        if not bool(torch.isfinite(model.theta).all()):
             continue
-        one = torch.ones(1, 1).to(end)
-        error = evaluate(run.task, end[None], one, metrics=("error",), buffers=buffers, groups=group.test)["error"]
+        error = evaluate(
+            run.task,
+            model.theta[None],
+            torch.ones(1, 1).to(model.theta),
+            metrics=("error",),
+            buffers=None if model.buffers is None else model.buffers[None],
+            groups=group.test,
+        )["error"]
         accuracy[row, : error.shape[1]] = 1 - error[0].numpy()
-    found = xr.Dataset(
-        {"accuracy": (("round", "domain"), accuracy)},
-        coords={"round": indices, "domain": list(group.names)},
-        attrs={"analysis": "domain_accuracy", "source": "IMA paper; methods.md 6.3"},
+    dataset = xr.Dataset(
+        {"accuracy": (("round", "domain"), accuracy)}, coords={"round": indices, "domain": list(group.names)}
     )
-    found["mean_accuracy"] = found.accuracy.mean("domain")
-    found["accuracy_std"] = found.accuracy.std("domain", ddof=1)
-    return described(
-        found,
-        {
-            "accuracy": ("test accuracy", "fraction"),
-            "mean_accuracy": ("mean accuracy over domains", "fraction"),
-            "accuracy_std": ("standard deviation of the accuracy over domains", "fraction"),
-            "domain": ("domain", "1"),
-        },
-    )
+    dataset["mean_accuracy"] = dataset.accuracy.mean("domain")
+    dataset["accuracy_std"] = dataset.accuracy.std("domain", ddof=1)
+    return result(dataset, _ABOUT, analysis="domain_accuracy", source="IMA paper; methods.md 6.3")
+
+
+_ABOUT = {
+    "accuracy": ("test accuracy", "fraction"),
+    "mean_accuracy": ("mean accuracy over domains", "fraction"),
+    "accuracy_std": ("standard deviation of the accuracy over domains", "fraction"),
+    "domain": ("domain", "1"),
+}

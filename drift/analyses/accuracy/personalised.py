@@ -1,4 +1,4 @@
-"""How accurate the global model is at each client, before and after the client has tuned it to its own data."""
+"""Accuracy of a global model per client, before and after fine-tuning on the data of the client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import described, resolve_round
+from drift.analyses.per_round import resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.training.client import Client, Update
@@ -22,34 +22,34 @@ from landscape.results.progress import with_progress
 from landscape.sweep.evaluate import evaluate
 
 Part = Literal["all", "body", "head"]
-"""What a client tunes; the rest stays as it is."""
+"""Part of a model that a client tunes; the rest is frozen."""
 
 
 @analysis("client", cost="training")
 def personal_accuracy(
     run: Run, *, round: int = -1, epochs: int = 1, part: Part = "all", clients: Sequence[int] | None = None
 ) -> xr.Dataset:
-    """Loss and accuracy of a global model on what each client holds out, and after local fine-tuning.
+    """Loss and accuracy of a global model on the held-out samples of each client, before and after fine-tuning.
 
-    A client starts from the global model at a round's end and trains by the local settings of that round with fresh
-    minibatches; nothing of it goes into the run. This is FedBABU's fine-tuning, open to every method.
+    A client starts from the global model at the end of a round and trains by the local settings of that round with
+    fresh minibatches; the run does not change. This is FedBABU's fine-tuning, for every method.
 
     Source: Oh et al. 2022, section 5 (one epoch of the whole model); methods.md 2.4.
 
     Args:
-        round: Whose global model.
-        epochs: Of fine-tuning.
-        part: What is tuned: everything, the body, or the head.
-        clients: By default all that hold samples out.
+        round: Round of the global model.
+        epochs: Epochs of fine-tuning.
+        part: Part of the model that is tuned: everything, the body, or the head.
+        clients: By default all that have held-out samples.
 
     Returns:
         accuracy, tuned_accuracy (fractions 0-1), loss, tuned_loss (nats) and held_out (samples) over client; attributes
-        mean_accuracy and mean_tuned_accuracy weigh clients by what they hold out.
+        mean_accuracy and mean_tuned_accuracy weigh clients by their held-out samples.
 
     Raises:
-        LookupError: If the round kept no global model, or no client holds samples out.
-        ValueError: If epochs is below 1, the part is unknown or a model does not tell it apart, or a client of
-            `clients` is not there or holds no samples out.
+        LookupError: If the round kept no global model, or no client has held-out samples.
+        ValueError: If epochs is below 1, the part is unknown or the model does not distinguish it, or a client of
+            `clients` does not exist or has no held-out samples.
     """
     if epochs < 1:
         raise ValueError(f"epochs is {epochs}; give 1 or more.")
@@ -68,32 +68,30 @@ def personal_accuracy(
     if clients is not None and (empty := sorted(set(clients) - {client.id for client, _ in starts})):
         raise ValueError(f"client {empty[0]} of run {run.name} holds no samples out; name clients that do.")
     rows = []
-    for client, held in with_progress(starts, run.context.progress):
-        tuned = _tuned(client, part)
+    for client, held_out in with_progress(starts, run.context.progress):
+        tuned = _fine_tune(client, part)
         models = (client.start, client.buffers), (tuned.theta, tuned.buffers)
-        rows.append([value for model in models for value in _measured(run, *model, held)])
+        rows.append([value for model in models for value in _loss_and_accuracy(run, *model, held_out)])
     values = dict(zip(_VALUES, np.array(rows).T, strict=True))
-    sizes = np.array([len(held) for _, held in starts])
-    found = xr.Dataset(
-        {name: ("client", column) for name, column in values.items()} | {"held_out": ("client", sizes)},
-        coords={"client": [client.id for client, _ in starts]},
-        attrs={
-            "analysis": "personal_accuracy",
-            "source": "Oh et al. 2022, section 5",
-            "round": index,
-            **{f"mean_{name}": float(np.average(values[name], weights=sizes)) for name in _MEANS},
-        },
+    sizes = np.array([len(held_out) for _, held_out in starts])
+    return result(
+        {name: ("client", column) for name, column in {**values, "held_out": sizes}.items()},
+        _ABOUT,
+        {"client": [client.id for client, _ in starts]},
+        analysis="personal_accuracy",
+        source="Oh et al. 2022, section 5",
+        round=index,
+        **{f"mean_{name}": float(np.average(values[name], weights=sizes)) for name in _MEANS},
     )
-    return described(found, {**_ABOUT, "held_out": ("samples held out", "samples"), "client": ("client", "1")})
 
 
-def _starts(run: Run, index: int, wanted: Iterable[int], epochs: int) -> list[tuple[Client, Samples]]:
-    """The clients that hold samples out, and these; they are about to tune the global model at the end of a round."""
+def _starts(run: Run, index: int, ids: Iterable[int], epochs: int) -> list[tuple[Client, Samples]]:
+    """The clients with held-out samples, ready to tune the global model at the end of a round, and these samples."""
     record, experiment, train = run.round(index), run.experiment, run.task.samples["train"]
     end = record.kept("end")
     local = run.method.schedule(experiment.local, index, experiment.rounds)
     local = local.model_copy(update={"epochs": epochs, "steps": None, "persist_optimizer": False})
-    parts, held = dealt(experiment, run.dataset, index)
+    parts, held_out = dealt(experiment, run.dataset, index)
     flat = run.task.flat(end)
     return [
         (
@@ -108,14 +106,14 @@ def _starts(run: Run, index: int, wanted: Iterable[int], epochs: int) -> list[tu
                 flat=flat,
                 replicate=1,  # the round's own training had the minibatches of replicate 0
             ),
-            train[torch.from_numpy(held[client])],
+            train[torch.from_numpy(held_out[client])],
         )
-        for client in wanted
-        if len(held[client])
+        for client in ids
+        if len(held_out[client])
     ]
 
 
-def _tuned(client: Client, part: Part) -> Update:
+def _fine_tune(client: Client, part: Part) -> Update:
     correction = None
     if part != "all":
         head = head_mask(client.flat.module, client.flat.layout, f"part={part}")
@@ -123,11 +121,10 @@ def _tuned(client: Client, part: Part) -> Update:
     return client.train(correction)
 
 
-def _measured(run: Run, theta: Tensor, buffers: Tensor, samples: Samples) -> tuple[float, float]:
-    """Loss and accuracy of a model."""
+def _loss_and_accuracy(run: Run, theta: Tensor, buffers: Tensor, samples: Samples) -> tuple[float, float]:
     own = buffers[None] if len(buffers) else None
-    found = evaluate(run.task, theta[None], torch.ones(1, 1), split=samples, metrics=("loss", "error"), buffers=own)
-    return float(found["loss"][0]), 1 - float(found["error"][0])
+    values = evaluate(run.task, theta[None], torch.ones(1, 1), split=samples, metrics=("loss", "error"), buffers=own)
+    return float(values["loss"][0]), 1 - float(values["error"][0])
 
 
 _VALUES = ("loss", "accuracy", "tuned_loss", "tuned_accuracy")
@@ -137,6 +134,7 @@ _ABOUT = {
     "accuracy": ("accuracy on held-out samples", "fraction"),
     "tuned_loss": ("loss after fine-tuning", "nats"),
     "tuned_accuracy": ("accuracy after fine-tuning", "fraction"),
+    "held_out": ("samples held out", "samples"),
 }
 
 _MEANS = ("accuracy", "tuned_accuracy")

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drift.analyses.per_round import buffers_or_none, resolve_round, selected_rounds
+from drift.analyses.per_round import GlobalModel, global_model, join_global_models
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.density import density
 from landscape.curvature.minibatch_sharpness import minibatch_sharpness
-from landscape.results.progress import with_progress
 
 
 @analysis("value", cost="curvature")
@@ -39,43 +38,42 @@ def hessian_density(
     Raises:
         LookupError: If the round kept no global model.
     """
-    record = run.round(resolve_round(run, round, "globals"))
-    found = density(
+    model = global_model(run, round)
+    dataset = density(
         run.task,
-        record.kept("end"),
+        model.theta,
         split=split,
         steps=steps,
         probes=probes,
         points=points,
         curvature=curvature,
-        seed=record.index,
-        buffers=buffers_or_none(record.end_buffers),
+        seed=model.index,
+        buffers=model.buffers,
     )
-    return found.assign_attrs(analysis="hessian_density", round=record.index, split=split)
+    return dataset.assign_attrs(analysis="hessian_density", round=model.index, split=split)
 
 
 @analysis("round", "mark", cost="curvature")
 def density_rounds(
     run: Run, *, rounds: Sequence[int] | None = None, split: str = "train", points: int = 501, **options: Any
 ) -> xr.Dataset:
-    """Spectral densities at the global models of several rounds, by default three, evenly spread.
+    """Spectral densities at the global models of several rounds.
 
-    Each round has a grid of its own: density and eigenvalue over round and mark, the grid's positions.
+    The grid differs between rounds: density and eigenvalue are over round and mark, the position in the grid.
 
     Args:
-        rounds: Rounds looked at.
+        rounds: Rounds of the global models; by default three, evenly spaced.
         options: `steps`, `probes` and `curvature` of `hessian_density`.
     """
-    indices = selected_rounds(run, "globals", rounds, 3)
-    found = []
-    for index in with_progress(indices, run.context.progress):
-        one = hessian_density(run, round=index, split=split, points=points, **options)
-        grid = ("mark", one.value.values, one.value.attrs)
-        by_position = one.drop_vars("value").rename_dims(value="mark")
-        found.append(by_position.assign(eigenvalue=grid).assign_coords(mark=np.arange(points)))
-    about = {"analysis": "density_rounds", "source": "Ghorbani et al. 2019, algorithm 1", "split": split}
-    joined = xr.concat(found, "round", join="exact", combine_attrs="drop_conflicts")
-    return joined.assign_coords(round=indices).assign_attrs(about)
+
+    def by_position(model: GlobalModel) -> xr.Dataset:
+        dataset = hessian_density(run, round=model.index, split=split, points=points, **options)
+        grid = ("mark", dataset.value.values, dataset.value.attrs)
+        dataset = dataset.drop_vars("value").rename_dims(value="mark")
+        return dataset.assign(eigenvalue=grid).assign_coords(mark=np.arange(points))
+
+    source = "Ghorbani et al. 2019, algorithm 1"
+    return join_global_models(run, rounds, 3, by_position, analysis="density_rounds", source=source, split=split)
 
 
 @analysis("round", "batch", cost="curvature")
@@ -89,36 +87,34 @@ def sharpness_rounds(
     full: bool = True,
     curvature: str = "hessian",
 ) -> xr.Dataset:
-    """Largest Hessian eigenvalue of minibatches at global models over rounds: each, their median, and of all data.
+    """Largest Hessian eigenvalue of minibatches at global models over rounds, their median, and that of all data.
 
     Source: LSS paper, Table 7 (median over batches), and its published code (full data).
 
     Args:
-        rounds: Rounds looked at; by default five, evenly spread.
+        rounds: Rounds of the global models; by default five, evenly spaced.
         split: Samples that batches are drawn from.
-        batch, batches: Samples in a batch, and how many are looked at.
-        full: Also the mean loss over the whole split.
+        batch, batches: Samples in a batch, and number of batches.
+        full: Also the eigenvalue of the mean loss over the whole split.
         curvature: "hessian" or "gauss_newton".
     """
-    indices = selected_rounds(run, "globals", rounds, 5)
-    found = []
-    for index in with_progress(indices, run.context.progress):
-        record = run.round(index)
-        found.append(
-            minibatch_sharpness(
-                run.task,
-                record.kept("end"),
-                split=split,
-                batch=batch,
-                batches=batches,
-                full=full,
-                curvature=curvature,
-                buffers=buffers_or_none(record.end_buffers),
-            )
+
+    def compute(model: GlobalModel) -> xr.Dataset:
+        return minibatch_sharpness(
+            run.task,
+            model.theta,
+            split=split,
+            batch=batch,
+            batches=batches,
+            full=full,
+            curvature=curvature,
+            buffers=model.buffers,
         )
-    joined = xr.concat(found, "round", join="exact", combine_attrs="drop_conflicts").assign_coords(round=indices)
-    about = {"analysis": "sharpness_rounds", "source": "LSS paper, Table 7", "split": split, "curvature": curvature}
-    return joined.assign_attrs(about, batch_size=batch)
+
+    attrs = {"split": split, "curvature": curvature, "batch_size": batch}
+    return join_global_models(
+        run, rounds, 5, compute, analysis="sharpness_rounds", source="LSS paper, Table 7", **attrs
+    )
 
 
 @analysis("batch", cost="curvature")

@@ -9,12 +9,11 @@ import torch
 import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
-from drift.analyses.per_round import buffers_or_none, resolve_round, selected_rounds
+from drift.analyses.per_round import GlobalModel, global_model, join_global_models, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.hessian import top_eigenvalues
 from landscape.geometry.directions import slice_along
-from landscape.results.progress import with_progress
 
 
 @analysis("round", "rank", cost="curvature")
@@ -33,33 +32,33 @@ def eigen_rounds(
     Source: FedLAW paper, Fig. 10.
 
     Args:
-        rounds: Rounds looked at; by default five, evenly spread.
-        k: Eigenvalues a round.
+        rounds: Rounds of the global models; by default five, evenly spaced.
+        k: Number of eigenvalues per round.
         split: Samples that the Hessian is averaged over.
         tolerance: Relative error of the eigenvalues.
         curvature: "hessian" or "gauss_newton".
         backend: "native", "curvlinops" or "pyhessian", as in `landscape.top_eigenvalues`.
     """
-    indices = selected_rounds(run, "globals", rounds, 5)
-    found = []
-    for index in with_progress(indices, run.context.progress):
-        record = run.round(index)
-        values = top_eigenvalues(
+
+    def compute(model: GlobalModel) -> xr.Dataset:
+        dataset = top_eigenvalues(
             run.task,
-            record.kept("end"),
+            model.theta,
             k,
             split=split,
             backend=backend,
             curvature=curvature,
             tolerance=tolerance,
-            buffers=buffers_or_none(record.end_buffers),
+            buffers=model.buffers,
         )
-        found.append(values.eigenvalue)
-    values = xr.concat(found, "round", join="exact").assign_coords(round=indices)
-    ratio = values.isel(rank=0, drop=True) / values.isel(rank=-1, drop=True)
-    ratio.attrs.update(long_name=f"lambda_1 / lambda_{k}", units="1")
-    about = {"analysis": "eigen_rounds", "source": "FedLAW paper, Fig. 10", "split": split, "curvature": curvature}
-    return xr.Dataset({"eigenvalue": values, "ratio": ratio}, attrs={**about, "backend": backend})
+        return dataset[["eigenvalue"]].drop_attrs(deep=False)
+
+    attrs = {"split": split, "curvature": curvature, "backend": backend}
+    dataset = join_global_models(
+        run, rounds, 5, compute, analysis="eigen_rounds", source="FedLAW paper, Fig. 10", **attrs
+    )
+    dataset["ratio"] = dataset.eigenvalue.isel(rank=0, drop=True) / dataset.eigenvalue.isel(rank=-1, drop=True)
+    return result(dataset, {"ratio": (f"lambda_1 / lambda_{k}", "1")})
 
 
 @analysis("mark", "t", cost="curvature")
@@ -75,16 +74,13 @@ def eigen_slice(
         radius, points: The slice reaches from -radius to radius (parameter-space length).
         split: Samples of the Hessian and of the slice.
     """
-    record = run.round(resolve_round(run, round, "globals"))
-    theta = record.kept("end")
-    top = top_eigenvalues(run.task, theta, 1, split=split, vectors=True, buffers=buffers_or_none(record.end_buffers))
-    direction = torch.from_numpy(top.eigenvector.isel(rank=0).values).to(theta)
-    sweep = slice_along(theta, direction, points=points, radius=radius)
-    if len(record.end_buffers):  # the same batch statistics all along the slice
-        held = torch.zeros(len(sweep.basis), len(record.end_buffers))
-        held[0] = record.end_buffers
-        sweep = replace(sweep, buffers=held)
-    found = evaluate_on(run, sweep, split, None)
-    return found.assign(eigenvalue=top.eigenvalue.isel(rank=0, drop=True)).assign_attrs(
-        analysis="eigen_slice", source="FedLAW paper, Fig. 4 right", round=record.index
-    )
+    model = global_model(run, round)
+    top = top_eigenvalues(run.task, model.theta, 1, split=split, vectors=True, buffers=model.buffers)
+    direction = torch.from_numpy(top.eigenvector.isel(rank=0).values).to(model.theta)
+    sweep = slice_along(model.theta, direction, points=points, radius=radius)
+    if model.buffers is not None:  # the same batch statistics all along the slice
+        buffers = torch.zeros(len(sweep.basis), len(model.buffers))
+        buffers[0] = model.buffers
+        sweep = replace(sweep, buffers=buffers)
+    dataset = evaluate_on(run, sweep, split).assign(eigenvalue=top.eigenvalue.isel(rank=0, drop=True))
+    return dataset.assign_attrs(analysis="eigen_slice", source="FedLAW paper, Fig. 4 right", round=model.index)

@@ -1,4 +1,4 @@
-"""Curvature by layer at a run's global models."""
+"""Largest Hessian eigenvalue per layer at a run's global models."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from collections.abc import Sequence
 
 import xarray as xr
 
-from drift.analyses.per_round import buffers_or_none, selected_rounds
+from drift.analyses.per_round import GlobalModel, join_global_models
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.layer_blocks import layer_eigenvalues
-from landscape.results.progress import with_progress
 
 
 @analysis("round", "layer", cost="curvature")
@@ -30,7 +29,7 @@ def layer_rounds(
     Source: this project; the blocks of `landscape.layer_eigenvalues`.
 
     Args:
-        rounds: Rounds looked at; by default three, evenly spread.
+        rounds: Rounds of the global models; by default three, evenly spaced.
         split: Samples that the loss is averaged over.
         curvature: "hessian" or "gauss_newton".
         tolerance, max_products: Of one block.
@@ -42,25 +41,19 @@ def layer_rounds(
         LookupError: If the run kept no global model.
         ValueError: If the curvature is unknown.
     """
-    indices = selected_rounds(run, "globals", rounds, 3)
-    if not indices:
-        raise LookupError(f"run {run.name} kept no global model; train it with --set keep.globals=all.")
-    found = []
-    for index in with_progress(indices, run.context.progress):
-        record = run.round(index)
-        found.append(
-            layer_eigenvalues(
-                run.task,
-                record.kept("end"),
-                split=split,
-                curvature=curvature,
-                tolerance=tolerance,
-                max_products=max_products,
-                seed=index,
-                buffers=buffers_or_none(record.end_buffers),
-            )
+
+    def compute(model: GlobalModel) -> xr.Dataset:
+        return layer_eigenvalues(
+            run.task,
+            model.theta,
+            split=split,
+            curvature=curvature,
+            tolerance=tolerance,
+            max_products=max_products,
+            seed=model.index,
+            buffers=model.buffers,
         )
-    size = found[0]["size"]
-    joined = xr.concat([one.drop_vars("size") for one in found], "round", join="exact", combine_attrs="drop_conflicts")
-    about = {"analysis": "layer_rounds", "source": "this project", "split": split, "curvature": curvature}
-    return joined.assign_coords(round=indices).assign(size=size).assign_attrs(about)
+
+    attrs = {"split": split, "curvature": curvature}
+    dataset = join_global_models(run, rounds, 3, compute, analysis="layer_rounds", source="this project", **attrs)
+    return dataset.assign(size=dataset["size"].isel(round=0, drop=True))

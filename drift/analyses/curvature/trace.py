@@ -6,12 +6,11 @@ from collections.abc import Sequence
 
 import xarray as xr
 
-from drift.analyses.per_round import buffers_or_none, selected_rounds
+from drift.analyses.per_round import GlobalModel, join_global_models, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.hessian import CURVATURES
 from landscape.curvature.trace import trace
-from landscape.results.progress import with_progress
 
 
 @analysis("round", cost="curvature")
@@ -20,37 +19,40 @@ def trace_rounds(
 ) -> xr.Dataset:
     """Trace and norm of the Hessian and of the Gauss-Newton matrix of the global model over rounds.
 
-    Their difference is the curvature of the model itself, weighted by the errors that it still makes.
+    Their difference is the curvature of the model itself, weighted by its remaining errors.
 
     Source: Meyer et al. 2021, Hutch++, algorithm 1; see `landscape.trace`.
 
     Args:
-        rounds: Rounds looked at; by default five, evenly spread.
+        rounds: Rounds of the global models; by default five, evenly spaced.
         split: Samples that the loss is averaged over.
-        products: Matrix-vector products at most for each matrix; exact where the model has no more parameters.
+        products: Largest number of matrix-vector products per matrix; exact where the model has no more parameters.
         seed: Of the random vectors.
 
     Returns:
-        Dataset with trace, standard_error and frobenius (round,) of the Hessian, and the same with gauss_newton_
-        before the name; parameters (), d.
+        Dataset with trace, standard_error and frobenius (round,) of the Hessian, and the same of the Gauss-Newton
+        matrix with the prefix gauss_newton_; parameters (), d.
 
     Raises:
         LookupError: If the run kept no global model.
     """
-    indices = selected_rounds(run, "globals", rounds, 5)
-    if not indices:
-        raise LookupError(f"run {run.name} kept no global model; train it with --set keep.globals=all.")
-    found = []
-    for index in with_progress(indices, run.context.progress):
-        record = run.round(index)
-        theta, buffers, both = record.kept("end"), buffers_or_none(record.end_buffers), xr.Dataset()
+
+    def compute(model: GlobalModel) -> xr.Dataset:
+        joined = xr.Dataset()
         for curvature, prefix in zip(CURVATURES, ("", "gauss_newton_"), strict=True):
-            one = trace(
-                run.task, theta, split=split, curvature=curvature, products=products, seed=seed, buffers=buffers
+            part = trace(
+                run.task,
+                model.theta,
+                split=split,
+                curvature=curvature,
+                products=products,
+                seed=seed,
+                buffers=model.buffers,
             )
-            both = both.merge(one.rename({name: f"{prefix}{name}" for name in one.data_vars}))
-        found.append(both)
-    joined = xr.concat(found, "round", join="exact", combine_attrs="drop_conflicts").assign_coords(round=indices)
-    joined["parameters"] = ((), run.task.layout.size, {"long_name": "parameters", "units": "1"})
-    about = {"analysis": "trace_rounds", "source": "Meyer et al. 2021, Hutch++, algorithm 1", "split": split}
-    return joined.assign_attrs(about)
+            joined = joined.merge(part.rename({name: f"{prefix}{name}" for name in part.data_vars}))
+        return joined
+
+    source = "Meyer et al. 2021, Hutch++, algorithm 1"
+    dataset = join_global_models(run, rounds, 5, compute, analysis="trace_rounds", source=source, split=split)
+    dataset["parameters"] = run.task.layout.size
+    return result(dataset, {"parameters": ("parameters", "1")})

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
-from drift.analyses.per_round import resolve_round
+from drift.analyses.per_round import resolve_round, result
 from drift.config.cohort_weights import cohort_weights
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -53,28 +53,27 @@ def weight_simplex(
         ValueError: If the cohort does not hold three such clients, or the step does not divide 1.
     """
     record = run.round(resolve_round(run, round, "clients"))
-    wanted = record.ids.tolist()[:3] if clients is None else list(clients)
-    found = evaluate_on(run, mixtures(run, record, wanted, step=step, extend=extend), split, partial)
-    for name, client in zip(("alpha", "beta"), wanted, strict=False):
-        found[name].attrs.update(long_name=f"weight of client {client}", units="1")
-    return found.assign_attrs(analysis="weight_simplex", round=record.index)
+    ids = record.ids.tolist()[:3] if clients is None else list(clients)
+    sweep = simplex_of_clients(run, record, ids, step=step, extend=extend)
+    about = {name: (f"weight of client {client}", "1") for name, client in zip(("alpha", "beta"), ids, strict=False)}
+    return result(evaluate_on(run, sweep, split, partial), about, analysis="weight_simplex", round=record.index)
 
 
-def mixtures(run: Run, record: Round, wanted: Sequence[int], *, step: float, extend: float = 0.0) -> Sweep:
+def simplex_of_clients(run: Run, record: Round, clients: Sequence[int], *, step: float, extend: float = 0.0) -> Sweep:
     """All weighted averages of three client models of a round; the last mark is their average "by size".
 
     Raises:
         ValueError: If the cohort does not hold three such clients, or the step does not divide 1.
     """
     ids = record.ids.tolist()
-    if len(set(wanted)) != 3 or not set(wanted) <= set(ids):
+    if len(set(clients)) != 3 or not set(clients) <= set(ids):
         raise ValueError(
-            f"round {record.index} has clients {ids}, weights were asked for {list(wanted)}; name three of them."
+            f"round {record.index} has clients {ids}, weights were asked for {list(clients)}; name three of them."
         )
-    rows = [ids.index(client) for client in wanted]
-    labels = [f"client {client}" for client in wanted]
+    rows = [ids.index(client) for client in clients]
+    labels = [f"client {client}" for client in clients]
     buffers = record.client_buffers[rows]
     sweep = simplex(record.kept("clients")[rows], step=step, extend=extend, labels=labels, buffers=buffers)
-    held = cohort_weights(run.experiment, record.sizes)[rows].numpy()
-    weights = (held / held.sum() if held.sum() > 0 else np.full(3, 1 / 3)).tolist()
+    shares = cohort_weights(run.experiment, record.sizes)[rows].numpy()
+    weights = (shares / shares.sum() if shares.sum() > 0 else np.full(3, 1 / 3)).tolist()
     return replace(sweep, marks=(*sweep.marks, make_mark("by size", weights[:2], weights)))

@@ -1,4 +1,4 @@
-"""How far the clients of a round pull in one direction."""
+"""Local gradient coherence, its critical point, and cosines between client updates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import described, relative, series
+from drift.analyses.per_round import relative, result, series
 from drift.analyses.rounds.critical_point import critical_point
 from drift.analyses.rounds.label_shares import balance_groups, class_shares, evenness
 from drift.config.cohort_weights import cohort_weights
@@ -39,67 +39,69 @@ def coherence(
 
         c = 1/m sum_{i != j} lambda_i lambda_j cos(D_i, D_j)
 
-    over ordered pairs of the cohort. Uniform weights and equal updates give only (m - 1) / m^2, so the weighted
-    mean cosine, in [-1, 1], is given beside it. Both are NaN where a cohort has no pair. A client that did not
-    move has cosine 0 with every other.
+    over ordered pairs of the cohort. For uniform weights and equal updates it is only (m - 1) / m^2, so the result
+    also has the weighted mean cosine, in [-1, 1]. Both are NaN where a cohort has no pair. A client that did not
+    move has cosine 0 with every other client.
 
     Source: Li et al. 2023, definition 5.1; normalisation: methods.md 3.3; critical point:
     `drift.analyses.rounds.critical_point`.
 
     Args:
         run: A run of any method.
-        smooth: Rounds in the moving average, this round and those before it, and in a block that the critical point's
-            interval is resampled by.
-        weighting: lambda are the relative weights that the method "used", or the "shares" of samples.
+        smooth: Rounds in the moving average, this round and those before it, and in a block of the resampling for the
+            interval of the critical point.
+        weighting: lambda: the relative weights that the method "used", or the "shares" of samples.
         groups: Client ids by group name, for weighted mean cosines within and between groups; "balance" groups the
-            clients by how evenly they hold the classes, as `drift.analyses.rounds.label_shares.balance_groups` does.
+            clients by the evenness of their classes, as `drift.analyses.rounds.label_shares.balance_groups` does.
         level: Of the critical point's interval, a fraction.
 
     Returns:
         Dataset with coherence, mean_cosine and coherence_smooth (round,); critical_point, critical_low and
-        critical_high (), the first round of the negative phase with its interval over resampled cohorts (NaN: none
-        clear); for groups group_cosine and its moving average
+        critical_high (), the first round of the negative phase with its interval over resampled cohorts (NaN if there
+        is no clear one); for groups group_cosine and its moving average
         group_cosine_smooth (round, pair), where pair is "a-b" with a and b in the order given; with "balance" also
         evenness (client,), the entropy of the client's class shares over ln C, and balanced (client,), 1 or 0.
 
     Raises:
-        ValueError: If smooth is below 1, or groups is another text.
+        ValueError: If smooth is below 1, or groups is a text other than "balance".
     """
     if smooth < 1:
         raise ValueError(f"smooth is {smooth}; give the number of rounds in the moving average, 1 or more.")
-    named = _named(run, groups)
-    pairs = {f"{a}-{b}": (a, b) for a, b in combinations_with_replacement(named, 2)}
+    members_by_group = _client_groups(run, groups)
+    pairs = {f"{a}-{b}": (a, b) for a, b in combinations_with_replacement(members_by_group, 2)}
 
     def measure(record: Round) -> dict[str, float]:
         if len(record.ids) < 2:
             return {}
         lambdas = relative(record.weights) if weighting == "used" else cohort_weights(run.experiment, record.sizes)
         cosine = cosines(record.gram)
-        found = {"coherence": cohort_coherence(cosine, lambdas), "mean_cosine": mean_cosine(cosine, lambdas)}
+        values = {"coherence": cohort_coherence(cosine, lambdas), "mean_cosine": mean_cosine(cosine, lambdas)}
         for pair, names in pairs.items():
-            members = [torch.isin(record.ids, torch.tensor(list(named[name]), dtype=torch.int64)) for name in names]
-            found[pair] = mean_cosine(cosine, lambdas, *members)
-        return found
+            members = [
+                torch.isin(record.ids, torch.tensor(list(members_by_group[name]), dtype=torch.int64)) for name in names
+            ]
+            values[pair] = mean_cosine(cosine, lambdas, *members)
+        return values
 
     about = {name: _ABOUT[name] for name in ("coherence", "mean_cosine")}
     about |= dict.fromkeys(pairs, _ABOUT["group_cosine"])
-    found = series(run, measure, about, analysis="coherence", source="Li et al. 2023, definition 5.1")
-    found["coherence_smooth"] = ("round", moving_average(found["coherence"].values, smooth))
-    point = critical_point(found["round"].values, found["coherence"].values, window=smooth, level=level)
-    found = found.assign(critical_point=point.round, critical_low=point.low, critical_high=point.high)
+    dataset = series(run, measure, about, analysis="coherence", source="Li et al. 2023, definition 5.1")
+    dataset["coherence_smooth"] = ("round", moving_average(dataset["coherence"].values, smooth))
+    point = critical_point(dataset["round"].values, dataset["coherence"].values, window=smooth, level=level)
+    dataset = dataset.assign(critical_point=point.round, critical_low=point.low, critical_high=point.high)
     if pairs:
-        values = np.stack([found[pair].values for pair in pairs], axis=1)
+        values = np.stack([dataset[pair].values for pair in pairs], axis=1)
         averages = np.stack([moving_average(column, smooth) for column in values.T], axis=1)
         columns = {"group_cosine": values, "group_cosine_smooth": averages}
-        found = found.drop_vars(pairs).assign({name: (("round", "pair"), table) for name, table in columns.items()})
-        found = found.assign_coords(pair=list(pairs))
+        dataset = dataset.drop_vars(pairs).assign({name: (("round", "pair"), table) for name, table in columns.items()})
+        dataset = dataset.assign_coords(pair=list(pairs))
     if groups == "balance":
         even = evenness(class_shares(run))
-        balanced = np.where(np.isfinite(even), np.isin(np.arange(len(even)), named["balanced"]), np.nan)
-        found = found.assign(evenness=("client", even), balanced=("client", balanced))
-        found = found.assign_coords(client=np.arange(len(even)))
-    found["critical_low"].attrs["level"] = found["critical_high"].attrs["level"] = level
-    return described(found, _ABOUT).assign_attrs(smooth=smooth, weighting=weighting, level=level)
+        balanced = np.where(np.isfinite(even), np.isin(np.arange(len(even)), members_by_group["balanced"]), np.nan)
+        dataset = dataset.assign(evenness=("client", even), balanced=("client", balanced))
+        dataset = dataset.assign_coords(client=np.arange(len(even)))
+    dataset["critical_low"].attrs["level"] = dataset["critical_high"].attrs["level"] = level
+    return result(dataset, _ABOUT, smooth=smooth, weighting=weighting, level=level)
 
 
 @analysis("client", "client_other", cost="record")
@@ -111,12 +113,10 @@ def pairwise(run: Run, *, round: int = -1) -> xr.Dataset:
     """
     record = run.round(round)
     ids = record.ids.tolist()
-    found = xr.Dataset(
-        {"cosine": (("client", "client_other"), cosines(record.gram).numpy())},
-        coords={"client": ids, "client_other": ids},
-        attrs={"analysis": "pairwise", "source": "Li et al. 2023, definition 5.1", "round": record.index},
-    )
-    return described(found, {**_ABOUT, "client_other": ("other client", "1")})
+    variables = {"cosine": (("client", "client_other"), cosines(record.gram).numpy())}
+    coords = {"client": ids, "client_other": ids}
+    source = "Li et al. 2023, definition 5.1"
+    return result(variables, _ABOUT, coords, analysis="pairwise", source=source, round=record.index)
 
 
 def cosines(gram: Tensor) -> Tensor:
@@ -154,18 +154,18 @@ def mean_cosine(cosine: Tensor, weights: Tensor, rows: Tensor | None = None, col
 def moving_average(values: np.ndarray, window: int) -> np.ndarray:
     """Mean of each value and the window - 1 before it; NaN before the first whole window.
 
-    Missing values are left out of a mean; without any value it is NaN.
+    Missing values are left out of the mean, which is NaN without any value.
     """
-    found = np.full(len(values), np.nan)
+    averages = np.full(len(values), np.nan)
     for last in range(window - 1, len(values)):
         part = values[last - window + 1 : last + 1]
         part = part[~np.isnan(part)]
-        found[last] = part.mean() if len(part) else np.nan
-    return found
+        averages[last] = part.mean() if len(part) else np.nan
+    return averages
 
 
-def _named(run: Run, groups: Groups) -> Mapping[str, Sequence[int]]:
-    """Client ids by group name; none where there are no groups."""
+def _client_groups(run: Run, groups: Groups) -> Mapping[str, Sequence[int]]:
+    """Client ids by group name."""
     if groups == "balance":
         return balance_groups(run)
     if isinstance(groups, str):

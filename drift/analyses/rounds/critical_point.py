@@ -1,4 +1,4 @@
-"""The round in which a series changes from positive to negative for good, with its interval."""
+"""The round in which a series changes from positive to negative for good, with a bootstrap interval."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drift.analyses.bootstrap import Estimate, mean_interval
 from drift.config.random_keys import rng
 
 LEAST = 6
-"""Fewest rounds in a phase: six values of one sign by chance have probability 1/32."""
+"""Smallest number of rounds in a phase: six values of one sign by chance have probability 1/32."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class CriticalPoint:
         round: First round of the negative phase; NaN where there is no clear change.
         low, high: Interval of `round`; NaN where there is none.
         before, after: Means of the two phases that separate best, with their intervals.
-        reason: Why there is no clear change; empty where there is one.
+        reason: Why there is no clear change; empty if there is one.
     """
 
     round: float
@@ -48,7 +48,7 @@ def critical_point(
     The change is before the round t that maximises sum_{s < t} c_s, the split with the largest positive sum before it
     and the largest negative sum after it. It is clear where the mean of each phase has its sign throughout its
     interval, each phase has six rounds or more, and the later half of the second phase is still negative.
-    One round of the other sign therefore neither makes nor undoes a change. Neighbouring rounds resemble each other;
+    A single round of the other sign therefore does not matter. Neighbouring rounds are correlated;
     the intervals resample blocks of `window` rounds (the means of short phases smaller ones). In simulations of 50
     rounds (steps, ramps, decays) a series without a change has a clear one in 0 to 1 % of cases, up to 9 % where
     neighbours have a correlation of 0.5; the interval contains the change in 88 to 100 % of cases, there in 75 to
@@ -59,10 +59,10 @@ def critical_point(
 
     Args:
         rounds: Numbers of the rounds, ascending.
-        values: One number per round; NaN are left out.
+        values: One number per round; NaN are ignored.
         window: Rounds in a block.
-        level: Of the intervals, a fraction.
-        draws, seed: Of the resampling.
+        level: Level of the intervals, a fraction.
+        draws, seed: Number and seed of the resamples.
 
     Raises:
         ValueError: If rounds and values differ in number, or window is below 1.
@@ -73,8 +73,8 @@ def critical_point(
             f"there are {numbers.size} rounds, {series.size} values and a window of {window}; "
             "give as many values as rounds, and a window of 1 or more."
         )
-    known = np.isfinite(series)
-    numbers, series = numbers[known], series[known]
+    finite = np.isfinite(series)
+    numbers, series = numbers[finite], series[finite]
     change = int(_change(series[None])[0][0]) if len(series) else 0
     before, after = series[:change], series[change:]
     first_mean = mean_interval(_parts(before[::-1], window), level=level, seed=seed)
@@ -105,7 +105,7 @@ def _parts(phase: np.ndarray, window: int) -> np.ndarray:
 
 
 def _reason(before: np.ndarray, after: np.ndarray, first: Estimate, second: Estimate) -> str:
-    """Why two phases are not clear; empty where they are."""
+    """Why two phases are not clear; empty if they are."""
     if len(before) + len(after) < 2 * LEAST:
         return f"{len(before) + len(after)} rounds are too few, {2 * LEAST} are needed"
     if len(before) < LEAST or not first.positive:

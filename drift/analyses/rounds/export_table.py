@@ -1,4 +1,4 @@
-"""The series of a run as one table."""
+"""The series of a run as one table, and its file."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SUFFIXES = (".csv", ".parquet")
-"""Of files that a table is written to."""
+"""Suffixes of files that a table is written to."""
 
 
 def table(run: Run) -> pd.DataFrame:
-    """Every number of every round: one row a round, metrics first, then those of drift (coherence, variances).
+    """Every number of every round: one row per round, metrics first, then coherence and drift variances.
 
-    Units are in `table.attrs["units"]`, by column. Missing is NaN.
+    Units are in `table.attrs["units"]`, by column. Missing numbers are NaN.
 
     Raises:
         LookupError: If the run has no complete round.
@@ -34,8 +34,8 @@ def table(run: Run) -> pd.DataFrame:
         for name, values in part.items():
             if values.dims == ("round",) and values.dtype.kind in "fiub":
                 columns.setdefault(str(name), values)
-    found = xr.Dataset({name: values.variable for name, values in columns.items()}, coords={"round": run.rounds()})
-    frame = found.to_dataframe()[list(columns)]
+    dataset = xr.Dataset({name: values.variable for name, values in columns.items()}, coords={"round": run.rounds()})
+    frame = dataset.to_dataframe()[list(columns)]
     frame.attrs["units"] = {name: values.attrs.get("units", "") for name, values in columns.items()}
     return frame
 
@@ -45,15 +45,15 @@ def table_file(frame: pd.DataFrame, suffix: str) -> bytes:
 
     Raises:
         ValueError: If the suffix is none of `SUFFIXES`.
-        LookupError: If Parquet is asked for and pyarrow is not installed.
+        LookupError: If the suffix is .parquet and pyarrow is not installed.
     """
     if suffix == ".csv":
         return frame.to_csv().encode()
     if suffix != ".parquet":
         raise ValueError(f"cannot write a table as {suffix!r}; the suffixes are {', '.join(SUFFIXES)}.")
-    held = BytesIO()
+    content = BytesIO()
     try:
-        frame.reset_index().to_parquet(held, engine="pyarrow", index=False)
+        frame.reset_index().to_parquet(content, engine="pyarrow", index=False)
     except ImportError as reason:
         raise LookupError("Parquet needs pyarrow; pip install 'fedscape[parquet]', or write .csv.") from reason
-    return held.getvalue()
+    return content.getvalue()

@@ -1,4 +1,4 @@
-"""How far the clients of a round lie from their mean."""
+"""Distances of the clients of a round to their mean."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drift.store.round_record import Round
 
 @analysis("round", "client", cost="record")
 def locality(run: Run) -> xr.Dataset:
-    """Distance of the clients to their weighted mean in every round; its largest is the locality of WENS-FMA.
+    """Distance of the clients to their weighted mean in every round; the largest one is the locality of WENS-FMA.
 
     Delta = max_k |w_k - w_FMA|, computed from the Gram matrix alone.
 
@@ -29,8 +29,8 @@ def locality(run: Run) -> xr.Dataset:
         if not len(record.ids):
             return {}
         weights = cohort_weights(run.experiment, record.sizes)
-        found = distances(record.gram, weights)
-        return {"locality": float(found.max()), "mean_distance": float(weights @ found), "distance": found}
+        lengths = distances(record.gram, weights)
+        return {"locality": float(lengths.max()), "mean_distance": float(weights @ lengths), "distance": lengths}
 
     about = {
         "locality": ("largest distance of a client to the mean", "1"),

@@ -1,4 +1,4 @@
-"""Sizes of models and updates, and the weights that methods give to clients."""
+"""Norms of models and updates, optimisation and regularisation terms, and aggregation weights, per round."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import relative, series
+from drift.analyses.per_round import relative, result, series
 from drift.config.cohort_weights import cohort_weights
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -22,9 +22,9 @@ def update_norms(run: Run) -> xr.Dataset:
     """Euclidean norms of models and updates in every round, from the Gram matrix.
 
     Returns:
-        Dataset with start_norm and end_norm (models), step_norm (end - start), previous_norm (the update that was
-        expected), mean_update_norm (weighted mean of the client updates), update_norm_mean, _min and _max over
-        round; update_norm over round and client.
+        Dataset with start_norm and end_norm (models), step_norm (end - start), previous_norm (the expected update),
+        mean_update_norm (weighted mean of the client updates), update_norm_mean, _min and _max over round; update_norm
+        over round and client.
     """
 
     def measure(record: Round) -> dict[str, float | Tensor]:
@@ -32,19 +32,19 @@ def update_norms(run: Run) -> xr.Dataset:
         squares = matrix.diagonal()
         end = torch.zeros(len(matrix), dtype=torch.float64)
         end[[START, STEP]] = 1
-        found: dict[str, float | Tensor] = {
+        norms: dict[str, float | Tensor] = {
             "start_norm": float(squares[START].sqrt()),
             "end_norm": norm(matrix, end),
             "step_norm": float(squares[STEP].sqrt()),
             "previous_norm": float(squares[PREVIOUS].sqrt()),
         }
         if not len(record.ids):
-            return found
+            return norms
         updates, mean = squares[CLIENTS:].sqrt(), torch.zeros_like(end)
         mean[CLIENTS:] = cohort_weights(run.experiment, record.sizes)
-        spread = {"mean": updates.mean(), "min": updates.min(), "max": updates.max()}
-        found |= {f"update_norm_{name}": float(value) for name, value in spread.items()}
-        return {**found, "mean_update_norm": norm(matrix, mean), "update_norm": updates}
+        statistics = {"mean": updates.mean(), "min": updates.min(), "max": updates.max()}
+        norms |= {f"update_norm_{name}": float(value) for name, value in statistics.items()}
+        return {**norms, "mean_update_norm": norm(matrix, mean), "update_norm": updates}
 
     about = {
         "start_norm": ("norm of the model that clients received", "1"),
@@ -65,9 +65,8 @@ def balance(run: Run) -> xr.Dataset:
     """Ratio r of the optimisation term to the regularisation term in every round.
 
     The step is w_{t+1} = w_t - gamma eta_g g - (1 - gamma) w_t, with gamma the sum of the aggregation weights;
-    r = |gamma eta_g g| / |(1 - gamma) w_t|. It is NaN where gamma = 1, where nothing is regularised.
-    The first term is taken as what the step holds beside the second, so where IMA averages over rounds it includes
-    the averaging.
+    r = |gamma eta_g g| / |(1 - gamma) w_t|. It is NaN where gamma = 1, that is without regularisation.
+    The first term is the step minus the second, so with IMA it includes the averaging over rounds.
 
     Source: Li et al. 2023, section 4.2, figure 3 (about 19 there) and appendix B, figure 11 (mean about 20.5).
 
@@ -80,8 +79,8 @@ def balance(run: Run) -> xr.Dataset:
             return {}
         gamma = float(record.weights.double().sum())
         optimisation, regularisation = terms(record.gram, gamma)
-        found = {"gamma": gamma, "optimisation": optimisation, "regularisation": regularisation}
-        return found if regularisation == 0 else {**found, "ratio": optimisation / regularisation}
+        values = {"gamma": gamma, "optimisation": optimisation, "regularisation": regularisation}
+        return values if regularisation == 0 else {**values, "ratio": optimisation / regularisation}
 
     about = {
         "ratio": ("balance ratio r", "1"),
@@ -97,7 +96,7 @@ def balance_mean(run: Run, *, window: tuple[float, float] = (0.45, 0.55)) -> xr.
     """The terms of `balance`, their ratio r and gamma as means over the middle rounds of a run: one number each.
 
     The paper's rounds 90 to 110 of 200, both included, are the default window; in a run of R rounds it reaches from
-    round floor(0.45 R) to round ceil(0.55 R). Rounds that are not there, or have no ratio, are left out.
+    round floor(0.45 R) to round ceil(0.55 R). Missing rounds, and those without a ratio, are left out.
 
     Source: Li et al. 2023, section 4.2 and appendix B, figure 11; methods.md 3.3.
 
@@ -105,8 +104,8 @@ def balance_mean(run: Run, *, window: tuple[float, float] = (0.45, 0.55)) -> xr.
         window: First and last round as fractions of the planned rounds.
 
     Returns:
-        Dataset with ratio, optimisation, regularisation and gamma (), NaN where no round of the window has one, and
-        their standard deviation over these rounds ratio_std (), NaN below two; attributes first and last.
+        Dataset with ratio, optimisation, regularisation and gamma (), NaN without such a round, and ratio_std (), the
+        standard deviation of the ratio over these rounds, NaN below two; attributes first and last.
 
     Raises:
         ValueError: If the window is not an ascending pair of fractions.
@@ -115,17 +114,17 @@ def balance_mean(run: Run, *, window: tuple[float, float] = (0.45, 0.55)) -> xr.
         raise ValueError(f"window is {list(window)}; give two fractions of the run, such as [0.45, 0.55].")
     planned = run.experiment.rounds
     first, last = floor(window[0] * planned + 1e-9), ceil(window[1] * planned - 1e-9)
-    every = balance(run)
-    part = every.isel(round=(every["round"] >= first).values & (every["round"] <= last).values)
-    found = part.mean("round", keep_attrs=True)
-    found["ratio_std"] = part.ratio.std(ddof=1) if int(part.ratio.count()) > 1 else xr.DataArray(np.nan)
-    found["ratio_std"].attrs.update(long_name="standard deviation of r over rounds", units="1")
-    return found.assign_attrs(analysis="balance_mean", first=first, last=last)
+    rounds = balance(run)
+    selected = rounds.isel(round=(rounds["round"] >= first).values & (rounds["round"] <= last).values)
+    means = selected.mean("round", keep_attrs=True)
+    means["ratio_std"] = selected.ratio.std(ddof=1) if int(selected.ratio.count()) > 1 else xr.DataArray(np.nan)
+    about = {"ratio_std": ("standard deviation of r over rounds", "1")}
+    return result(means, about, analysis="balance_mean", first=first, last=last)
 
 
 @analysis("round", "client", cost="record")
 def learned(run: Run) -> xr.Dataset:
-    """Shrinking factor and relative weights of the clients in every round, learned or given.
+    """Shrinking factor and relative weights of the clients in every round, learned or set by data.
 
     Source: Li et al. 2023, section 4 and appendix B, figure 14.
 
@@ -153,7 +152,7 @@ def learned(run: Run) -> xr.Dataset:
 def terms(gram: Tensor, gamma: float, *, tolerance: float = 1e-6) -> tuple[float, float]:
     """Norms of the optimisation term gamma eta_g g and of the regularisation term (1 - gamma) w of a round.
 
-    The first is what the step holds beside the second. A gamma within `tolerance` of 1 counts as 1, because
+    The first is the step minus the second. A gamma within `tolerance` of 1 counts as 1, because
     weights are stored as rounded numbers.
     """
     shrink = 0.0 if abs(gamma - 1) <= tolerance else 1 - gamma

@@ -1,4 +1,4 @@
-"""Where a run stands: diverged, lost what it had learned, not learned, still learning, or on a plateau."""
+"""State of a run: diverged, lost what it had learned, not learned, still learning, or on a plateau."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from drift.store import files
 STATES = ("diverged", "lost what it had", "not learned", "still learning", "plateau", "not known")
 
 CHANCE = 0.95
-"""Part of the loss of the best constant answer from which a model counts as having learned nothing."""
+"""Fraction of the constant answer's loss above which a model has learned nothing."""
 
 LOST = 0.2
-"""Part of what a run had learned at best (nats below the constant answer) that it has lost since, to be called so."""
+"""Fraction of its best gain over the constant answer (nats) that a run loses where its state is "lost what it had"."""
 
 SLOPE = 0.02
-"""Part of the loss by which it falls over the rounds that are looked at, at least, in a run that still learns."""
+"""Smallest fraction of the loss by which it falls over the last third of the rounds in a run that still learns."""
 
 FEWEST = 5
-"""Evaluated rounds below which nothing is said."""
+"""Smallest number of evaluated rounds from which the state is known."""
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class RunState:
     """State of a run.
 
     Args:
-        name: One of STATES.
-        fall: Loss that the next round is expected to gain if training goes on, nats, with its 95 % interval.
-        best: Round after which the loss, as a median of three, was lowest; -1 where none was evaluated.
+        name: One of `STATES`.
+        fall: Expected decrease of the loss in the next round, nats, with its 95 % interval.
+        best: Round after which the loss, as a median of three, was lowest; -1 if none was evaluated.
         chance: Loss of the best constant answer, nats.
     """
 
@@ -57,14 +57,14 @@ class RunState:
 
 
 def run_state(run: Run) -> RunState:
-    """State of a run, from the recorded test losses; the first of these that holds:
+    """State of a run, from the recorded test losses; the first of these that applies:
 
         diverged          a loss, or every client of a round, is not finite, or the last loss is above twice the larger
                           of the first and the constant answer's
         lost what it had  the median of the last three losses lies above the lowest median of three by more than a fifth
-                          of what that had gained over the constant answer
+                          of the gain of that median over the constant answer
         still learning    the slope over the last third of the rounds (8 or more) is negative with its whole interval,
-                          and amounts to 2 % of the loss over those rounds, or no more than that was ever learned
+                          and amounts to 2 % of the loss over those rounds; 2 % are not needed if nothing is learned
         not learned       no median of three is below 95 % of the constant answer's loss
         plateau           else
 
@@ -94,7 +94,7 @@ def run_state(run: Run) -> RunState:
 
 
 def chance(run: Run) -> float:
-    """Loss of the best constant answer, the entropy of the test labels in nats; infinite where no classes are known."""
+    """Loss of the best constant answer, the entropy of the test labels in nats; infinite without classes."""
     try:
         targets = run.task.samples["test"].targets
     except LookupError:  # a run that was recorded without its data
@@ -125,7 +125,7 @@ def _diverged(run: Run, values: np.ndarray, constant: float) -> bool:
 
 
 def _nothing_left(run: Run) -> bool:
-    """Whether training stopped in the round after the last complete one because nothing finite was left."""
+    """Whether training stopped in the round after the last complete one, as nothing finite was left."""
     if not (run.folder / "rounds" / f"{run.committed:06d}.safetensors").exists():
         return False
     record = files.read_round(run.folder, run.committed)
@@ -143,7 +143,7 @@ def _best(losses: xr.DataArray) -> tuple[int, float]:
 
 
 def _fall(losses: xr.DataArray) -> Estimate:
-    """Loss gained per round over the last third of the rounds, and how many rounds these are."""
+    """Decrease of the loss per round over the last third of the rounds, and the number of these rounds."""
     count = max(8, len(losses) // 3)
     late = losses[-count:]
     slope = stats.theilslopes(late.values, late["round"].values)

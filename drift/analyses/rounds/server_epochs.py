@@ -1,11 +1,11 @@
-"""How the server of FedLAW learns its weights within a round."""
+"""Weights and proxy loss over the server epochs of FedLAW in one round."""
 
 from __future__ import annotations
 
 import numpy as np
 import xarray as xr
 
-from drift.analyses.per_round import described
+from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 
@@ -16,7 +16,7 @@ def server_epochs(run: Run, *, round: int = -1, tolerance: float = 0.05) -> xr.D
 
     A curve has settled from the first epoch on after which it stays within `tolerance` of its range around its last
     value; for the weights the largest deviation over the clients counts, against the largest range of a client.
-    With the variant swa, whose stages follow each other, lambda_used is the average over epochs, not the last row.
+    With the variant swa, lambda_used is the average over epochs, not the last row.
 
     Source: Li et al. 2023, appendix B, figure 14 (gamma settles in about 30 epochs, lambda in about 80).
 
@@ -38,9 +38,8 @@ def server_epochs(run: Run, *, round: int = -1, tolerance: float = 0.05) -> xr.D
             f"round {record.index} of run {run.name} recorded no server epochs; FedLAW does in rounds in which it "
             "learns: fedscape train digits-shards2 --set method.name=fedlaw."
         )
-    names = {"gamma": "gamma_epochs", "proxy_loss": "proxy_loss_epochs", "lambda": "lambda_epochs"}
-    curves = {name: record.extras[kept].double().numpy() for name, kept in names.items()}
-    found = xr.Dataset(
+    curves = {name: record.extras[f"{name}_epochs"].double().numpy() for name in ("gamma", "proxy_loss", "lambda")}
+    return result(
         {
             "gamma": ("epoch", curves["gamma"]),
             "proxy_loss": ("epoch", curves["proxy_loss"]),
@@ -50,10 +49,12 @@ def server_epochs(run: Run, *, round: int = -1, tolerance: float = 0.05) -> xr.D
             "gamma_settled": ((), settled(curves["gamma"][:, None], tolerance)),
             "lambda_settled": ((), settled(curves["lambda"], tolerance)),
         },
-        coords={"epoch": np.arange(1, len(curves["gamma"]) + 1), "client": record.ids.numpy()},
-        attrs={"analysis": "server_epochs", "source": "Li et al. 2023, figure 14", "round": record.index},
+        _ABOUT,
+        {"epoch": np.arange(1, len(curves["gamma"]) + 1), "client": record.ids.numpy()},
+        analysis="server_epochs",
+        source="Li et al. 2023, figure 14",
+        round=record.index,
     )
-    return described(found, _ABOUT)
 
 
 def settled(curves: np.ndarray, tolerance: float) -> float:

@@ -1,4 +1,4 @@
-"""How much of a round's update is drift between clients, and how much is drift between rounds."""
+"""Variances of period drift and client drift, and the Kalman gain of FedEve."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import described, parameters, series
+from drift.analyses.per_round import parameters, result, series
 from drift.analyses.rounds.locality import distances
 from drift.config.cohort_weights import cohort_weights
 from drift.config.method import Method
@@ -27,20 +27,20 @@ Center = Literal["weighted", "uniform"]
 def drift_variances(
     run: Run, *, momentum: Momentum = "recorded", center: Center = "weighted", sigma0: float = 0.0
 ) -> xr.Dataset:
-    """Period-drift and client-drift variance of every round, and the Kalman gain that FedEve would choose.
+    """Period-drift and client-drift variance of every round, and the Kalman gain of FedEve.
 
         sigma_Q^2 = |M - D|^2 / (m d),  sigma_R^2 = sum_k |D_k - D|^2 / (m^2 d)
         G = (s + sigma_Q^2) / (s + sigma_Q^2 + sigma_R^2),  s' = (1 - G) (s + sigma_Q^2)
 
-    They follow from the Gram matrix, for every method. The variances count one parameter and carry the 1/m of
+    They follow from the Gram matrix, for every method. The variances are per parameter and include the 1/m of
     equation 13: sigma_R^2 is the variance of a mean of m updates. Clients without samples do not count in m.
-    For a FedEve run with one gain, the result equals what the run recorded.
+    For a FedEve run with one gain, the result equals the recorded one.
 
     Source: Shen et al., FedEve, equations 12 and 13; methods.md 1.4 and 3.4.
 
     Args:
         run: A run of any method.
-        momentum: What the update D is compared with. "recorded": FedEve's M, for methods without a momentum
+        momentum: M, which the update D is compared with. "recorded": FedEve's M, for methods without a momentum
             the previous mean update. "previous": that for every method; where a momentum was recorded instead,
             it needs the clients of two successive rounds, and is NaN where these were not kept. "zero": nothing,
             as in the author's code (EVE-1).
@@ -58,34 +58,34 @@ def drift_variances(
             return {}
         weights = cohort_weights(run.experiment, record.sizes)
         client = client_variance(record.gram, weights, d, uniform=center == "uniform")
-        found = {"client_variance": client, "cohort": int((weights > 0).sum())}
+        values = {"client_variance": client, "cohort": int((weights > 0).sum())}
         matrix = _against_previous(run, record) if momentum == "previous" else record.gram
         if matrix is None:
-            return found
+            return values
         period = period_variance(matrix, weights, d, momentum=momentum != "zero")
         if period + client > 0:
-            found |= {"period_share": period / (period + client), "client_share": client / (period + client)}
-        return {**found, "period_variance": period}
+            values |= {"period_share": period / (period + client), "client_share": client / (period + client)}
+        return {**values, "period_variance": period}
 
     about = {name: text for name, text in _ABOUT.items() if name not in ("gain", "sigma")}
-    found = series(run, measure, about, analysis="drift_variances", source="FedEve, equations 12 and 13")
-    gain, sigma = gains(found["period_variance"].values, found["client_variance"].values, sigma0)
-    found = found.assign(gain=("round", gain), sigma=("round", sigma))
-    return described(found, _ABOUT).assign_attrs(d=d, momentum=momentum, center=center, sigma0=sigma0)
+    dataset = series(run, measure, about, analysis="drift_variances", source="FedEve, equations 12 and 13")
+    gain, sigma = gains(dataset["period_variance"].values, dataset["client_variance"].values, sigma0)
+    dataset = dataset.assign(gain=("round", gain), sigma=("round", sigma))
+    return result(dataset, _ABOUT, d=d, momentum=momentum, center=center, sigma0=sigma0)
 
 
 def gains(period: np.ndarray, client: np.ndarray, sigma0: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
     """Kalman gain and variance after each round, shape (R,), from both drift variances over the rounds.
 
-    A round without them has NaN, and the variance is carried over it.
+    A round without them has NaN and leaves the variance as it is.
     """
-    found = np.full((2, len(period)), np.nan)
+    columns = np.full((2, len(period)), np.nan)
     carried = torch.tensor(sigma0, dtype=torch.float64)
     for row, (q, r) in enumerate(zip(period, client, strict=True)):
         if not np.isnan(q) and not np.isnan(r):
             gain, carried = fuse(carried, torch.as_tensor(q), torch.as_tensor(r))
-            found[:, row] = float(gain), float(carried)
-    return found[0], found[1]
+            columns[:, row] = float(gain), float(carried)
+    return columns[0], columns[1]
 
 
 def period_variance(gram: Tensor, weights: Tensor, d: int, *, momentum: bool = True) -> float:
@@ -124,8 +124,8 @@ _ABOUT = {
 
 
 def _against_previous(run: Run, record: Round) -> Tensor | None:
-    """The Gram matrix with the previous mean update in its row, or None where it cannot be had."""
-    if not _expects(run.method):
+    """The Gram matrix with the previous mean update in its row, or None where it is not recorded."""
+    if not _records_momentum(run.method):
         return record.gram
     if record.index == 0:
         matrix = record.gram.clone()
@@ -141,7 +141,7 @@ def _against_previous(run: Run, record: Round) -> Tensor | None:
     return gram(start, weights @ before.deltas, torch.zeros_like(start), record.deltas)
 
 
-def _expects(method: Method) -> bool:
-    """Whether the recorded row is the method's own momentum."""
+def _records_momentum(method: Method) -> bool:
+    """Whether the recorded row PREVIOUS is the momentum of the method."""
     base = getattr(method, "base", method)
     return type(base if isinstance(base, Method) else method).momentum is not Method.momentum

@@ -1,4 +1,4 @@
-"""What the weights that a method gives to clients go with: how much they hold, and how evenly."""
+"""Correlation of aggregation weights with data size and class balance of the clients."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from scipy.stats import norm
 
-from drift.analyses.per_round import described
+from drift.analyses.per_round import result
 from drift.analyses.rounds.label_shares import class_shares
 from drift.analyses.rounds.norms_and_weights import learned
 from drift.runs.registry import analysis
@@ -26,8 +26,8 @@ def weight_factors(run: Run, *, over: str = "sum", confidence: float = 0.95) -> 
 
     with q_k the class shares and Var the variance over classes (divided by C). HD, "heterogeneity degree", is large
     for a balanced client. lambda are the relative weights used, 0 in rounds without the client; at partial
-    participation AW so counts above all how often a client was drawn, and over = "mean" takes the mean over the rounds
-    it took part in instead. Clients without samples or without a round do not count.
+    participation AW mostly counts how often a client was in a cohort; over = "mean" takes the mean over these rounds
+    instead. Clients without samples or without a round do not count.
 
     Source: Li et al. 2023, appendix B, table 11; methods.md 3.3.
 
@@ -45,39 +45,39 @@ def weight_factors(run: Run, *, over: str = "sum", confidence: float = 0.95) -> 
     if over not in ("sum", "mean"):
         raise ValueError(f'over is {over!r}; give "sum" or "mean" of the weights over rounds.')
     lambdas = learned(run)["weights"]
-    found = xr.Dataset({"size": ("client", run.dataset.sizes().astype(np.float64))})
-    found["balance"] = ("client", class_balance(class_shares(run)))
-    found["product"] = found["size"] * found["balance"]
-    values = np.full(found.sizes["client"], np.nan)
+    dataset = xr.Dataset({"size": ("client", run.dataset.sizes().astype(np.float64))})
+    dataset["balance"] = ("client", class_balance(class_shares(run)))
+    dataset["product"] = dataset["size"] * dataset["balance"]
+    values = np.full(dataset.sizes["client"], np.nan)
     if "client" in lambdas.dims:
         values = getattr(lambdas, over)("round", skipna=True).where(lambdas.notnull().any("round")).values
-    found["weight"] = ("client", np.where(np.isfinite(found["balance"]), values, np.nan))
-    found = found.assign_coords(client=np.arange(found.sizes["client"]))
-    return described(correlated(found, confidence), _ABOUT).assign_attrs(over=over)
+    dataset["weight"] = ("client", np.where(np.isfinite(dataset["balance"]), values, np.nan))
+    dataset = dataset.assign_coords(client=np.arange(dataset.sizes["client"]))
+    return result(correlate(dataset, confidence), _ABOUT, over=over)
 
 
 def pooled_factors(parts: Sequence[xr.Dataset], *, confidence: float = 0.95) -> xr.Dataset:
-    """The same correlations over the clients of several runs together, from what `weight_factors` gave for each.
+    """The same correlations over the clients of several runs, from their `weight_factors`.
 
     Source: Li et al. 2023, table 11, last column.
 
     Returns:
-        As `weight_factors`, with a client for every client of every run, numbered anew.
+        As `weight_factors`, with the clients of all runs, numbered in their order.
     """
     values = {name: np.concatenate([part[name].values for part in parts]) for name in (*FACTORS, "weight")}
-    found = xr.Dataset(
+    dataset = xr.Dataset(
         {name: ("client", column) for name, column in values.items()}, coords={"client": range(len(values["weight"]))}
     )
-    return described(correlated(found, confidence), _ABOUT)
+    return result(correlate(dataset, confidence), _ABOUT)
 
 
-def correlated(clients: xr.Dataset, confidence: float) -> xr.Dataset:
+def correlate(clients: xr.Dataset, confidence: float) -> xr.Dataset:
     """The dataset with pearson, low and high over factor, from `weight` and the factors over client."""
     rows = [pearson(clients[name].values, clients["weight"].values, confidence) for name in FACTORS]
     columns = dict(zip(("pearson", "low", "high"), np.array(rows).T, strict=True))
-    found = clients.assign({name: ("factor", column) for name, column in columns.items()})
+    dataset = clients.assign({name: ("factor", column) for name, column in columns.items()})
     attrs = {"analysis": "weight_factors", "source": "Li et al. 2023, table 11", "confidence": confidence}
-    return found.assign_coords(factor=list(FACTORS)).assign_attrs(attrs)
+    return dataset.assign_coords(factor=list(FACTORS)).assign_attrs(attrs)
 
 
 def pearson(first: np.ndarray, second: np.ndarray, confidence: float = 0.95) -> tuple[float, float, float]:
@@ -87,8 +87,8 @@ def pearson(first: np.ndarray, second: np.ndarray, confidence: float = 0.95) -> 
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence is {confidence}; give a fraction between 0 and 1, such as 0.95.")
-    known = np.isfinite(first) & np.isfinite(second)
-    x, y = first[known], second[known]
+    finite = np.isfinite(first) & np.isfinite(second)
+    x, y = first[finite], second[finite]
     if not (_varies(x) and _varies(y)):
         return float("nan"), float("nan"), float("nan")
     r = float(np.clip(np.corrcoef(x, y)[0, 1], -1, 1))
@@ -101,8 +101,8 @@ def pearson(first: np.ndarray, second: np.ndarray, confidence: float = 0.95) -> 
 
 def class_balance(shares: np.ndarray, *, least: float = 1e-8) -> np.ndarray:
     """1 / max(Var_c, least) of each row of class shares (K, C), shape (K,)."""
-    found: np.ndarray = 1 / np.maximum(shares.var(1), least)
-    return found
+    balance: np.ndarray = 1 / np.maximum(shares.var(1), least)
+    return balance
 
 
 def _varies(values: np.ndarray) -> bool:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from drift.analyses.accuracy.by_domain import domain_accuracy
-from drift.analyses.accuracy.ranking import _measured, ranking_rounds
+from drift.analyses.accuracy.ranking import _ranking, ranking_rounds
 from drift.config.load import validated
 from drift.simulation.simulate import simulate
 from landscape.datasets import digits
@@ -96,7 +96,7 @@ def test_rankings_are_those_of_the_scores(tmp_path):
     assert np.array_equal(found.ndcg.sel(rank=1), found.hit_rate.sel(rank=1))
     with pytest.raises(LookupError, match="which has no domains; train on digits3"):
         domain_accuracy(run)
-    diverged = _measured(scores * torch.nan, run.task.split("test").targets, run.dataset.groups["user"].test, (5,))
+    diverged = _ranking(scores * torch.nan, run.task.split("test").targets, run.dataset.groups["user"].test, (5,))
     assert all(bool(np.isnan(values).all()) for values in diverged.data_vars.values())
 
 

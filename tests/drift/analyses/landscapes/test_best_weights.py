@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from drift.analyses.landscapes.best_weights import best_weights, best_weights_effort, companions, together
+from drift.analyses.landscapes.best_weights import best_weights, best_weights_effort, most_frequent_three, shared_rounds
 from drift.analyses.landscapes.weight_simplex import weight_simplex
 from landscape.model.task import Task
 from tests import tiny
@@ -81,15 +81,15 @@ def test_permuted_clients_give_permuted_weights():
 
 
 def test_companions_are_the_three_that_were_together_most_often():
-    assert companions([[4, 7, 2, 9], [7, 2, 9, 1], [1, 2, 7, 4, 9]]) == [2, 7, 9]
-    assert companions([[3, 1, 2, 0], [0, 1, 2, 3]]) == [0, 1, 2]
-    assert companions([[5, 6, 7], [1, 2, 3, 4]]) == [1, 2, 3]
+    assert most_frequent_three([[4, 7, 2, 9], [7, 2, 9, 1], [1, 2, 7, 4, 9]]) == [2, 7, 9]
+    assert most_frequent_three([[3, 1, 2, 0], [0, 1, 2, 3]]) == [0, 1, 2]
+    assert most_frequent_three([[5, 6, 7], [1, 2, 3, 4]]) == [1, 2, 3]
 
 
 def test_rounds_without_the_three_are_left_out_or_missing():
     first, other = run_of((0.2, 0.3, 0.5)), run_of((0.2, 0.3, 0.5), (0.6, 0.0, 0.4), ids=(5, 1, 4))
     run = Bowl([first.records[0], other.records[1]], hand.experiment(number=6), d=2)
-    assert together(run) == ([5, 1, 4], [1])
+    assert shared_rounds(run) == ([5, 1, 4], [1])
     assert best_weights(run, clients=[5, 1, 3], step=0.5)["round"].values.tolist() == [0]
     both = best_weights(run, rounds=[0, 1], clients=[5, 1, 3], step=0.1)
     np.testing.assert_array_equal(np.isnan(both.best_loss.values), [False, True])
@@ -118,7 +118,7 @@ def test_a_run_that_kept_nothing_says_how_to_keep(tmp_path):
 
 def test_effort_counts_the_points_of_the_triangle(tmp_path):
     run = tiny.trained(tmp_path, "keep.clients=all")
-    _, rounds = together(run)
+    _, rounds = shared_rounds(run)
     samples = len(run.task.split("test"))
     assert best_weights_effort(run, step=0.5).forwards == len(rounds) * (6 + 5) * samples
     heard = []

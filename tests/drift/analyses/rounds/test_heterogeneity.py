@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.heterogeneity import heterogeneity, jensen_shannon, mixed, overlap
+from drift.analyses.rounds.heterogeneity import heterogeneity, jensen_shannon, mix, overlap
 from drift.analyses.rounds.label_shares import balance_groups, class_shares, evenness
 from tests.drift import hand
 from tests.drift.holding import LabelRun, records
@@ -93,7 +93,7 @@ def test_similarities_of_disjoint_classes_are_zero_and_of_halves_known():
 
 
 def test_weights_of_clients_without_samples_do_not_count():
-    np.testing.assert_allclose(mixed(np.array([[1.0, 0], [np.nan, np.nan]]), np.array([0.2, 0.8])), [1, 0])
+    np.testing.assert_allclose(mix(np.array([[1.0, 0], [np.nan, np.nan]]), np.array([0.2, 0.8])), [1, 0])
 
 
 def test_weights_equal_over_clients_weigh_all_clients_equally():
