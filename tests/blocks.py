@@ -204,7 +204,7 @@ def prepare(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in [*presets.values(), folder / "tiny.toml"]:
         method = path.stem.partition("-")[0]  # a paper's setting is that of its method
         path.write_text(TINY + (f'\n[method]\nname = "{method}"\n' if method in PAPERS else ""))
-    for module in (shipped, importlib.import_module("drift.read")):
+    for module in (shipped, importlib.import_module("drift.config.load")):
         monkeypatch.setattr(module, "presets", lambda: presets)
     monkeypatch.setattr(drift.methods, "__path__", [*drift.methods.__path__, str(folder / "drift" / "methods")])
 
