@@ -37,28 +37,34 @@ TINY = tiny.TOML.replace("rounds = 3", "rounds = 6")
 PAPERS = ("ima", "fedlaw", "lss", "fedeve")
 
 NOT_RUN = {
-    ("README.md", "fedscape import"): "takes checkpoints that howto-checkpoints.md makes, and runs there",
+    ("README.md", "fedscape import"): "its checkpoints are in howto-checkpoints.md",
     ("README.md", "fedscape figures draw --paper"): "needs the paper's runs; tests/figures/papers/test_papers.py",
-    ("README.md", "fedscape figures gallery"): "minutes; tests/figures/gallery/test_gallery.py draws every figure",
+    ("README.md", "fedscape figures gallery"): "minutes; tests/figures/gallery/test_gallery.py",
     ("README.md", "fedscape sweep --workers"): "starts processes; tests/figures/commands/test_sweep_command.py",
-    ("README.md", "fedscape doctor"): "looks at the machine; tests/figures/commands/test_doctor.py runs it",
-    ("docs/index.md", "fedscape doctor"): "looks at the machine; tests/figures/commands/test_doctor.py runs it",
+    ("README.md", "fedscape doctor"): "looks at the machine; tests/figures/commands/test_doctor.py",
+    ("docs/index.md", "fedscape doctor"): "looks at the machine; tests/figures/commands/test_doctor.py",
     ("docs/index.md", "fedscape report"): "seconds; the README's is run",
     ("docs/gallery.md", "fedscape figures draw"): "seconds; the README's is run",
     ("docs/index.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
-    (
-        "README.md",
-        "fedscape reproduce",
-    ): "the plan's presets are tiny here; tests/drift/claims/test_campaign.py has a plan of them",
-    ("docs/results.md", "fedscape reproduce"): "hours; tests/drift/claims/test_campaign.py runs a small plan",
+    ("README.md", "fedscape reproduce"): "its presets are tiny here; tests/drift/claims/test_campaign.py",
+    ("docs/results.md", "fedscape reproduce"): "hours; tests/drift/claims/test_campaign.py",
     ("docs/results.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
-    ("docs/gallery.md", "fedscape figures gallery"): "minutes; tests/figures/gallery/test_gallery.py draws every figure",
-    ("docs/howto-figure.md", "fedscape figures draw --paper"): "needs the paper's runs; tests/figures/papers/test_papers.py",
-    ("docs/howto-cluster.md", "fedscape sweep --workers"): "starts processes; tests/figures/commands/test_sweep_command.py",
-    ("docs/howto-cluster.md", "fedscape sweep --cluster"): "needs a Dask scheduler; tests/drift/engines/test_cluster.py has it",
+    ("docs/gallery.md", "fedscape figures gallery"): "minutes; tests/figures/gallery/test_gallery.py",
+    (
+        "docs/howto-figure.md",
+        "fedscape figures draw --paper",
+    ): "needs the paper's runs; tests/figures/papers/test_papers.py",
+    (
+        "docs/howto-cluster.md",
+        "fedscape sweep --workers",
+    ): "starts processes; tests/figures/commands/test_sweep_command.py",
+    (
+        "docs/howto-cluster.md",
+        "fedscape sweep --cluster",
+    ): "needs a Dask scheduler; tests/drift/engines/test_cluster.py",
     ("docs/scale.md", "fedscape"): "needs a Slurm cluster",
-    ("docs/howto-flower.md", "fedscape"): "needs the rounds of a Flower app; tests/drift/importers/test_flower.py records one",
-    ("docs/howto-flower.md", "python"): "needs flwr, which is no dependency; tests/drift/importers/test_flower.py runs one",
+    ("docs/howto-flower.md", "fedscape"): "needs a Flower app; tests/drift/importers/test_flower.py",
+    ("docs/howto-flower.md", "python"): "needs flwr; tests/drift/importers/test_flower.py",
     ("docs/engines.md", "python"): "a piece of drift/methods/fedprox.py",
 }
 """Why a command (by page, verb and perhaps an option) or the Python of a page is only parsed or compiled."""
