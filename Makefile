@@ -14,7 +14,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_IND
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test torture lint bench docs pictures notebooks clean
+.PHONY: help demo test quick hooks torture lint bench docs pictures notebooks clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -24,6 +24,12 @@ demo: $(VENV)/.core ## train five methods on real images, draw their figures and
 
 test: $(VENV)/.dev ## run the tests but the slow ones (all: make test ARGS='-m ""')
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" $(ARGS)
+
+quick: $(VENV)/.dev ## run the tests of one minute: formulas, files, one case per kind of plug-in
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m quick -q $(ARGS)
+
+hooks: $(VENV)/.dev ## check style, format and types before every commit
+	$(BIN)/pre-commit install
 
 torture: $(VENV)/.dev ## kill, damage, fill the disk: every fault, 20 minutes at most (ARGS=--short: one)
 	OMP_NUM_THREADS=1 PYTHONPATH=.:tests $(BIN)/python -m torture $(ARGS)

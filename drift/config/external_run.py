@@ -9,6 +9,7 @@ import numpy as np
 
 from drift.config import method as methods
 from drift.config.method import Method
+from drift.config.migrations import migrated
 from drift.partitions import Partitioner
 
 UNKNOWN = "not said"
@@ -66,7 +67,7 @@ class UnknownParts(Sequence[np.ndarray]):
 
 def completed(about: Mapping[str, Any]) -> dict[str, Any]:
     """The experiment in a run.json, with what was told of an imported run in place of defaults that nobody said."""
-    content = dict(about["experiment"])
+    content = migrated(about)
     if not about.get("imported"):
         return content
     told, missing = about.get("told", {}), [str(text) for text in about.get("unknown") or ()]

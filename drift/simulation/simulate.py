@@ -18,6 +18,7 @@ from drift.config.experiment import Experiment
 from drift.config.initial_model import keep_start
 from drift.config.load import read
 from drift.config.method import Setting
+from drift.config.migrations import schema_entry
 from drift.engines import crew, device
 from drift.engines.choice import Choice, chosen
 from drift.plugins import trust
@@ -242,6 +243,7 @@ def _describe(
             **({"sources": sources} if sources else {}),
             "hash": experiment.hash,
             "fingerprint": data.fingerprint,
+            **schema_entry(),
             "classes": list(data.classes),
             "samples": {split: len(samples) for split, samples in data.samples.items()},
             "layout": [[name, list(shape)] for name, shape in parameters],
