@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import colorsys
+import re
 import zlib
 from collections.abc import Iterable
+from functools import lru_cache
+
+from landscape import plugins
 
 GLOBAL = "black"
 """Colour of the global model."""
@@ -22,34 +26,34 @@ METHODS = {
 }
 """Written name and colour of the methods, in the order of legends (colours of Okabe and Ito, and Tol's wine)."""
 
-_WRITTEN = {
-    "fedprox": ("FedProx", 0),
-    "fedsam": ("FedSAM", 8),
-    "fedasam": ("FedASAM", 1),
-    "fedfa": ("FedFA", 2),
-    "moon": ("MOON", 1),
-    "scaffold": ("SCAFFOLD", 2),
-    "feddyn": ("FedDyn", 1),
-    "fedavgm": ("FedAvgM", 1),
-    "fedadam": ("FedAdam", 5),
-    "fedyogi": ("FedYogi", 6),
-    "fedadagrad": ("FedAdagrad", 9),
-    "fednova": ("FedNova", 3),
-    "fedgma": ("FedGMA", 7),
-    "shrink": ("shrinking", 7),
-    "server_ft": ("Server-FT", 6),
-    "feddf": ("FedDF", 2),
-    "fedbe": ("FedBE", 3),
-    "fedbn": ("FedBN", 2),
-    "fedfomo": ("FedFomo", 3),
-    "fedrep": ("FedRep", 5),
-    "fedbabu": ("FedBABU", 6),
-    "swa": ("SWA", 7),
-    "swad": ("SWAD", 4),
-    "soups": ("Soups", 8),
-    "diwa": ("DiWA", 9),
+_PLACES = {
+    "fedprox": 0,
+    "fedsam": 8,
+    "fedasam": 1,
+    "fedfa": 2,
+    "moon": 1,
+    "scaffold": 2,
+    "feddyn": 1,
+    "fedavgm": 1,
+    "fedadam": 5,
+    "fedyogi": 6,
+    "fedadagrad": 9,
+    "fednova": 3,
+    "fedgma": 7,
+    "shrink": 7,
+    "server_ft": 6,
+    "feddf": 2,
+    "fedbe": 3,
+    "fedbn": 2,
+    "fedfomo": 3,
+    "fedrep": 5,
+    "fedbabu": 6,
+    "swa": 7,
+    "swad": 4,
+    "soups": 8,
+    "diwa": 9,
 }
-"""Written names of the other methods, and the place of their colours; those of one paper's tables differ."""
+"""Places of the other methods in `_OTHERS`; methods of one paper's tables have different ones."""
 
 _OTHERS = ("#56B4E9", "#999933", "#332288", "#661100", "#6699CC", "#117733", "#AA4499", "#44AA99", "#DDCC77", "#CC6677")
 
@@ -58,8 +62,8 @@ def colour(name: str) -> str:
     """Colour of a method, the same in every figure; that of an unknown one follows from its name."""
     if name in METHODS:
         return METHODS[name][1]
-    if name in _WRITTEN:
-        return _OTHERS[_WRITTEN[name][1]]
+    if name in _PLACES:
+        return _OTHERS[_PLACES[name]]
     place = zlib.crc32(name.encode())
     red, green, blue = colorsys.hls_to_rgb(place % 360 / 360, (0.35, 0.45, 0.55)[place // 360 % 3], 0.6)
     return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
@@ -72,11 +76,17 @@ def label(name: str) -> str:
     if "+" in name:
         return "+".join(map(label, name.split("+")))
     base, _, variant = name.partition("-")
-    if base not in METHODS and base not in _WRITTEN:
-        return name  # somebody's own, as they call it
-    written = METHODS[base][0] if base in METHODS else _WRITTEN[base][0]
-    told = "SWA" if variant == "swa" else variant.replace("_", " ")
-    return f"{written} ({told})" if variant else written
+    if base not in plugins.names("drift.methods"):
+        return name  # a method outside the package
+    written = METHODS[base][0] if base in METHODS else _written(base)
+    text = "SWA" if variant == "swa" else variant.replace("_", " ")
+    return f"{written} ({text})" if variant else written
+
+
+@lru_cache
+def _written(name: str) -> str:
+    """The name that begins the docstring of a method's file, up to a comma, colon or " on "."""
+    return "shrinking" if name == "shrink" else re.split(r"[,:]| on ", plugins.describe("drift.methods", name))[0]
 
 
 def order(names: Iterable[str]) -> list[str]:
