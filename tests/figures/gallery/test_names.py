@@ -48,10 +48,10 @@ MISTYPED = {
     "import . --model mpl --dataset digits": "model named 'mpl'",
     "import . --model mlp --dataset digit": "dataset named 'digit'",
     "analyse plan RUN": "analysis named 'plan'. Did you mean 'plane'",
-    "trian digits-shards2": 'Did you mean "train"',
-    "figures drwa planes-clients": 'Did you mean "draw"',
-    "list method": 'Did you mean "methods"',
-    "train digits-shards2 --sett a=1": "Did you mean --set",
+    "trian digits-shards2": "Did you mean 'train'",
+    "figures drwa planes-clients": "Did you mean 'draw'",
+    "list method": "Did you mean 'methods'",
+    "train digits-shards2 --sett a=1": "Did you mean '--set'",
     **{
         f"{verb} nosuch": "no run named 'nosuch'"
         for verb in (
