@@ -21,7 +21,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from drift import engines
 from drift.config import method as methods
 from drift.config.experiment import Local
-from drift.engines.choice import Choice, chosen
+from drift.engines.choice import Choice, choose_engine
 from drift.training.client import Client
 from landscape import models
 from landscape.model.bound_model import Flat
@@ -95,7 +95,7 @@ class Case:
     @cached_property
     def choice(self) -> Choice:
         """The engine that "auto" takes here."""
-        return chosen("auto", self.method, self.clients())
+        return choose_engine("auto", self.method, self.clients())
 
     @property
     def flops(self) -> float:

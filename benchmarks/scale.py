@@ -63,7 +63,7 @@ def experiment(line: dict[str, Any], rounds: int = 3) -> Any:
 def measured(line: dict[str, Any]) -> dict[str, Any]:
     """In a process of its own: a line's seconds a round, bytes on disk and peak of memory."""
     from drift.config.method import Setting
-    from drift.simulation.one_round import play
+    from drift.simulation.one_round import run_round
     from drift.store import files
     from drift.training.data import build_task, read_data
     from drift.training.server import Server
@@ -76,7 +76,7 @@ def measured(line: dict[str, Any]) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as place:
         for index in range(wanted.rounds):
             begun = time.process_time()
-            record, server = play(setting, data, server)
+            record, server = run_round(setting, data, server)
             played.append(time.process_time() - begun)
             begun = time.process_time()
             files.write_round(Path(place), record, wanted.keep, wanted.rounds)

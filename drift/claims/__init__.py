@@ -1,7 +1,7 @@
 """Claims of the four papers, checked on runs. One file is one paper; each of its claims is a measure of an effect.
 
 claim      what a claim is, and how it is judged
-among      the runs that a claim is about, picked from those given
+select_runs  the runs that a claim is about, picked from those given
 ima, fedlaw, lss, fedeve   the claims of each paper
 """
 
@@ -49,4 +49,4 @@ def check(runs: Sequence[Run], *papers: str) -> list[Verdict]:
     Raises:
         ValueError: If there is no such paper.
     """
-    return [claim.judged(runs) for claim in claims(*papers)]
+    return [claim.judge(runs) for claim in claims(*papers)]

@@ -20,7 +20,7 @@ Measure = Callable[[Sequence[Run]], Effects]
 LEAST = 3
 """Seeds from which a verdict is given; an interval of fewer says next to nothing of chance."""
 
-Outcome = Literal["supported", "not supported", "not testable here"]
+Judgement = Literal["supported", "not supported", "not testable here"]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Verdict:
     """
 
     claim: Claim
-    outcome: Outcome
+    outcome: Judgement
     effect: float
     low: float
     high: float
@@ -63,7 +63,7 @@ class Claim:
     unit: str
     measure: Measure
 
-    def judged(self, runs: Sequence[Run]) -> Verdict:
+    def judge(self, runs: Sequence[Run]) -> Verdict:
         """Supported where the interval lies above 0, not supported where it does not.
 
         Not testable where a run is missing, or where there are fewer than three seeds.
@@ -76,9 +76,9 @@ class Claim:
         if not effects:
             return Verdict(self, "not testable here", nan, nan, nan, (), "the runs give no number for it")
         values, seeds = np.array(list(effects.values())), tuple(sorted(effects))
-        found = mean_interval(values)
+        interval = mean_interval(values)
         if len(values) < LEAST:
             reason = f"seeds {', '.join(map(str, seeds))} alone say too little of chance; {LEAST} or more are needed"
-            return Verdict(self, "not testable here", found.value, found.low, found.high, seeds, reason)
-        outcome: Outcome = "supported" if found.positive else "not supported"
-        return Verdict(self, outcome, found.value, found.low, found.high, seeds)
+            return Verdict(self, "not testable here", interval.value, interval.low, interval.high, seeds, reason)
+        outcome: Judgement = "supported" if interval.positive else "not supported"
+        return Verdict(self, outcome, interval.value, interval.low, interval.high, seeds)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from drift.analyses.rounds.labels import label_scatter
 from drift.analyses.rounds.variance import drift_variances
-from drift.claims.among import extremes, pairs
 from drift.claims.claim import Claim, Effects
 from drift.claims.measures import accuracy
+from drift.claims.select_runs import extreme_effects, pair_effects
 from drift.partitions.drift import Partition as DriftPartition
 from drift.runs.run import Run
 
@@ -31,16 +31,16 @@ def _settings(runs: Sequence[Run], better: str, worse: str) -> Effects:
     Raises:
         LookupError: If no two runs differ in the drift setting alone.
     """
-    found: dict[tuple[str, int], dict[str, Run]] = {}
+    groups: dict[tuple[str, int], dict[str, Run]] = {}
     for run in runs:
         partition = run.experiment.clients.partition
         if isinstance(partition, DriftPartition) and run.label == "fedavg":
             rest = run.experiment.resolved()
             rest["clients"]["partition"].pop("setting")
-            found.setdefault((repr(rest), run.experiment.seed), {})[partition.setting] = run
+            groups.setdefault((repr(rest), run.experiment.seed), {})[partition.setting] = run
     effects = {
         seed: accuracy(group[better]) - accuracy(group[worse])
-        for (_, seed), group in found.items()
+        for (_, seed), group in groups.items()
         if better in group and worse in group
     }
     if not effects:
@@ -57,7 +57,7 @@ CLAIMS = (
         "FedEve is more accurate than FedAvg",
         "accuracy of the last 10 rounds: FedEve minus FedAvg",
         "points",
-        lambda runs: pairs(runs, "fedeve", "fedavg", lambda run, other: accuracy(run) - accuracy(other)),
+        lambda runs: pair_effects(runs, "fedeve", "fedavg", lambda run, other: accuracy(run) - accuracy(other)),
     ),
     Claim(
         "fedeve-gain-heterogeneity",
@@ -65,7 +65,7 @@ CLAIMS = (
         "the Kalman gain grows as the concentration falls",
         "mean gain of FedEve: at the smallest concentration minus at the largest",
         "1",
-        lambda runs: extremes(runs, "fedeve", CONCENTRATION, _gain),
+        lambda runs: extreme_effects(runs, "fedeve", CONCENTRATION, _gain),
     ),
     Claim(
         "fedeve-within",
@@ -73,7 +73,7 @@ CLAIMS = (
         "labels differ more between the clients of a round as the concentration falls",
         "divergence within rounds: at the smallest concentration minus at the largest",
         "nats",
-        lambda runs: extremes(runs, "fedavg", CONCENTRATION, _within),
+        lambda runs: extreme_effects(runs, "fedavg", CONCENTRATION, _within),
     ),
     Claim(
         "fedeve-between",
@@ -81,7 +81,7 @@ CLAIMS = (
         "labels differ more between rounds as the concentration falls",
         "divergence between rounds: at the smallest concentration minus at the largest",
         "nats",
-        lambda runs: extremes(runs, "fedavg", CONCENTRATION, _between),
+        lambda runs: extreme_effects(runs, "fedavg", CONCENTRATION, _between),
     ),
     Claim(
         "fedeve-period-worse",

@@ -10,15 +10,15 @@ from drift.analyses.landscapes.model_quality import weight_histograms
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.norms_and_weights import learned, update_norms
 from drift.analyses.rounds.server_epochs import server_epochs
-from drift.claims.among import each, extremes, pairs
 from drift.claims.claim import Claim
 from drift.claims.measures import accuracy, late, quarters
+from drift.claims.select_runs import extreme_effects, method_effects, pair_effects
 from drift.runs.run import Run
 
 
 def _shrinking_gains(run: Run) -> float:
-    found = run.cached(what_if, rounds=late(run, "globals", 3), windows=[5])
-    return float(found["gain"].sel(variant="gamma").mean("round"))
+    gains = run.cached(what_if, rounds=late(run, "globals", 3), windows=[5])
+    return float(gains["gain"].sel(variant="gamma").mean("round"))
 
 
 def _gamma_rises(run: Run) -> float:
@@ -38,16 +38,16 @@ def _coherence_lost(run: Run) -> float:
 
 def _changes_sign(run: Run) -> float:
     """Distance from zero of the phase nearer to it, before and after a clear critical point; 0 where none is clear."""
-    found = run.cached(coherence)
-    if not np.isfinite(point := float(found["critical_point"])):
+    result = run.cached(coherence)
+    if not np.isfinite(point := float(result["critical_point"])):
         return 0.0
-    before = found["round"] < point
-    return float(min(found["mean_cosine"].where(before).mean(), -found["mean_cosine"].where(~before).mean()))
+    before = result["round"] < point
+    return float(min(result["mean_cosine"].where(before).mean(), -result["mean_cosine"].where(~before).mean()))
 
 
 def _near_zero(run: Run) -> float:
-    found = run.cached(weight_histograms)
-    return float(found["near_zero"][-1]) / float(found["parameters"])
+    histogram = run.cached(weight_histograms)
+    return float(histogram["near_zero"][-1]) / float(histogram["parameters"])
 
 
 def _norm(run: Run) -> float:
@@ -55,8 +55,8 @@ def _norm(run: Run) -> float:
 
 
 def _sharpest(run: Run) -> float:
-    found = run.cached(eigen_rounds, rounds=[run.kept("globals")[-1]])
-    return float(found["eigenvalue"].sel(rank=1).isel(round=-1))
+    values = run.cached(eigen_rounds, rounds=[run.kept("globals")[-1]])
+    return float(values["eigenvalue"].sel(rank=1).isel(round=-1))
 
 
 def _corrupted_lighter(run: Run) -> float:
@@ -70,8 +70,8 @@ def _corrupted_lighter(run: Run) -> float:
 
 
 def _gamma_settles_first(run: Run) -> float:
-    found = run.cached(server_epochs, round=late(run, "globals")[-1])
-    return float(found["lambda_settled"] - found["gamma_settled"])
+    epochs = run.cached(server_epochs, round=late(run, "globals")[-1])
+    return float(epochs["lambda_settled"] - epochs["gamma_settled"])
 
 
 def _corrupted(run: Run) -> bool:
@@ -85,7 +85,7 @@ CLAIMS = (
         "shrinking the mean of the clients a little lowers the loss",
         "loss of the recorded model minus that of the best gamma from 0.9 to 1, chosen and reported on other samples",
         "nats",
-        lambda runs: each(runs, "fedavg", _shrinking_gains),
+        lambda runs: method_effects(runs, "fedavg", _shrinking_gains),
     ),
     Claim(
         "fedlaw-gamma-rises",
@@ -93,7 +93,7 @@ CLAIMS = (
         "the learned gamma rises during training",
         "mean gamma of the last quarter of FedLAW's rounds minus that of the first",
         "1",
-        lambda runs: each(runs, "fedlaw", _gamma_rises),
+        lambda runs: method_effects(runs, "fedlaw", _gamma_rises),
     ),
     Claim(
         "fedlaw-coherence-falls",
@@ -101,7 +101,7 @@ CLAIMS = (
         "the coherence of the clients falls during training",
         "weighted mean cosine of the first quarter of FedAvg's rounds minus that of the last",
         "1",
-        lambda runs: each(runs, "fedavg", _coherence_falls),
+        lambda runs: method_effects(runs, "fedavg", _coherence_falls),
     ),
     Claim(
         "fedlaw-coherence-lost",
@@ -109,7 +109,7 @@ CLAIMS = (
         "the coherence is around or below zero late in training",
         "minus the weighted mean cosine of the last quarter of FedAvg's rounds",
         "1",
-        lambda runs: each(runs, "fedavg", _coherence_lost),
+        lambda runs: method_effects(runs, "fedavg", _coherence_lost),
     ),
     Claim(
         "fedlaw-critical-point",
@@ -117,7 +117,7 @@ CLAIMS = (
         "the coherence changes from positive to negative at a critical point",
         "smaller distance from zero of the mean cosine before and after a clear critical point, FedAvg; 0 without one",
         "1",
-        lambda runs: each(runs, "fedavg", _changes_sign),
+        lambda runs: method_effects(runs, "fedavg", _changes_sign),
     ),
     Claim(
         "fedlaw-near-zero",
@@ -125,7 +125,7 @@ CLAIMS = (
         "the final model of FedLAW has more weights near zero than FedAvg's",
         "share of parameters below 0.01 in size: FedLAW minus FedAvg",
         "1",
-        lambda runs: pairs(runs, "fedlaw", "fedavg", lambda run, other: _near_zero(run) - _near_zero(other)),
+        lambda runs: pair_effects(runs, "fedlaw", "fedavg", lambda run, other: _near_zero(run) - _near_zero(other)),
     ),
     Claim(
         "fedlaw-smaller-norm",
@@ -133,7 +133,7 @@ CLAIMS = (
         "the model of FedLAW has a smaller norm than FedAvg's",
         "norm of the last global model: FedAvg minus FedLAW",
         "1",
-        lambda runs: pairs(runs, "fedlaw", "fedavg", lambda run, other: _norm(other) - _norm(run)),
+        lambda runs: pair_effects(runs, "fedlaw", "fedavg", lambda run, other: _norm(other) - _norm(run)),
     ),
     Claim(
         "fedlaw-flatter",
@@ -141,7 +141,7 @@ CLAIMS = (
         "the model of FedLAW lies flatter than FedAvg's",
         "largest Hessian eigenvalue of the last global model: FedAvg minus FedLAW",
         "1",
-        lambda runs: pairs(runs, "fedlaw", "fedavg", lambda run, other: _sharpest(other) - _sharpest(run)),
+        lambda runs: pair_effects(runs, "fedlaw", "fedavg", lambda run, other: _sharpest(other) - _sharpest(run)),
     ),
     Claim(
         "fedlaw-accuracy",
@@ -149,7 +149,7 @@ CLAIMS = (
         "FedLAW is more accurate than FedAvg",
         "accuracy of the last 10 rounds: FedLAW minus FedAvg",
         "points",
-        lambda runs: pairs(runs, "fedlaw", "fedavg", lambda run, other: accuracy(run) - accuracy(other)),
+        lambda runs: pair_effects(runs, "fedlaw", "fedavg", lambda run, other: accuracy(run) - accuracy(other)),
     ),
     Claim(
         "fedlaw-fixed-gamma",
@@ -157,7 +157,7 @@ CLAIMS = (
         "a fixed gamma below 1 is more accurate than none",
         "accuracy of the last 10 rounds: fixed shrinking minus FedAvg",
         "points",
-        lambda runs: pairs(runs, "shrink", "fedavg", lambda run, other: accuracy(run) - accuracy(other)),
+        lambda runs: pair_effects(runs, "shrink", "fedavg", lambda run, other: accuracy(run) - accuracy(other)),
     ),
     Claim(
         "fedlaw-gamma-epochs",
@@ -165,7 +165,7 @@ CLAIMS = (
         "the learned gamma falls with the number of local epochs",
         "mean gamma of FedLAW: with the fewest local epochs minus with the most",
         "1",
-        lambda runs: extremes(
+        lambda runs: extreme_effects(
             runs, "fedlaw", "local.epochs", lambda run: float(run.cached(learned)["gamma"].mean("round", skipna=True))
         ),
     ),
@@ -175,7 +175,7 @@ CLAIMS = (
         "corrupted clients get smaller weights",
         "weight over data share: mean of clean clients minus mean of corrupted ones, FedLAW",
         "1",
-        lambda runs: each(runs, "fedlaw", _corrupted_lighter, where=_corrupted),
+        lambda runs: method_effects(runs, "fedlaw", _corrupted_lighter, where=_corrupted),
     ),
     Claim(
         "fedlaw-gamma-first",
@@ -183,6 +183,6 @@ CLAIMS = (
         "gamma settles before the weights do when the server learns",
         "server epochs until lambda is settled minus those until gamma is, a late round",
         "epochs",
-        lambda runs: each(runs, "fedlaw", _gamma_settles_first),
+        lambda runs: method_effects(runs, "fedlaw", _gamma_settles_first),
     ),
 )

@@ -10,9 +10,9 @@ from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.landscapes.averages import error_averaged
 from drift.analyses.landscapes.planes import average_line, global_line, round_plane
 from drift.analyses.rounds.locality import locality
-from drift.claims.among import each, extremes, pairs
 from drift.claims.claim import Claim, Effects
 from drift.claims.measures import accuracy, biases, late
+from drift.claims.select_runs import extreme_effects, method_effects, pair_effects
 from drift.config.method import Method
 from drift.runs.run import Run
 from landscape.surfaces.minimum import fitted_minimum
@@ -30,14 +30,14 @@ def _mean_below(run: Run) -> float:
 
 def _tracks(run: Run) -> float:
     """Correlation over late rounds of the heterogeneity bias and the error of the averaged model."""
-    found = biases(run)
-    both = np.stack([found["heterogeneity_bias"].values, found["fma_error"].values])
+    result = biases(run)
+    both = np.stack([result["heterogeneity_bias"].values, result["fma_error"].values])
     return float(np.corrcoef(both)[0, 1]) if both.shape[1] > 2 and bool((both.std(1) > 0).all()) else float("nan")
 
 
 def _dominates(run: Run) -> float:
-    found = biases(run)
-    return float((found["heterogeneity_bias"] - found["train_bias"]).mean("round"))
+    result = biases(run)
+    return float((result["heterogeneity_bias"] - result["train_bias"]).mean("round"))
 
 
 def _bounded(run: Run) -> float:
@@ -54,9 +54,9 @@ def _more_models(run: Run) -> float:
 
 def _between_globals(run: Run) -> float:
     """Least loss between the last two global models minus that of the better one."""
-    found = run.cached(global_line)
-    inside = found["loss"].where((found["t"] > 0) & (found["t"] < 1)).min()
-    return float(found["mark_loss"].sel(mark=["a", "b"]).min() - inside)
+    line = run.cached(global_line)
+    inside = line["loss"].where((line["t"] > 0) & (line["t"] < 1)).min()
+    return float(line["mark_loss"].sel(mark=["a", "b"]).min() - inside)
 
 
 def _average_nearer(run: Run) -> float:
@@ -64,26 +64,30 @@ def _average_nearer(run: Run) -> float:
 
     NaN where the minimum is not on the line.
     """
-    found = run.cached(average_line)
-    least = fitted_minimum(found).at["t"]
+    line = run.cached(average_line)
+    least = fitted_minimum(line).at["t"]
     return abs(0.0 - least) - abs(1.0 - least)
 
 
 def _window_gain(run: Run) -> float:
-    found = run.cached(what_if, rounds=late(run, "globals", 3), windows=[5])
-    return float(found["gain"].sel(variant="ima-5").mean("round"))
+    effects = run.cached(what_if, rounds=late(run, "globals", 3), windows=[5])
+    return float(effects["gain"].sel(variant="ima-5").mean("round"))
 
 
 def _ima_gain(runs: Sequence[Run]) -> Effects:
     """Accuracy of IMA minus that of the method it averages."""
-    found: dict[int, list[float]] = {}
+    gains_by_seed: dict[int, list[float]] = {}
     for base in sorted({run.method.base.name() for run in runs if _wraps(run)}):  # type: ignore[attr-defined]
         mine = [run for run in runs if not _wraps(run) or run.method.base.name() == base]  # type: ignore[attr-defined]
-        for seed, gain in pairs(mine, "ima", base, lambda run, other: accuracy(run) - accuracy(other)).items():
-            found.setdefault(seed, []).append(gain)
-    if not found:
+        for seed, gain in pair_effects(mine, "ima", base, lambda run, other: accuracy(run) - accuracy(other)).items():
+            gains_by_seed.setdefault(seed, []).append(gain)
+    if not gains_by_seed:
         raise LookupError("no run of ima among those given")
-    return {seed: float(np.mean(gains)) for seed, gains in found.items()}
+    return {seed: float(np.mean(gains)) for seed, gains in gains_by_seed.items()}
+
+
+def _cohort(run: Run) -> int:
+    return run.experiment.clients.per_round
 
 
 def _wraps(run: Run) -> bool:
@@ -97,7 +101,7 @@ CLAIMS = (
         "the mean of three clients has a lower loss than each of them",
         "least loss of three clients minus that of their mean, a late round of FedAvg",
         "nats",
-        lambda runs: each(runs, "fedavg", _mean_below, where=lambda run: run.experiment.clients.per_round >= 3),
+        lambda runs: method_effects(runs, "fedavg", _mean_below, where=lambda run: _cohort(run) >= 3),
     ),
     Claim(
         "ima-heterogeneity-dominates",
@@ -105,7 +109,7 @@ CLAIMS = (
         "the heterogeneity bias dominates the train bias after the early phase",
         "heterogeneity bias minus train bias, second half of FedAvg",
         "1",
-        lambda runs: each(runs, "fedavg", _dominates),
+        lambda runs: method_effects(runs, "fedavg", _dominates),
     ),
     Claim(
         "ima-heterogeneity-tracks",
@@ -113,7 +117,7 @@ CLAIMS = (
         "the heterogeneity bias follows the error after the early phase",
         "correlation of both over rounds, second half of FedAvg",
         "1",
-        lambda runs: each(runs, "fedavg", _tracks),
+        lambda runs: method_effects(runs, "fedavg", _tracks),
     ),
     Claim(
         "ima-locality-bounded",
@@ -121,7 +125,7 @@ CLAIMS = (
         "the locality stops growing after the early phase",
         "growth of the locality in the first half of FedAvg minus that in the second, over its mean",
         "1",
-        lambda runs: each(runs, "fedavg", _bounded),
+        lambda runs: method_effects(runs, "fedavg", _bounded),
     ),
     Claim(
         "ima-more-models",
@@ -129,7 +133,7 @@ CLAIMS = (
         "the error falls with the number of averaged models",
         "error of one client minus that of the mean of all, a late round of FedAvg",
         "points",
-        lambda runs: each(runs, "fedavg", _more_models, where=lambda run: run.experiment.clients.per_round >= 2),
+        lambda runs: method_effects(runs, "fedavg", _more_models, where=lambda run: _cohort(run) >= 2),
     ),
     Claim(
         "ima-between-globals",
@@ -137,7 +141,7 @@ CLAIMS = (
         "between two global models the loss is below that at both",
         "loss of the better of the last two global models of FedAvg minus the least between them",
         "nats",
-        lambda runs: each(runs, "fedavg", _between_globals),
+        lambda runs: method_effects(runs, "fedavg", _between_globals),
     ),
     Claim(
         "ima-nearer-minimum",
@@ -145,7 +149,7 @@ CLAIMS = (
         "the average of the last global models lies nearer the minimum than the last one",
         "distance to the minimum of the line through both: last model minus average, in distances of both, FedAvg",
         "1",
-        lambda runs: each(runs, "fedavg", _average_nearer),
+        lambda runs: method_effects(runs, "fedavg", _average_nearer),
     ),
     Claim(
         "ima-window-gains",
@@ -153,7 +157,7 @@ CLAIMS = (
         "averaging the last five global models of FedAvg lowers the loss",
         "loss of the global model minus that of the mean of the last five, second half, on half of the test set",
         "nats",
-        lambda runs: each(runs, "fedavg", _window_gain),
+        lambda runs: method_effects(runs, "fedavg", _window_gain),
     ),
     Claim(
         "ima-accuracy",
@@ -169,7 +173,7 @@ CLAIMS = (
         "averaging gains more the more heterogeneous the clients are",
         "gain of a window of five, FedAvg: at the smallest concentration minus at the largest",
         "nats",
-        lambda runs: extremes(runs, "fedavg", "clients.partition.concentration", _window_gain),
+        lambda runs: extreme_effects(runs, "fedavg", "clients.partition.concentration", _window_gain),
     ),
     Claim(
         "ima-gain-participation",
@@ -177,6 +181,6 @@ CLAIMS = (
         "averaging gains more the fewer clients take part",
         "gain of a window of five, FedAvg: at the smallest cohort minus at the largest",
         "nats",
-        lambda runs: extremes(runs, "fedavg", "clients.per_round", _window_gain),
+        lambda runs: extreme_effects(runs, "fedavg", "clients.per_round", _window_gain),
     ),
 )

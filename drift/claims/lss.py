@@ -6,9 +6,9 @@ from drift.analyses.curvature.density_and_minibatches import round_sharpness
 from drift.analyses.landscapes.averages import error_averaged
 from drift.analyses.landscapes.barriers import client_barriers
 from drift.analyses.landscapes.model_quality import noise_robustness, three_accuracies
-from drift.claims.among import each, pairs
 from drift.claims.claim import Claim
 from drift.claims.measures import accuracy, late
+from drift.claims.select_runs import method_effects, pair_effects
 from drift.runs.run import Run
 
 
@@ -23,9 +23,9 @@ def _sharpness(run: Run) -> float:
 
 def _barrier(run: Run) -> float:
     """Mean barrier between the clients of a late round."""
-    found = run.cached(client_barriers, round=late(run)[-1])["barrier"]
-    clients = [mark for mark in found["mark"].values if str(mark).startswith("client")]
-    values = found.sel(mark=clients, mark_other=clients).values
+    barriers = run.cached(client_barriers, round=late(run)[-1])["barrier"]
+    clients = [mark for mark in barriers["mark"].values if str(mark).startswith("client")]
+    values = barriers.sel(mark=clients, mark_other=clients).values
     return float(values.sum() / max(1, values.size - len(clients)))
 
 
@@ -45,7 +45,7 @@ CLAIMS = (
         "LSS is more accurate than FedAvg after the same few rounds",
         "accuracy of the last 10 rounds: LSS minus FedAvg",
         "points",
-        lambda runs: pairs(runs, "lss", "fedavg", lambda run, other: accuracy(run) - accuracy(other)),
+        lambda runs: pair_effects(runs, "lss", "fedavg", lambda run, other: accuracy(run) - accuracy(other)),
     ),
     Claim(
         "lss-more-models",
@@ -53,7 +53,7 @@ CLAIMS = (
         "the aggregated model is better the more models it averages",
         "error of one client minus that of the mean of all, a late round of LSS",
         "points",
-        lambda runs: each(runs, "lss", _rises_with_models),
+        lambda runs: method_effects(runs, "lss", _rises_with_models),
     ),
     Claim(
         "lss-connected",
@@ -61,7 +61,7 @@ CLAIMS = (
         "the clients of LSS are better connected than FedAvg's",
         "mean barrier between clients of a late round: FedAvg minus LSS",
         "nats",
-        lambda runs: pairs(runs, "lss", "fedavg", lambda run, other: _barrier(other) - _barrier(run)),
+        lambda runs: pair_effects(runs, "lss", "fedavg", lambda run, other: _barrier(other) - _barrier(run)),
     ),
     Claim(
         "lss-outside",
@@ -69,7 +69,7 @@ CLAIMS = (
         "local models of LSS are better on other clients' data than FedAvg's",
         "accuracy of local models on the others' data, a late round: LSS minus FedAvg",
         "points",
-        lambda runs: pairs(runs, "lss", "fedavg", lambda run, other: _outside(run) - _outside(other)),
+        lambda runs: pair_effects(runs, "lss", "fedavg", lambda run, other: _outside(run) - _outside(other)),
     ),
     Claim(
         "lss-robust",
@@ -77,7 +77,7 @@ CLAIMS = (
         "LSS loses less accuracy under noise than FedAvg",
         "accuracy lost under uniform noise of 8/255: FedAvg minus LSS",
         "points",
-        lambda runs: pairs(runs, "lss", "fedavg", lambda run, other: _drop(other) - _drop(run)),
+        lambda runs: pair_effects(runs, "lss", "fedavg", lambda run, other: _drop(other) - _drop(run)),
     ),
     Claim(
         "lss-flatter",
@@ -85,6 +85,6 @@ CLAIMS = (
         "LSS ends flatter than FedAvg",
         "median over minibatches of the largest Hessian eigenvalue, a late round: FedAvg minus LSS",
         "1",
-        lambda runs: pairs(runs, "lss", "fedavg", lambda run, other: _sharpness(other) - _sharpness(run)),
+        lambda runs: pair_effects(runs, "lss", "fedavg", lambda run, other: _sharpness(other) - _sharpness(run)),
     ),
 )

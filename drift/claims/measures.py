@@ -27,10 +27,10 @@ def late(run: Run, what: str = "clients", count: int = 4) -> list[int]:
     Raises:
         LookupError: If none of them did.
     """
-    kept = [index for index in run.kept(what) if index >= run.experiment.rounds // 2]
-    if not kept:
+    stored = [index for index in run.kept(what) if index >= run.experiment.rounds // 2]
+    if not stored:
         raise LookupError(f"run {run.name} kept no {what} in its second half; train with --set keep.{what}=all")
-    return evenly_spaced(kept, count)
+    return evenly_spaced(stored, count)
 
 
 def biases(run: Run) -> xr.Dataset:

@@ -21,7 +21,7 @@ from landscape.model.task import Task
 
 if TYPE_CHECKING:
     from drift.config.experiment import Experiment, Local
-    from drift.engines import Crew
+    from drift.engines import ClientPool
     from drift.training.client import Client, Update
     from drift.training.correction import Correction
 
@@ -54,7 +54,7 @@ class Setting:
     experiment: Experiment
     proxy: Samples | None = None
     engine: str = "serial"
-    crew: Crew | None = field(default=None, compare=False, repr=False)
+    crew: ClientPool | None = field(default=None, compare=False, repr=False)
     device: torch.device = CPU
 
     @property

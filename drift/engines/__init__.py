@@ -32,7 +32,7 @@ NAMES = ("serial", "batched")
 
 
 @dataclass(frozen=True)
-class Trained:
+class CohortUpdates:
     """A cohort's updates in the order of its clients.
 
     Args:
@@ -44,7 +44,7 @@ class Trained:
     useful: float | None = None
 
 
-def train(engine: str, method: Method, clients: Iterable[Client]) -> Trained:
+def train(engine: str, method: Method, clients: Iterable[Client]) -> CohortUpdates:
     """Local training of each client by the engine called `engine`.
 
     Raises:
@@ -53,15 +53,15 @@ def train(engine: str, method: Method, clients: Iterable[Client]) -> Trained:
     if engine == "serial":
         from drift.engines import serial
 
-        return Trained(serial.train(method, clients))
+        return CohortUpdates(serial.train(method, clients))
     if engine == "batched":
         from drift.engines import batched
 
-        return Trained(*batched.train(method, clients))
+        return CohortUpdates(*batched.train(method, clients))
     raise ValueError(f"no engine named {engine!r}; known: {', '.join(NAMES)}.")
 
 
-class Crew(Protocol):
+class ClientPool(Protocol):
     """Processes that hold a run's data and model, and train the clients of its rounds with the bits of `serial`.
 
     Attributes:
@@ -75,9 +75,9 @@ class Crew(Protocol):
 
 
 @contextmanager
-def crew(
+def client_pool(
     setting: Setting, data: Data, folder: Path, *, workers: int = 1, cluster: str | None = None
-) -> Iterator[Crew | None]:
+) -> Iterator[ClientPool | None]:
     """The crew of a run; None where this process trains the clients itself.
 
     Args:
@@ -100,12 +100,12 @@ def crew(
     elif cluster is not None:
         from drift.engines.cluster import cluster as engaged
 
-        with engaged(setting, data, folder, cluster) as staff:
-            yield staff
+        with engaged(setting, data, folder, cluster) as pool:
+            yield pool
     elif workers > 1:
         from drift.engines.processes import processes
 
-        with processes(setting, data, folder, workers) as staff:
-            yield staff
+        with processes(setting, data, folder, workers) as pool:
+            yield pool
     else:
         yield None

@@ -20,7 +20,7 @@ from torch import Tensor
 from drift.config.method import Method
 from drift.training import optimizer
 from drift.training.client import Client, Update
-from drift.training.correction import stacked
+from drift.training.correction import stack_corrections
 from landscape.batched_training.per_model_gradients import ModelGradients, model_gradients
 from landscape.batched_training.scratch_memory import scratch_buffer
 from landscape.model.samples import Inputs, Samples, leaves, map_leaves
@@ -40,23 +40,23 @@ def train(method: Method, clients: Iterable[Client]) -> tuple[list[Update], floa
     ready = [method.prepare(client) for client in clients]
     plans = [_plan(client) for client in ready]
     order = sorted(range(len(ready)), key=lambda place: -len(plans[place].sizes))
-    found: dict[int, Update] = {}
+    trained: dict[int, Update] = {}
     useful = computed = 0
     if ready:
-        made = model_gradients(ready[0].flat)
-        size = chunk(ready[0], made)
+        gradients = model_gradients(ready[0].flat)
+        size = chunk(ready[0], gradients)
         for begin in range(0, len(order), size):
             places = order[begin : begin + size]
-            group = _Group([ready[place] for place in places], [plans[place] for place in places], method, made)
-            found |= zip(places, group.train(), strict=True)
+            group = _Group([ready[place] for place in places], [plans[place] for place in places], method, gradients)
+            trained |= zip(places, group.train(), strict=True)
             useful, computed = useful + group.useful, computed + group.computed
-    updates = [method.finish(client, found[place]) for place, client in enumerate(ready)]
+    updates = [method.finish(client, trained[place]) for place, client in enumerate(ready)]
     return updates, useful / computed if computed else float("nan")
 
 
-def chunk(client: Client, made: ModelGradients) -> int:
+def chunk(client: Client, gradients: ModelGradients) -> int:
     """How many clients like this one are trained at once; it depends on nothing that changes during a run."""
-    values = STATES * len(client.start) + client.local.batch * made.step_values(client.samples.inputs)
+    values = STATES * len(client.start) + client.local.batch * gradients.step_values(client.samples.inputs)
     return max(1, BUDGET[client.start.device.type] // (client.start.element_size() * values))
 
 
@@ -84,14 +84,14 @@ def _sizes(counts: tuple[int, ...], batch: int) -> np.ndarray:
 class _Group:
     """Clients that are trained at once, those with most steps first."""
 
-    def __init__(self, clients: list[Client], plans: list[Plan], method: Method, made: ModelGradients) -> None:
-        self.clients, self.plans, self.made = clients, plans, made
+    def __init__(self, clients: list[Client], plans: list[Plan], method: Method, gradients: ModelGradients) -> None:
+        self.clients, self.plans, self.gradients = clients, plans, gradients
         first = clients[0]
         self.local, self.device = first.local, first.start.device
-        self.correction = stacked([method.correction(client) for client in clients])
-        self.step_values = [optimizer.restored(client.state, self.local) for client in clients]
+        self.correction = stack_corrections([method.correction(client) for client in clients])
+        self.moments = [optimizer.from_state(client.state, self.local) for client in clients]
         by_column = self.correction is None and self.local.optimizer == "sgd"  # else whole vectors are asked for
-        self.columns = made.columns if by_column else [slice(0, len(first.start))]
+        self.columns = gradients.columns if by_column else [slice(0, len(first.start))]
         self.thetas, self.grads = self._blocks("thetas"), self._blocks("grads")
         same = all(client.start is first.start for client in clients)
         starts = first.start[None] if same else torch.stack([client.start for client in clients])
@@ -114,9 +114,9 @@ class _Group:
         self.useful, self.computed = int(sizes.sum()), int(np.dot(actives, widths))
         size = max(1, GATHERED // (table[0].size * sample_bytes(samples))) if len(table) else 1
         for begin in range(0, len(table), size):
-            wanted = numbers[begin : begin + size]
-            batches = samples[wanted.reshape(-1)]
-            for step, (inputs, targets) in enumerate(_steps(batches, wanted.shape), begin):
+            block = numbers[begin : begin + size]
+            batches = samples[block.reshape(-1)]
+            for step, (inputs, targets) in enumerate(_steps(batches, block.shape), begin):
                 self._step(inputs, targets, weights[step], actives[step], widths[step])
         means = (self.losses.cpu() / torch.from_numpy(self.steps)).tolist()  # 0 / 0 is NaN
         thetas = torch.cat(self.thetas, 1).unbind()
@@ -131,13 +131,13 @@ class _Group:
         if weights.shape != (active, width):
             cut = operator.itemgetter((slice(active), slice(width)))
             inputs, targets, weights = map_leaves(cut, inputs), cut(targets), cut(weights)
-        losses.add_(self.made.gradient(thetas, inputs, targets, weights, grads))
+        losses.add_(self.gradients.gradient(thetas, inputs, targets, weights, grads))
         if self.correction is not None:
             self.correction.first(active)(grads[0], thetas[0])
         if self.local.optimizer == "adam":
             for place in range(active):
-                self.step_values[place] = self.step_values[place] or optimizer.moments(thetas[0][place])
-            optimizer.adam(list(thetas[0]), list(grads[0]), self.step_values[:active], self.local, 1.0)
+                self.moments[place] = self.moments[place] or optimizer.zero_moments(thetas[0][place])
+            optimizer.adam(list(thetas[0]), list(grads[0]), self.moments[:active], self.local, 1.0)
         else:
             optimizer.sgd(thetas, grads, momenta, self.local, 1.0)
         if self.pinned is not None:
@@ -153,13 +153,13 @@ class _Group:
         """Momentum buffers (m, d) in blocks; from 0 the first step is that of a fresh optimiser."""
         if self.local.optimizer == "adam" or self.local.momentum == 0:
             return []
-        found = self._blocks("momenta")
-        for block, columns in zip(found, self.columns, strict=True):
+        buffers = self._blocks("momenta")
+        for block, columns in zip(buffers, self.columns, strict=True):
             block.zero_()
-            for row, held in enumerate(self.step_values):
-                if held:
-                    block[row].copy_(held["momentum_buffer"][columns])
-        return found
+            for row, moments in enumerate(self.moments):
+                if moments:
+                    block[row].copy_(moments["momentum_buffer"][columns])
+        return buffers
 
     def _tables(self) -> tuple[np.ndarray, np.ndarray]:
         """Numbers (S, m, B) into the joined samples, and sizes (S, m), 0 where a client has no such step.
@@ -180,10 +180,10 @@ class _Group:
     def _update(self, place: int, theta: Tensor, loss: float) -> Update:
         client, steps, state = self.clients[place], int(self.steps[place]), self.clients[place].state
         if self.local.persist_optimizer:
-            held = self.step_values[place]
+            moments = self.moments[place]
             if self.momenta and steps:
-                held = {"momentum_buffer": torch.cat([block[place] for block in self.momenta])}
-            state = {**state, **optimizer.kept(held, self.local)}
+                moments = {"momentum_buffer": torch.cat([block[place] for block in self.momenta])}
+            state = {**state, **optimizer.to_state(moments, self.local)}
         return Update(theta, client.buffers, steps, loss, state)
 
 
@@ -191,12 +191,12 @@ def _steps(batches: Samples, shape: torch.Size) -> Iterator[tuple[Inputs, Tensor
     """Inputs and targets (m, B, ...) of one step after the other; `shape` is (S, m, B)."""
     columns = [leaf.view(*shape, *leaf.shape[1:]).unbind() for leaf in (*leaves(batches.inputs), batches.targets)]
     for *inputs, targets in zip(*columns, strict=True):
-        each = iter(inputs)
-        yield map_leaves(partial(_next, each), batches.inputs), targets
+        tensors = iter(inputs)
+        yield map_leaves(partial(_next, tensors), batches.inputs), targets
 
 
-def _next(each: Iterator[Tensor], leaf: Tensor) -> Tensor:
-    return next(each)
+def _next(tensors: Iterator[Tensor], leaf: Tensor) -> Tensor:
+    return next(tensors)
 
 
 def sample_bytes(samples: Samples) -> int:

@@ -32,7 +32,7 @@ class Choice:
     reason: str
 
 
-def chosen(asked: str, method: Method, clients: Sequence[Client]) -> Choice:
+def choose_engine(asked: str, method: Method, clients: Sequence[Client]) -> Choice:
     """The engine of a run that asked for "serial", "batched" or "auto", by the clients of one cohort.
 
     Nothing is kept of what is trained here. Timings differ from machine to machine, so the choice is made once, when a
@@ -46,8 +46,8 @@ def chosen(asked: str, method: Method, clients: Sequence[Client]) -> Choice:
     if asked == "batched":
         return Choice("batched", "asked for")
     seconds = {"serial": _serial_seconds(method, busy), "batched": _batched_seconds(method, busy)}
-    said = ", ".join(f"{name} {1e3 * spent:.2f} ms" for name, spent in seconds.items())
-    return Choice(min(seconds, key=lambda name: seconds[name]), f"auto: {STEPS} steps of {len(busy)} clients: {said}")
+    times = ", ".join(f"{name} {1e3 * spent:.2f} ms" for name, spent in seconds.items())
+    return Choice(min(seconds, key=lambda name: seconds[name]), f"auto: {STEPS} steps of {len(busy)} clients: {times}")
 
 
 def unfit(method: Method, clients: Sequence[Client]) -> str:
@@ -58,36 +58,36 @@ def unfit(method: Method, clients: Sequence[Client]) -> str:
         return "no client of the first cohort has samples"
     first = clients[0]
     try:
-        made = model_gradients(first.flat)
+        gradients = model_gradients(first.flat)
     except ValueError as reason:
         return str(reason)
     thetas = torch.stack([first.start, first.start])
-    taken = first.samples[: min(3, len(first.samples))]
-    weights = thetas.new_full((2, len(taken)), 1 / len(taken))
+    few = first.samples[: min(3, len(first.samples))]
+    weights = thetas.new_full((2, len(few)), 1 / len(few))
     first.flat.load(first.start, first.buffers)
     with first.randomness():
-        _, gradient = single_model_gradient(first.flat, first.start, taken.inputs, taken.targets, weights[0])
+        _, gradient = single_model_gradient(first.flat, first.start, few.inputs, few.targets, weights[0])
     if first.flat.changed_buffers(first.buffers):
         return f"the buffers of {type(first.flat.module).__name__} change in training"
-    both = map_leaves(lambda leaf: torch.stack([leaf, leaf]), taken.inputs)
+    both = map_leaves(lambda leaf: torch.stack([leaf, leaf]), few.inputs)
     out = torch.empty_like(thetas)
     try:
-        made.gradient([thetas], both, torch.stack([taken.targets] * 2), weights, [out])
+        gradients.gradient([thetas], both, torch.stack([few.targets] * 2), weights, [out])
     except RuntimeError as reason:  # what vmap raises for an operation that it does not know
         return f"its gradients cannot be batched ({str(reason).splitlines()[0].rstrip('.')})"
     return "" if _alike(out[1], gradient) else "its batched gradients differ from those of one client"
 
 
-def _alike(found: Tensor, expected: Tensor) -> bool:
+def _alike(actual: Tensor, expected: Tensor) -> bool:
     largest = float(expected.abs().max())
-    return torch.allclose(found, expected, rtol=0, atol=100 * torch.finfo(found.dtype).eps ** 0.75 * largest + 1e-12)
+    return torch.allclose(actual, expected, rtol=0, atol=100 * torch.finfo(actual.dtype).eps ** 0.75 * largest + 1e-12)
 
 
 def _serial_seconds(method: Method, clients: Sequence[Client]) -> float:
     """Of two steps of all clients, from those of one."""
-    one = [_short(clients[0])]
-    serial.train(method, one)
-    return len(clients) * _timed(lambda: serial.train(method, one), clients[0].start)
+    first = [_short(clients[0])]
+    serial.train(method, first)
+    return len(clients) * _timed(lambda: serial.train(method, first), clients[0].start)
 
 
 def _batched_seconds(method: Method, clients: Sequence[Client]) -> float:
@@ -103,7 +103,7 @@ def _short(client: Client) -> Client:
 def _timed(work: Callable[[], object], like: Tensor) -> float:
     wait = torch.cuda.synchronize if like.is_cuda else lambda: None
     wait()
-    begun = time.perf_counter()
+    begin = time.perf_counter()
     work()
     wait()
-    return time.perf_counter() - begun
+    return time.perf_counter() - begin

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from drift.config.method import Setting, State
-from drift.engines.pure import Holding, Received
+from drift.engines.pure import Received, WorkerData
 from drift.parallel.shared_tensors import deserialize, serialize
 from drift.parallel.worker_pool import Crashed
 from drift.training.client import Update
@@ -40,8 +40,8 @@ class Lost(RuntimeError):
     """A scheduler that cannot be reached, or is there no more."""
 
 
-class Cluster:
-    """A crew (`drift.engines.Crew`) of Dask workers; made by `cluster`."""
+class ClientCluster:
+    """A crew (`drift.engines.ClientPool`) of Dask workers; made by `cluster`."""
 
     idle = 1  # they may be on other machines
 
@@ -56,9 +56,9 @@ class Cluster:
             Crashed: If one client's training killed several workers.
         """
         name, index = f"{self.run}-{os.getpid()}", server.next
-        received = serialize(Received.of(self.setting, server, start))
+        received = serialize(Received.from_server(self.setting, server, start))
         with losing(self.client):
-            model = self.client.submit(Parcel, received, key=(name, index, "model"), pure=False)
+            model = self.client.submit(Serialized, received, key=(name, index, "model"), pure=False)
             futures = [
                 self.client.submit(
                     _trained,
@@ -74,7 +74,7 @@ class Cluster:
 
 
 @contextmanager
-def cluster(setting: Setting, data: Data, folder: Path, address: str) -> Iterator[Cluster]:
+def cluster(setting: Setting, data: Data, folder: Path, address: str) -> Iterator[ClientCluster]:
     """A crew of a scheduler's workers for a run; what they hold is released with the context.
 
     Raises:
@@ -82,12 +82,13 @@ def cluster(setting: Setting, data: Data, folder: Path, address: str) -> Iterato
         LookupError: If Dask is not installed.
     """
     with connected(address) as client:
-        from drift.engines.holders import Holder
+        from drift.engines.worker_plugin import WorkerDataPlugin
 
+        plugin = WorkerDataPlugin(folder.name, serialize(WorkerData.of_run(setting, data, folder)))
         with losing(client):
-            client.register_plugin(Holder(folder.name, serialize(Holding.of(setting, data, folder))), name=folder.name)
+            client.register_plugin(plugin, name=folder.name)
         try:
-            yield Cluster(setting, folder.name, client)
+            yield ClientCluster(setting, folder.name, client)
         finally:
             if client.status == "running":
                 client.unregister_worker_plugin(folder.name)
@@ -153,12 +154,12 @@ def losing(client: Any) -> Iterator[None]:
 
 
 @dataclass
-class Parcel:
+class Serialized:
     """Bytes of a value that a worker opens once, however many tasks ask for it."""
 
     text: bytes
 
-    def opened(self) -> Any:
+    def load(self) -> Any:
         """The value, the same object each time."""
         if "_value" not in self.__dict__:
             self._value = deserialize(self.text)
@@ -168,20 +169,20 @@ class Parcel:
         return {"text": self.text}
 
 
-HELD: dict[str, Parcel] = {}
-"""On a worker: what it holds of each run (`drift.engines.holders`)."""
+WORKER_DATA: dict[str, Serialized] = {}
+"""On a worker: what it holds of each run (`drift.engines.worker_plugin`)."""
 
-ONE = threading.Lock()
+TORCH_LOCK = threading.Lock()
 """A worker may have several threads; the workspace, and torch's global generator, are for one training at a time."""
 
 
-def _trained(run: str, received: Parcel, client: int, state: bytes) -> bytes:
+def _trained(run: str, received: Serialized, client: int, state: bytes) -> bytes:
     """On a worker: a client's packed update."""
-    with ONE:
+    with TORCH_LOCK:
         threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
         kept: State = deserialize(state)
         try:
-            return serialize(HELD[run].opened().trained(received.opened(), client, kept))
+            return serialize(WORKER_DATA[run].load().trained(received.load(), client, kept))
         finally:
             torch.set_num_threads(threads)
             torch.use_deterministic_algorithms(deterministic)

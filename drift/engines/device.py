@@ -12,7 +12,7 @@ from drift.config.method import Method
 from drift.engines import serial
 from drift.engines.choice import Choice
 from drift.training.client import Client
-from drift.training.transfer import fetched, placed
+from drift.training.transfer import to_cpu, to_device
 from landscape.model.task import Task
 
 STEPS = 2
@@ -22,24 +22,24 @@ TOLERANCE = 1e-3
 """Length of the difference between the updates that they come to, relative to the update's, at most."""
 
 
-def chosen(asked: str, task: Task, method: Method, clients: Sequence[Client], *, found: str | None = None) -> Choice:
+def choose_device(
+    asked: str, task: Task, method: Method, clients: Sequence[Client], *, gpu: str | None = None
+) -> Choice:
     """The device of a run that asked for "cpu", "cuda" or "auto", by one client of the first cohort.
 
     Args:
         clients: Of the first cohort, on the CPU.
-        found: Name of the machine's GPU device; as torch tells where not given.
+        gpu: Name of the machine's GPU device; as torch tells where not given.
 
     Raises:
         ValueError: If a GPU was asked for and there is none, or it does not agree with the CPU.
     """
     if asked == "cpu":
         return Choice("cpu", "asked for")
-    found = found or ("cuda" if torch.cuda.is_available() else None)
-    obstacle = (
-        "this machine has no GPU that torch can use" if found is None else _obstacle(found, task, method, clients)
-    )
-    if found is not None and not obstacle:
-        return Choice(found, "asked for" if asked == found else "auto: it agrees with the CPU")
+    gpu = gpu or ("cuda" if torch.cuda.is_available() else None)
+    obstacle = "this machine has no GPU that torch can use" if gpu is None else _obstacle(gpu, task, method, clients)
+    if gpu is not None and not obstacle:
+        return Choice(gpu, "asked for" if asked == gpu else "auto: it agrees with the CPU")
     if asked != "auto":
         raise ValueError(f"device is {asked!r}, but {obstacle}; leave it out, or set device=cpu.")
     return Choice("cpu", f"auto: {obstacle}")
@@ -69,8 +69,8 @@ def _obstacle(name: str, task: Task, method: Method, clients: Sequence[Client]) 
     expected = serial.train(method, [short])[0]
     try:
         with exact(device):
-            there = placed(short, device, task.flat(short.start.to(device)))
-            update = fetched(serial.train(method, [there])[0])
+            there = to_device(short, device, task.flat(short.start.to(device)))
+            update = to_cpu(serial.train(method, [there])[0])
     except RuntimeError as reason:  # what torch raises for an operation or a mix of devices that it cannot do
         return f"{method.name()} does not train on {name} ({str(reason).splitlines()[0].rstrip('.')})"
     moved, off = (expected.theta - short.start).norm(), (update.theta - expected.theta).norm()

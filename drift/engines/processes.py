@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from drift.config.method import Setting, State
-from drift.engines.pure import Holding, Received
+from drift.engines.pure import Received, WorkerData
 from drift.parallel.shared_tensors import MemoryRegion, SharedValue, map_memory, share_memory
 from drift.parallel.worker_pool import Workers
 from drift.training.client import Update
@@ -25,41 +25,41 @@ from drift.training.data import Data
 from drift.training.server import Server
 
 
-class Processes:
-    """A crew (`drift.engines.Crew`) of processes; made by `processes`."""
+class ClientProcesses:
+    """A crew (`drift.engines.ClientPool`) of processes; made by `processes`."""
 
     def __init__(self, setting: Setting, workers: Workers, idle: int) -> None:
         self.setting, self.workers, self.idle = setting, workers, idle
 
     def train(self, server: Server, start: Tensor, ids: np.ndarray) -> list[Update]:
         """Updates of the clients `ids` of the server's next round, in their order."""
-        received, region = share_memory(Received.of(self.setting, server, start))
+        received, region = share_memory(Received.from_server(self.setting, server, start))
         size = len(ids) * start.nbytes
         with region, MemoryRegion(size) as rows:
             models = map_memory(rows.path, rows.size, writable=True)[:size].view(start.dtype).view(len(ids), -1)
             jobs = [
-                _Job(received, client, server.clients.get(client, {}), rows.path, rows.size, place)
+                _ClientJob(received, client, server.clients.get(client, {}), rows.path, rows.size, place)
                 for place, client in enumerate(ids.tolist())
             ]
-            found: list[Update | None] = [None] * len(jobs)
-            for ended in self.workers.results(_work, jobs):
-                if ended.error is not None:
-                    raise ended.error
-                update, in_row = ended.result
-                found[ended.place] = replace(update, theta=models[ended.place]) if in_row else update
-        return cast(list[Update], found)
+            updates: list[Update | None] = [None] * len(jobs)
+            for result in self.workers.results(_work, jobs):
+                if result.error is not None:
+                    raise result.error
+                update, in_row = result.result
+                updates[result.place] = replace(update, theta=models[result.place]) if in_row else update
+        return cast(list[Update], updates)
 
 
 @contextmanager
-def processes(setting: Setting, data: Data, folder: Path, workers: int) -> Iterator[Processes]:
+def processes(setting: Setting, data: Data, folder: Path, workers: int) -> Iterator[ClientProcesses]:
     """A crew of so many processes for a run; they end with the context."""
-    holding, region = share_memory(Holding.of(setting, data, folder))
-    with region, Workers(workers, _begin, holding) as staff:
-        yield Processes(setting, staff, workers)
+    worker_data, region = share_memory(WorkerData.of_run(setting, data, folder))
+    with region, Workers(workers, _start_worker, worker_data) as pool:
+        yield ClientProcesses(setting, pool, workers)
 
 
 @dataclass(frozen=True)
-class _Job:
+class _ClientJob:
     """A client of a round, and the row among `path`'s models that its own is written to."""
 
     received: SharedValue
@@ -70,27 +70,27 @@ class _Job:
     row: int
 
 
-class _Begun:
+class _WorkerState:
     """What a worker holds, and what it opened last."""
 
-    def __init__(self, holding: Holding) -> None:
-        self.holding = holding
+    def __init__(self, data: WorkerData) -> None:
+        self.data = data
         self.number, self.received = -1, cast(Received, None)
 
-    def opened(self, shared: SharedValue) -> Received:
+    def load(self, shared: SharedValue) -> Received:
         if shared.number != self.number:
             self.number, self.received = shared.number, shared.load()
         return self.received
 
 
-def _begin(holding: SharedValue) -> _Begun:
-    return _Begun(holding.load())
+def _start_worker(data: SharedValue) -> _WorkerState:
+    return _WorkerState(data.load())
 
 
-def _work(begun: _Begun, job: _Job) -> tuple[Update, bool]:
+def _work(state: _WorkerState, job: _ClientJob) -> tuple[Update, bool]:
     """The update, with its model in the job's row; it stays in the update if it is of another shape or type."""
-    received = begun.opened(job.received)
-    update = begun.holding.trained(received, job.client, job.state)
+    received = state.load(job.received)
+    update = state.data.trained(received, job.client, job.state)
     if update.theta.shape != received.start.shape or update.theta.dtype != received.start.dtype:
         return update, False
     size = received.start.nbytes

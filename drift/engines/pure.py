@@ -15,7 +15,7 @@ from drift.config.experiment import Experiment
 from drift.config.method import Setting, State
 from drift.training.client import Update
 from drift.training.cohort_clients import clients, sent
-from drift.training.data import Data, build_task, dealt
+from drift.training.data import Data, build_task, client_samples
 from drift.training.server import Server
 
 
@@ -29,13 +29,13 @@ class Received:
     sent: State
 
     @classmethod
-    def of(cls, setting: Setting, server: Server, start: Tensor) -> Received:
+    def from_server(cls, setting: Setting, server: Server, start: Tensor) -> Received:
         """What the server sends to the clients of its next round."""
         return cls(server.next, start, server.buffers, sent(setting.experiment.method, server))
 
 
 @dataclass(frozen=True)
-class Holding:
+class WorkerData:
     """What a worker holds during a run: the training data, and what model and settings are made of.
 
     Args:
@@ -51,7 +51,7 @@ class Holding:
     deterministic: bool
 
     @classmethod
-    def of(cls, setting: Setting, data: Data, folder: Path) -> Holding:
+    def of_run(cls, setting: Setting, data: Data, folder: Path) -> WorkerData:
         """What the workers of a run hold."""
         only = replace(data, samples={"train": data.samples["train"]}, groups={})
         deterministic = torch.are_deterministic_algorithms_enabled()
@@ -67,11 +67,11 @@ class Holding:
     def _dealt(self) -> dict[int, tuple[list[np.ndarray], list[np.ndarray]]]:
         return {}
 
-    def dealt(self, index: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Sample numbers of all clients in a round, see `drift.training.data.dealt`."""
+    def client_samples(self, index: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Sample numbers of all clients in a round, see `drift.training.data.client_samples`."""
         if index not in self._dealt:
             self._dealt.clear()
-            self._dealt[index] = dealt(self.setting.experiment, self.data, index)
+            self._dealt[index] = client_samples(self.setting.experiment, self.data, index)
         return self._dealt[index]
 
     def trained(self, received: Received, client: int, state: State) -> Update:
@@ -79,7 +79,7 @@ class Holding:
         self.settle()
         start = received.start
         server = Server(start, received.buffers, start, received.sent, {client: state}, received.index)
-        ready = clients(self.setting, *self.dealt(received.index), server, start, np.array([client]))
+        ready = clients(self.setting, *self.client_samples(received.index), server, start, np.array([client]))
         return self.setting.experiment.method.local(next(ready))
 
     def settle(self) -> None:

@@ -54,6 +54,6 @@ class FedOpt(Method):
         return Outcome(end, combined.weights, after, combined.extras)
 
 
-def corrected(server_lr: float, beta1: float, beta2: float, steps: int) -> float:
+def bias_corrected(server_lr: float, beta1: float, beta2: float, steps: int) -> float:
     """Rate that undoes the pull of zero initial moments: server_lr sqrt(1 - beta2^t) / (1 - beta1^t)."""
     return server_lr * sqrt(1 - beta2**steps) / (1 - beta1**steps)

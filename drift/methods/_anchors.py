@@ -19,10 +19,10 @@ def initial_anchors(classes: int, size: int, source: torch.Generator) -> Tensor:
     return F.normalize(torch.randn(classes, size, generator=source))
 
 
-def aligned(held: Tensor, anchors: Tensor, targets: Tensor) -> Tensor:
+def alignment_loss(features: Tensor, anchors: Tensor, targets: Tensor) -> Tensor:
     """1/C sum_i |h_i - A_{y_i}|^2 / n_{y_i} of features (n, q), with n_c samples of class c among the targets (n,)."""
-    counts = torch.bincount(targets, minlength=len(anchors)).to(held)
-    squares = (held - anchors[targets]).square().sum(1)
+    counts = torch.bincount(targets, minlength=len(anchors)).to(features)
+    squares = (features - anchors[targets]).square().sum(1)
     return (squares / counts[targets]).sum() / len(anchors)
 
 
@@ -42,12 +42,12 @@ class ClassMeans:
         self.present = torch.zeros(len(self.anchors), dtype=self.anchors.dtype, device=self.anchors.device)
         self.seen = torch.zeros(len(self.anchors), dtype=torch.bool, device=self.anchors.device)
 
-    def add(self, held: Tensor, targets: Tensor) -> None:
+    def add(self, features: Tensor, targets: Tensor) -> None:
         """A minibatch of features (n, q) and classes (n,)."""
-        counts = torch.bincount(targets, minlength=len(self.anchors)).to(held)
-        sums = torch.zeros_like(self.anchors).index_add_(0, targets, held)
+        counts = torch.bincount(targets, minlength=len(self.anchors)).to(features)
+        sums = torch.zeros_like(self.anchors).index_add_(0, targets, features)
         self.total += sums / counts.clamp(min=1)[:, None]
-        self.present += (counts > 0).to(held)
+        self.present += (counts > 0).to(features)
         self.batches += 1
 
     def move(self, beta: float) -> None:

@@ -41,7 +41,7 @@ def mixture(base: Base, s: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     return s.square(), x.square() / x.square().sum()
 
 
-def slopes(base: Base, s: Tensor, x: Tensor, mean: Tensor, each: Tensor) -> tuple[Tensor, Tensor]:
+def slopes(base: Base, s: Tensor, x: Tensor, mean: Tensor, products: Tensor) -> tuple[Tensor, Tensor]:
     """dL/ds () and dL/dx (m,) from inner products with q = dL/dw at w = gamma wbar.
 
     Exponential: gamma <q, wbar> and gamma lambda_i <q, w_i - wbar>. Quadratic: 2 s <q, wbar> and
@@ -52,7 +52,7 @@ def slopes(base: Base, s: Tensor, x: Tensor, mean: Tensor, each: Tensor) -> tupl
         each: <q, w_i>, up to a number common to all clients, shape (m,).
     """
     shrink, shares = mixture(base, s, x)
-    spread = each - shares @ each
+    spread = products - shares @ products
     if base == "exponential":
         return shrink * mean, shrink * shares * spread
     return 2 * s * mean, shrink * (2 * x / x.square().sum()) * spread
@@ -80,8 +80,8 @@ class Aggregate:
         flat, weights = self.flat, shares.to(self.deltas)
         torch.addmv(self.start, self.deltas.T, weights, out=flat.theta).mul_(float(shrink))
         loss = float(flat.gradient(samples))
-        each = torch.mv(self.deltas, flat.grad).to(shares)
-        return loss, torch.dot(self.start, flat.grad).to(shares) + shares @ each, each
+        products = torch.mv(self.deltas, flat.grad).to(shares)
+        return loss, torch.dot(self.start, flat.grad).to(shares) + shares @ products, products
 
 
 @dataclass(frozen=True)
@@ -128,20 +128,20 @@ class Learner:
         learned = {"both": (self.s, self.x), "shrink": (self.s,), "shares": (self.x,)}[learns]
         optimizer = torch.optim.Adam(learned, lr=self.schedule.lr, betas=self.schedule.betas)
         advance = _rates(optimizer, self.schedule, average)
-        taken: list[Tensor] = []
+        averaged: list[Tensor] = []
         for epoch in range(epochs):
             total, count = 0.0, 0
             for batch in batches():
-                loss, mean, each = objective.gradient(*self.mixture(), batch)
-                self.s.grad, self.x.grad = slopes(self.base, self.s, self.x, mean, each)
+                loss, mean, products = objective.gradient(*self.mixture(), batch)
+                self.s.grad, self.x.grad = slopes(self.base, self.s, self.x, mean, products)
                 optimizer.step()
                 total, count = total + loss * len(batch), count + len(batch)
             if average and epoch >= self.schedule.average_after:
-                taken.append(self.x.clone())
+                averaged.append(self.x.clone())
             advance(epoch)
             self._note(total / count if count else float("nan"))
-        if taken:
-            self.x.copy_(torch.stack(taken).mean(0))
+        if averaged:
+            self.x.copy_(torch.stack(averaged).mean(0))
 
     def history(self) -> dict[str, Tensor]:
         """gamma (E,), lambda (E, m) and mean loss in nats (E,) after each epoch, by name."""

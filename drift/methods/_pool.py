@@ -18,12 +18,12 @@ def simplex_point(kind: Coefficients, count: int, generator: torch.Generator) ->
 
     dirichlet is uniform on the simplex (normalised exponentials), normalized_uniform is U_j / sum_l U_l.
     """
-    drawn = torch.empty(count, dtype=torch.float64)
+    draws = torch.empty(count, dtype=torch.float64)
     if kind == "dirichlet":
-        drawn.exponential_(generator=generator)
+        draws.exponential_(generator=generator)
     else:
-        drawn.uniform_(generator=generator).clamp_(min=torch.finfo(torch.float64).tiny)
-    return drawn / drawn.sum()
+        draws.uniform_(generator=generator).clamp_(min=torch.finfo(torch.float64).tiny)
+    return draws / draws.sum()
 
 
 @dataclass(frozen=True)

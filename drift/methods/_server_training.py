@@ -62,11 +62,11 @@ class ServerTraining(Method):
         optimizer, order = kinds[self.server_optimizer](), generator(setting.experiment.seed, cohort.index, "server")
         yield start
         for _ in range(epochs):
-            for chosen in torch.randperm(len(samples), generator=order).split(self.server_batch):
-                if len(chosen) < least:
+            for numbers in torch.randperm(len(samples), generator=order).split(self.server_batch):
+                if len(numbers) < least:
                     continue
                 flat.grad.zero_()
-                where = chosen.to(samples.targets.device)
+                where = numbers.to(samples.targets.device)
                 with torch.enable_grad():
                     loss(flat.outputs(samples[where].inputs), where).backward()
                 optimizer.step()
@@ -106,10 +106,11 @@ def distillation(teacher: Tensor) -> BatchLoss:
 def logits(setting: Setting, models: Tensor, buffers: Tensor, samples: Samples) -> Tensor:
     """Outputs (M, n, C) of models (M, d) with buffers (M, b) in eval mode."""
     pairs = zip(models, buffers, strict=True)
-    return torch.stack([setting.task.outputs(theta, samples, buffers=held) for theta, held in pairs])
+    return torch.stack([setting.task.outputs(theta, samples, buffers=statistics) for theta, statistics in pairs])
 
 
 def active(cohort: Cohort) -> tuple[Tensor, Tensor]:
     """Models (M, d) and buffers (M, b) of the clients that have samples; all clients where none has."""
-    kept = cohort.sizes > 0
-    return (cohort.clients[kept], cohort.buffers[kept]) if bool(kept.any()) else (cohort.clients, cohort.buffers)
+    active = cohort.sizes > 0
+    rows = active if bool(active.any()) else slice(None)
+    return cohort.clients[rows], cohort.buffers[rows]

@@ -15,7 +15,7 @@ from drift.config.method import Method
 from drift.config.random_keys import rng
 from drift.training.batch_statistics import recompute_statistics
 from drift.training.model_parts import require_head
-from drift.training.validation import require_held_out, validated, validation_samples
+from drift.training.validation import require_held_out, validate, validation_samples
 
 if TYPE_CHECKING:
     from drift.config.experiment import Experiment
@@ -72,21 +72,21 @@ class Soup(Method):
 
     def local(self, client: Client) -> Update:
         """Train the candidates and mix them."""
-        held = validation_samples(client)
-        found, steps, loss = [], 0, 0.0
+        validation = validation_samples(client)
+        candidates, steps, loss = [], 0, 0.0
         for number in range(self.candidates):
-            candidate, update = self._candidate(client, number, held)
-            found.append(candidate)
+            candidate, update = self._candidate(client, number, validation)
+            candidates.append(candidate)
             steps += update.steps
             loss += update.loss / self.candidates
-        chosen = found if self.selection == "uniform" else greedy(client, found, held)
-        mean = torch.stack([one.theta for one in chosen]).mean(0)
-        client.flat.load(mean, torch.stack([one.buffers for one in chosen]).mean(0))
+        selected = candidates if self.selection == "uniform" else greedy(client, candidates, validation)
+        mean = torch.stack([one.theta for one in selected]).mean(0)
+        client.flat.load(mean, torch.stack([one.buffers for one in selected]).mean(0))
         buffers = recompute_statistics(client.flat, client.samples)
-        kept = torch.tensor(len(chosen), dtype=torch.int64)
-        return replace(update, theta=mean, buffers=buffers, steps=steps, loss=loss, report={"ingredients": kept})
+        count = torch.tensor(len(selected), dtype=torch.int64)
+        return replace(update, theta=mean, buffers=buffers, steps=steps, loss=loss, report={"ingredients": count})
 
-    def _candidate(self, client: Client, number: int, held: Samples) -> tuple[Candidate, Update]:
+    def _candidate(self, client: Client, number: int, validation: Samples) -> tuple[Candidate, Update]:
         """One training with drawn settings."""
         draw = rng(client.seed, *client.purpose("soup"), number)
         local = client.local.model_copy(
@@ -104,7 +104,7 @@ class Soup(Method):
             nonlocal best
             for _ in range(local.epochs):
                 yield from job.batches(epochs=1, order=order)
-                wrong = validated(job, held)[1]
+                wrong = validate(job, validation)[1]
                 if wrong < best.error:
                     best = Candidate(job.flat.theta.clone(), job.flat.buffers.clone(), wrong)
 
@@ -119,19 +119,19 @@ class Soup(Method):
         return best, update
 
 
-def greedy(client: Client, found: list[Candidate], held: Samples) -> list[Candidate]:
+def greedy(client: Client, candidates: list[Candidate], validation: Samples) -> list[Candidate]:
     """Candidates in order of their error, each kept if the mean with it has no larger error than without.
 
     Source: Wortsman et al. 2022, recipe 1.
     """
-    chosen: list[Candidate] = []
+    ingredients: list[Candidate] = []
     least = float("inf")
-    for candidate in sorted(found, key=lambda one: one.error):
-        tried = [*chosen, candidate]
-        client.flat.load(torch.stack([one.theta for one in tried]).mean(0))
-        client.flat.buffers.copy_(torch.stack([one.buffers for one in tried]).mean(0))
+    for candidate in sorted(candidates, key=lambda one: one.error):
+        attempt = [*ingredients, candidate]
+        client.flat.load(torch.stack([one.theta for one in attempt]).mean(0))
+        client.flat.buffers.copy_(torch.stack([one.buffers for one in attempt]).mean(0))
         recompute_statistics(client.flat, client.samples)
-        wrong = validated(client, held)[1]
+        wrong = validate(client, validation)[1]
         if wrong <= least:
-            chosen, least = tried, wrong
-    return chosen
+            ingredients, least = attempt, wrong
+    return ingredients

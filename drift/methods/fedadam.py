@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.config.method import Beta
-from drift.methods._adaptive_server import FedOpt, corrected
+from drift.methods._adaptive_server import FedOpt, bias_corrected
 from drift.plugins.bundles import Bundle
 
 
@@ -51,4 +51,4 @@ class FedAdam(FedOpt):
 
     def rate(self, steps: int) -> float:
         """The rate, corrected on request."""
-        return corrected(self.server_lr, self.beta1, self.beta2, steps) if self.bias_correction else self.server_lr
+        return bias_corrected(self.server_lr, self.beta1, self.beta2, steps) if self.bias_correction else self.server_lr

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from drift.config.method import Method, Setting, State
 from drift.training.correction import Correction
-from drift.training.model_parts import frozen, head_mask, require_head
+from drift.training.model_parts import freeze, head_mask, require_head
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -46,4 +46,4 @@ class FedBABU(Method):
     def correction(self, client: Client) -> Correction | None:
         """The head held."""
         head = head_mask(client.flat.module, client.flat.layout, self.name()).to(client.start.device)
-        return frozen(head, client.local.weight_decay)
+        return freeze(head, client.local.weight_decay)

@@ -57,14 +57,15 @@ class FedBE(ServerTraining):
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The mean, taught by the ensemble."""
-        held, (clients, buffers) = proxy(setting, self.name()), active(cohort)
+        proxy_samples, (clients, buffers) = proxy(setting, self.name()), active(cohort)
         mean, averaged = cohort.fma[None], cohort.weights.to(cohort.buffers)[None] @ cohort.buffers
         noise = generator(setting.experiment.seed, cohort.index, "fedbe", device=clients.device)
-        drawn = [gaussian(setting.task.layout, cohort.start, clients, self.spread, noise) for _ in range(self.samples)]
-        teachers = torch.cat([mean, clients, *(model[None] for model in drawn)])
-        statistics = torch.cat([averaged, buffers, *(averaged for _ in drawn)])
-        said = logits(setting, teachers, statistics, held)
-        teacher = said.mean(0).softmax(1) if self.ensemble == "logits" else said.softmax(2).mean(0)
+        layout, number = setting.task.layout, self.samples
+        models = [gaussian(layout, cohort.start, clients, self.spread, noise)[None] for _ in range(number)]
+        teachers = torch.cat([mean, clients, *models])
+        statistics = torch.cat([averaged, buffers, *[averaged] * number])
+        outputs = logits(setting, teachers, statistics, proxy_samples)
+        teacher = outputs.mean(0).softmax(1) if self.ensemble == "logits" else outputs.softmax(2).mean(0)
         theta, total, counted = cohort.fma, torch.zeros_like(cohort.start), 0
         for epoch, theta in enumerate(self.trained(setting, cohort, self.server_epochs, distillation(teacher))):
             if self.student_average and epoch > self.server_epochs // 2:
@@ -74,7 +75,7 @@ class FedBE(ServerTraining):
 
 def gaussian(layout: Layout, start: Tensor, clients: Tensor, spread: float, noise: torch.Generator) -> Tensor:
     """One model (d,) drawn around clients (m, d) that began at `start` (d,), with statistics of each tensor."""
-    drawn = start.clone()
+    sample = start.clone()
     for part in layout.slices().values():
         moves = clients[:, part] - start[part]
         norms = moves.norm(dim=1, keepdim=True)
@@ -82,5 +83,5 @@ def gaussian(layout: Layout, start: Tensor, clients: Tensor, spread: float, nois
         mean = directions.mean(0)
         variance = (directions.square().mean(0) - mean.square()).clamp(min=1e-5)
         draws = torch.randn(mean.shape, generator=noise, dtype=mean.dtype, device=mean.device)
-        drawn[part] += norms.mean() * (mean + spread * variance.sqrt() * draws)
-    return drawn
+        sample[part] += norms.mean() * (mean + spread * variance.sqrt() * draws)
+    return sample

@@ -61,8 +61,8 @@ class FedBN(Method):
 
     def finish(self, client: Client, update: Update) -> Update:
         """The normalisation layers to keep."""
-        kept = {"norm": update.theta[_own(client)], "buffers": update.buffers}
-        return replace(update, state={**update.state, **kept})
+        layers = {"norm": update.theta[_own(client)], "buffers": update.buffers}
+        return replace(update, state={**update.state, **layers})
 
     def measured(
         self, setting: Setting, end: Tensor, clients: Mapping[int, State], held: Sequence[np.ndarray]
@@ -77,7 +77,7 @@ class FedBN(Method):
                 continue
             model = end.clone()
             model[norm] = state["norm"].to(end)
-            found = evaluate(
+            metrics = evaluate(
                 task,
                 model[None].to(setting.device),
                 torch.ones(1, 1, device=setting.device),
@@ -87,7 +87,7 @@ class FedBN(Method):
             )
             count += len(held[client])
             for name in total:
-                total[name] += len(held[client]) * float(found[name])
+                total[name] += len(held[client]) * float(metrics[name])
         return {"own_loss": total["loss"] / count, "own_accuracy": 1 - total["error"] / count} if count else {}
 
 

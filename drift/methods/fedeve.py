@@ -137,15 +137,15 @@ def fuse(variance: Tensor, q: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
 
 def _observed(cohort: Cohort, active: Tensor, *, uniform: bool) -> tuple[Tensor, Tensor]:
     """Weighted mean of the pseudo-gradients (d,), and their summed squared deviations (d,), in float64."""
-    chosen = active.nonzero().flatten().tolist()
+    clients = active.nonzero().flatten().tolist()
     mean = torch.zeros(len(cohort.start), dtype=torch.float64, device=cohort.start.device)
     centre, spread = mean.clone(), mean.clone()
-    for client in chosen:
+    for client in clients:
         pseudo = (cohort.start - cohort.clients[client]).double()
         mean.add_(pseudo, alpha=float(cohort.weights[client]))
-        centre.add_(pseudo, alpha=1 / len(chosen))
+        centre.add_(pseudo, alpha=1 / len(clients))
     centre = centre if uniform else mean
-    for client in chosen:  # a second pass, so that not all updates are held in float64 at once
+    for client in clients:  # a second pass, so that not all updates are held in float64 at once
         spread += ((cohort.start - cohort.clients[client]).double() - centre).square()
     return mean, spread
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from drift.config.method import Beta, Cohort, Combined, Method, Outcome, Setting, State
 from drift.config.random_keys import key
-from drift.methods._anchors import ClassMeans, aligned, calibrate, initial_anchors
+from drift.methods._anchors import ClassMeans, alignment_loss, calibrate, initial_anchors
 from drift.plugins.bundles import Bundle
 from drift.training.model_parts import features, require_classes, require_head
 
@@ -94,12 +94,12 @@ class FedFA(Method):
         def gradient(flat: Flat, batch: Samples) -> Tensor:
             flat.grad.zero_()
             targets = batch.targets.to(flat.theta.device)
-            outputs, held = features(flat, lambda: flat.outputs(batch.inputs))
+            outputs, activations = features(flat, lambda: flat.outputs(batch.inputs))
             loss = flat.loss(outputs, targets).mean()
             if anchored:
-                loss = loss + self.weight * aligned(held.flatten(1), anchors, targets)
+                loss = loss + self.weight * alignment_loss(activations.flatten(1), anchors, targets)
             loss.backward()
-            means.add(held.detach().flatten(1), targets)
+            means.add(activations.detach().flatten(1), targets)
             return loss.detach()
 
         def batches() -> Iterator[Samples]:

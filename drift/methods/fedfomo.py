@@ -12,7 +12,7 @@ from torch import Tensor
 from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
 from drift.config.random_keys import rng
 from drift.plugins.bundles import Bundle
-from drift.training.validation import require_held_out, validated, validation_samples
+from drift.training.validation import require_held_out, validate, validation_samples
 
 if TYPE_CHECKING:
     import numpy as np
@@ -91,13 +91,13 @@ class FedFomo(Method):
 
     def prepare(self, client: Client) -> Client:
         """The client at its own mixture."""
-        begun = client
+        ready = client
         if "theta" in client.state:
-            begun = replace(client, start=client.state["theta"], buffers=client.state["buffers"])
+            ready = replace(client, start=client.state["theta"], buffers=client.state["buffers"])
         if "models" in client.server:
             samples = validation_samples(client) if self.validation == "held_out" else client.samples
-            begun = self._mixed(begun, samples)
-        return begun
+            ready = self._mixed(ready, samples)
+        return ready
 
     def finish(self, client: Client, update: Update) -> Update:
         """The client's model, and what it began from where that is asked for, kept for the next round."""
@@ -111,29 +111,29 @@ class FedFomo(Method):
 
     def step(self, setting: Setting, state: State, cohort: Cohort, combined: Combined) -> Outcome:
         """The mean; the cohort's models are kept for the next round, and affinities grow by what the clients found."""
-        kept = {"models": cohort.clients, "models_buffers": cohort.buffers, "models_ids": cohort.ids}
+        after = {"models": cohort.clients, "models_buffers": cohort.buffers, "models_ids": cohort.ids}
         if self.choice == "affinity":
-            kept["affinity"] = state["affinity"].index_add(0, cohort.ids, cohort.reports["affinity"])
-        return Outcome(combined.theta, combined.weights, kept, combined.extras)
+            after["affinity"] = state["affinity"].index_add(0, cohort.ids, cohort.reports["affinity"])
+        return Outcome(combined.theta, combined.weights, after, combined.extras)
 
     def _mixed(self, client: Client, samples: Samples) -> Client:
         """The client at the mixture of the models that it receives."""
-        chosen = self._chosen(client)
-        theta, buffers = client.server["models"][chosen], client.server["models_buffers"][chosen]
+        selected = self._select_models(client)
+        theta, buffers = client.server["models"][selected], client.server["models_buffers"][selected]
         measured = client
         if self.baseline == "before_training" and "begun" in client.state:
             measured = replace(client, start=client.state["begun"], buffers=client.state["begun_buffers"])
         gains = helpfulness(measured, theta, buffers, samples)
         if self.choice == "affinity":
             row = torch.zeros(len(client.server["affinity"]), device=client.start.device)
-            row[client.server["models_ids"][chosen]] = torch.where(gains.isfinite(), gains, 0).to(row)
+            row[client.server["models_ids"][selected]] = torch.where(gains.isfinite(), gains, 0).to(row)
             client = replace(client, state={**client.state, "gains": row})
-        shares = scaled(gains)
+        shares = shares_of(gains)
         if not bool(shares.any()):
             return client
         return replace(client, start=shares.to(theta) @ theta, buffers=shares.to(buffers) @ buffers)
 
-    def _chosen(self, client: Client) -> np.ndarray:
+    def _select_models(self, client: Client) -> np.ndarray:
         """Which models of the last cohort the client receives."""
         ids = client.server["models_ids"].cpu()
         allowed = (torch.ones_like(ids) if self.own_candidate else ids != client.id).nonzero().flatten()
@@ -145,22 +145,22 @@ class FedFomo(Method):
 
 def usefulness(client: Client, theta: Tensor, buffers: Tensor, samples: Samples) -> Tensor:
     """Shares a (M,) of models (M, d) with buffers (M, b), summing to 1; all 0 where none beats the client's start."""
-    return scaled(helpfulness(client, theta, buffers, samples))
+    return shares_of(helpfulness(client, theta, buffers, samples))
 
 
-def scaled(gains: Tensor) -> Tensor:
+def shares_of(gains: Tensor) -> Tensor:
     """Shares (M,) in the proportion of positive gains (M,), summing to 1; all 0 where there are none."""
-    found = gains.nan_to_num(nan=0.0).clamp(min=0)
-    return found / found.sum() if float(found.sum()) > 0 else found
+    positive = gains.nan_to_num(nan=0.0).clamp(min=0)
+    return positive / positive.sum() if float(positive.sum()) > 0 else positive
 
 
 def helpfulness(client: Client, theta: Tensor, buffers: Tensor, samples: Samples) -> Tensor:
     """(L_val(v) - L_val(w_j)) / (|w_j - v| + 1e-5) of models (M, d) with buffers (M, b), with v the client's start."""
     client.flat.load(client.start, client.buffers)
-    own = validated(client, samples)[0]
+    own = validate(client, samples)[0]
     gains = []
-    for model, held in zip(theta, buffers, strict=True):
-        client.flat.load(model, held)
+    for model, statistics in zip(theta, buffers, strict=True):
+        client.flat.load(model, statistics)
         distance = float((model - client.start).norm()) + 1e-5
-        gains.append((own - validated(client, samples)[0]) / distance)
+        gains.append((own - validate(client, samples)[0]) / distance)
     return torch.tensor(gains, dtype=torch.float64)

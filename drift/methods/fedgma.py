@@ -52,5 +52,5 @@ class FedGMA(Method):
         passes = agreement >= self.threshold
         mask = torch.where(passes, 1.0, agreement if self.mask == "soft" else 0.0).to(agreement)
         end = cohort.theta + self.server_lr * mask * (combined.theta - cohort.start)
-        found = {"agreement": agreement.mean().double(), "masked": (~passes).double().mean()}
-        return Outcome(end, combined.weights, state, {**combined.extras, **found})
+        extras = {"agreement": agreement.mean().double(), "masked": (~passes).double().mean()}
+        return Outcome(end, combined.weights, state, {**combined.extras, **extras})

@@ -106,20 +106,20 @@ class FedLAW(Method):
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The cohort under learned weights; records them and how they were learned."""
-        kept = (cohort.weights > 0) & (cohort.sizes > 0)
+        active = (cohort.weights > 0) & (cohort.sizes > 0)
         stages = self._stages(cohort.index)
-        if not stages or not bool(kept.any()):
+        if not stages or not bool(active.any()):
             return self._combined(cohort, torch.ones((), dtype=torch.float64), cohort.weights.double(), {})
-        learner = self._learner(setting, cohort.weights[kept].double())
+        learner = self._learner(setting, cohort.weights[active].double())
         batches = self._batches(setting, cohort.index)
-        objective = self._objective(setting, cohort, kept)
+        objective = self._objective(setting, cohort, active)
         for learns, epochs, average in stages:
             learner.learn(learns, epochs, objective, batches, average=average)
         shrink, shares = learner.mixture()
         history = learner.history()
-        history["lambda"] = _spread(history["lambda"], kept)
+        history["lambda"] = _spread(history["lambda"], active)
         curves = {f"{name}_epochs": rows for name, rows in history.items()}
-        return self._combined(cohort, shrink, _spread(shares, kept), curves)
+        return self._combined(cohort, shrink, _spread(shares, active), curves)
 
     def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
         """Batch statistics of the new global model on the proxy set."""
@@ -144,8 +144,8 @@ class FedLAW(Method):
             shares = torch.ones_like(shares)
         return Learner(self.base, *initial(self.base, (shares / shares.sum()).cpu()), schedule)
 
-    def _objective(self, setting: Setting, cohort: Cohort, kept: Tensor) -> Aggregate:
-        deltas = cohort.deltas if bool(kept.all()) else cohort.clients[kept] - cohort.start
+    def _objective(self, setting: Setting, cohort: Cohort, active: Tensor) -> Aggregate:
+        deltas = cohort.deltas if bool(active.all()) else cohort.clients[active] - cohort.start
         if self.server_step_lr != 1:
             deltas = self.server_step_lr * deltas
         flat = setting.task.flat(cohort.start)
@@ -161,8 +161,9 @@ class FedLAW(Method):
         size, has_statistics = len(proxy), setting.task.layout.buffer_size > 0
 
         def epoch() -> Iterator[Samples]:
-            drawn = _balanced(proxy.targets, order) if self.balanced_sampling else torch.randperm(size, generator=order)
-            for batch in proxy[drawn.to(proxy.targets.device)].blocks(self.server_batch):
+            balanced = self.balanced_sampling
+            rows = _balanced(proxy.targets, order) if balanced else torch.randperm(size, generator=order)
+            for batch in proxy[rows.to(proxy.targets.device)].blocks(self.server_batch):
                 if len(batch) > 1 or not has_statistics:
                     yield batch
 
@@ -184,8 +185,8 @@ def _balanced(targets: Tensor, order: torch.Generator) -> Tensor:
     return torch.multinomial(1 / counts[which].double(), len(targets), replacement=True, generator=order)
 
 
-def _spread(shares: Tensor, kept: Tensor) -> Tensor:
+def _spread(shares: Tensor, active: Tensor) -> Tensor:
     """Shares (..., m) of the whole cohort from those of the kept clients; the others have 0."""
-    found = shares.new_zeros(*shares.shape[:-1], len(kept))
-    found[..., kept.cpu()] = shares
-    return found
+    padded = shares.new_zeros(*shares.shape[:-1], len(active))
+    padded[..., active.cpu()] = shares
+    return padded

@@ -43,9 +43,9 @@ class FedNova(Method):
         if not bool(shares.any()):
             return Combined(cohort.fma, cohort.weights)
         shares = shares / shares.sum()
-        each = torch.where(lengths > 0, shares / lengths.clamp(min=1e-12), 0.0)
-        scale = (shares @ lengths) * each.sum()
-        weights = each / each.sum()
+        normalised = torch.where(lengths > 0, shares / lengths.clamp(min=1e-12), 0.0)
+        scale = (shares @ lengths) * normalised.sum()
+        weights = normalised / normalised.sum()
         theta = cohort.start + self.server_lr * float(scale) * weighted(weights, cohort.deltas)
         return Combined(theta, weights, {"nova_scale": scale})
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 from pydantic import Field
 
 from drift.config.method import Method, Setting, State
-from drift.training.model_parts import frozen, head_mask, require_head
+from drift.training.model_parts import freeze, head_mask, require_head
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,10 +43,10 @@ class FedRep(Method):
             start[head] = client.state["head"]
         decay = client.local.weight_decay
         first = client.batches(epochs=self.head_epochs, order=client.generator("head"))
-        begun = replace(client, start=start).train(frozen(~head, decay), batches=first)
-        ready = replace(client, start=begun.theta, buffers=begun.buffers)
-        update = ready.train(frozen(head, decay))
-        steps = begun.steps + update.steps
-        loss = (begun.loss * begun.steps + update.loss * update.steps) / steps if steps else update.loss
+        head_trained = replace(client, start=start).train(freeze(~head, decay), batches=first)
+        ready = replace(client, start=head_trained.theta, buffers=head_trained.buffers)
+        update = ready.train(freeze(head, decay))
+        steps = head_trained.steps + update.steps
+        loss = (head_trained.loss * head_trained.steps + update.loss * update.steps) / steps if steps else update.loss
         state = {**update.state, "head": update.theta[head]}
         return replace(update, steps=steps, loss=loss, state=state)

@@ -12,7 +12,7 @@ from torch import Tensor
 from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
 from drift.methods._late_phase import Late, late_local
 from drift.plugins.bundles import Bundle
-from drift.training.method_wrapper import Wrapper, inner, prefixed, under
+from drift.training.method_wrapper import Wrapper, inner, prefixed, without_prefix
 
 if TYPE_CHECKING:
     from drift.config.experiment import Experiment, Local
@@ -204,11 +204,11 @@ class IMA(Wrapper):
             return prefixed(changed) | (returning if self.reset == "one_round" else {})
         if since == 0 and self.reset == "one_round":
             own = {name: value for name, value in inner(state).items() if name in self.base.moments}
-            return prefixed(under(_RETURNING, state) or own)
+            return prefixed(without_prefix(_RETURNING, state) or own)
         return {}
 
 
 def _pushed(state: State, model: Tensor, size: int) -> Tensor:
     """The last `size` models with one more (d,), oldest first."""
-    held = [state["window"]] if "window" in state else []
-    return torch.cat([*held, model[None]])[-size:].clone()
+    before = [state["window"]] if "window" in state else []
+    return torch.cat([*before, model[None]])[-size:].clone()

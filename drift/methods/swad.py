@@ -12,7 +12,7 @@ from torch import Tensor
 
 from drift.config.method import Method
 from drift.training.batch_statistics import recompute_statistics
-from drift.training.validation import require_held_out, validated, validation_samples
+from drift.training.validation import require_held_out, validate, validation_samples
 
 if TYPE_CHECKING:
     from drift.config.experiment import Experiment
@@ -47,7 +47,7 @@ class SWAD(Method):
 
     def local(self, client: Client) -> Update:
         """The mean of the valley."""
-        held, order = validation_samples(client), client.generator("batches")
+        validation, order = validation_samples(client), client.generator("batches")
         losses: list[float] = []
         sums: list[tuple[Tensor, int]] = []
 
@@ -59,16 +59,16 @@ class SWAD(Method):
                     total.add_(client.flat.theta)
                     count += 1
                 sums.append((total, count))
-                losses.append(validated(client, held)[0])
+                losses.append(validate(client, validation)[0])
 
         update = client.train(batches=batches())
-        found = valley(losses, self.patience_start, self.patience_end, self.tolerance)
-        steps = 0 if found is None else sum(count for _, count in sums[found])
-        if found is None or not steps:
+        epochs = valley(losses, self.patience_start, self.patience_end, self.tolerance)
+        steps = 0 if epochs is None else sum(count for _, count in sums[epochs])
+        if epochs is None or not steps:
             return replace(update, report={"valley": torch.full((2,), torch.nan)})
-        mean = torch.stack([total for total, _ in sums[found]]).sum(0) / steps
+        mean = torch.stack([total for total, _ in sums[epochs]]).sum(0) / steps
         client.flat.load(mean, update.buffers)
-        report = {"valley": torch.tensor([found.start, found.stop], dtype=torch.float32)}
+        report = {"valley": torch.tensor([epochs.start, epochs.stop], dtype=torch.float32)}
         return replace(update, theta=mean, buffers=recompute_statistics(client.flat, client.samples), report=report)
 
 

@@ -8,7 +8,7 @@ import torch
 
 from drift.runs.client_state import carried
 from drift.training.client import Client
-from drift.training.data import dealt
+from drift.training.data import client_samples
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
@@ -23,7 +23,7 @@ def recorded_client(run: Run, index: int, client: int, replicate: int = 0) -> Cl
     record, experiment = run.round(index), run.experiment
     index = record.index  # -1 means the last
     start, train = record.kept("start"), run.task.samples["train"]
-    parts, held = dealt(experiment, run.dataset, index)
+    parts, held = client_samples(experiment, run.dataset, index)
     return Client(
         id=client,
         index=index,

@@ -27,7 +27,7 @@ from drift.runs.own_task import require_fit
 from drift.store import files, links, round_headers
 from drift.store.round_record import Round
 from drift.training.client import Client
-from drift.training.data import Data, build_task, dealt, read_data
+from drift.training.data import Data, build_task, client_samples, read_data
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.results.progress import Progress
@@ -219,7 +219,7 @@ class Run:
         Args:
             index: Number of the round, not negative.
         """
-        return dealt(self.experiment, self.dataset, index)[0]
+        return client_samples(self.experiment, self.dataset, index)[0]
 
     @property
     def labels(self) -> np.ndarray:

@@ -27,7 +27,7 @@ SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Write:
     number: int
     record: Round
     state: State | None
@@ -65,7 +65,7 @@ class Writer:
     def __init__(self, folder: Path, keep: Keep, rounds: int, run: str = "", before: str = "") -> None:
         self.folder, self.keep, self.rounds = folder, keep, rounds
         self._run, self._before = run, before  # `before` belongs to the thread: the link of the last round written
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: SimpleQueue[_Write | None] = SimpleQueue()
         self._results: SimpleQueue[_Done] = SimpleQueue()
         self._put = self._answered = 0
         self._written: list[Round] = []
@@ -84,7 +84,7 @@ class Writer:
         """
         state = None if server is None else {name: value.detach().cpu() for name, value in server.tensors().items()}
         self._wait(WAITING)
-        self._jobs.put(_Job(self._put + 1, _on_cpu(record), state, 0 if server is None else server.next))
+        self._jobs.put(_Write(self._put + 1, _on_cpu(record), state, 0 if server is None else server.next))
         self._put += 1
         if _bytes(record) * (WAITING + 1) > SHARE * psutil.virtual_memory().available:
             self._wait(0)
@@ -96,8 +96,8 @@ class Writer:
             OSError: If a round could not be written.
         """
         self._wait(0, seconds)
-        found, self._written = self._written, []
-        return found
+        records, self._written = self._written, []
+        return records
 
     def flush(self) -> None:
         """Wait until everything is on disk.
@@ -130,9 +130,9 @@ class Writer:
         while True:
             unanswered = self._put - self._answered
             left = None if end is None else max(0.0, end - time.monotonic())
-            wanted = unanswered > most and self._error is None
+            waits = unanswered > most and self._error is None
             try:
-                done = self._results.get(block=wanted and left != 0, timeout=left or None)
+                done = self._results.get(block=waits and left != 0, timeout=left or None)
             except Empty:
                 break
             self._answered = done.number
@@ -153,7 +153,7 @@ class Writer:
                 return
             self._results.put(_Done(job.number, job.record if job.state is not None else None))
 
-    def _write(self, job: _Job) -> None:
+    def _write(self, job: _Write) -> None:
         origin = links.origin(self._run, self._before)
         files.write_round(self.folder, job.record, self.keep, self.rounds, origin)
         self._before = files.link(job.record)

@@ -16,10 +16,10 @@ from drift.parallel.process_pool import processes
 from drift.plugins.trust import allow_own
 from drift.runs.context import Context
 from drift.runs.run import Run
-from drift.simulation.crossed_settings import Hear, crossed, refused, warned
+from drift.simulation.crossed_settings import OnRefused, cross_settings, refusal, warn
 from drift.simulation.simulate import Diverged, simulate
 
-Report = Callable[[str, int, int], None]
+RunProgress = Callable[[str, int, int], None]
 """Called with a run's name, its rounds on disk and its rounds in all."""
 
 Errors = dict[str, ValueError | LookupError]
@@ -35,7 +35,7 @@ def compare(
     data: str | Path | None = None,
     overrides: Sequence[str] = (),
     workers: int = 1,
-    progress: Report | None = None,
+    progress: RunProgress | None = None,
 ) -> list[Run]:
     """One run for each method and seed, trained as far as it is not on disk already.
 
@@ -53,8 +53,8 @@ def compare(
     Raises:
         ValueError, LookupError: If a name is wrong or all are refused; before anything is trained.
     """
-    wanted = crossed(source, {"method": methods, "seed": seeds}, *overrides)
-    return train_all(wanted, runs=runs, data=data, workers=workers, progress=progress)
+    experiments = cross_settings(source, {"method": methods, "seed": seeds}, *overrides)
+    return train_all(experiments, runs=runs, data=data, workers=workers, progress=progress)
 
 
 def train_all(
@@ -63,8 +63,8 @@ def train_all(
     runs: str | Path = "runs",
     data: str | Path | None = None,
     workers: int = 1,
-    progress: Report | None = None,
-    hear: Hear | None = None,
+    progress: RunProgress | None = None,
+    hear: OnRefused | None = None,
 ) -> list[Run]:
     """One run for each experiment, in their order, with equal ones trained once; see `compare`.
 
@@ -75,32 +75,32 @@ def train_all(
     Raises:
         ValueError, LookupError: If all are refused: the reason of the first one.
     """
-    wanted = {experiment.slug: experiment for experiment in experiments}
-    if not wanted:
+    by_name = {experiment.slug: experiment for experiment in experiments}
+    if not by_name:
         raise ValueError(
             "nothing to train; give one method and one seed or more, as in --methods fedavg ima --seeds 8 9."
         )
     if workers < 1:
         raise ValueError(f"workers is {workers}; give 1 or more.")
-    for experiment in wanted.values():
+    for experiment in by_name.values():
         allow_own(experiment.resolved())
     report = progress or (lambda name, done, total: None)
-    found = {name: Run(Path(runs) / name, Context(None if data is None else Path(data))) for name in wanted}
-    left = {name: one for name, one in wanted.items() if found[name].committed < one.rounds}
-    for name in wanted.keys() - left.keys():
-        report(name, wanted[name].rounds, wanted[name].rounds)
+    opened = {name: Run(Path(runs) / name, Context(None if data is None else Path(data))) for name in by_name}
+    unfinished = {name: by_name[name] for name, run in opened.items() if run.committed < by_name[name].rounds}
+    for name in by_name.keys() - unfinished.keys():
+        report(name, by_name[name].rounds, by_name[name].rounds)
     errors: Errors = {}
-    if workers == 1 or len(left) < 2:
-        for name, experiment in left.items():
-            _serial(name, experiment, found[name], report, errors)
+    if workers == 1 or len(unfinished) < 2:
+        for name, experiment in unfinished.items():
+            _serial(name, experiment, opened[name], report, errors)
     else:
-        _parallel(left, found, min(workers, len(left)), report, errors)
-    if errors and len(errors) == len(wanted):
-        raise next(errors[name] for name in wanted)
+        _parallel(unfinished, opened, min(workers, len(unfinished)), report, errors)
+    if errors and len(errors) == len(by_name):
+        raise next(errors[name] for name in by_name)
     for name, error in errors.items():
-        about = {"method": wanted[name].method.name(), "seed": wanted[name].seed}
-        (hear or warned)(refused(about, error))
-    return [run for name, run in found.items() if name not in errors]
+        about = {"method": by_name[name].method.name(), "seed": by_name[name].seed}
+        (hear or warn)(refusal(about, error))
+    return [run for name, run in opened.items() if name not in errors]
 
 
 def summary(runs: Iterable[Run]) -> list[dict[str, Any]]:
@@ -117,17 +117,17 @@ def summary(runs: Iterable[Run]) -> list[dict[str, Any]]:
     for run in runs:
         shared = {key: value for key, value in run.experiment.resolved().items() if key != "seed"}
         groups.setdefault(json.dumps(shared, sort_keys=True), []).append(run)
-    return [_summarised(group) for group in groups.values()]
+    return [_summary_row(group) for group in groups.values()]
 
 
 def last_ten(run: Run, metric: str = "accuracy") -> float:
     """Mean of a metric over the last ten rounds of a run, NaN where it was not recorded."""
     values = [run.round(index).metrics.get(metric, np.nan) for index in run.rounds()[-10:]]
-    known = [value for value in values if not np.isnan(value)]
-    return float(np.mean(known)) if known else float("nan")
+    recorded = [value for value in values if not np.isnan(value)]
+    return float(np.mean(recorded)) if recorded else float("nan")
 
 
-def _summarised(group: list[Run]) -> dict[str, Any]:
+def _summary_row(group: list[Run]) -> dict[str, Any]:
     experiment = group[0].experiment
     accuracy = np.array([last_ten(run) for run in group])
     metrics = [run.round(index).metrics for run in group for index in run.rounds()]
@@ -140,13 +140,13 @@ def _summarised(group: list[Run]) -> dict[str, Any]:
         "rounds": experiment.rounds,
         "accuracy": float(accuracy.mean()),
         "accuracy_std": float(accuracy.std(ddof=1)) if len(group) > 1 else float("nan"),
-        "best": max((one["accuracy"] for one in metrics if "accuracy" in one), default=float("nan")),
+        "best": max((row["accuracy"] for row in metrics if "accuracy" in row), default=float("nan")),
         "loss": float(np.mean([last_ten(run, "loss") for run in group])),
-        "seconds": sum(one.get("seconds", 0.0) for one in metrics),
+        "seconds": sum(row.get("seconds", 0.0) for row in metrics),
     }
 
 
-def _serial(name: str, experiment: Experiment, run: Run, report: Report, errors: Errors) -> None:
+def _serial(name: str, experiment: Experiment, run: Run, report: RunProgress, errors: Errors) -> None:
     try:
         simulate(
             experiment,
@@ -160,32 +160,34 @@ def _serial(name: str, experiment: Experiment, run: Run, report: Report, errors:
         errors[name] = error
 
 
-def _parallel(left: dict[str, Experiment], found: dict[str, Run], workers: int, report: Report, errors: Errors) -> None:
+def _parallel(
+    unfinished: dict[str, Experiment], opened: dict[str, Run], workers: int, report: RunProgress, errors: Errors
+) -> None:
     with processes(workers) as pool:
         jobs = {
-            pool.submit(_trained, experiment.resolved(), found[name].folder.parent, found[name].context.data): name
-            for name, experiment in left.items()
+            pool.submit(_train, experiment.resolved(), opened[name].folder.parent, opened[name].context.data): name
+            for name, experiment in unfinished.items()
         }
-        _watch(jobs, left, found, report, errors)
+        _watch(jobs, unfinished, opened, report, errors)
 
 
 def _watch(
     jobs: dict[Future[str | None], str],
-    left: dict[str, Experiment],
-    found: dict[str, Run],
-    report: Report,
+    unfinished: dict[str, Experiment],
+    opened: dict[str, Run],
+    report: RunProgress,
     errors: Errors,
 ) -> None:
-    """Report rounds as they appear on disk, until every job has ended."""
-    seen, pending = dict.fromkeys(left, -1), set(jobs)
+    """RunProgress rounds as they appear on disk, until every job has ended."""
+    seen, pending = dict.fromkeys(unfinished, -1), set(jobs)
     while pending:
-        ended, pending = wait(pending, timeout=0.3, return_when="FIRST_COMPLETED")
-        for name in {jobs[job] for job in pending | ended}:
-            done = sum(1 for _ in (found[name].folder / "rounds").glob("[0-9]*.safetensors"))
+        finished, pending = wait(pending, timeout=0.3, return_when="FIRST_COMPLETED")
+        for name in {jobs[job] for job in pending | finished}:
+            done = sum(1 for _ in (opened[name].folder / "rounds").glob("[0-9]*.safetensors"))
             if done != seen[name] and done:
                 seen[name] = done
-                report(name, min(done, left[name].rounds), left[name].rounds)
-        for job in ended:
+                report(name, min(done, unfinished[name].rounds), unfinished[name].rounds)
+        for job in finished:
             try:
                 stopped = job.result()
             except (ValueError, LookupError) as error:
@@ -195,7 +197,7 @@ def _watch(
                 warnings.warn(f"{jobs[job]} stopped early: {stopped}", stacklevel=2)
 
 
-def _trained(settings: dict[str, Any], runs: Path, data: Path | None) -> str | None:
+def _train(settings: dict[str, Any], runs: Path, data: Path | None) -> str | None:
     """In a worker: train one run; the reason where it diverged."""
     try:
         simulate(Experiment.model_validate(settings), runs=runs, data=data)

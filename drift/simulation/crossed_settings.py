@@ -30,12 +30,12 @@ class Refused:
         return f"{', '.join(f'{name}={value}' for name, value in self.settings.items())} is not trained: {self.reason}"
 
 
-Hear = Callable[[Refused], None]
+OnRefused = Callable[[Refused], None]
 """Called with every combination that is refused."""
 
 
-def crossed(
-    source: str | Path | Experiment, values: Mapping[str, Sequence[Any]], *overrides: str, hear: Hear | None = None
+def cross_settings(
+    source: str | Path | Experiment, values: Mapping[str, Sequence[Any]], *overrides: str, hear: OnRefused | None = None
 ) -> list[Experiment]:
     """An experiment for each combination of the settings' values that is accepted; the last setting changes fastest.
 
@@ -52,22 +52,23 @@ def crossed(
         for value in options:
             if isinstance(value, str):
                 require_named(f"{name}={value}")
-    found: list[Experiment] = []
+    experiments: list[Experiment] = []
     errors: list[tuple[Refused, Exception]] = []
     for combination in product(*values.values()):
         settings = dict(zip(values, combination, strict=True))
         try:
-            found.append(read(source, *overrides, **{name.replace(".", "__"): one for name, one in settings.items()}))
+            changes = {name.replace(".", "__"): value for name, value in settings.items()}
+            experiments.append(read(source, *overrides, **changes))
         except (ValueError, LookupError) as error:
-            errors.append((refused(settings, error), error))
-    if errors and not found:
+            errors.append((refusal(settings, error), error))
+    if errors and not experiments:
         raise errors[0][1]
-    for one, _ in errors:
-        (hear or warned)(one)
-    return found
+    for combination_refused, _ in errors:
+        (hear or warn)(combination_refused)
+    return experiments
 
 
-def refused(settings: Mapping[str, Any], error: ValueError | LookupError) -> Refused:
+def refusal(settings: Mapping[str, Any], error: ValueError | LookupError) -> Refused:
     """A combination with the reason that an error states.
 
     Raises:
@@ -78,6 +79,6 @@ def refused(settings: Mapping[str, Any], error: ValueError | LookupError) -> Ref
     return Refused(settings, " ".join(str(error).split()))
 
 
-def warned(one: Refused) -> None:
-    """Tell of a refused combination by a warning."""
-    warnings.warn(str(one), stacklevel=3)
+def warn(refused: Refused) -> None:
+    """Warn of a refused combination."""
+    warnings.warn(str(refused), stacklevel=3)

@@ -36,27 +36,27 @@ def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0
 def expected_bytes(experiment: Experiment, size: int, done: int = 0) -> int:
     """Bytes that the rounds from `done` on will take, for models of `size` numbers."""
     keep, rounds, cohort = experiment.keep, experiment.rounds, experiment.clients.per_round
-    width = (2.0 if keep.dtype == "bfloat16 deltas" else 4.0) * (_PACKED if keep.compress else 1.0)
+    width = (2.0 if keep.dtype == "bfloat16 deltas" else 4.0) * (_COMPRESSED if keep.compress else 1.0)
     models = 2 + (experiment.method.name() == "ima")  # start, end and, under IMA, the aggregate
     total = 4 * size * 8 + (8 * (cohort + 3) ** 2 + 4096) * max(0, rounds - done)
-    whole, clients = (_counted(counts, done, rounds) for counts in (keep.keeps_globals, keep.keeps_clients))
+    whole, clients = (_count_rounds(counts, done, rounds) for counts in (keep.keeps_globals, keep.keeps_clients))
     return total + 4 * models * size * whole + int(width * cohort * size) * clients
 
 
-def _counted(keeps: Callable[[int, int], bool], done: int, rounds: int) -> int:
-    """Rounds that a policy keeps, from the first `_LOOKED_AT` of them where there are more."""
+def _count_rounds(keeps: Callable[[int, int], bool], done: int, rounds: int) -> int:
+    """Rounds that a policy keeps, from the first `_SAMPLED` of them where there are more."""
     remaining = max(0, rounds - done)
-    if remaining <= _LOOKED_AT:
+    if remaining <= _SAMPLED:
         return sum(keeps(index, rounds) for index in range(done, rounds))
-    begin = sum(keeps(index, rounds) for index in range(done, done + _LOOKED_AT))
-    return begin * remaining // _LOOKED_AT
+    begin = sum(keeps(index, rounds) for index in range(done, done + _SAMPLED))
+    return begin * remaining // _SAMPLED
 
 
-_LOOKED_AT = 100_000
+_SAMPLED = 100_000
 """Rounds of a policy that are looked at; the share among them stands for the rest of a longer run."""
 
 
-_PACKED = 0.85
+_COMPRESSED = 0.85
 """Size of packed client models beside unpacked ones, on the safe side of what was measured."""
 
 

@@ -12,40 +12,40 @@ from drift.config.cohort_weights import cohort_weights
 from drift.config.experiment import Experiment
 from drift.config.method import Cohort, Method, Setting, State
 from drift.config.random_keys import cohort
-from drift.engines import Trained, device, train
+from drift.engines import CohortUpdates, device, train
 from drift.store.gram import gram
 from drift.store.round_record import Round
 from drift.training.client import Update
 from drift.training.cohort_clients import clients, sent
-from drift.training.data import Data, dealt
+from drift.training.data import Data, client_samples
 from drift.training.server import Server
-from drift.training.transfer import fetched
+from drift.training.transfer import to_cpu
 from landscape.sweep.evaluate import evaluate
 
 
-def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
+def run_round(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
     """One round: its record, and the server after it."""
     experiment, method, index = setting.experiment, setting.experiment.method, server.next
     start = method.broadcast(server.state, server.theta, index)
-    drawn = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
-    everyone = np.arange(experiment.clients.number) if experiment.clients.train_all else drawn
-    parts, held = dealt(experiment, data, index)
+    ids = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
+    trained_ids = np.arange(experiment.clients.number) if experiment.clients.train_all else ids
+    parts, held_out = client_samples(experiment, data, index)
     with device.exact(setting.device):
-        trained = _trained(setting, parts, held, server, start, everyone)
-    updates = dict(zip(everyone.tolist(), map(fetched, trained.updates), strict=True))
+        trained = _train(setting, parts, held_out, server, start, trained_ids)
+    updates = dict(zip(trained_ids.tolist(), map(to_cpu, trained.updates), strict=True))
     _require_shapes(method, updates, start, server.buffers)
     sound = {client: update for client, update in updates.items() if _finite(method, update)}
-    kept = {client: update.state for client, update in sound.items() if update.state}
-    after = replace(server, clients={**server.clients, **kept}, next=index + 1)
+    client_states = {client: update.state for client, update in sound.items() if update.state}
+    after = replace(server, clients={**server.clients, **client_states}, next=index + 1)
 
-    finite = [client for client in drawn.tolist() if client in sound]
-    excluded = torch.tensor(sorted(set(drawn.tolist()) - set(finite)), dtype=torch.int64)
+    finite = [client for client in ids.tolist() if client in sound]
+    excluded = torch.tensor(sorted(set(ids.tolist()) - set(finite)), dtype=torch.int64)
     if not finite:
         nothing = torch.full_like(start, torch.nan)
         record = _empty(index, start, server.buffers, excluded)
         return record, replace(after, theta=nothing)
 
-    sizes = torch.tensor([len(parts[client]) + len(held[client]) for client in finite], dtype=torch.int64)
+    sizes = torch.tensor([len(parts[client]) + len(held_out[client]) for client in finite], dtype=torch.int64)
     group = _gather(experiment, sizes, server, index, start, finite, updates)
     outcome = method.aggregate(setting, server.state, group)
     client_buffers = torch.stack([updates[client].buffers for client in finite])
@@ -62,7 +62,7 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
         gram=gram(start, expected, outcome.end - start, deltas),
         metrics={
             **_metrics(setting, outcome.end, buffers, group, [updates[client].loss for client in finite]),
-            **_measured(setting, outcome.end, index, after, held),
+            **_method_metrics(setting, outcome.end, index, after, held_out),
             **({} if trained.useful is None else {"useful_fraction": trained.useful}),
         },
         start=start,
@@ -73,21 +73,26 @@ def play(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
         client_buffers=client_buffers,
         extras={**outcome.extras, **({"excluded": excluded} if len(excluded) else {})},
         sent=sent(method, server),
-        carried=_carried(sound),
+        carried=_client_states(sound),
     )
     previous = group.weights.to(deltas) @ deltas
     return record, replace(after, theta=outcome.end, buffers=buffers, previous=previous, state=outcome.state)
 
 
-def _trained(
-    setting: Setting, parts: list[np.ndarray], held: list[np.ndarray], server: Server, start: Tensor, ids: np.ndarray
-) -> Trained:
+def _train(
+    setting: Setting,
+    parts: list[np.ndarray],
+    held_out: list[np.ndarray],
+    server: Server,
+    start: Tensor,
+    ids: np.ndarray,
+) -> CohortUpdates:
     if setting.crew is not None:
-        return Trained(setting.crew.train(server, start, ids))
-    return train(setting.engine, setting.experiment.method, clients(setting, parts, held, server, start, ids))
+        return CohortUpdates(setting.crew.train(server, start, ids))
+    return train(setting.engine, setting.experiment.method, clients(setting, parts, held_out, server, start, ids))
 
 
-def _carried(updates: dict[int, Update]) -> State:
+def _client_states(updates: dict[int, Update]) -> State:
     """What clients keep, stacked by name; those that keep less than others (for want of samples) are left out."""
     names = max((tuple(update.state) for update in updates.values()), key=len, default=())
     if not names:
@@ -112,11 +117,11 @@ def _require_shapes(method: Method, updates: dict[int, Update], start: Tensor, b
     """
     reports: dict[str, tuple[int, ...]] | None = None
     for client, update in updates.items():
-        for what, found, wanted in (("a model", update.theta, start), ("buffers", update.buffers, buffers)):
-            if found.shape != wanted.shape:
+        for what, found, expected in (("a model", update.theta, start), ("buffers", update.buffers, buffers)):
+            if found.shape != expected.shape:
                 raise ValueError(
                     f"client {client} returned {what} of shape {tuple(found.shape)} under {method.name()}, the run has "
-                    f"{tuple(wanted.shape)}; correct the method's local training."
+                    f"{tuple(expected.shape)}; correct the method's local training."
                 )
         shapes = {name: tuple(value.shape) for name, value in update.report.items()}
         if reports not in (None, shapes):
@@ -136,7 +141,7 @@ def _gather(
     ids: list[int],
     updates: dict[int, Update],
 ) -> Cohort:
-    found = [updates[client] for client in ids]
+    returned = [updates[client] for client in ids]
     return Cohort(
         index=index,
         theta=server.theta,
@@ -144,33 +149,35 @@ def _gather(
         ids=torch.tensor(ids, dtype=torch.int64),
         sizes=sizes,
         weights=cohort_weights(experiment, sizes),
-        clients=torch.stack([update.theta for update in found]),
-        steps=torch.tensor([update.steps for update in found], dtype=torch.int64),
-        reports={name: torch.stack([update.report[name] for update in found]) for name in found[0].report},
-        buffers=torch.stack([update.buffers for update in found]),
+        clients=torch.stack([update.theta for update in returned]),
+        steps=torch.tensor([update.steps for update in returned], dtype=torch.int64),
+        reports={name: torch.stack([update.report[name] for update in returned]) for name in returned[0].report},
+        buffers=torch.stack([update.buffers for update in returned]),
     )
 
 
 def _metrics(setting: Setting, end: Tensor, buffers: Tensor, group: Cohort, losses: list[float]) -> dict[str, float]:
     local = float(group.weights @ torch.nan_to_num(torch.tensor(losses, dtype=torch.float64)))
-    found = {"local_loss": local}
+    metrics = {"local_loss": local}
     if _evaluates(setting.experiment, group.index) and bool(torch.isfinite(end).all()):
         model = end[None].to(setting.device)
-        held = buffers[None].to(setting.device) if len(buffers) else None
+        statistics = buffers[None].to(setting.device) if len(buffers) else None
         with device.exact(setting.device):
-            one, threads = torch.ones(1, 1).to(model), setting.evaluators
-            test = evaluate(setting.task, model, one, split="test", buffers=held, workers=threads)
-        found |= {name: float(value) for name, value in test.items()}
-        found["accuracy"] = 1 - found["error"]
-    return found
+            coefficients, threads = torch.ones(1, 1).to(model), setting.evaluators
+            test = evaluate(setting.task, model, coefficients, split="test", buffers=statistics, workers=threads)
+        metrics |= {name: float(value) for name, value in test.items()}
+        metrics["accuracy"] = 1 - metrics["error"]
+    return metrics
 
 
-def _measured(setting: Setting, end: Tensor, index: int, after: Server, held: list[np.ndarray]) -> dict[str, float]:
+def _method_metrics(
+    setting: Setting, end: Tensor, index: int, after: Server, held_out: list[np.ndarray]
+) -> dict[str, float]:
     """What else the method measures of a finite global model, in rounds that evaluate it."""
     if not _evaluates(setting.experiment, index) or not bool(torch.isfinite(end).all()):
         return {}
     with device.exact(setting.device):
-        return setting.experiment.method.measured(setting, end, after.clients, held)
+        return setting.experiment.method.measured(setting, end, after.clients, held_out)
 
 
 def _evaluates(experiment: Experiment, index: int) -> bool:

@@ -26,7 +26,7 @@ from landscape.model.samples import Samples
 from landscape.models import build_model
 from landscape.sweep.evaluate import evaluate
 
-Report = Callable[[int, float, float], None]
+EpochProgress = Callable[[int, float, float], None]
 """(epochs done, mean training loss in nats, accuracy on the test samples, a fraction) -> None."""
 
 
@@ -39,7 +39,7 @@ def pretrain(
     classes: Sequence[int] | None = None,
     epochs: int = 5,
     data: str | Path | None = None,
-    progress: Report | None = None,
+    progress: EpochProgress | None = None,
 ) -> dict[str, Any]:
     """A checkpoint at `path` that the experiment can start from (`init`), and what it says of itself.
 
@@ -64,7 +64,7 @@ def pretrain(
         test samples (a fraction), loss (nats) and settings.
 
     Raises:
-        ValueError: If the clients train on the same samples, the images cannot be fitted, or another checkpoint is
+        ValueError: If the clients train on the same samples, the images cannot be fit_images, or another checkpoint is
             at `path`.
         Diverged: If training ends in values that are not finite.
     """
@@ -80,15 +80,15 @@ def pretrain(
     own = open_dataset(spec.dataset, data=folder, scale=spec.scale, **spec.dataset_options)
     same = dataset == spec.dataset and options == spec.dataset_options
     source = own if same else open_dataset(dataset, data=folder, scale=spec.scale, **options)
-    chosen = tuple(range(len(source.classes))) if classes is None else tuple(classes)
-    _require_others(dataset, source, chosen, own, spec)
-    source = select_classes(source, chosen)
-    samples = {name: fitted(getattr(source, name), own.shape) for name in ("train", "test")}
+    numbers = tuple(range(len(source.classes))) if classes is None else tuple(classes)
+    _require_others(dataset, source, numbers, own, spec)
+    source = select_classes(source, numbers)
+    samples = {name: fit_images(getattr(source, name), own.shape) for name in ("train", "test")}
     about = {
         "dataset": dataset,
         "fingerprint": source.fingerprint,
         "classes": list(source.classes),
-        "numbers": list(chosen),
+        "numbers": list(numbers),
         "model": spec.model,
         "shape": list(own.shape),
         "epochs": epochs,
@@ -96,7 +96,7 @@ def pretrain(
         "settings": _settings(experiment, source),
         **({"dataset_options": json.loads(json.dumps(options))} if dataset_options else {}),
     }
-    before = described(path) if path.exists() else None
+    before = description_of(path) if path.exists() else None
     if before is not None:
         if any(before.get(name) != value for name, value in about.items()):
             raise ValueError(f"{path} is another checkpoint; write to another file, or delete it first.")
@@ -104,7 +104,7 @@ def pretrain(
     threads = torch.get_num_threads()
     torch.set_num_threads(experiment.threads)
     try:
-        tensors, measured = _trained(experiment, own, source, samples, epochs, progress)
+        tensors, measured = _train(experiment, own, source, samples, epochs, progress)
     finally:
         torch.set_num_threads(threads)
     about |= {"samples": len(samples["train"]), "test_samples": len(samples["test"]), **measured}
@@ -113,7 +113,7 @@ def pretrain(
     return about
 
 
-def described(path: Path) -> dict[str, Any]:
+def description_of(path: Path) -> dict[str, Any]:
     """What a checkpoint by `pretrain` says of itself.
 
     Raises:
@@ -122,7 +122,7 @@ def described(path: Path) -> dict[str, Any]:
     return files.read_tensors(path)[1]
 
 
-def fitted(samples: Samples, shape: tuple[int, ...]) -> Samples:
+def fit_images(samples: Samples, shape: tuple[int, ...]) -> Samples:
     """Images (n, C, h, w) as the experiment's have them: grey repeated, colours averaged, sides resized bilinearly.
 
     Raises:
@@ -149,10 +149,10 @@ def fitted(samples: Samples, shape: tuple[int, ...]) -> Samples:
     return replace(samples, inputs=inputs.expand(-1, shape[0], -1, -1))
 
 
-def _require_others(dataset: str, source: Dataset, chosen: Sequence[int], own: Dataset, spec: TaskPart) -> None:
+def _require_others(dataset: str, source: Dataset, numbers: Sequence[int], own: Dataset, spec: TaskPart) -> None:
     """Refuse data that the clients train on: a start from them has seen the clients' samples."""
     shared = sorted(_origins(source) & _origins(own))
-    both = sorted({*(spec.classes or range(len(own.classes)))} & {*chosen})
+    both = sorted({*(spec.classes or range(len(own.classes)))} & {*numbers})
     if not shared or not both:
         return
     if dataset == spec.dataset:
@@ -175,17 +175,17 @@ def _origins(dataset: Dataset) -> set[str]:
     """Where its samples are from: the domains, by the names of the datasets that they are, or else the dataset."""
     if "domain" not in dataset.groups:
         return {dataset.name}
-    known = datasets.names()
-    return {name if name in known else f"{dataset.name} {name}" for name in dataset.groups["domain"].names}
+    shipped = datasets.names()
+    return {name if name in shipped else f"{dataset.name} {name}" for name in dataset.groups["domain"].names}
 
 
-def _trained(
+def _train(
     experiment: Experiment,
     own: Dataset,
     source: Dataset,
     samples: dict[str, Samples],
     epochs: int,
-    progress: Report | None,
+    progress: EpochProgress | None,
 ) -> tuple[dict[str, Tensor], dict[str, float]]:
     """The state dict after training, and its accuracy and loss on the test samples."""
     spec, seed = experiment.task, experiment.seed
@@ -214,9 +214,9 @@ def _trained(
         theta, buffers, state = update.theta, update.buffers, update.state
         if not bool(torch.isfinite(theta).all()):
             raise Diverged(f"the model is not finite after epoch {epoch + 1}; lower local.lr.")
-        held = buffers[None] if len(buffers) else None
-        found = evaluate(task, theta[None], torch.ones(1, 1), split="test", buffers=held)
-        measured = {"loss": float(found["loss"]), "accuracy": 1 - float(found["error"])}
+        statistics = buffers[None] if len(buffers) else None
+        test = evaluate(task, theta[None], torch.ones(1, 1), split="test", buffers=statistics)
+        measured = {"loss": float(test["loss"]), "accuracy": 1 - float(test["error"])}
         if progress is not None:
             progress(epoch + 1, update.loss, measured["accuracy"])
     trained = {**task.layout.named(theta), **task.layout.named_buffers(buffers)}

@@ -9,7 +9,7 @@ import torch
 
 from drift.config.cohort_weights import cohort_weights
 from drift.runs.run import Run
-from drift.simulation.one_round import play
+from drift.simulation.one_round import run_round
 from drift.simulation.simulate import versions
 from drift.store import files
 from drift.store.gram import PREVIOUS, START
@@ -33,8 +33,8 @@ class Recomputed:
     proof: str
 
 
-def again(run: Run, indices: Sequence[int], whole: Sequence[int]) -> list[Recomputed]:
-    """Consecutive rounds of a run played again, proven by what follows them.
+def recompute_rounds(run: Run, indices: Sequence[int], whole: Sequence[int]) -> list[Recomputed]:
+    """Consecutive rounds of a run, computed again and checked against what follows them.
 
     The server before a round is known exactly before round 0, and after a round that kept its models where the method
     keeps nothing between rounds. The last one must lead to the start, the norm of the start and that of the mean
@@ -56,10 +56,10 @@ def again(run: Run, indices: Sequence[int], whole: Sequence[int]) -> list[Recomp
     threads = torch.get_num_threads()
     torch.set_num_threads(run.experiment.threads)
     try:
-        server = Server.fresh(run.setting) if first == 0 else after(run, first - 1, whole)
+        server = Server.fresh(run.setting) if first == 0 else server_after(run, first - 1, whole)
         records = []
         for _ in indices:
-            record, server = play(run.setting, run.dataset, server)
+            record, server = run_round(run.setting, run.dataset, server)
             record.metrics["seconds"] = float("nan")
             records.append(record)
     finally:
@@ -68,19 +68,19 @@ def again(run: Run, indices: Sequence[int], whole: Sequence[int]) -> list[Recomp
     return [Recomputed(record, source, proof) for record in records]
 
 
-def last_state(run: Run, whole: Sequence[int]) -> Server:
+def recompute_state(run: Run, whole: Sequence[int]) -> Server:
     """The server after the last round of a run, as it was when that was committed.
 
     Raises:
         Inexact: If it cannot be had, or rounds before are missing.
     """
-    found = [index for index in whole if _finite(files.read_round(run.folder, index))]
-    if not found or found != list(range(len(found))):
-        raise Inexact(f"the state follows the last round, and only rounds {found} are whole")
-    return after(run, found[-1], whole)
+    readable = [index for index in whole if _finite(files.read_round(run.folder, index))]
+    if not readable or readable != list(range(len(readable))):
+        raise Inexact(f"the state follows the last round, and only rounds {readable} are whole")
+    return server_after(run, readable[-1], whole)
 
 
-def after(run: Run, index: int, whole: Sequence[int]) -> Server:
+def server_after(run: Run, index: int, whole: Sequence[int]) -> Server:
     """The server after a recorded round.
 
     Raises:
@@ -112,21 +112,21 @@ def _memory(run: Run) -> str:
         tensors, _ = run.state()
     except files.Damaged:
         return ""
-    held = [name for name in tensors if name.startswith(("server.", "client."))]
-    return f"a state ({held[0]})" if held else ""
+    names = [name for name in tensors if name.startswith(("server.", "client."))]
+    return f"a state ({names[0]})" if names else ""
 
 
 def _proof(run: Run, last: int, server: Server, whole: Sequence[int]) -> str:
     if last + 1 in whole:
         following = files.read_round(run.folder, last + 1)
         start = run.method.broadcast(server.state, server.theta, last + 1)
-        kept = run.method.momentum(server.state)
-        expected = server.previous if kept is None else kept
+        momentum = run.method.momentum(server.state)
+        expected = server.previous if momentum is None else momentum
         same = following.start is None or torch.equal(following.start, start)
         for row, vector in ((START, start), (PREVIOUS, expected)):
             square = following.gram[row, row]
             same = same and bool(torch.isclose(vector.double() @ vector.double(), square, rtol=_ROUNDING, atol=0.0))
-        return _accepted(same, f"and leads to the start of round {last + 1}")
+        return _require_same(same, f"and leads to the start of round {last + 1}")
     try:
         tensors, following_index = run.state()
     except files.Damaged:
@@ -134,7 +134,7 @@ def _proof(run: Run, last: int, server: Server, whole: Sequence[int]) -> str:
     if following_index == last + 1:
         mine = server.tensors()
         same = mine.keys() == tensors.keys() and all(torch.equal(mine[name], tensors[name]) for name in mine)
-        return _accepted(same, "and leads to the run's state")
+        return _require_same(same, "and leads to the run's state")
     if run.about["versions"] != versions():
         raise Inexact(f"nothing whole follows it, and the run was trained by {run.about['versions']}")
     return "by the same versions"
@@ -144,7 +144,7 @@ _ROUNDING = 1e-12
 """Relative difference of two float64 sums of the same squares in another order, amply."""
 
 
-def _accepted(same: bool, proof: str) -> str:
+def _require_same(same: bool, proof: str) -> str:
     if not same:
         raise Inexact(
             "trained again, it has other bits than the rest of the run needs; was the run trained by other versions "

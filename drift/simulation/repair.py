@@ -11,7 +11,7 @@ from drift.config import chain
 from drift.config.experiment import Experiment
 from drift.runs.context import Context
 from drift.runs.run import Run
-from drift.simulation.recompute import Inexact, Recomputed, again, last_state
+from drift.simulation.recompute import Inexact, Recomputed, recompute_rounds, recompute_state
 from drift.simulation.verify import Fault, Problem, broken_rounds, results_of, verify
 from drift.store import files, links, locks, round_headers
 from drift.training.server import Server
@@ -56,23 +56,23 @@ def repair(folder: str | Path, *, data: Path | None = None) -> list[Repair]:
     folder = Path(folder)
     verify(folder)
     with locks.locked(folder):
-        found = [*_leftovers(folder), *_results(folder), *_training(folder, data)]
-        known = {entry.file for entry in found}
-        left = [problem for problem in verify(folder) if problem.file not in known]
-        return [*found, *(Repair(problem.file, False, _left(problem)) for problem in left)]
+        repairs = [*_leftovers(folder), *_results(folder), *_training(folder, data)]
+        files_done = {entry.file for entry in repairs}
+        left = [problem for problem in verify(folder) if problem.file not in files_done]
+        return [*repairs, *(Repair(problem.file, False, _left(problem)) for problem in left)]
 
 
 def _leftovers(folder: Path) -> list[Repair]:
     """Temporary files of stopped writes; the run is locked, so that no living process writes them."""
-    found = sorted([*folder.glob(".*.part"), *(folder / "rounds").glob(".*.part")])
-    for path in found:
+    paths = sorted([*folder.glob(".*.part"), *(folder / "rounds").glob(".*.part")])
+    for path in paths:
         path.unlink()
-    return [_told(folder, path, "was left by a stopped write; removed") for path in found]
+    return [_repaired(folder, path, "was left by a stopped write; removed") for path in paths]
 
 
 def _results(folder: Path) -> list[Repair]:
     """Damaged results and left-overs of stopped saves, those in use by another process excepted."""
-    place, found = folder / "results", list[Repair]()
+    place, repairs = folder / "results", list[Repair]()
     names = {path.name for path in place.glob("[!.]*.zarr")}
     for kind in ("new", "old"):
         names |= {path.name.removeprefix(".").removesuffix(f".{kind}") for path in place.glob(f".*.zarr.{kind}")}
@@ -80,10 +80,10 @@ def _results(folder: Path) -> list[Repair]:
     for name in sorted(names):
         try:
             with locks.alone(place / name, wait=False):
-                found += _result(folder, place / name, elsewhere.get(f"results/{name}", ""))
+                repairs += _result(folder, place / name, elsewhere.get(f"results/{name}", ""))
         except locks.Busy as reason:
-            found.append(Repair(f"results/{name}", False, str(reason).rstrip(".")))
-    return found
+            repairs.append(Repair(f"results/{name}", False, str(reason).rstrip(".")))
+    return repairs
 
 
 def _of_other_runs(folder: Path) -> dict[str, str]:
@@ -95,24 +95,24 @@ def _of_other_runs(folder: Path) -> dict[str, str]:
 
 
 def _result(folder: Path, path: Path, elsewhere: str) -> list[Repair]:
-    found = []
+    repairs = []
     fresh, old = (path.with_name(f".{path.name}.{kind}") for kind in ("new", "old"))
     if fresh.exists():
         _remove(fresh)
-        found.append(_told(folder, fresh, "was left by a stopped save; removed"))
+        repairs.append(_repaired(folder, fresh, "was left by a stopped save; removed"))
     if path.exists() and not _loads(path):
         _remove(path)
-        found.append(_told(folder, path, "was damaged; removed, it is computed again when asked for"))
+        repairs.append(_repaired(folder, path, "was damaged; removed, it is computed again when asked for"))
     elif path.exists() and elsewhere:
-        found.append(_told(folder, path, f"{elsewhere}; set aside as {_aside(path)}"))
+        repairs.append(_repaired(folder, path, f"{elsewhere}; set aside as {_aside(path)}"))
     if old.exists():
         if not path.exists() and _loads(old):
             old.rename(path)
-            found.append(_told(folder, old, "is the whole result of a stopped save; put in its place"))
+            repairs.append(_repaired(folder, old, "is the whole result of a stopped save; put in its place"))
         else:
             _remove(old)
-            found.append(_told(folder, old, "was left by a stopped save; removed"))
-    return found
+            repairs.append(_repaired(folder, old, "was left by a stopped save; removed"))
+    return repairs
 
 
 def _training(folder: Path, data: Path | None) -> list[Repair]:
@@ -130,22 +130,22 @@ def _training(folder: Path, data: Path | None) -> list[Repair]:
     lost = bool(problems or whole) and _state_is_lost(folder)
     if imported or "run.json" in chain.faults(folder) or not (problems or lost):
         return moved  # of a run.json of another run nothing is recomputed
-    run, found = Run(folder, Context(data)), moved
+    run, repairs = Run(folder, Context(data)), moved
     for group in _neighbours(problems):
         try:
-            for recomputed in again(run, group, whole):
-                found.append(_written(run, recomputed, problems[recomputed.record.index]))
+            for recomputed in recompute_rounds(run, group, whole):
+                repairs.append(_written(run, recomputed, problems[recomputed.record.index]))
                 whole.append(recomputed.record.index)
         except (Inexact, LookupError, ValueError) as reason:
-            found += [_lost(f"rounds/{index:06d}.safetensors", problems[index], reason) for index in group]
+            repairs += [_lost(f"rounds/{index:06d}.safetensors", problems[index], reason) for index in group]
     if lost:
         try:
-            server = last_state(run, sorted(whole))
+            server = recompute_state(run, sorted(whole))
         except (Inexact, LookupError, ValueError) as reason:
-            found.append(_lost(files.STATE, "lost", reason))
+            repairs.append(_lost(files.STATE, "lost", reason))
         else:
-            found.append(_written_state(run, server))
-    return found
+            repairs.append(_written_state(run, server))
+    return repairs
 
 
 def _state_is_lost(folder: Path) -> bool:
@@ -162,7 +162,7 @@ def _state_is_lost(folder: Path) -> bool:
 def _set_aside(folder: Path, index: int, fault: Fault) -> Repair:
     """Rename the file of a round that the run does not have."""
     path = files.round_path(folder, index)
-    return _told(folder, path, f"{fault.what}; set aside as {_aside(path)}")
+    return _repaired(folder, path, f"{fault.what}; set aside as {_aside(path)}")
 
 
 def _aside(path: Path) -> str:
@@ -176,7 +176,7 @@ def _aside(path: Path) -> str:
 
 def _put_back(folder: Path, problems: Iterable[int]) -> list[Repair]:
     """Rounds that lie whole under another round's name, renamed where their own place is free."""
-    found = []
+    repairs = []
     for index in problems:
         path = files.round_path(folder, index)
         try:
@@ -185,8 +185,8 @@ def _put_back(folder: Path, problems: Iterable[int]) -> list[Repair]:
             continue
         if isinstance(own, int) and own != index and not files.round_path(folder, own).exists():
             path.rename(files.round_path(folder, own))
-            found.append(_told(folder, path, f"held round {own}, which was missing; renamed"))
-    return found
+            repairs.append(_repaired(folder, path, f"held round {own}, which was missing; renamed"))
+    return repairs
 
 
 def _neighbours(indices: Iterable[int]) -> list[list[int]]:
@@ -204,19 +204,19 @@ def _written(run: Run, recomputed: Recomputed, problem: str) -> Repair:
     """Write a recomputed round; a whole file of another run or round in its place is set aside."""
     index, experiment = recomputed.record.index, run.experiment
     path = files.round_path(run.folder, index)
-    told = _room(path)
+    moved = _room(path)
     origin = links.origin(run.identity, round_headers.last_link(run.folder, index))
     files.write_round(run.folder, recomputed.record, experiment.keep, experiment.rounds, origin)
-    return _told(run.folder, path, f"{problem}; trained again from {recomputed.source}, {recomputed.proof}{told}")
+    return _repaired(run.folder, path, f"{problem}; trained again from {recomputed.source}, {recomputed.proof}{moved}")
 
 
 def _written_state(run: Run, server: Server) -> Repair:
     """Write a state that was made again from the last round; a whole one in its place is set aside."""
     path = run.folder / files.STATE
-    told = _room(path)
+    moved = _room(path)
     origin = links.origin(run.identity, round_headers.last_link(run.folder, server.next))
     files.write_state(run.folder, server.tensors(), server.next, origin)
-    return _told(run.folder, path, f"was lost; made again from round {server.next - 1}{told}")
+    return _repaired(run.folder, path, f"was lost; made again from round {server.next - 1}{moved}")
 
 
 def _room(path: Path) -> str:
@@ -236,7 +236,7 @@ def _left(problem: Problem) -> str:
     return str(problem).removeprefix(f"{problem.file}: ").rstrip(".")
 
 
-def _told(folder: Path, path: Path, what: str) -> Repair:
+def _repaired(folder: Path, path: Path, what: str) -> Repair:
     return Repair(str(path.relative_to(folder)), True, what)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 import torch
@@ -37,31 +37,31 @@ def replay(
     """
     if not jobs or workers < 1:
         raise ValueError(f"{len(jobs)} trainings by {workers} processes were asked for; give one or more of each.")
-    told = progress or (lambda done, total: None)
-    told(0, len(jobs))
-    found: list[tuple[Tensor, Tensor]] = []
+    report = progress or (lambda done, total: None)
+    report(0, len(jobs))
+    models: list[tuple[Tensor, Tensor]] = []
     if workers == 1:
         for job in jobs:
-            found.append(_trained(run, job))
-            told(len(found), len(jobs))
+            models.append(_train(run, job))
+            report(len(models), len(jobs))
     else:
         with processes(min(workers, len(jobs))) as pool:
-            for pair in pool.map(_elsewhere, *zip(*((run.folder, run.context.data, job) for job in jobs), strict=True)):
-                found.append(pair)
-                told(len(found), len(jobs))
-    return torch.stack([theta for theta, _ in found]), torch.stack([buffers for _, buffers in found])
+            for model in pool.map(partial(_train_in_worker, run.folder, run.context.data), jobs):
+                models.append(model)
+                report(len(models), len(jobs))
+    return torch.stack([theta for theta, _ in models]), torch.stack([buffers for _, buffers in models])
 
 
-def _trained(run: Run, job: Job) -> tuple[Tensor, Tensor]:
+def _train(run: Run, job: Job) -> tuple[Tensor, Tensor]:
     index, client, replicate = job
     update = run.method.local(run.client(index, client, replicate=replicate))
     return update.theta, update.buffers
 
 
 @lru_cache(maxsize=1)
-def _opened(folder: Path, data: Path | None) -> Run:
+def _open_run(folder: Path, data: Path | None) -> Run:
     return Run(folder, Context(data))
 
 
-def _elsewhere(folder: Path, data: Path | None, job: Job) -> tuple[Tensor, Tensor]:
-    return _trained(_opened(folder, data), job)
+def _train_in_worker(folder: Path, data: Path | None, job: Job) -> tuple[Tensor, Tensor]:
+    return _train(_open_run(folder, data), job)

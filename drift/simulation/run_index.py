@@ -54,18 +54,18 @@ def index(runs: str | Path = "runs") -> list[Row]:
     """
     folder = Path(runs)
     names = sorted(path.parent.name for path in folder.glob("*/run.json"))
-    known = dict(_read(folder / "index.sqlite", [name for name in names if _is_text(name)]))
+    stored = dict(_read(folder / "index.sqlite", [name for name in names if _is_text(name)]))
     rows, fresh = list[Row](), dict[str, tuple[str, str]]()
     for name in names:
         if not _is_text(name):
             rows.append({"folder": str(folder / name), "name": _escaped(name), "problem": NO_TEXT})
             continue
-        stamp, row = _stamp(folder / name), _short(folder / name)
-        if known.get(name) != (stamp, json.dumps(row)):
+        stamp, row = _stamp(folder / name), _quick_row(folder / name)
+        if stored.get(name) != (stamp, json.dumps(row)):
             row = _row(folder / name)
         rows.append({"folder": str(folder / name), **row})
         fresh[name] = stamp, json.dumps(row)
-    if fresh != known:
+    if fresh != stored:
         _write(folder / "index.sqlite", fresh)
     return rows
 
@@ -91,20 +91,20 @@ def _row(folder: Path) -> Row:
         if run.rounds():
             run.state()
             run.round(-1)
-        return _described(run)
+        return _columns(run)
     except (LookupError, ValueError, OSError, TypeError, AttributeError) as reason:  # a damaged run is listed too
         return {"name": folder.name, "problem": " ".join(str(reason).split())}
 
 
-def _short(folder: Path) -> Row:
+def _quick_row(folder: Path) -> Row:
     """What a run is, by its settings and headers; nothing where these cannot be read."""
     try:
-        return _described(Run(folder))
+        return _columns(Run(folder))
     except (LookupError, ValueError, OSError, TypeError, AttributeError):
         return {}
 
 
-def _described(run: Run) -> Row:
+def _columns(run: Run) -> Row:
     experiment = run.experiment
     indices = _complete(run.folder)
     return {
@@ -178,18 +178,18 @@ def _read(path: Path, names: list[str]) -> Iterator[tuple[str, tuple[str, str]]]
         with closing(sqlite3.connect(address, uri=True)) as base:
             base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST)
             base.execute("PRAGMA trusted_schema = OFF")
-            if set(_asked(base, "SELECT type, name, sql FROM sqlite_master LIMIT 3")) != _SCHEMA:
+            if set(_query(base, "SELECT type, name, sql FROM sqlite_master LIMIT 3")) != _SCHEMA:
                 return
             for name in names:
                 question = "SELECT stamp, content, digest FROM fedscape_2 WHERE name = ? LIMIT 1"
-                for stamp, content, digest in _asked(base, question, name):
+                for stamp, content, digest in _query(base, question, name):
                     if digest == _digest(name, stamp, content):
                         yield name, (stamp, content)
     except (sqlite3.Error, TypeError, ValueError, OSError):
         return
 
 
-def _asked(base: sqlite3.Connection, question: str, *values: str) -> list[tuple[str, ...]]:
+def _query(base: sqlite3.Connection, question: str, *values: str) -> list[tuple[str, ...]]:
     """Rows of a question, which is given up after `STEPS`."""
     base.set_progress_handler(lambda: 1, STEPS)
     return base.execute(question, values).fetchall()

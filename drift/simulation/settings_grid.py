@@ -14,8 +14,7 @@ from drift.config.experiment import Experiment
 from drift.parallel.worker_pool import Workers
 from drift.runs.context import Context
 from drift.runs.run import Run
-from drift.simulation.crossed_settings import Hear
-from drift.simulation.crossed_settings import crossed as accepted
+from drift.simulation.crossed_settings import OnRefused, cross_settings
 from drift.simulation.simulate import simulate
 
 LOOK = 0.5
@@ -46,7 +45,10 @@ Watch = Callable[[list[Planned]], None]
 
 
 def grid(
-    source: str | Path | Experiment, crossed: Mapping[str, Sequence[Any]], *overrides: str, hear: Hear | None = None
+    source: str | Path | Experiment,
+    crossed: Mapping[str, Sequence[Any]],
+    *overrides: str,
+    hear: OnRefused | None = None,
 ) -> list[Experiment]:
     """One experiment for each combination of the settings' values; the last setting changes fastest.
 
@@ -61,22 +63,22 @@ def grid(
     """
     if not crossed or not all(crossed.values()):
         raise ValueError("nothing to cross; give settings with one value or more, as in method=fedavg,ima seed=0,1,2.")
-    return accepted(source, crossed, *overrides, hear=hear)
+    return cross_settings(source, crossed, *overrides, hear=hear)
 
 
 def values(texts: Iterable[str]) -> dict[str, list[Any]]:
-    """Values by setting from texts like method=fedavg,ima or clients.concentration=0.1,1; TOML, else text.
+    """Values per setting, from texts like method=fedavg,ima or clients.concentration=0.1,1; TOML, else text.
 
     Raises:
         ValueError: If a text has no equals sign or no value, or names a setting again.
     """
-    found: dict[str, list[Any]] = {}
+    values_of: dict[str, list[Any]] = {}
     for text in texts:
         name, _, listed = (part.strip() for part in text.partition("="))
-        if not name or not listed or name in found:
+        if not name or not listed or name in values_of:
             raise ValueError(f"cannot read {text!r}; write each KEY=VALUE,VALUE once, as in seed=0,1,2.")
-        found[name] = _listed(listed)
-    return found
+        values_of[name] = _split_values(listed)
+    return values_of
 
 
 def train_grid(
@@ -101,28 +103,26 @@ def train_grid(
         Lost: If the cluster's scheduler cannot be reached or is gone.
     """
     folder, home = Path(runs).absolute(), None if data is None else Path(data).absolute()
-    wanted = {experiment.slug: experiment for experiment in experiments}
-    board = _Board([_planned(Run(folder / name, Context(home)), one) for name, one in wanted.items()], watch)
-    jobs = [_Job(one.experiment.resolved(), folder, home) if one.state == "waiting" else None for one in board.planned]
-    left = [place for place, job in enumerate(jobs) if job is not None]
-    if left and cluster is not None:
-        _on_cluster(cluster, [jobs[place] for place in left], left, board)
-    elif left:
-        with Workers(min(workers, len(left)), _nothing) as staff:
-            found = staff.results(
-                _train,
-                [jobs[place] for place in left],
-                watch=lambda busy: board.training({left[place] for place in busy}),
-                seconds=LOOK,
+    by_name = {experiment.slug: experiment for experiment in experiments}
+    runs_of = {name: Run(folder / name, Context(home)) for name in by_name}
+    board = _Board([_plan_run(runs_of[name], experiment) for name, experiment in by_name.items()], watch)
+    waiting = [place for place, planned in enumerate(board.planned) if planned.state == "waiting"]
+    jobs = [_Training(board.planned[place].experiment.resolved(), folder, home) for place in waiting]
+    if jobs and cluster is not None:
+        _on_cluster(cluster, jobs, waiting, board)
+    elif jobs:
+        with Workers(min(workers, len(jobs)), _start_worker) as pool:
+            results = pool.results(
+                _train, jobs, watch=lambda busy: board.training({waiting[place] for place in busy}), seconds=LOOK
             )
-            with closing(found):
-                for ended in found:
-                    board.ended(left[ended.place], ended.error)
+            with closing(results):
+                for result in results:
+                    board.ended(waiting[result.place], result.error)
     return board.planned
 
 
 @dataclass(frozen=True)
-class _Job:
+class _Training:
     settings: dict[str, Any]
     runs: Path
     data: Path | None
@@ -141,7 +141,7 @@ class _Board:
         for place in places:
             old = self.planned[place]
             self.planned[place] = Planned(old.run, old.experiment, "training", max(old.rounds, _written(old.run)))
-        self._tell(before)
+        self._notify(before)
 
     def ended(self, place: int, error: BaseException | None) -> None:
         """One has ended."""
@@ -149,14 +149,14 @@ class _Board:
         state = "done" if error is None else "failed"
         reason = "" if error is None else " ".join((str(error) or type(error).__name__).split())
         self.planned[place] = Planned(old.run, old.experiment, state, _written(old.run), reason)
-        self._tell(before)
+        self._notify(before)
 
-    def _tell(self, before: list[Planned]) -> None:
+    def _notify(self, before: list[Planned]) -> None:
         if before != self.planned:
             self.watch(list(self.planned))
 
 
-def _planned(run: Run, experiment: Experiment) -> Planned:
+def _plan_run(run: Run, experiment: Experiment) -> Planned:
     done = run.committed if (run.folder / "run.json").exists() else 0
     return Planned(run, experiment, "on disk" if done >= experiment.rounds else "waiting", done)
 
@@ -166,39 +166,40 @@ def _written(run: Run) -> int:
     return sum(1 for _ in (run.folder / "rounds").glob(f"{'[0-9]' * 6}.safetensors"))
 
 
-def _nothing() -> None:
+def _start_worker() -> None:
     import torch
 
     torch.set_num_threads(1)
 
 
-def _train(begun: None, job: _Job) -> None:
+def _train(started: None, job: _Training) -> None:
     simulate(Experiment.model_validate(job.settings), runs=job.runs, data=job.data)
 
 
-def _on_cluster(address: str, jobs: Sequence[_Job | None], places: list[int], board: _Board) -> None:
+def _on_cluster(address: str, jobs: Sequence[_Training], places: list[int], board: _Board) -> None:
     from drift.engines.cluster import connected, losing
 
     with connected(address) as client, losing(client):
-        held = {client.submit(_alone, job, pure=False): place for job, place in zip(jobs, places, strict=True)}
-        pending = list(held)
+        futures = [client.submit(_train_locked, job, pure=False) for job in jobs]
+        pending = dict(zip(places, futures, strict=True))
         while pending:
             time.sleep(LOOK)
-            ended, pending = [one for one in pending if one.done()], [one for one in pending if not one.done()]
-            board.training({held[one] for one in pending if _written(board.planned[held[one]].run)})
-            for future in ended:
-                board.ended(held[future], future.exception())
+            done = {place: future for place, future in pending.items() if future.done()}
+            pending = {place: future for place, future in pending.items() if place not in done}
+            board.training({place for place in pending if _written(board.planned[place].run)})
+            for place, future in done.items():
+                board.ended(place, future.exception())
 
 
-def _alone(job: _Job) -> None:
+def _train_locked(job: _Training) -> None:
     """On a worker of a cluster: one run at a time in a process, whatever its threads."""
-    from drift.engines.cluster import ONE
+    from drift.engines.cluster import TORCH_LOCK
 
-    with ONE:
+    with TORCH_LOCK:
         _train(None, job)
 
 
-def _listed(text: str) -> list[Any]:
+def _split_values(text: str) -> list[Any]:
     """Values separated by commas that lie in no bracket or quotes."""
     try:
         return list(tomllib.loads(f"values = [{text}]")["values"])

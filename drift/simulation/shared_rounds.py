@@ -32,7 +32,7 @@ def begin_from(run: Run, experiment: Experiment, *, runs: str | Path) -> int:
             f"{run.name} has {done} rounds and {folder.name} shares {shared}; train the latter from round 0."
         )
     tensors, following = run.state()
-    server = Server.of(tensors, following)
+    server = Server.from_tensors(tensors, following)
     server = replace(server, state=experiment.method.state_from(server.state))
     (folder / "rounds").mkdir(parents=True, exist_ok=True)
     name = links.identity({"hash": experiment.hash, "fingerprint": run.about["fingerprint"]})

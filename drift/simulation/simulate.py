@@ -19,15 +19,15 @@ from drift.config.initial_model import keep_start
 from drift.config.load import read
 from drift.config.method import Setting
 from drift.config.migrations import schema_entry
-from drift.engines import crew, device
-from drift.engines.choice import Choice, chosen
+from drift.engines import client_pool, device
+from drift.engines.choice import Choice, choose_engine
 from drift.plugins import trust
 from drift.runs.context import Context
 from drift.runs.corrected import require_corrected
 from drift.runs.run import Run
 from drift.simulation.background_writer import Writer
 from drift.simulation.disk_space import require_space
-from drift.simulation.one_round import play
+from drift.simulation.one_round import run_round
 from drift.store import atomic_write, files, links, locks
 from drift.store.round_headers import last_link
 from drift.store.round_record import Round
@@ -38,7 +38,7 @@ from landscape.model.layout import Entry
 from landscape.outside import require_lasting
 from landscape.sweep import memory
 
-Progress = Callable[[Round], None]
+RoundProgress = Callable[[Round], None]
 """Called with the record of every round that was written."""
 
 
@@ -51,7 +51,7 @@ def simulate(
     *overrides: str,
     runs: str | Path = "runs",
     data: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: RoundProgress | None = None,
     workers: int = 1,
     cluster: str | None = None,
     until: int | None = None,
@@ -84,12 +84,12 @@ def simulate(
     folder = Path(runs) / experiment.slug
     run = Run(folder, Context(Path(data) if data is not None else None))
     done = run.committed
-    described = _described(folder, experiment)
+    has_description = _has_description(folder, experiment)
     files.require_rounds(folder, done)
     if done:
         chain.require(folder)
     last = experiment.rounds if until is None else min(until, experiment.rounds)
-    if done >= last and described:
+    if done >= last and has_description:
         return run
     threads = torch.get_num_threads()
     torch.set_num_threads(experiment.threads)
@@ -104,14 +104,14 @@ def simulate(
             atomic_write.clear(folder, folder / "rounds")
             keep_start(folder, experiment.init)
             resumed = (folder / "state.safetensors").exists()
-            server = Server.of(*run.state()) if resumed else fresh
-            place = _place(folder, setting, content, server, alone=workers == 1 and cluster is None)
+            server = Server.from_tensors(*run.state()) if resumed else fresh
+            place = _device(folder, setting, content, server, alone=workers == 1 and cluster is None)
             setting = replace(setting, device=torch.device(place.name))
             engine = _engine(folder, setting, content, server)
             _describe(folder, experiment, content, task.layout.parameters, engine, place)
             setting = replace(setting, engine=engine.name)
-            with crew(setting, content, folder, workers=workers, cluster=cluster) as staff:
-                setting = replace(setting, crew=staff)
+            with client_pool(setting, content, folder, workers=workers, cluster=cluster) as pool:
+                setting = replace(setting, crew=pool)
                 with closing(rounds(setting, content, server, folder, last)) as records:
                     for record in records:
                         if progress is not None:
@@ -130,12 +130,12 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
     run = links.identity(files.read_json(path)) if path.exists() else ""
     with Writer(folder, experiment.keep, experiment.rounds, run, last_link(folder, server.next)) as writer:
         while server.next < last:
-            begun = time.perf_counter()
+            begin = time.perf_counter()
             with memory.explain_oom(
                 f"round {server.next}", "lower local.batch or clients.per_round, or stop other programs"
             ):
-                record, server = play(setting, data, server)
-            record.metrics["seconds"] = time.perf_counter() - begun
+                record, server = run_round(setting, data, server)
+            record.metrics["seconds"] = time.perf_counter() - begin
             finite = bool(torch.isfinite(server.theta).all())
             writer.put(record, server if finite else None)
             if not finite:
@@ -155,7 +155,7 @@ _PATIENCE = 0.002
 """Part of a round's time that is waited for its file, so that a long round is told when it is done."""
 
 
-def _described(folder: Path, experiment: Experiment) -> bool:
+def _has_description(folder: Path, experiment: Experiment) -> bool:
     """Whether the folder has a run.json.
 
     Raises:
@@ -180,10 +180,10 @@ def _engine(folder: Path, setting: Setting, data: Data, server: Server) -> Choic
         return Choice(about["engine"], about.get("engine_reason", ""))
     asked = setting.experiment.engine
     clients = [] if asked == "serial" else first_cohort(setting, data, server)
-    return chosen(asked, setting.experiment.method, clients)
+    return choose_engine(asked, setting.experiment.method, clients)
 
 
-def _place(folder: Path, setting: Setting, data: Data, server: Server, *, alone: bool) -> Choice:
+def _device(folder: Path, setting: Setting, data: Data, server: Server, *, alone: bool) -> Choice:
     """The device on which a run was begun, else the one that its experiment asks for.
 
     Raises:
@@ -202,10 +202,10 @@ def _place(folder: Path, setting: Setting, data: Data, server: Server, *, alone:
     if asked == "cuda" and not alone:
         raise ValueError("device is cuda, and --workers and --cluster train on CPUs; leave one of them out.")
     if asked == "cpu" or (asked == "auto" and not torch.cuda.is_available()):
-        return device.chosen(asked, setting.task, setting.experiment.method, [])
+        return device.choose_device(asked, setting.task, setting.experiment.method, [])
     if not alone:
         return Choice("cpu", "other processes share the clients")
-    return device.chosen(asked, setting.task, setting.experiment.method, first_cohort(setting, data, server))
+    return device.choose_device(asked, setting.task, setting.experiment.method, first_cohort(setting, data, server))
 
 
 def _describe(

@@ -16,7 +16,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from drift.engines.cluster import ONE, Parcel, connected, losing
+from drift.engines.cluster import TORCH_LOCK, Serialized, connected, losing
 from drift.parallel.shared_tensors import SharedValue, deserialize, serialize, share_memory
 from drift.parallel.worker_pool import Workers
 from landscape.sweep.threads import PointPool, at_points, pieces
@@ -28,7 +28,7 @@ Sent = TypeVar("Sent")
 
 
 @dataclass(frozen=True)
-class Processes:
+class PointProcesses:
     """A crew (`landscape.sweep.threads.PointPool`) of so many processes on this machine, of one torch thread each."""
 
     number: int
@@ -36,16 +36,16 @@ class Processes:
     def evaluate_points(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
         """Chunks of at most `most` points as they end, each with its values."""
         parts = pieces(len(points), most, self.number)
-        held, region = _sent(share_memory, work)
-        with region, Workers(min(self.number, len(parts)), _begun, held) as staff:
-            for ended in staff.results(at_points, [points[part] for part in parts]):
-                if ended.error is not None:
-                    raise ended.error
-                yield parts[ended.place], ended.result
+        shared, region = _send(share_memory, work)
+        with region, Workers(min(self.number, len(parts)), _start_worker, shared) as pool:
+            for result in pool.results(at_points, [points[part] for part in parts]):
+                if result.error is not None:
+                    raise result.error
+                yield parts[result.place], result.result
 
 
 @dataclass(frozen=True)
-class Cluster:
+class PointCluster:
     """A crew (`landscape.sweep.threads.PointPool`) of the workers of the Dask scheduler at an address."""
 
     address: str
@@ -61,15 +61,16 @@ class Cluster:
 
             name = f"sweep-{os.getpid()}-{next(_NUMBERS)}"
             parts = pieces(len(points), most, max(1, len(client.scheduler_info(n_workers=-1)["workers"])))
-            held = client.submit(Parcel, _sent(serialize, work), key=(name, "work"), pure=False)
+            shared = client.submit(Serialized, _send(serialize, work), key=(name, "work"), pure=False)
             tasks = {
-                client.submit(_remote, held, points[part], key=(name, place)): part for place, part in enumerate(parts)
+                client.submit(_remote, shared, points[part], key=(name, place)): part
+                for place, part in enumerate(parts)
             }
             for task in as_completed(list(tasks), loop=client.loop):
                 yield tasks[task], deserialize(task.result())
 
 
-def crew(workers: int = 1, cluster: str | None = None) -> PointPool | None:
+def point_pool(workers: int = 1, cluster: str | None = None) -> PointPool | None:
     """Who shares the points of a sweep; None where this process does them all.
 
     Raises:
@@ -78,11 +79,11 @@ def crew(workers: int = 1, cluster: str | None = None) -> PointPool | None:
     if workers < 1 or (workers > 1 and cluster is not None):
         raise ValueError(f"workers is {workers}, cluster {cluster}; give 1 or more workers, or a cluster, not both.")
     if cluster is not None:
-        return Cluster(cluster)
-    return Processes(workers) if workers > 1 else None
+        return PointCluster(cluster)
+    return PointProcesses(workers) if workers > 1 else None
 
 
-def _sent(send: Callable[[Work], Sent], work: Work) -> Sent:
+def _send(send: Callable[[Work], Sent], work: Work) -> Sent:
     """What `send` makes of a work.
 
     Raises:
@@ -97,20 +98,20 @@ def _sent(send: Callable[[Work], Sent], work: Work) -> Sent:
         ) from reason
 
 
-def _begun(held: SharedValue) -> Worker:
+def _start_worker(shared: SharedValue) -> Worker:
     torch.set_num_threads(1)
-    return Worker(held.load())
+    return Worker(shared.load())
 
 
-def _remote(held: Parcel, points: Points) -> bytes:
+def _remote(work: Serialized, points: Points) -> bytes:
     """On a worker of a cluster: the packed values of a chunk; the model is made once for all chunks."""
-    with ONE:
+    with TORCH_LOCK:
         threads = torch.get_num_threads()
         try:
             torch.set_num_threads(1)
-            if "_worker" not in held.__dict__:
-                held.__dict__["_worker"] = Worker(held.opened())
-            found: dict[str, Tensor] = at_points(held.__dict__["_worker"], points)
-            return serialize(found)
+            if "_worker" not in work.__dict__:
+                work.__dict__["_worker"] = Worker(work.load())
+            values: dict[str, Tensor] = at_points(work.__dict__["_worker"], points)
+            return serialize(values)
         finally:
             torch.set_num_threads(threads)

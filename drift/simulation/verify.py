@@ -71,7 +71,7 @@ def verify(folder: str | Path) -> list[Problem]:
         experiment = validated(about.get("experiment", {}))
     except ValueError as reason:
         usable = "read the run with the version of fedscape that wrote it; the rounds can be read as safetensors"
-        return [Problem("run.json", f"its experiment is not accepted ({_said(reason)})", usable), *problems]
+        return [Problem("run.json", f"its experiment is not accepted ({_one_line(reason)})", usable), *problems]
     if experiment.hash != about.get("hash", experiment.hash):  # a recorded run has none
         usable = "all rounds can be read; this version has other settings, so training starts another run"
         problems.append(Problem("run.json", f"its hash {about['hash']} is not that of its settings", usable))
@@ -89,11 +89,11 @@ def verify(folder: str | Path) -> list[Problem]:
 def _foreign(folder: Path) -> list[Problem]:
     """Files that no run has; temporary ones of a stopped write and what repair has set aside excepted."""
     expected = {"run.json", files.STATE, "init.safetensors", "rounds", "results", ".lock"}
-    found = [path for path in _visible(folder) if path.name not in expected]
-    found += [path for path in _visible(folder / "rounds") if not round_headers.ROUND_FILE.fullmatch(path.name)]
-    found += [path for path in _visible(folder / "results") if path.suffix != ".zarr" and path.name[0] != "."]
+    paths = [path for path in _visible(folder) if path.name not in expected]
+    paths += [path for path in _visible(folder / "rounds") if not round_headers.ROUND_FILE.fullmatch(path.name)]
+    paths += [path for path in _visible(folder / "results") if path.suffix != ".zarr" and path.name[0] != "."]
     usable = "nothing of the run reads it; move it elsewhere"
-    return [Problem(str(path.relative_to(folder)), "no file of a run", usable) for path in found]
+    return [Problem(str(path.relative_to(folder)), "no file of a run", usable) for path in paths]
 
 
 def _visible(folder: Path) -> list[Path]:
@@ -274,7 +274,7 @@ def results_of(folder: Path) -> list[Problem]:
         try:
             stored = zarr_files.load(path)
         except LookupError as reason:
-            what = _said(reason)
+            what = _one_line(reason)
             usable = "everything else can be used; delete the folder and it is computed again when asked for"
         else:
             what = complaint(stored, run, heads)
@@ -300,5 +300,5 @@ def _lower(text: str) -> str:
     return text[0].lower() + text[1:].rstrip(".")
 
 
-def _said(reason: Exception) -> str:
+def _one_line(reason: Exception) -> str:
     return " ".join(str(reason).split()).rstrip(".")

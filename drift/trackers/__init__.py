@@ -43,10 +43,10 @@ def tracker(name: str, folder: str | Path) -> Tracker:
     """
     module = plugins.load("drift.trackers", name, "tracker")
     try:
-        made: Tracker = module.Files(Path(folder))
+        result: Tracker = module.Files(Path(folder))
     except ModuleNotFoundError as reason:
         raise LookupError(f"tracker {name} needs the package {reason.name}; pip install {module.PACKAGE}.") from reason
-    return made
+    return result
 
 
 def track(run: Run, to: Tracker) -> None:
@@ -63,10 +63,10 @@ def track(run: Run, to: Tracker) -> None:
 
 
 def _flat(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in content.items():
         if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{key}.")
+            flat |= _flat(value, f"{prefix}{key}.")
         elif value is not None:
-            found[f"{prefix}{key}"] = value if isinstance(value, str | int | float) else str(value)
-    return found
+            flat[f"{prefix}{key}"] = value if isinstance(value, str | int | float) else str(value)
+    return flat

@@ -20,8 +20,8 @@ class Files:
         self._client = MlflowClient(tracking_uri=f"sqlite:///{(folder / 'mlflow.db').resolve()}")
 
     def begin(self, name: str, settings: Mapping[str, Any]) -> None:
-        found = self._client.get_experiment_by_name("fedscape")
-        experiment = found.experiment_id if found else self._client.create_experiment("fedscape")
+        existing = self._client.get_experiment_by_name("fedscape")
+        experiment = existing.experiment_id if existing else self._client.create_experiment("fedscape")
         self._run = self._client.create_run(experiment, run_name=name).info.run_id
         for key, value in settings.items():
             self._client.log_param(self._run, _name(key), str(value)[:6000])

@@ -93,10 +93,10 @@ class Client:
         whole, rest = divmod(n, local.batch)
         most = whole + int(rest >= least and not (whole and local.drop_last))
         while n >= least and (epochs > 0 if limit is None else done < limit):
-            taken = most if limit is None else min(most, limit - done)
+            count = most if limit is None else min(most, limit - done)
             shuffled = torch.randperm(n, generator=order)
-            yield shuffled if taken * local.batch >= n else shuffled[: taken * local.batch]
-            done += taken
+            yield shuffled if count * local.batch >= n else shuffled[: count * local.batch]
+            done += count
             epochs -= 1
 
     def train(
@@ -136,7 +136,7 @@ class Client:
                 steps += 1
             flat.training(False)
         loss = float(losses) / steps if steps else float("nan")
-        state = {**self.state, **optimizer.kept()}
+        state = {**self.state, **optimizer.state()}
         return Update(flat.theta.clone(), flat.buffers.clone(), steps, loss, state)
 
     def randomness(self) -> ForkedSeed:

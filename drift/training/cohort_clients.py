@@ -11,15 +11,15 @@ from torch import Tensor
 from drift.config.method import Method, Setting, State
 from drift.config.random_keys import cohort
 from drift.training.client import Client
-from drift.training.data import Data, dealt
+from drift.training.data import Data, client_samples
 from drift.training.server import Server
-from drift.training.transfer import placed
+from drift.training.transfer import to_device
 
 
 def clients(
     setting: Setting,
     parts: Sequence[np.ndarray],
-    held: Sequence[np.ndarray],
+    held_out: Sequence[np.ndarray],
     server: Server,
     start: Tensor,
     ids: np.ndarray,
@@ -43,21 +43,21 @@ def clients(
             buffers=server.buffers,
             local=local,
             flat=setting.flat,
-            held_out=train[torch.from_numpy(held[client])],
+            held_out=train[torch.from_numpy(held_out[client])],
             state=server.clients.get(client, {}),
             server=sent(method, server),
         )
         for client in ids.tolist()
     )
-    return (placed(client, setting.device, setting.flat) for client in here)
+    return (to_device(client, setting.device, setting.flat) for client in here)
 
 
 def first_cohort(setting: Setting, data: Data, server: Server) -> list[Client]:
     """The clients of the server's next round, ready to train."""
     experiment, index = setting.experiment, server.next
     start = experiment.method.broadcast(server.state, server.theta, index)
-    drawn = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
-    return list(clients(setting, *dealt(experiment, data, index), server, start, drawn))
+    ids = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
+    return list(clients(setting, *client_samples(experiment, data, index), server, start, ids))
 
 
 def sent(method: Method, server: Server) -> State:

@@ -14,8 +14,8 @@ from torch import Tensor
 class Correction:
     """g <- clipped(g + pull (w - anchor) + shift); entries in `hold` do not move by a bit.
 
-    Tensors are (d,) for one client; `stacked`, they are (m, d) and correct the rows of a cohort. Whoever steps puts
-    back what is to stay, by `pinned`: rounding, decay and moments move entries whatever their gradient.
+    Tensors are (d,) for one client, and (m, d) for a cohort (`stack_corrections`). After a step, entries that must not
+    move are restored by `pinned`: rounding, weight decay and moments change entries whatever their gradient is.
 
     Args:
         pull: Weight mu of mu/2 |w - anchor|^2; its gradient is added.
@@ -75,21 +75,21 @@ class Pinned:
         theta[..., self.places] = self.values if theta.ndim == 1 else self.values[: len(theta)]
 
 
-def stacked(corrections: Sequence[Correction | None]) -> Correction | None:
+def stack_corrections(corrections: Sequence[Correction | None]) -> Correction | None:
     """Corrections of several clients as one of their rows; they differ in tensors alone, since a method made them.
 
     Raises:
         ValueError: If some have a tensor that others lack, or other numbers.
     """
-    found = [correction for correction in corrections if correction is not None]
-    if not found:
+    present = [correction for correction in corrections if correction is not None]
+    if not present:
         return None
-    first = found[0]
-    kinds = {(c.pull, c.unit, c.clip, c.decay, c.anchor is None, c.shift is None, c.hold is None) for c in found}
-    if len(found) < len(corrections) or len(kinds) > 1:
+    first = present[0]
+    kinds = {(c.pull, c.unit, c.clip, c.decay, c.anchor is None, c.shift is None, c.hold is None) for c in present}
+    if len(present) < len(corrections) or len(kinds) > 1:
         raise ValueError("clients of one cohort have corrections of different kinds; train them by the serial engine.")
     rows: dict[str, Any] = {
-        name: torch.stack([getattr(correction, name) for correction in found])
+        name: torch.stack([getattr(correction, name) for correction in present])
         for name in ("anchor", "shift")
         if getattr(first, name) is not None
     }

@@ -31,33 +31,33 @@ def swaps(experiment: Experiment, labels: np.ndarray, parts: Sequence[np.ndarray
     Raises:
         ValueError: If there is one class only.
     """
-    spread, seed = experiment.clients, experiment.seed
-    if isinstance(spread.corrupted, tuple):
-        chosen = sorted(spread.corrupted)
+    partition, seed = experiment.clients, experiment.seed
+    if isinstance(partition.corrupted, tuple):
+        corrupted = sorted(partition.corrupted)
     else:
-        count = int(spread.corrupted * spread.number + 0.5)
-        chosen = sorted(rng(seed, "corrupted").permutation(spread.number)[:count].tolist())
-    if chosen and classes < 2:
+        count = int(partition.corrupted * partition.number + 0.5)
+        corrupted = sorted(rng(seed, "corrupted").permutation(partition.number)[:count].tolist())
+    if corrupted and classes < 2:
         raise ValueError(
-            f"clients {chosen} are to swap labels and there is {classes} class; leave clients.corrupted out."
+            f"clients {corrupted} are to swap labels and there is {classes} class; leave clients.corrupted out."
         )
     return {
-        client: _pair(np.unique(labels[parts[client]]), classes, rng(seed, "corrupted", client)) for client in chosen
+        client: _pair(np.unique(labels[parts[client]]), classes, rng(seed, "corrupted", client)) for client in corrupted
     }
 
 
 def corrupted_targets(targets: Tensor, parts: Sequence[np.ndarray], swapped: Mapping[int, Swap]) -> Tensor:
     """Targets (n,) in which the samples of each corrupted client have its two classes swapped; a new tensor."""
-    found = targets.clone()
-    for client, (one, other) in swapped.items():
+    changed = targets.clone()
+    for client, (first, second) in swapped.items():
         part = torch.from_numpy(parts[client])
         true = targets[part]
-        found[part] = torch.where(true == one, other, torch.where(true == other, one, true))
-    return found
+        changed[part] = torch.where(true == first, second, torch.where(true == second, first, true))
+    return changed
 
 
-def _pair(held: np.ndarray, classes: int, source: np.random.Generator) -> Swap:
-    own = source.permutation(held)[:2].tolist()
+def _pair(own_classes: np.ndarray, classes: int, source: np.random.Generator) -> Swap:
+    own = source.permutation(own_classes)[:2].tolist()
     others = source.permutation(np.setdiff1d(np.arange(classes), own))[: 2 - len(own)].tolist()
-    one, other = sorted([*own, *others])
-    return int(one), int(other)
+    first, second = sorted([*own, *others])
+    return int(first), int(second)

@@ -66,7 +66,7 @@ class Data:
 
     def sizes(self) -> np.ndarray:
         """Samples each client holds, held-out ones included, shape (K,)."""
-        return np.array([len(part) + len(held) for part, held in zip(self.parts, self.held_out, strict=True)])
+        return np.array([len(part) + len(out) for part, out in zip(self.parts, self.held_out, strict=True)])
 
 
 def read_data(experiment: Experiment, data: Path | None) -> Data:
@@ -85,9 +85,9 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
     dataset, parts = _parts(experiment, dataset)
     splits = {"train": dataset.train, "test": dataset.test}
     if experiment.proxy is not None:
-        chosen = proxy_indices(splits["test"].targets.numpy(), classes, experiment.proxy, seed)
-        rest = np.setdiff1d(np.arange(len(splits["test"])), chosen)
-        splits["proxy"] = splits["test"][torch.from_numpy(chosen)]
+        proxy_numbers = proxy_indices(splits["test"].targets.numpy(), classes, experiment.proxy, seed)
+        rest = np.setdiff1d(np.arange(len(splits["test"])), proxy_numbers)
+        splits["proxy"] = splits["test"][torch.from_numpy(proxy_numbers)]
         dataset = select_samples(dataset, None, torch.from_numpy(rest), stated=dataset.fingerprint)
         splits["test"] = dataset.test
     if isinstance(spread.partition, ToldPartition):
@@ -96,16 +96,16 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
         scales = normalisation(dataset)
         return Data(splits, *about, nobody, nobody, {}, scales, dataset.groups, dataset.loss)
     labels = splits["train"].targets.numpy()
-    held = [_held_out(part, spread.valid_ratio, seed, client) for client, part in enumerate(parts)]
-    kept = [np.setdiff1d(part, out) for part, out in zip(parts, held, strict=True)]
+    held_out = [_held_out(part, spread.valid_ratio, seed, client) for client, part in enumerate(parts)]
+    trained_on = [np.setdiff1d(part, out) for part, out in zip(parts, held_out, strict=True)]
     swapped = swaps(experiment, labels, parts, classes)
     if swapped:
         splits["train"] = replace(splits["train"], targets=corrupted_targets(splits["train"].targets, parts, swapped))
     about = tuple(dataset.classes), tuple(dataset.shape), dataset.fingerprint
-    return Data(splits, *about, kept, held, swapped, normalisation(dataset), dataset.groups, dataset.loss)
+    return Data(splits, *about, trained_on, held_out, swapped, normalisation(dataset), dataset.groups, dataset.loss)
 
 
-def dealt(experiment: Experiment, data: Data, index: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+def client_samples(experiment: Experiment, data: Data, index: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Sample numbers (into train) that each of the K clients trains on, and those that it holds out, in round `index`.
 
     The cohort's are what the partition makes of all their data in this round; a client outside it has its own.
@@ -113,14 +113,14 @@ def dealt(experiment: Experiment, data: Data, index: int) -> tuple[list[np.ndarr
     spread, seed = experiment.clients, experiment.seed
     if not spread.partition.moves:
         return data.parts, data.held_out
-    drawn = cohort(seed, index, spread.number, spread.per_round)
+    ids = cohort(seed, index, spread.number, spread.per_round)
     own = [np.union1d(part, out) for part, out in zip(data.parts, data.held_out, strict=True)]
     source = rng(_partition_seed(experiment), "partition", index)
-    parts, held = list(data.parts), list(data.held_out)
-    for client, part in zip(drawn.tolist(), spread.partition.for_round(data.labels, own, drawn, source), strict=True):
-        held[client] = _held_out(part, spread.valid_ratio, seed, client, index)
-        parts[client] = np.setdiff1d(part, held[client])
-    return parts, held
+    parts, held_out = list(data.parts), list(data.held_out)
+    for client, part in zip(ids.tolist(), spread.partition.for_round(data.labels, own, ids, source), strict=True):
+        held_out[client] = _held_out(part, spread.valid_ratio, seed, client, index)
+        parts[client] = np.setdiff1d(part, held_out[client])
+    return parts, held_out
 
 
 def build_task(experiment: Experiment, data: Data, folder: Path | None = None) -> Task:
@@ -161,21 +161,21 @@ def proxy_indices(labels: np.ndarray, classes: int, proxy: Proxy, seed: int) -> 
     Raises:
         ValueError: If a class has too few samples.
     """
-    source, chosen = rng(seed, "proxy"), []
+    source, selected = rng(seed, "proxy"), []
     for label in range(classes):
         tail = 1.0 if proxy.long_tail is None else proxy.long_tail ** (-label / max(1, classes - 1))
-        wanted, members = int(proxy.per_class * tail), np.flatnonzero(labels == label)
-        if wanted > len(members):
+        count, members = int(proxy.per_class * tail), np.flatnonzero(labels == label)
+        if count > len(members):
             raise ValueError(
                 f"proxy.per_class is {proxy.per_class}, class {label} has {len(members)} test samples; lower it."
             )
-        chosen.append(source.permutation(members)[:wanted])
-    return np.sort(np.concatenate(chosen))
+        selected.append(source.permutation(members)[:count])
+    return np.sort(np.concatenate(selected))
 
 
 def _partition_seed(experiment: Experiment) -> int:
-    chosen = experiment.clients.partition_seed
-    return experiment.seed if chosen is None else chosen
+    own = experiment.clients.partition_seed
+    return experiment.seed if own is None else own
 
 
 def _parts(experiment: Experiment, dataset: Dataset) -> tuple[Dataset, list[np.ndarray]]:

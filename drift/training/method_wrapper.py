@@ -115,10 +115,10 @@ def at_base(client: Client) -> Client:
 
 def inner(state: State) -> State:
     """The base's part of the state, under its own names."""
-    return under(_BASE, state)
+    return without_prefix(_BASE, state)
 
 
-def under(prefix: str, state: State) -> State:
+def without_prefix(prefix: str, state: State) -> State:
     return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
 
 

@@ -86,21 +86,21 @@ def require_classes(task: Task, method: str) -> None:
         )
 
 
-def frozen(mask: Tensor, weight_decay: float) -> Correction:
+def freeze(mask: Tensor, weight_decay: float) -> Correction:
     """A correction after which the entries of `mask` (d,) stay as they are, weight decay notwithstanding."""
     return Correction(hold=mask, decay=weight_decay)
 
 
 def features(flat: Flat, compute: Callable[[], Found]) -> tuple[Found, Tensor]:
     """What `compute` returns, and the features (n, q): what the head received while it ran."""
-    caught: list[Tensor] = []
+    received_by_head: list[Tensor] = []
     head: nn.Module = flat.module.head  # type: ignore[assignment]  # `require_head` has looked
-    handle = head.register_forward_pre_hook(lambda module, received: caught.append(received[0]))
+    handle = head.register_forward_pre_hook(lambda module, received: received_by_head.append(received[0]))
     try:
-        found = compute()
+        result = compute()
     finally:
         handle.remove()
-    return found, caught[-1]
+    return result, received_by_head[-1]
 
 
 @torch.no_grad()
@@ -110,15 +110,15 @@ def features_at(flat: Flat, theta: Tensor, buffers: Tensor, inputs: Inputs) -> T
     flat.training(False)
     state = {**flat.layout.named(theta), **flat.layout.named_buffers(buffers)}
     run = lambda *args, **kwargs: functional_call(flat.module, state, args, kwargs)  # noqa: E731 (called once)
-    _, found = features(flat, lambda: call_module(run, flat.cast(inputs)))
+    _, activations = features(flat, lambda: call_module(run, flat.cast(inputs)))
     flat.training(training)
-    return found
+    return activations
 
 
-def _mask(layout: Layout, chosen: Callable[[str], bool]) -> Tensor:
-    return torch.cat(list(_flags(layout, chosen)))
+def _mask(layout: Layout, selects: Callable[[str], bool]) -> Tensor:
+    return torch.cat(list(_flags(layout, selects)))
 
 
-def _flags(layout: Layout, chosen: Callable[[str], bool]) -> Iterable[Tensor]:
+def _flags(layout: Layout, selects: Callable[[str], bool]) -> Iterable[Tensor]:
     for name, part in layout.slices().items():
-        yield torch.full((part.stop - part.start,), chosen(name))
+        yield torch.full((part.stop - part.start,), selects(name))

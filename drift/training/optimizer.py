@@ -20,27 +20,27 @@ class Optimizer:
 
     def __init__(self, theta: Tensor, grad: Tensor, local: Local) -> None:
         self.theta, self.grad, self.local = theta, grad, local
-        self.held: State = {}
+        self.moments: State = {}
 
     def step(self, factor: float = 1.0) -> None:
         """One step on the current gradient, at a multiple of the local rate."""
         if self.local.optimizer == "adam":
-            if not self.held:
-                self.held = moments(self.theta)
-            adam([self.theta], [self.grad], [self.held], self.local, factor)
+            if not self.moments:
+                self.moments = zero_moments(self.theta)
+            adam([self.theta], [self.grad], [self.moments], self.local, factor)
             return
-        fresh = not self.held
+        fresh = not self.moments
         if fresh and self.local.momentum:
-            self.held = {"momentum_buffer": torch.empty_like(self.theta)}
-        sgd([self.theta], [self.grad], list(self.held.values()), self.local, factor, fresh=fresh)
+            self.moments = {"momentum_buffer": torch.empty_like(self.theta)}
+        sgd([self.theta], [self.grad], list(self.moments.values()), self.local, factor, fresh=fresh)
 
-    def kept(self) -> State:
+    def state(self) -> State:
         """Moments to keep for the client's next round; nothing unless the optimiser persists."""
-        return kept(self.held, self.local)
+        return to_state(self.moments, self.local)
 
     def restore(self, state: State) -> None:
-        """Take up moments kept by `kept`."""
-        self.held = restored(state, self.local)
+        """Take up moments returned by `state`."""
+        self.moments = from_state(state, self.local)
 
 
 def sgd(
@@ -73,16 +73,16 @@ def sgd(
     )
 
 
-def adam(thetas: list[Tensor], grads: list[Tensor], held: list[State], local: Local, factor: float) -> None:
+def adam(thetas: list[Tensor], grads: list[Tensor], states: list[State], local: Local, factor: float) -> None:
     """One Adam step of each model (d,) in place; each has moments of its own, which may differ in age."""
-    steps = [moments["step"] for moments in held]
+    steps = [moments["step"] for moments in states]
     for count in steps:
         count += 1
     torch._fused_adam_(
         thetas,
         grads,
-        [moments["exp_avg"] for moments in held],
-        [moments["exp_avg_sq"] for moments in held],
+        [moments["exp_avg"] for moments in states],
+        [moments["exp_avg_sq"] for moments in states],
         [],
         steps,
         lr=local.lr * factor,
@@ -95,18 +95,18 @@ def adam(thetas: list[Tensor], grads: list[Tensor], held: list[State], local: Lo
     )
 
 
-def kept(held: State, local: Local) -> State:
+def to_state(moments: State, local: Local) -> State:
     """An optimiser's moments under the names of a client's state; nothing unless the optimiser persists."""
-    return {f"{_PREFIX}{name}": value.clone() for name, value in held.items()} if local.persist_optimizer else {}
+    return {f"{_PREFIX}{name}": value.clone() for name, value in moments.items()} if local.persist_optimizer else {}
 
 
-def restored(state: State, local: Local) -> State:
+def from_state(state: State, local: Local) -> State:
     """Copies of the moments in a client's state; none unless the optimiser persists."""
-    found = {name.removeprefix(_PREFIX): value.clone() for name, value in state.items() if name.startswith(_PREFIX)}
-    return found if local.persist_optimizer else {}
+    moments = {name.removeprefix(_PREFIX): value.clone() for name, value in state.items() if name.startswith(_PREFIX)}
+    return moments if local.persist_optimizer else {}
 
 
-def moments(theta: Tensor) -> State:
+def zero_moments(theta: Tensor) -> State:
     """Moments of Adam before its first step."""
     step = torch.zeros((), dtype=torch.float32, device=theta.device)
     return {"step": step, "exp_avg": torch.zeros_like(theta), "exp_avg_sq": torch.zeros_like(theta)}

@@ -38,7 +38,7 @@ class Server:
         return flat
 
     @classmethod
-    def of(cls, tensors: State, next: int) -> Server:
+    def from_tensors(cls, tensors: State, next: int) -> Server:
         """Inverse of `tensors`."""
         state = {name.removeprefix("server."): value for name, value in tensors.items() if name.startswith("server.")}
         clients: dict[int, State] = {}

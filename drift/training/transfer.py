@@ -11,7 +11,7 @@ from drift.training.client import Client, Update
 from landscape.model.bound_model import Flat
 
 
-def placed(client: Client, device: torch.device, flat: Flat) -> Client:
+def to_device(client: Client, device: torch.device, flat: Flat) -> Client:
     """The client with all that it holds on a device; itself where it is there already.
 
     Args:
@@ -19,11 +19,11 @@ def placed(client: Client, device: torch.device, flat: Flat) -> Client:
     """
     if client.start.device == device:
         return client
-    held = client.held_out
+    held_out = client.held_out
     return replace(
         client,
         samples=client.samples.to(device=device),
-        held_out=None if held is None else held.to(device=device),
+        held_out=None if held_out is None else held_out.to(device=device),
         start=client.start.to(device),
         buffers=client.buffers.to(device),
         state=_moved(client.state, device),
@@ -32,7 +32,7 @@ def placed(client: Client, device: torch.device, flat: Flat) -> Client:
     )
 
 
-def fetched(update: Update) -> Update:
+def to_cpu(update: Update) -> Update:
     """The update in the memory of the CPU, where rounds are aggregated and recorded."""
     cpu = torch.device("cpu")
     if update.theta.device == cpu and update.buffers.device == cpu:

@@ -34,7 +34,7 @@ def validation_samples(client: Client) -> Samples:
 
 
 @torch.no_grad()
-def validated(client: Client, samples: Samples) -> tuple[float, float]:
+def validate(client: Client, samples: Samples) -> tuple[float, float]:
     """Mean loss (nats) and error (fraction) of the model in the client's workspace, in eval mode; its mode stays."""
     flat, training = client.flat, client.flat.module.training
     flat.training(False)

@@ -43,7 +43,7 @@ def claims(
     with console.progress("claims", total=len(wanted)) as step:
         for done, claim in enumerate(wanted):
             step(done, claim.name)
-            verdicts.append(claim.judged(found))
+            verdicts.append(claim.judge(found))
     if json:
         console.put_json([_full(verdict) for verdict in verdicts])
         return

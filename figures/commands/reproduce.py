@@ -69,7 +69,7 @@ def reproduce(
     ended = []
     places = Places(runs, files, data)
     todo = [units for units in selected.sets() if not _recorded(units, have)]
-    for one in execute(todo, places, hours=hours, workers=workers, device=device, tell=console.say):
+    for one in execute(todo, places, hours=hours, workers=workers, device=device, report=console.say):
         ended.append(one)
         reason = f": {one.reason}" if one.reason else ""
         console.say(f"{one.unit.item.name}, {' '.join(one.unit.row.set)}, seed {one.unit.seed}: {one.state}{reason}")

@@ -129,10 +129,10 @@ def compare(
     from drift.runs.context import Context
     from drift.runs.run import Run
     from drift.simulation.compare import summary, train_all
-    from drift.simulation.crossed_settings import crossed
+    from drift.simulation.crossed_settings import cross_settings
 
     refused: list[Refused] = []
-    wanted = crossed(experiment, {"method": methods, "seed": seeds}, *(set or ()), hear=refused.append)
+    wanted = cross_settings(experiment, {"method": methods, "seed": seeds}, *(set or ()), hear=refused.append)
     planned = [Run(runs / one.slug, Context(data)) for one in wanted]
     if any(run.committed < one.rounds for run, one in zip(planned, wanted, strict=True)):
         require_folder(runs)
@@ -156,7 +156,7 @@ def _left_out(refused: list[Refused]) -> list[dict[str, Any]]:
 
 
 @contextmanager
-def progress_of_all(number: int, total: int) -> Iterator[Report]:
+def progress_of_all(number: int, total: int) -> Iterator[RunProgress]:
     """A report for `drift.simulation.compare`: one bar over the rounds of all runs, one line a finished run."""
     done: dict[str, int] = {}
     with console.progress(f"training {number} runs", total) as step:
@@ -200,4 +200,4 @@ def _line(record: Round, total: int) -> str:
 
 
 if TYPE_CHECKING:
-    from drift.simulation.compare import Report
+    from drift.simulation.compare import RunProgress

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from drift.simulation.one_round import play
+from drift.simulation.one_round import run_round
 from drift.training.data import Data
 from drift.training.server import Server
 from landscape.model.samples import Samples
@@ -96,7 +96,7 @@ def played(
     data = Data(samples, tuple("abc"), (2,), "", parts, outs if held else nothing)
     servers = [Server.fresh(setting)]
     for _ in range(rounds):
-        servers.append(play(setting, data, servers[-1])[1])
+        servers.append(run_round(setting, data, servers[-1])[1])
     return Played([one.theta.numpy() for one in servers], [one.buffers.numpy() for one in servers], servers)
 
 

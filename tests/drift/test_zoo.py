@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from drift.config.load import validated
 from drift.config.method import Setting
 from drift.config.random_keys import key
-from drift.engines.choice import chosen
-from drift.simulation.one_round import play
+from drift.engines.choice import choose_engine
+from drift.simulation.one_round import run_round
 from drift.simulation.simulate import simulate
 from drift.training.cohort_clients import first_cohort
 from drift.training.data import Data
@@ -78,11 +78,11 @@ def test_a_round_is_that_of_plain_pytorch(name, engine):
         warnings.filterwarnings("ignore", message=".*channels lie last.*")
         warnings.filterwarnings("ignore", message="There is a performance drop")  # torch, of vmap
         setting, data = posed(name, engine)
-        choice = chosen(engine, setting.experiment.method, first_cohort(setting, data, Server.fresh(setting)))
+        choice = choose_engine(engine, setting.experiment.method, first_cohort(setting, data, Server.fresh(setting)))
         assert (choice.name == "batched") == (engine == "batched" and name in BATCHED), choice.reason
         assert "\n" not in choice.reason
         setting, data = posed(name, choice.name)
-        record, after = play(setting, data, Server.fresh(setting))
+        record, after = run_round(setting, data, Server.fresh(setting))
         models = [plain_client(name, setting, data, client) for client in range(3)]
     thetas = [joined([part for part in model.parameters() if part.requires_grad]) for model in models]
     buffers = [joined([one.to(thetas[0]) for one in model.buffers() if one.is_floating_point()]) for model in models]

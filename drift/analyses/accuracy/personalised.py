@@ -14,8 +14,8 @@ from drift.analyses.per_round import resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.training.client import Client, Update
-from drift.training.data import dealt
-from drift.training.model_parts import frozen, head_mask
+from drift.training.data import client_samples
+from drift.training.model_parts import freeze, head_mask
 from landscape.model.samples import Samples
 from landscape.plugins import unknown
 from landscape.results.progress import with_progress
@@ -91,7 +91,7 @@ def _starts(run: Run, index: int, ids: Iterable[int], epochs: int) -> list[tuple
     end = record.kept("end")
     local = run.method.schedule(experiment.local, index, experiment.rounds)
     local = local.model_copy(update={"epochs": epochs, "steps": None, "persist_optimizer": False})
-    parts, held_out = dealt(experiment, run.dataset, index)
+    parts, held_out = client_samples(experiment, run.dataset, index)
     flat = run.task.flat(end)
     return [
         (
@@ -117,7 +117,7 @@ def _fine_tune(client: Client, part: Part) -> Update:
     correction = None
     if part != "all":
         head = head_mask(client.flat.module, client.flat.layout, f"part={part}")
-        correction = frozen(head if part == "body" else ~head, client.local.weight_decay)
+        correction = freeze(head if part == "body" else ~head, client.local.weight_decay)
     return client.train(correction)
 
 

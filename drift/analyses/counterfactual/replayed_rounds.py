@@ -20,7 +20,7 @@ from drift.config.random_keys import key
 from drift.parallel.process_pool import processes
 from drift.runs.context import Context
 from drift.runs.run import Run
-from drift.simulation.one_round import play
+from drift.simulation.one_round import run_round
 from landscape.model.batchnorm import usual_statistics
 from landscape.sweep.evaluate import evaluate
 
@@ -55,7 +55,7 @@ def play_again(run: Run, name: str, first: int, length: int, draw: int = 0) -> M
     torch.set_num_threads(spec.threads)
     try:
         for index in range(first, first + length):
-            _, server = play(setting, data, server)
+            _, server = run_round(setting, data, server)
             if not bool(torch.isfinite(server.theta).all()):
                 break
             models[index] = server.theta

@@ -20,7 +20,7 @@ NEAR = 1e-5
 
 def remembers(run: Run) -> bool:
     """Whether server or clients keep something between rounds beside the model."""
-    server = Server.of(*run.state())
+    server = Server.from_tensors(*run.state())
     return bool(server.state or server.clients)
 
 
@@ -41,11 +41,11 @@ def server_before(run: Run, first: int) -> tuple[Server, bool]:
     if first == 0:
         return Server.fresh(setting), True
     if first == run.committed:
-        return Server.of(*run.state()), True
+        return Server.from_tensors(*run.state()), True
     record, method = run.round(first), run.method
     anew = replace(Server.fresh(setting), theta=record.kept("start"), buffers=record.start_buffers, next=first)
     anew = replace(anew, state=method.initial(setting, anew.theta))
-    last = Server.of(*run.state())
+    last = Server.from_tensors(*run.state())
     if not last.state and not last.clients:
         return anew, True
     state = record.sent if set(record.sent) >= set(last.state) else _aggregated(run, setting, first)

@@ -20,7 +20,7 @@ from drift.simulation.shared_rounds import begin_from
 from drift.simulation.simulate import simulate
 from drift.store.round_record import Round
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 """(line of text) -> None."""
 
 
@@ -40,7 +40,7 @@ class Places:
 
 
 @dataclass(frozen=True)
-class Ended:
+class UnitResult:
     """How a run of the plan ended: recorded, stopped as the budget was used up, or failed with a reason."""
 
     unit: Unit
@@ -54,7 +54,7 @@ class _BudgetUsed(Exception):
 
 def recorded(files: Path) -> set[str]:
     """Identities of the runs that have a file."""
-    return {identity(run.experiment) for run in records.all_of(files)}
+    return {identity(run.experiment) for run in records.read_all(files)}
 
 
 def execute(
@@ -64,8 +64,8 @@ def execute(
     hours: float | None = None,
     workers: int = 1,
     device: str = "auto",
-    tell: Tell = lambda line: None,
-) -> Iterator[Ended]:
+    report: Report = lambda line: None,
+) -> Iterator[UnitResult]:
     """Train and record paired sets of runs, in order; yields how each run ended.
 
     Stopped at any moment, the same call goes on where it was.
@@ -75,11 +75,11 @@ def execute(
         hours: Core-hours after which no further round is trained.
         workers: Processes; each trains one set at a time on one thread.
         device: As in an experiment.
-        tell: Called with a line for each run that begins (with one worker).
+        report: Called with a line for each run that begins (with one worker).
     """
     seconds = None if hours is None else hours * 3600 / workers
     if workers == 1:
-        yield from _lane(sets, places, seconds, device, tell)
+        yield from _lane(sets, places, seconds, device, report)
         return
     with processes(workers) as pool:
         lanes = [list(sets[start::workers]) for start in range(workers)]
@@ -87,39 +87,39 @@ def execute(
             yield from job.result()
 
 
-def _whole_lane(sets: Sequence[Sequence[Unit]], places: Places, seconds: float | None, device: str) -> list[Ended]:
+def _whole_lane(sets: Sequence[Sequence[Unit]], places: Places, seconds: float | None, device: str) -> list[UnitResult]:
     return list(_lane(sets, places, seconds, device, lambda line: None))
 
 
 def _lane(
-    sets: Sequence[Sequence[Unit]], places: Places, seconds: float | None, device: str, tell: Tell
-) -> Iterator[Ended]:
-    begun = time.process_time()
+    sets: Sequence[Sequence[Unit]], places: Places, seconds: float | None, device: str, report: Report
+) -> Iterator[UnitResult]:
+    begin = time.process_time()
 
     def spent() -> bool:
-        return seconds is not None and time.process_time() - begun >= seconds
+        return seconds is not None and time.process_time() - begin >= seconds
 
     for units in sets:
         for place, unit in enumerate(units):
             if spent():
                 return
             try:
-                yield _trained(unit, units[place + 1 :], places, device, spent, tell)
+                yield _train(unit, units[place + 1 :], places, device, spent, report)
             except (ValueError, LookupError, RuntimeError) as reason:  # the other runs go on
-                yield Ended(unit, "failed", " ".join(str(reason).split()))
+                yield UnitResult(unit, "failed", " ".join(str(reason).split()))
         record_claims(units, places)
 
 
-def _trained(
-    unit: Unit, later: Sequence[Unit], places: Places, device: str, spent: Callable[[], bool], tell: Tell
-) -> Ended:
+def _train(
+    unit: Unit, later: Sequence[Unit], places: Places, device: str, spent: Callable[[], bool], report: Report
+) -> UnitResult:
     experiment = _on(unit.experiment, device)
     allow_own(experiment.task.model)
     run = Run(places.runs / experiment.slug, Context(places.data))
     path = places.files / f"{run.name}.json"
     if path.exists():
-        return Ended(unit, "recorded")
-    tell(f"{unit.item.name}, seed {unit.seed}: {run.name}, {run.committed} of {experiment.rounds} rounds are on disk")
+        return UnitResult(unit, "recorded")
+    report(f"{unit.item.name}, seed {unit.seed}: {run.name}, {run.committed} of {experiment.rounds} rounds are on disk")
 
     def watch(record: Round) -> None:
         if spent():
@@ -136,9 +136,9 @@ def _trained(
                 if shared == stop < experiment.rounds and run.committed == stop:
                     begin_from(run, _on(one.experiment, device), runs=places.runs)
     except _BudgetUsed:
-        return Ended(unit, "stopped")
+        return UnitResult(unit, "stopped")
     records.write(places.files, run, {})
-    return Ended(unit, "recorded")
+    return UnitResult(unit, "recorded")
 
 
 def record_claims(units: Sequence[Unit], places: Places) -> None:
@@ -148,7 +148,7 @@ def record_claims(units: Sequence[Unit], places: Places) -> None:
     observed = [one for one in observed if (one.folder / "run.json").exists()]
     for claim in known_claims(units[0].item.paper):
         if claim.name in units[0].item.claims:
-            claim.judged(observed)  # type: ignore[arg-type]  # each stands for its run and remembers what is asked
+            claim.judge(observed)  # type: ignore[arg-type]  # each stands for its run and remembers what is asked
     for one in observed:
         if one.results:
             records.write(places.files, one.run, one.results)

@@ -25,7 +25,7 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
-class Row(_Part):
+class PlanRow(_Part):
     """Runs of one method of an item, one per seed."""
 
     set: tuple[str, ...] = Field(description="settings beside the item's, KEY=VALUE, the method first")
@@ -46,7 +46,7 @@ class PlanItem(_Part):
     prepare: str = Field("", description="command to run once before the item, where runs start from a checkpoint")
     claims: tuple[str, ...] = Field((), description="names of `fedscape claims`")
     first_seed: int = Field(0, ge=0)
-    rows: tuple[Row, ...] = Field(min_length=1)
+    rows: tuple[PlanRow, ...] = Field(min_length=1)
 
     @model_validator(mode="after")
     def _departures_have_reasons(self) -> PlanItem:
@@ -71,7 +71,7 @@ class Unit:
     """
 
     item: PlanItem
-    row: Row
+    row: PlanRow
     seed: int
 
     @cached_property
@@ -111,10 +111,10 @@ class Plan(_Part):
         Raises:
             ValueError: If the plan has no item of a paper.
         """
-        known = sorted({item.paper for item in self.items})
+        papers_of_items = sorted({item.paper for item in self.items})
         for paper in papers:
-            if paper not in known:
-                raise ValueError(unknown("paper", paper, known))
+            if paper not in papers_of_items:
+                raise ValueError(unknown("paper", paper, papers_of_items))
         items = tuple(item for item in self.items if not papers or item.paper in papers)
         return self.model_copy(update={"items": items})
 

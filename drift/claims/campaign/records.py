@@ -153,7 +153,7 @@ def read(path: Path) -> RecordedRun:
     return RecordedRun(content, path)
 
 
-def all_of(folder: Path) -> Iterator[RecordedRun]:
+def read_all(folder: Path) -> Iterator[RecordedRun]:
     """Every recorded run of a folder, by name."""
     for path in sorted(folder.glob("*.json")):
         yield read(path)

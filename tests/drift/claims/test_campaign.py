@@ -133,11 +133,11 @@ def test_a_used_up_budget_stops_between_rounds_and_the_next_call_goes_on(tmp_pat
 def test_a_file_stands_for_its_run_in_claims(tmp_path):
     plan, where = small_plan(tmp_path), places(tmp_path)
     list(execute(plan.sets(), where))
-    files = {run.name: run for run in records.all_of(where.files)}
+    files = {run.name: run for run in records.read_all(where.files)}
     runs = [simulate(unit.experiment, runs=where.runs) for units in plan.sets() for unit in units]
     for claim in claims("ima"):
         if claim.name in plan.items[0].claims:
-            ours, theirs = claim.judged(list(files.values())), claim.judged(runs)
+            ours, theirs = claim.judge(list(files.values())), claim.judge(runs)
             assert ours.seeds == theirs.seeds == (0, 1), claim.name
             np.testing.assert_allclose(ours.effect, theirs.effect, rtol=1e-5)
     run = runs[0]
@@ -183,7 +183,7 @@ def test_a_changed_preset_needs_a_reason(tmp_path):
 def test_a_foreign_file_is_refused(tmp_path, text):
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(ValueError, match=r"a\.json"):
-        list(records.all_of(tmp_path))
+        list(records.read_all(tmp_path))
 
 
 def test_stopping_early_by_until_and_going_on_gives_the_same_bits(tmp_path):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from drift.claims import PAPERS, among, check, claims
+from drift.claims import PAPERS, check, claims, select_runs
 from drift.claims.claim import Claim
 from drift.claims.measures import accuracy, quarters
 from tests.tiny import trained
@@ -31,7 +31,7 @@ def claim(effects):
     ],
 )
 def test_a_verdict_needs_three_seeds_and_an_interval_above_zero(effects, outcome):
-    found = claim(effects).judged([])
+    found = claim(effects).judge([])
     assert found.outcome == outcome
     assert (found.reason != "") == (outcome == "not testable here")
 
@@ -46,26 +46,28 @@ def runs(tmp_path_factory):
 
 def test_pairs_share_setting_and_seed(runs):
     seen = []
-    found = among.pairs(runs, "fedeve", "fedavg", lambda run, other: seen.append((run.name, other.name)) or 1.0)
+    found = select_runs.pair_effects(
+        runs, "fedeve", "fedavg", lambda run, other: seen.append((run.name, other.name)) or 1.0
+    )
     assert found == {1: 1.0, 2: 1.0}
     assert len(seen) == 2
     with pytest.raises(LookupError, match="no runs of lss and fedavg"):
-        among.pairs(runs, "lss", "fedavg", lambda run, other: 0.0)
+        select_runs.pair_effects(runs, "lss", "fedavg", lambda run, other: 0.0)
 
 
 def test_extremes_differ_in_one_setting_alone(runs):
-    found = among.extremes(
+    found = select_runs.extreme_effects(
         runs, "fedavg", "clients.partition.concentration", lambda run: run.experiment.clients.partition.concentration
     )
     assert found == {1: 1.0 - 9.0}
     with pytest.raises(LookupError, match=r"differ in clients\.per_round alone"):
-        among.extremes(runs, "fedavg", "clients.per_round", lambda run: 0.0)
+        select_runs.extreme_effects(runs, "fedavg", "clients.per_round", lambda run: 0.0)
     with pytest.raises(LookupError, match=r"differ in no\.such alone"):
-        among.extremes(runs, "fedavg", "no.such", lambda run: 0.0)
+        select_runs.extreme_effects(runs, "fedavg", "no.such", lambda run: 0.0)
 
 
 def test_each_is_the_mean_over_the_settings_of_a_seed(runs):
-    found = among.each(runs, "fedavg", lambda run: float(run.experiment.rounds))
+    found = select_runs.method_effects(runs, "fedavg", lambda run: float(run.experiment.rounds))
     assert found == {1: pytest.approx((3 + 3 + 2) / 3), 2: 3.0}
 
 

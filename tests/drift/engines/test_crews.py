@@ -11,7 +11,7 @@ import tiny
 import torch
 
 import drift
-from drift.engines import crew, processes
+from drift.engines import client_pool, processes
 from drift.engines.pure import Received
 from drift.parallel.shared_tensors import MemoryRegion, map_memory, share_memory
 from drift.parallel.worker_pool import Workers
@@ -62,9 +62,9 @@ def test_a_model_of_a_wrong_shape_comes_back_as_it_is():
     received, region = share_memory(Received(0, torch.zeros(4), torch.zeros(0), {}))
     for theta, fits in ((torch.ones(5), False), (torch.ones(4), True), (torch.ones(4).double(), False)):
         trained = lambda *_, theta=theta: Update(theta, torch.zeros(0), 1, 0.5)  # noqa: E731 - a stub
-        begun = SimpleNamespace(holding=SimpleNamespace(trained=trained), opened=lambda note: note.load())
+        begun = SimpleNamespace(data=SimpleNamespace(trained=trained), load=lambda note: note.load())
         with MemoryRegion(2 * 16) as rows:
-            update, in_row = processes._work(begun, processes._Job(received, 3, {}, rows.path, rows.size, 1))
+            update, in_row = processes._work(begun, processes._ClientJob(received, 3, {}, rows.path, rows.size, 1))
             models = map_memory(rows.path, rows.size, writable=True).view(torch.float32).view(2, 4)
             assert in_row == fits and models[0].tolist() == [0] * 4
             assert torch.equal(models[1] if fits else update.theta, theta)
@@ -75,7 +75,7 @@ def test_workers_and_a_cluster_are_not_for_one_run(tmp_path):
     for options in ({"workers": 2, "cluster": "tcp://host:1"}, {"workers": 0}):
         with (
             pytest.raises(ValueError, match="give 1 or more workers, or a cluster"),
-            crew(None, None, tmp_path, **options),
+            client_pool(None, None, tmp_path, **options),
         ):
             pass
 

@@ -31,22 +31,22 @@ def test_a_client_goes_to_a_device_with_all_it_holds(method):
     meta = torch.device("meta")
     flat = setting.task.flat(setting.task.theta)
     for client in clients:
-        there = devices.placed(client, meta, flat)
+        there = devices.to_device(client, meta, flat)
         held = [there.start, there.buffers, *there.state.values(), *there.server.values()]
         held += [there.samples.targets, *leaves(there.samples.inputs), there.held_out.targets]
         assert {tensor.device for tensor in held} == {meta}
         assert there.flat is flat
         assert (there.id, there.seed, there.local) == (client.id, client.seed, client.local)
-        assert devices.placed(client, torch.device("cpu"), flat) is client
+        assert devices.to_device(client, torch.device("cpu"), flat) is client
 
 
 def test_auto_takes_a_device_that_agrees_with_the_cpu(monkeypatch):
     setting, clients = _cohort()
     arguments = (setting.task, setting.experiment.method, clients)
-    place = devices.chosen("auto", *arguments, found="cpu")  # a device that agrees for certain
+    place = devices.choose_device("auto", *arguments, gpu="cpu")  # a device that agrees for certain
     assert (place.name, place.reason) == ("cpu", "auto: it agrees with the CPU")
     monkeypatch.setattr(devices, "TOLERANCE", -1.0)
-    place = devices.chosen("auto", *arguments, found="cpu")
+    place = devices.choose_device("auto", *arguments, gpu="cpu")
     assert place.name == "cpu"
     assert "differ by" in place.reason
 
@@ -54,11 +54,11 @@ def test_auto_takes_a_device_that_agrees_with_the_cpu(monkeypatch):
 def test_a_device_that_cannot_train_is_left_or_refused():
     setting, clients = _cohort()
     arguments = (setting.task, setting.experiment.method, clients)
-    place = devices.chosen("auto", *arguments, found="meta")  # a device without values
+    place = devices.choose_device("auto", *arguments, gpu="meta")  # a device without values
     assert place.name == "cpu"
     assert "fedavg does not train on meta" in place.reason
     with pytest.raises(ValueError, match=r"device is 'cuda', but fedavg does not train on meta.*device=cpu"):
-        devices.chosen("cuda", *arguments, found="meta")
+        devices.choose_device("cuda", *arguments, gpu="meta")
 
 
 def test_what_was_chosen_stands_in_the_record_and_names_runs_where_it_was_asked_for(tmp_path):

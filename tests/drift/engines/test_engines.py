@@ -14,7 +14,7 @@ from drift.config import method as methods
 from drift.config.experiment import Local
 from drift.engines import batched, choice, serial, train
 from drift.training.client import Client, Update
-from drift.training.correction import Correction, stacked
+from drift.training.correction import Correction, stack_corrections
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.models._parts import Classifier
@@ -162,10 +162,10 @@ def test_a_client_that_diverges_leaves_the_others_alone():
 
 def test_corrections_of_different_kinds_are_not_stacked():
     shift = torch.ones(2)
-    assert stacked([None, None]) is None
+    assert stack_corrections([None, None]) is None
     for other in (None, Correction(clip=1.0, shift=shift), Correction(pull=1.0, anchor=shift)):
         with pytest.raises(ValueError, match="serial"):
-            stacked([Correction(shift=shift), other])
+            stack_corrections([Correction(shift=shift), other])
 
 
 def test_engines_are_known_by_name():
@@ -194,7 +194,7 @@ def test_what_cannot_be_batched_falls_back_and_says_why():
     odd = Task(Odd(), {})
     strange = [replace(client, start=odd.theta, flat=odd.flat(odd.theta)) for client in clients]
     assert "cannot be batched" in choice.unfit(methods.load("fedavg")(), strange)
-    found = choice.chosen("auto", methods.load("fedsam")(), clients)
+    found = choice.choose_engine("auto", methods.load("fedsam")(), clients)
     assert found.name == "serial" and "auto was asked for" in found.reason
 
 
@@ -211,7 +211,7 @@ def test_auto_takes_the_faster_engine(monkeypatch):
     for fast in ("serial", "batched"):
         for name in ("serial", "batched"):
             monkeypatch.setattr(choice, f"_{name}_seconds", lambda *given, name=name, fast=fast: 2.0 - (name == fast))
-        found = choice.chosen("auto", methods.load("fedavg")(), clients)
+        found = choice.choose_engine("auto", methods.load("fedavg")(), clients)
         assert found.name == fast
         assert f"{fast} 1000.00 ms" in found.reason
 
@@ -241,7 +241,7 @@ def test_a_resumed_run_keeps_its_engine_and_its_bits(tmp_path, monkeypatch):
     with pytest.raises(Stop):
         drift.simulate(experiment("engine=batched"), runs=tmp_path / "parts", progress=stop)
     loop = sys.modules["drift.simulation.simulate"]  # the name drift.simulate is the function
-    monkeypatch.setattr(loop, "chosen", None)  # a begun run does not choose again
+    monkeypatch.setattr(loop, "choose_engine", None)  # a begun run does not choose again
     parts = drift.simulate(experiment("engine=batched"), runs=tmp_path / "parts")
     for index in whole.rounds():
         assert torch.equal(whole.round(index).clients, parts.round(index).clients)

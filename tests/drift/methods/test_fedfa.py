@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from drift.config import method as methods
-from drift.methods._anchors import ClassMeans, aligned, calibrate, initial_anchors
+from drift.methods._anchors import ClassMeans, alignment_loss, calibrate, initial_anchors
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.models import build_model
@@ -30,7 +30,7 @@ def test_aligned_counts_every_class_of_a_batch_once():
     held, anchors = hand.random(3, 2, seed=1), hand.random(4, 2, seed=2)
     squares = (held - anchors[[1, 1, 3]]).square().sum(1)
     expected = ((squares[0] + squares[1]) / 2 + squares[2]) / 4
-    torch.testing.assert_close(aligned(held, anchors, torch.tensor([1, 1, 3])), expected)
+    torch.testing.assert_close(alignment_loss(held, anchors, torch.tensor([1, 1, 3])), expected)
 
 
 @pytest.mark.parametrize(("over", "divisor"), [("present", 1), ("all", 2)])

@@ -7,7 +7,7 @@ import torch
 
 from drift.config import method as methods
 from drift.methods.fedfomo import usefulness
-from drift.training.validation import validated
+from drift.training.validation import validate
 from tests.tiny import trained
 
 HELD = ("method=fedfomo", "clients.valid_ratio=0.3", "clients.per_round=4", "rounds=2")
@@ -25,10 +25,10 @@ def test_shares_are_gains_over_distances(run):
     shares = usefulness(client, models, torch.zeros(4, 0), client.held_out)
     gains = []
     client.flat.load(first)
-    own = validated(client, client.held_out)[0]
+    own = validate(client, client.held_out)[0]
     for model in models:
         client.flat.load(model)
-        gains.append(max(0.0, own - validated(client, client.held_out)[0]) / (float((model - first).norm()) + 1e-5))
+        gains.append(max(0.0, own - validate(client, client.held_out)[0]) / (float((model - first).norm()) + 1e-5))
     expected = torch.tensor(gains, dtype=torch.float64)
     assert float(expected.sum()) > 0
     torch.testing.assert_close(shares, expected / expected.sum())

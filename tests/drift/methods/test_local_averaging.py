@@ -8,7 +8,7 @@ import torch
 from drift.config import method as methods
 from drift.methods._soups import Candidate, greedy
 from drift.methods.swad import valley
-from drift.training.validation import validated
+from drift.training.validation import validate
 from tests.drift import hand
 from tests.tiny import trained
 
@@ -78,7 +78,7 @@ def test_valley_by_hand():
 
 def test_swad_averages_every_iterate_of_the_valley(client, monkeypatch):
     script = iter([(9.0, 0.0), (1.0, 0.0), (2.0, 0.0), (2.0, 0.0)])
-    monkeypatch.setattr("drift.methods.swad.validated", lambda *given: next(script))
+    monkeypatch.setattr("drift.methods.swad.validate", lambda *given: next(script))
     job = replace(client, local=client.local.model_copy(update={"epochs": 4}))
     update = methods.load("swad")(cycles=1, patience_start=2).local(job)
     assert update.report["valley"].tolist() == [1, 4]
@@ -105,7 +105,7 @@ def test_a_soup_of_one_candidate_with_the_local_settings_is_its_best_epoch(clien
     for epochs in (1, 2):
         order = client.generator("candidate-0")
         job.train(batches=job.batches(epochs=epochs, order=order))
-        ends.append((validated(job, client.held_out)[1], epochs, job.flat.theta.clone()))
+        ends.append((validate(job, client.held_out)[1], epochs, job.flat.theta.clone()))
     torch.testing.assert_close(update.theta, min(ends, key=lambda end: end[:2])[2])
     assert update.report["ingredients"].item() == 1
 
@@ -118,11 +118,11 @@ def test_uniform_soups_average_all_and_greedy_ones_only_what_helps(client):
     none = torch.zeros(0)
     held = client.held_out
     client.flat.load(good)
-    least = validated(client, held)[1]
+    least = validate(client, held)[1]
     client.flat.load(bad)
-    most = validated(client, held)[1]
+    most = validate(client, held)[1]
     client.flat.load((good + bad) / 2)
-    assert validated(client, held)[1] > least
+    assert validate(client, held)[1] > least
     found = [Candidate(bad, none, most), Candidate(good, none, least), Candidate(good.clone(), none, least)]
     chosen = greedy(client, found, held)
     assert [one.error for one in chosen] == [least, least]
@@ -132,7 +132,7 @@ def test_validation_is_the_mean_over_held_out_samples_in_eval_mode(client):
     client.flat.load(client.start)
     client.flat.training(True)
     held = client.held_out
-    loss, wrong = validated(client, held)
+    loss, wrong = validate(client, held)
     outputs = client.flat.outputs(held.inputs).detach()
     assert loss == pytest.approx(float(torch.nn.functional.cross_entropy(outputs, held.targets)), rel=1e-6)
     assert wrong == pytest.approx(float((outputs.argmax(1) != held.targets).double().mean()))
@@ -165,4 +165,4 @@ def test_validation_of_one_output_counts_wrong_signs(client):
     )
     job = SimpleNamespace(flat=flat, start=client.start)
     samples = type(client.held_out)(torch.zeros(3, 1), torch.tensor([1, 1, 0]))
-    assert validated(job, samples) == pytest.approx((0.5, 2 / 3))
+    assert validate(job, samples) == pytest.approx((0.5, 2 / 3))

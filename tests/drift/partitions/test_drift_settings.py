@@ -13,7 +13,7 @@ from drift.config.random_keys import cohort, rng
 from drift.partitions import histogram, load, names
 from drift.simulation.retrain import replay
 from drift.simulation.simulate import simulate
-from drift.training.data import dealt
+from drift.training.data import client_samples
 from tests.drift.methods.test_methods import SHORT
 
 LABELS = arrays(np.int64, st.integers(1, 60), elements=st.integers(0, 4))
@@ -166,7 +166,7 @@ def test_settings_share_cohorts_and_the_initial_model_and_rounds_differ(tmp_path
 def test_what_a_round_deals_out_is_in_part_held_out(setting, tmp_path):
     run = trained(tmp_path, f"clients.setting={setting}", "clients.valid_ratio=0.25")
     for index in run.rounds():
-        parts, held = dealt(run.experiment, run.dataset, index)
+        parts, held = client_samples(run.experiment, run.dataset, index)
         assert np.array_equal(np.sort(np.concatenate([*parts, *held])), np.arange(120))
         record = run.round(index)
         for client, size in zip(record.ids.tolist(), record.sizes.tolist(), strict=True):

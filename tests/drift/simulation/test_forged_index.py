@@ -117,7 +117,7 @@ def test_rows_are_those_of_the_folders(trained, forge):
 
 def test_a_lookup_that_does_not_end_is_given_up(trained, monkeypatch):
     with closing(sqlite3.connect(":memory:")) as base, pytest.raises(sqlite3.OperationalError, match="interrupted"):
-        module._asked(base, ENDLESS)
+        module._query(base, ENDLESS)
 
 
 def test_a_linked_table_is_not_written_through(trained):

@@ -10,7 +10,7 @@ import torch
 from safetensors.torch import load_file
 
 from drift.config.load import read
-from drift.simulation.pretrain import described, fitted, pretrain
+from drift.simulation.pretrain import description_of, fit_images, pretrain
 from drift.simulation.simulate import Diverged
 from drift.training.data import build_task, read_data
 from figures.cli import main
@@ -39,7 +39,7 @@ def test_the_checkpoint_is_what_one_client_with_all_samples_learns(tmp_path):
 def test_metadata_tell_where_a_checkpoint_comes_from(tmp_path):
     path = tmp_path / "start.safetensors"
     made = pretrain(tiny.experiment(*OTHERS), path, classes=[2, 0], epochs=1)
-    about = described(path)
+    about = description_of(path)
     assert about == made
     wanted = {"dataset": "blobs", "model": "linear", "epochs": 1, "seed": 5, "numbers": [2, 0], "classes": ["2", "0"]}
     assert wanted.items() <= about.items()
@@ -137,18 +137,18 @@ def test_the_dataset_s_options_are_passed_on(tmp_path):
 def test_images_get_the_size_and_channels_of_the_experiment():
     targets = torch.arange(3)
     grey = Samples(torch.rand(3, 1, 6, 8), targets)
-    colour = fitted(grey, (3, 6, 8)).inputs
+    colour = fit_images(grey, (3, 6, 8)).inputs
     assert colour.shape == (3, 3, 6, 8)
     assert torch.equal(colour[:, 2], grey.inputs[:, 0])
-    torch.testing.assert_close(fitted(Samples(colour, targets), (1, 6, 8)).inputs, grey.inputs)
-    halved = fitted(grey, (1, 3, 8)).inputs
+    torch.testing.assert_close(fit_images(Samples(colour, targets), (1, 6, 8)).inputs, grey.inputs)
+    halved = fit_images(grey, (1, 3, 8)).inputs
     assert halved.shape == (3, 1, 3, 8)
     torch.testing.assert_close(halved.mean(), grey.inputs.mean(), rtol=0.1, atol=0.05)
     constant = Samples(torch.full((3, 1, 6, 8), 0.7), targets)
-    torch.testing.assert_close(fitted(constant, (3, 5, 4)).inputs, torch.full((3, 3, 5, 4), 0.7))
-    assert fitted(grey, (1, 6, 8)) is grey
+    torch.testing.assert_close(fit_images(constant, (3, 5, 4)).inputs, torch.full((3, 3, 5, 4), 0.7))
+    assert fit_images(grey, (1, 6, 8)) is grey
     with pytest.raises(ValueError, match=r"\(2, 6, 8\), the experiment's have \(3, 6, 8\)"):
-        fitted(Samples(torch.rand(3, 2, 6, 8), targets), (3, 6, 8))
+        fit_images(Samples(torch.rand(3, 2, 6, 8), targets), (3, 6, 8))
 
 
 def test_accuracy_is_that_of_the_stored_model_with_its_buffers(tmp_path):

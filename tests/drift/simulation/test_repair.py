@@ -121,14 +121,14 @@ def test_rounds_that_do_not_determine_the_next_are_not_used(tmp_path, keep):
 def test_other_bits_than_the_rest_needs_are_not_written(run, monkeypatch):
     from drift.simulation import recompute
 
-    real = recompute.play
+    real = recompute.run_round
 
     def other(*given):
         record, server = real(*given)
         server.theta[0] += 1e-3
         return record, server
 
-    monkeypatch.setattr(recompute, "play", other)
+    monkeypatch.setattr(recompute, "run_round", other)
     cut(store.round_path(run.folder, 1))
     before = files(run.folder)
     (entry,) = repair(run.folder)

@@ -12,7 +12,7 @@ import xarray as xr
 import drift
 from drift.parallel import worker_pool
 from drift.simulation import sweep_points
-from drift.simulation.sweep_points import crew
+from drift.simulation.sweep_points import point_pool
 from tests.tiny import trained
 
 
@@ -28,7 +28,7 @@ def _plane(run, points=9) -> xr.Dataset:
 def test_processes_give_the_bits_of_one(run):
     alone = _plane(run)
     heard = []
-    shared = _plane(run.with_crew(crew(2)).with_progress(lambda done, total: heard.append((done, total))))
+    shared = _plane(run.with_crew(point_pool(2)).with_progress(lambda done, total: heard.append((done, total))))
     xr.testing.assert_identical(shared, alone)
     assert heard[0][0] == 0 and heard[-1][0] == heard[-1][1]
     assert [done for done, _ in heard] == sorted(done for done, _ in heard)
@@ -49,16 +49,16 @@ def test_a_killed_worker_costs_a_chunk_and_no_bit(run, monkeypatch):
 
     deaths: list[int] = []
     monkeypatch.setattr(sweep_points, "Workers", Doomed)
-    shared = _plane(run.with_crew(crew(2)), points=17)
+    shared = _plane(run.with_crew(point_pool(2)), points=17)
     assert deaths
     xr.testing.assert_identical(shared, _plane(run, points=17))
 
 
 def test_what_cannot_be_asked_for_is_told():
-    assert crew() is None
+    assert point_pool() is None
     for given in ({"workers": 0}, {"workers": 2, "cluster": "tcp://127.0.0.1:1"}):
         with pytest.raises(ValueError, match="give 1 or more workers, or a cluster, not both"):
-            crew(**given)
+            point_pool(**given)
 
 
 def test_code_that_other_processes_cannot_find_is_told(run):
@@ -66,7 +66,7 @@ def test_code_that_other_processes_cannot_find_is_told(run):
         return outputs.sum(1)
 
     task = replace(run.task, metrics={"own": own})
-    given = drift.open(run.folder, task=task).with_crew(crew(2))
+    given = drift.open(run.folder, task=task).with_crew(point_pool(2))
     with pytest.raises(ValueError, match=r"cannot be sent to other processes.*leave --workers"):
         drift.round_plane(given, points=3)
 
@@ -76,8 +76,8 @@ def test_a_cluster_gives_the_bits_of_one_process(run, tmp_path):
     from tests.drift.test_cluster import running
 
     with running(tmp_path) as (address, (_, worker, _)):
-        shared = _plane(run.with_crew(crew(cluster=address)))
+        shared = _plane(run.with_crew(point_pool(cluster=address)))
         worker.kill()
-        again = _plane(run.with_crew(crew(cluster=address)), points=7)
+        again = _plane(run.with_crew(point_pool(cluster=address)), points=7)
     xr.testing.assert_identical(shared, _plane(run))
     xr.testing.assert_identical(again, _plane(run, points=7))

@@ -49,11 +49,11 @@ def test_kept_moments_go_on_as_if_never_interrupted(options):
     one, two = Optimizer(whole, grad, local), Optimizer(parted, grad, local)
     for step, gradient in enumerate(gradients):
         if step == 2:
-            state = two.kept()
+            state = two.state()
             two = Optimizer(parted, grad, local)
             two.restore(state)
         for optimizer in (one, two):
             grad.copy_(gradient)
             optimizer.step()
     assert torch.equal(whole, parted)
-    assert not Optimizer(whole, grad, Local()).kept()
+    assert not Optimizer(whole, grad, Local()).state()

@@ -6,12 +6,12 @@ from typing import Any
 
 from distributed import WorkerPlugin
 
-from drift.engines.cluster import HELD, Parcel
+from drift.engines.cluster import WORKER_DATA, Serialized
 from landscape.sweep.memory import keep_memory
 
 
-class Holder(WorkerPlugin):
-    """Has a worker hold a packed `drift.engines.pure.Holding` under the run's name."""
+class WorkerDataPlugin(WorkerPlugin):
+    """Has a worker hold a packed `drift.engines.pure.WorkerData` under the run's name."""
 
     idempotent = False
 
@@ -21,8 +21,8 @@ class Holder(WorkerPlugin):
     def setup(self, worker: Any) -> None:
         """When a worker begins, or when the run does."""
         keep_memory()
-        HELD[self.run] = Parcel(self.text)
+        WORKER_DATA[self.run] = Serialized(self.text)
 
     def teardown(self, worker: Any) -> None:
         """When the run ends."""
-        HELD.pop(self.run, None)
+        WORKER_DATA.pop(self.run, None)

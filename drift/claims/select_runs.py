@@ -15,7 +15,7 @@ OfRun = Callable[[Run], float]
 OfPair = Callable[[Run, Run], float]
 
 
-def each(
+def method_effects(
     runs: Sequence[Run], label: str, measure: OfRun, *, where: Callable[[Run], bool] = lambda run: True
 ) -> Effects:
     """The measure of every run of a method, by seed; the mean where a seed has runs of several settings.
@@ -23,30 +23,30 @@ def each(
     Raises:
         LookupError: If there is no such run.
     """
-    found = [run for run in runs if run.label == label and where(run)]
-    if not found:
+    selected = [run for run in runs if run.label == label and where(run)]
+    if not selected:
         raise LookupError(f"no run of {label} that suits among those given")
-    return _by_seed((run.experiment.seed, measure(run)) for run in found)
+    return _by_seed((run.experiment.seed, measure(run)) for run in selected)
 
 
-def pairs(runs: Sequence[Run], label: str, base: str, measure: OfPair) -> Effects:
+def pair_effects(runs: Sequence[Run], label: str, base: str, measure: OfPair) -> Effects:
     """The measure of (run of a method, run of the base) that share setting and seed, by seed.
 
     Raises:
         LookupError: If there is no such pair.
     """
     bases = {(_setting(run), run.experiment.seed): run for run in runs if run.label == base}
-    found = [
+    matched = [
         (run.experiment.seed, run, bases[_setting(run), run.experiment.seed])
         for run in runs
         if run.label == label and (_setting(run), run.experiment.seed) in bases
     ]
-    if not found:
+    if not matched:
         raise LookupError(f"no runs of {label} and {base} with one setting and seed among those given")
-    return _by_seed((seed, measure(run, other)) for seed, run, other in found)
+    return _by_seed((seed, measure(run, other)) for seed, run, other in matched)
 
 
-def extremes(runs: Sequence[Run], label: str, setting: str, measure: OfRun) -> Effects:
+def extreme_effects(runs: Sequence[Run], label: str, setting: str, measure: OfRun) -> Effects:
     """The measure where a setting is smallest minus that where it is largest, all else equal, by seed.
 
     Args:
@@ -60,11 +60,11 @@ def extremes(runs: Sequence[Run], label: str, setting: str, measure: OfRun) -> E
         rest, value = _split(run, setting)
         if run.label == label and isinstance(value, int | float):
             groups[rest][value] = run
-    found = [group for group in groups.values() if len(group) > 1]
-    if not found:
+    series = [group for group in groups.values() if len(group) > 1]
+    if not series:
         raise LookupError(f"no runs of {label} that differ in {setting} alone among those given")
     return _by_seed(
-        (group[min(group)].experiment.seed, measure(group[min(group)]) - measure(group[max(group)])) for group in found
+        (group[min(group)].experiment.seed, measure(group[min(group)]) - measure(group[max(group)])) for group in series
     )
 
 
@@ -72,7 +72,7 @@ def _by_seed(values: Iterable[tuple[int, float]]) -> dict[int, float]:
     grouped: dict[int, list[float]] = defaultdict(list)
     for seed, value in values:
         grouped[seed].append(value)
-    return {seed: fmean(found) for seed, found in sorted(grouped.items())}
+    return {seed: fmean(numbers) for seed, numbers in sorted(grouped.items())}
 
 
 def _setting(run: Run) -> str:
