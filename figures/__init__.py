@@ -1,12 +1,13 @@
 """Figures: every picture of a landscape or of drift, the report and the command line.
 
-style, palette, layout    sizes, fonts, one colour a method, files that are the same bytes every time
-curves, surfaces, bars, triangles, spectra, drifts, weights   functions that draw computed data on axes (matplotlib)
-gallery/                  named figures, one file each: data(runs) computes, draw(ds) draws
-choice, identity          which runs a figure draws, and what it states about them
-explore, report           interactive figures (plotly), and one self-contained page of them
-explorer, explorer_views  pickers for a notebook, and the pictures that follow them
-cli, commands/            the command fedscape
+style, palette    sizes, fonts, one colour per method, files with the same bytes every time
+axes/             functions that draw computed data on axes (matplotlib)
+gallery/          named figures, one file each: data(runs) computes, draw(ds) draws
+selection/        which runs a figure shows, how they are labelled, and whether it shows something
+interactive/      interactive figures (plotly), and the explorer for notebooks
+papers/           the figures and tables of the four papers, as data
+page/             the report: one self-contained page
+cli, commands/    the command fedscape
 """
 
 from landscape import earlier, plugins

@@ -1,4 +1,4 @@
-"""One colour and one written name for each method, the same in every picture; no drawing library is imported here."""
+"""Colour and written name of each method, the same in every figure; imports no drawing library."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _OTHERS = ("#56B4E9", "#999933", "#332288", "#661100", "#6699CC", "#117733", "#A
 
 
 def colour(name: str) -> str:
-    """Colour of a method, the same in every figure; that of an unknown one follows from its name."""
+    """Colour of a method, the same in every figure; that of any other name follows from the name."""
     if name in METHODS:
         return METHODS[name][1]
     if name in _PLACES:
@@ -70,7 +70,7 @@ def colour(name: str) -> str:
 
 
 def label(name: str) -> str:
-    """A method's name as its paper writes it; a variant stands in brackets, a method averaged by IMA before a plus."""
+    """A method's name as its paper writes it; a variant in brackets, a method averaged by IMA before a plus."""
     if name in METHODS:
         return METHODS[name][0]
     if "+" in name:
@@ -90,6 +90,6 @@ def _written(name: str) -> str:
 
 
 def order(names: Iterable[str]) -> list[str]:
-    """Methods in the order of legends: the known ones first, then the others by name."""
-    known = list(METHODS)
-    return sorted(set(names), key=lambda name: (known.index(name) if name in known else len(known), name))
+    """Methods in the order of legends: those of METHODS first, then the others by name."""
+    first = list(METHODS)
+    return sorted(set(names), key=lambda name: (first.index(name) if name in first else len(first), name))

@@ -1,11 +1,10 @@
-"""How every picture looks: sizes, fonts, one colour a method, and files that are the same bytes every time."""
+"""The style of all figures: sizes, fonts, colours, layout, and files with the same bytes every time."""
 
 from __future__ import annotations
 
 import io
 import os
 import re
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import wraps
@@ -19,18 +18,17 @@ from matplotlib import patheffects
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine, TightLayoutEngine
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
-from matplotlib.transforms import ScaledTranslation
+from matplotlib.transforms import Bbox
 
-from figures.layout import RoundLayout
 from figures.palette import CLIENT, GLOBAL, METHODS, colour, label, order
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
-__all__ += ["footnote", "key", "label", "order", "outline", "panels", "save", "steps", "text"]
+__all__ += ["key", "label", "order", "outline", "panels", "save", "steps", "text"]
 
 Inputs = ParamSpec("Inputs")
-Drawn = TypeVar("Drawn")
+Result = TypeVar("Result")
 
 NARROW, WIDE = 3.3, 6.9
 """Widths of a figure in one and in two columns, inches."""
@@ -71,7 +69,7 @@ _RC: dict[str, Any] = {
 
 
 def context() -> AbstractContextManager[None]:
-    """Settings under which figures are made and saved; they end with the `with` block."""
+    """Matplotlib settings for drawing and saving figures; they end with the `with` block."""
     return mpl.rc_context(_RC)  # type: ignore[arg-type]  # newer stubs list every key
 
 
@@ -91,8 +89,22 @@ def text(values: xr.DataArray) -> str:
     return str(name) if unit in ("1", "fraction", "") else f"{name} [{unit}]"
 
 
+class RoundLayout(ConstrainedLayoutEngine):
+    """Constrained layout in round numbers: the last bits of the solver vary by process, and an SVG shows them."""
+
+    DIGITS = 9
+    """Decimals of a place as a fraction of the figure: finer than a pixel, coarser than errors of the solver."""
+
+    def execute(self, fig: Figure) -> None:
+        super().execute(fig)
+        for ax in fig.axes:
+            in_layout = ax.get_in_layout()
+            ax.set_position(Bbox(np.round(ax.get_position(original=True).get_points(), self.DIGITS)))
+            ax.set_in_layout(in_layout)  # set_position takes axes out of the layout
+
+
 class Picture(Figure):
-    """A figure that a notebook shows where it stands last in a cell, also before pyplot was asked for one."""
+    """A figure that a notebook shows as the last value of a cell, also without pyplot."""
 
     def _repr_png_(self) -> bytes:
         written = io.BytesIO()
@@ -107,8 +119,8 @@ def panels(
     """A figure in this style and its axes, shape (rows, columns).
 
     Args:
-        width, height: Inches; the height follows from the columns' width where not given.
-        options: As `Figure.subplots` takes them.
+        width, height: Inches; by default the height follows from the columns' width.
+        options: Passed to `Figure.subplots`.
     """
     with context():
         figure = Picture(figsize=(width, rows * (width / columns * 0.6 + 0.5) + 0.5 if height is None else height))
@@ -116,19 +128,19 @@ def panels(
         return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
-def styled(draw: Callable[Inputs, Drawn]) -> Callable[Inputs, Drawn]:
-    """A drawing function whose every artist, legends included, is made in this style."""
+def styled(draw: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
+    """A drawing function that runs under `context`, so that all its artists, legends included, have this style."""
 
     @wraps(draw)
-    def drawn(*args: Inputs.args, **options: Inputs.kwargs) -> Drawn:
+    def wrapper(*args: Inputs.args, **options: Inputs.kwargs) -> Result:
         with context():
             return draw(*args, **options)
 
-    return drawn
+    return wrapper
 
 
 def logarithmic(ax: Axes) -> None:
-    """Logarithmic vertical axis with a handful of plain numbers; call it when everything is drawn.
+    """Make the vertical axis logarithmic, with a few plain numbers; call it after drawing.
 
     An axis without a positive number stays as it is.
     """
@@ -148,14 +160,14 @@ def logarithmic(ax: Axes) -> None:
 
 
 def same_range(*axs: Axes) -> None:
-    """Give panels the vertical range of all of them together."""
+    """Set one vertical range on all panels, which covers each of theirs."""
     limits = np.array([ax.get_ylim() for ax in axs])
     for ax in axs:
         ax.set_ylim(limits[:, 0].min(), limits[:, 1].max())
 
 
 def axes(ax: Axes | None) -> Axes:
-    """The given axes, or pyplot's current ones."""
+    """These axes, or pyplot's current ones where they are None."""
     if ax is not None:
         return ax
     from matplotlib import pyplot
@@ -165,85 +177,22 @@ def axes(ax: Axes | None) -> Axes:
 
 
 def key(figure: Figure, axs: Iterable[Axes], *, title: str | None = None, columns: int = 6) -> None:
-    """One legend above all panels, each label once."""
-    found: dict[str, Artist] = {}
+    """Draw one legend above all panels, with each label once."""
+    handles: dict[str, Artist] = {}
     for ax in axs:
         for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
-            found.setdefault(name, handle)
-    if found:
+            handles.setdefault(name, handle)
+    if handles:
         with context():
             place: dict[str, Any] = {"loc": "outside upper center", "ncols": columns, "columnspacing": 1.2}
-            figure.legend(list(found.values()), list(found), title=title, **place)
-
-
-def footnote(figure: Figure, text: str) -> None:
-    """Small text below a figure, which grows by its height; a second one stands above the first.
-
-    Args:
-        figure: In any layout.
-        text: Lines are broken where they are longer than the figure is wide.
-    """
-    width = figure.get_figwidth()
-    lines = [line for part in text.splitlines() for line in textwrap.wrap(part, int(22 * width))]
-    if not lines:
-        return
-    below = sum(_tall(note.get_text()) for note in figure.texts if note.get_label() == _NOTE)
-    note = "\n".join(lines)
-    spilled = 0.0 if below or figure.get_layout_engine() else max(0.0, -float(figure.get_tightbbox().y0))
-    _grow(figure, _tall(note) + spilled)
-    look: dict[str, Any] = {"fontsize": 6, "color": "#444444", "va": "bottom", "linespacing": 1.25}
-    with context():
-        figure.text(0.04, below + 0.03, note, transform=figure.dpi_scale_trans, label=_NOTE, **look)
-
-
-_NOTE = "footnote"
-
-
-def _tall(note: str) -> float:
-    """Inches that a footnote takes."""
-    return 0.115 * len(note.splitlines()) + 0.04
-
-
-def _grow(figure: Figure, more: float) -> None:
-    """Make a figure taller by so many inches, below; what it shows keeps its size and its distance from the top."""
-    width, height = (float(size) for size in figure.get_size_inches())
-    taller = height + more
-    if figure.subfigs and figure.get_layout_engine() is None:
-        figure.set_layout_engine("constrained")  # nothing else moves subfigures
-
-    def up(y: float) -> float:
-        return (y * height + more) / taller
-
-    engine = figure.get_layout_engine()
-    texts = [text for text in figure.texts if text.get_transform() == figure.transFigure]
-    boxes = [legend.get_bbox_to_anchor().transformed(figure.transFigure.inverted()) for legend in figure.legends]
-    figure.set_size_inches(width, taller)
-    if isinstance(engine, ConstrainedLayoutEngine):  # which places legends and titles of the figure too
-        for text in figure.texts:
-            if text.get_text() == figure.get_supxlabel():  # which it places at the lower edge of the figure
-                text.set_transform(text.get_transform() + ScaledTranslation(0, more, figure.dpi_scale_trans))
-        left, low, wide, high = engine.get()["rect"]
-        engine.set(rect=(left, up(low), wide, high * height / taller))
-        return
-    if isinstance(engine, TightLayoutEngine):
-        left, low, right, high = engine.get()["rect"]
-        engine.set(rect=(left, up(low), right, up(high)))
-    else:
-        for ax in figure.axes:
-            place = ax.get_position(original=True)
-            ax.set_position((place.x0, up(place.y0), place.width, place.height * height / taller))
-    for text in texts:
-        text.set_y(up(text.get_position()[1]))
-    for legend, box in zip(figure.legends, boxes, strict=True):
-        anchor = (box.x0, up(box.y0), box.width, box.height * height / taller)
-        legend.set_bbox_to_anchor(anchor, transform=figure.transFigure)
+            figure.legend(list(handles.values()), list(handles), title=title, **place)
 
 
 def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png", "svg")) -> list[Path]:
-    """Write a figure as `stem`.pdf, .png, ..: fonts embedded, no date inside, the same bytes every time.
+    """Write a figure as `stem`.pdf, .png, ..: with fonts, without a date, the same bytes every time.
 
     Raises:
-        ValueError: If a format is none of pdf, png, svg.
+        ValueError: If a format is not pdf, png or svg.
     """
     empty: dict[str, dict[str, Any]] = {
         "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
@@ -267,7 +216,7 @@ def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png
 
 
 def _numbered(svg: str) -> str:
-    """An SVG whose clip paths are numbered: matplotlib names them after the last bits of places, which vary."""
+    """The SVG with numbered clip paths; matplotlib's names depend on the last bits of places, which vary."""
     numbers: dict[str, int] = {}
     return re.sub(
         r'(id="|url\(#)(p[0-9a-f]{10})\b', lambda at: f"{at[1]}p{numbers.setdefault(at[2], len(numbers))}", svg

@@ -31,8 +31,8 @@ def colorbar(
     cells = list(axs)
     maps = [ax for ax in cells if ax.has_data()] or cells
     with style.context():
-        drawn = ScalarMappable(norm(levels), cmap)
-        bar = figure.colorbar(drawn, ax=maps, label=label, pad=0.02, aspect=25, extend="max")
+        scale = ScalarMappable(norm(levels), cmap)
+        bar = figure.colorbar(scale, ax=maps, label=label, pad=0.02, aspect=25, extend="max")
         _match_height(bar.ax, maps)
         ticks = levels[:: max(1, len(levels) // 5)].tolist()
         texts = dict(zip(ticks, _distinct_labels(ticks), strict=True))
@@ -53,11 +53,11 @@ def _match_height(bar: Axes, maps: Sequence[Axes]) -> None:
 
     def place(ax: Axes, renderer: RendererBase) -> Bbox:
         box, whole = inside(ax, renderer), ax.get_position(original=True)
-        cells = Bbox.union([one.get_position(original=True) for one in maps])
-        drawn = Bbox.union([one.get_position() for one in maps])
-        scale = drawn.height / cells.height
+        cells = Bbox.union([panel.get_position(original=True) for panel in maps])
+        visible = Bbox.union([panel.get_position() for panel in maps])
+        scale = visible.height / cells.height
         ax.set_box_aspect((ax.get_box_aspect() or 1.0) * scale)  # as wide as before
-        left, low = box.x0 + drawn.x1 - cells.x1, drawn.y0 + (box.y0 - whole.y0) * scale
+        left, low = box.x0 + visible.x1 - cells.x1, visible.y0 + (box.y0 - whole.y0) * scale
         return Bbox.from_bounds(left, low, box.width, box.height * scale)
 
     bar.set_axes_locator(place)  # type: ignore[arg-type]  # matplotlib gives it the axes

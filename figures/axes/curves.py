@@ -56,15 +56,15 @@ def line_with_band(values: xr.DataArray, *, ax: Axes, over: str, across: str = "
     Points without a value are left out and the line goes on; a single value is shown as a dot.
     """
     middle, spread = mean(values, across), deviation(values, across)
-    known = np.isfinite(middle.values)
-    if not known.any():
+    finite = np.isfinite(middle.values)
+    if not finite.any():
         return
-    x, y = values[over].values[known], middle.values[known]
+    x, y = values[over].values[finite], middle.values[finite]
     if len(x) == 1:
         look = {"marker": "o", "markersize": 3, **look}
     (line,) = ax.plot(x, y, **look)
     if spread is not None:
-        low, high = y - spread.values[known], y + spread.values[known]
+        low, high = y - spread.values[finite], y + spread.values[finite]
         if (y > 0).all():  # a band that crosses zero has no place on a logarithmic axis
             low = np.maximum(low, y * 0.05)
         ax.fill_between(x, low, high, color=line.get_color(), alpha=0.18, linewidth=0)

@@ -177,9 +177,9 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
     require_values(counts)
     ax = style.axes(ax)
     rows, columns = np.nonzero(counts.values > 0)
-    held = counts.values[rows, columns]
+    samples = counts.values[rows, columns]
     look = {"linewidths": 0, "c": [shade(counts.sizes["class"])[column] for column in columns], **look}
-    ax.scatter(ds.client.values[rows], columns, s=largest * held / held.max(), **look)
+    ax.scatter(ds.client.values[rows], columns, s=largest * samples / samples.max(), **look)
     named = range(0, counts.sizes["class"], -(-counts.sizes["class"] // LABELS))
     ax.set_yticks(named, [str(ds["class"].values[place]) for place in named])
     ax.xaxis.set_major_locator(MaxNLocator(10, integer=True))

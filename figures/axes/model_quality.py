@@ -33,11 +33,11 @@ def bars(
     parts = split_algorithms(values)
     places, width = np.arange(values.sizes[over]), 0.8 / len(parts)
     for index, (name, part) in enumerate(parts):
-        known = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
+        method_look = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
         spread = deviation(part, "seed")
         whisker = {} if spread is None else {"yerr": spread.values, "error_kw": {"lw": 0.8}}
         shift = (index - (len(parts) - 1) / 2) * width
-        ax.bar(places + shift, mean(part, "seed").values, 0.9 * width, **{**known, **whisker, **look})
+        ax.bar(places + shift, mean(part, "seed").values, 0.9 * width, **{**method_look, **whisker, **look})
     ax.set_xticks(places, [str(value) for value in values[over].values] if ticks is None else list(ticks))
     ax.grid(False, axis="x")
     ax.set_ylabel(style.text(values))
@@ -58,8 +58,8 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     width = centres[1] - centres[0]
     edges = np.append(centres - width / 2, centres[-1] + width / 2)
     for name, part in split_algorithms(values):
-        known = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
-        ax.stairs(mean(part, "seed").values, edges, **{"linewidth": 1.1, **known, **look})
+        method_look = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
+        ax.stairs(mean(part, "seed").values, edges, **{"linewidth": 1.1, **method_look, **look})
     ax.set_yscale("log")
     ax.set_xlabel("parameter value")
     ax.set_ylabel(f"parameters in a bin of {width:.2g}")
@@ -75,17 +75,17 @@ def matrix(values: xr.DataArray, *, ax: Axes | None = None, **look: Any) -> Axes
     """
     require_values(values)
     ax = style.axes(ax)
-    held = values.transpose("client", "holder")
+    ordered = values.transpose("client", "holder")
     look = {"cmap": style.SEQUENTIAL, "vmin": 0.0, "vmax": 1.0, **look}
-    ax.imshow(held.values, **look)
+    ax.imshow(ordered.values, **look)
     ax.grid(False)
-    if held.size <= 144:
-        for (row, column), value in np.ndenumerate(held.values):
+    if ordered.size <= 144:
+        for (row, column), value in np.ndenumerate(ordered.values):
             text = "" if np.isnan(value) else f"{value:.2f}".removeprefix("0")
             ax.text(column, row, text, ha="center", va="center", fontsize=6, path_effects=style.outline())
-    every = max(1, held.sizes["client"] // 12)
+    every = max(1, ordered.sizes["client"] // 12)
     for axis, name in ((ax.xaxis, "holder"), (ax.yaxis, "client")):
-        axis.set_ticks(np.arange(held.sizes[name])[::every], [str(value) for value in held[name].values[::every]])
+        axis.set_ticks(np.arange(ordered.sizes[name])[::every], [str(value) for value in ordered[name].values[::every]])
     ax.set_xlabel("data of client")
     ax.set_ylabel("model of client")
     return ax
@@ -125,7 +125,7 @@ _HEAD, _CELL, _GAP = 7, 7.5, 5.0
 def _wide(heads: Sequence[str], texts: Sequence[str]) -> float:
     """Points across that the widest line takes."""
     sizes = [
-        (line, size) for some, size in ((heads, _HEAD), (texts, _CELL)) for text in some for line in text.split("\n")
+        (line, size) for lines, size in ((heads, _HEAD), (texts, _CELL)) for text in lines for line in text.split("\n")
     ]
     return max(float(TextPath((0, 0), line, size=size).get_extents().width) for line, size in sizes)
 

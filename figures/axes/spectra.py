@@ -19,9 +19,9 @@ def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look
         ds: eigenvalue over round and rank, and perhaps `algorithm` and `seed`.
         rank: 1 for the largest.
     """
-    chosen = ds["eigenvalue"].sel(rank=rank)
-    named = chosen.assign_attrs(long_name=rf"Hessian eigenvalue $\lambda_{{{rank}}}$")
-    look = {"log": bool((chosen.fillna(1) > 0).all()), "marker": "o", "markersize": 2.5, **look}
+    selected = ds["eigenvalue"].sel(rank=rank)
+    named = selected.assign_attrs(long_name=rf"Hessian eigenvalue $\lambda_{{{rank}}}$")
+    look = {"log": bool((selected.fillna(1) > 0).all()), "marker": "o", "markersize": 2.5, **look}
     return curve(ds.assign(eigenvalue=named), ax=ax, variable="eigenvalue", **look)
 
 
@@ -113,8 +113,10 @@ def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     places = np.arange(ds.sizes["layer"])
     numbered = abs(ds["eigenvalue"]).assign_coords(layer=places)
     for name, part in split_algorithms(numbered):
-        known = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
-        line_with_band(part, ax=ax, over="layer", **{"marker": "o", "markersize": 3, "linewidth": 1.0, **known, **look})
+        method_look = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
+        line_with_band(
+            part, ax=ax, over="layer", **{"marker": "o", "markersize": 3, "linewidth": 1.0, **method_look, **look}
+        )
     for name, part in split_algorithms(ds["eigenvalue"].assign_coords(layer=places)):
         middle = mean(part, "seed").values
         colour = "black" if name is None else style.colour(name)

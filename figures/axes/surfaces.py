@@ -54,12 +54,12 @@ def contour(
     require_values(values)
     ax = style.axes(ax)
     first, second = map(str, values.dims)
-    chosen = levels if levels is not None else common_levels(values, log=variable == "loss")
+    used = levels if levels is not None else common_levels(values, log=variable == "loss")
     grid = ds[first].values, ds[second].values, values.transpose(second, first).values
-    look = {"levels": chosen, "norm": norm(chosen), "cmap": style.SEQUENTIAL, "extend": "both", **look}
+    look = {"levels": used, "norm": norm(used), "cmap": style.SEQUENTIAL, "extend": "both", **look}
     filled = ax.contourf(*grid, **look)
     filled.set_edgecolor("face")
-    ax.contour(*grid, levels=chosen, colors="white", linewidths=0.3, alpha=0.6)
+    ax.contour(*grid, levels=used, colors="white", linewidths=0.3, alpha=0.6)
     ax.grid(False)
     ax.set_xlabel(style.text(ds[first]))
     ax.set_ylabel(style.text(ds[second]))
@@ -69,7 +69,7 @@ def contour(
         _minimum(ds, variable, first, second, ax)
         _models(ds, first, second, ax, names)
     if bar if bar is not None else levels is None:
-        colorbar(cast(Figure, ax.figure), [ax], chosen, style.text(values), cmap=look["cmap"])
+        colorbar(cast(Figure, ax.figure), [ax], used, style.text(values), cmap=look["cmap"])
     return ax
 
 
@@ -132,9 +132,9 @@ def profile(
     require_values(values)
     ax = style.axes(ax)
     for name, part in split_algorithms(values):
-        known = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
-        drawn = {**known, **look}
-        line_with_band(part, ax=ax, over="t", **drawn)
+        method_look = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
+        line_look = {**method_look, **look}
+        line_with_band(part, ax=ax, over="t", **line_look)
         middle = part.mean("seed") if "seed" in part.dims else part
         lowest = fitted_minimum(xr.Dataset({variable: middle}), variable)
         if lowest.state == "inside":

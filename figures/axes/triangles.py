@@ -34,13 +34,13 @@ def triangle(
     """
     require_values(ds[variable])
     ax = style.axes(ax)
-    chosen = levels if levels is not None else surfaces.common_levels(ds[variable], log=variable == "loss", top=1.0)
+    used = levels if levels is not None else surfaces.common_levels(ds[variable], log=variable == "loss", top=1.0)
     alpha, beta = np.meshgrid(ds.alpha.values, ds.beta.values, indexing="ij")
     values = np.ma.masked_invalid(ds[variable].transpose("alpha", "beta").values)
     x, y = place(alpha, beta)
-    look = {"levels": chosen, "norm": surfaces.norm(chosen), "cmap": style.SEQUENTIAL, "extend": "both", **look}
+    look = {"levels": used, "norm": surfaces.norm(used), "cmap": style.SEQUENTIAL, "extend": "both", **look}
     ax.contourf(x, y, values, **look).set_edgecolor("face")
-    ax.contour(x, y, values, levels=chosen, colors="white", linewidths=0.3, alpha=0.6)
+    ax.contour(x, y, values, levels=used, colors="white", linewidths=0.3, alpha=0.6)
     if float(ds.alpha.min()) < 0:
         ax.plot(*place(np.array([1, 0, 0, 1]), np.array([0, 1, 0, 0])), color="white", linewidth=0.9, zorder=3)
     white: dict[str, Any] = {"color": "white", "markeredgecolor": "black", "markeredgewidth": 0.6, "linestyle": ""}

@@ -63,8 +63,8 @@ def balance(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """Norms of the optimisation term (solid) and of the regularisation term (dashed) over rounds, logarithmic."""
     ax = style.axes(ax)
     curve(ds, ax=ax, variable="optimisation", **look)
-    known = ds.assign(regularisation=ds["regularisation"].where(ds["regularisation"] > 0))
-    curve(known, ax=ax, variable="regularisation", names=False, log=True, linestyle="--", **look)
+    positive = ds.assign(regularisation=ds["regularisation"].where(ds["regularisation"] > 0))
+    curve(positive, ax=ax, variable="regularisation", names=False, log=True, linestyle="--", **look)
     ax.set_ylabel("norm of the term")
     return ax
 
@@ -83,16 +83,16 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio"
     ax = style.axes(ax)
     names = style.order(map(str, ds.algorithm.values))
     parts = [values.values[ds.algorithm.values == name] for name in names]
-    known = values.values[np.isfinite(values.values)]
-    wide = known.min() > 0 and known.max() > 20 * known.min()
-    count = max(5, int(np.ceil(2 * len(known) ** (1 / 3))))
-    edges = np.histogram_bin_edges(known, bins=count)
+    finite = values.values[np.isfinite(values.values)]
+    wide = finite.min() > 0 and finite.max() > 20 * finite.min()
+    count = max(5, int(np.ceil(2 * len(finite) ** (1 / 3))))
+    edges = np.histogram_bin_edges(finite, bins=count)
     if wide:
-        edges = np.geomspace(known.min(), known.max(), count + 1)  # its ends are exact
+        edges = np.geomspace(finite.min(), finite.max(), count + 1)  # its ends are exact
     about: dict[str, Any] = {"color": [style.colour(name) for name in names], "label": [*map(style.label, names)]}
     ax.hist(parts, **{"bins": edges, "stacked": True, "alpha": 0.8, **about, **look})
-    middle = float(known.mean())
-    ax.axvline(middle, color=style.GLOBAL, linewidth=1.0, label=f"mean {middle:.3g} of {len(known)} runs")
+    middle = float(finite.mean())
+    ax.axvline(middle, color=style.GLOBAL, linewidth=1.0, label=f"mean {middle:.3g} of {len(finite)} runs")
     if wide:
         ax.set_xscale("log")
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))

@@ -50,10 +50,11 @@ def draw_one(name: str, runs: Sequence[Run], folder: Path, *, stem: str = "", **
     import matplotlib.pyplot as plt
 
     from figures import style
+    from figures.axes.footnote import footnote
     from figures.selection import substance
 
     require_options(name, options)
-    chosen, plain = gallery.load(name), gallery.called(name)
+    chosen, plain = gallery.load(name), gallery.file_stem(name)
     ds, runs = _readable(chosen.data, runs, options)
     ds = ds.assign_attrs(gallery.origin(name))
     called = stem or plain
@@ -62,7 +63,7 @@ def draw_one(name: str, runs: Sequence[Run], folder: Path, *, stem: str = "", **
     needs, samples = getattr(chosen, "NEEDS", ""), _test_samples(ds, runs_of(ds, runs))
     if told := substance.remarks(figure, ds, needs=needs, samples=samples):
         ds = ds.assign_attrs(remarks="; ".join(told))
-        style.footnote(figure, f"Note: {'; '.join(told)}.")
+        footnote(figure, f"Note: {'; '.join(told)}.")
     zarr_files.save(ds, numbers)
     write_bytes(table, export_bytes(ds, "csv"))
     paths = style.save(figure, folder / called)
@@ -76,7 +77,7 @@ def require_options(name: str, options: Mapping[str, Any]) -> None:
     Raises:
         ValueError: With what is accepted.
     """
-    plugins.require_options(f"figure {gallery.called(name)}", gallery.load(name).data, options)
+    plugins.require_options(f"figure {gallery.file_stem(name)}", gallery.load(name).data, options)
 
 
 def _readable(

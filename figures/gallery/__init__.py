@@ -74,9 +74,9 @@ def require(name: str) -> None:
     Raises:
         ValueError: If there is none; lists what there is and the nearest match. Or if it is code that is not trusted.
     """
-    plain, known = name.replace("_", "-"), names()
-    if plain not in known and _own(name) is None:
-        raise ValueError(plugins.unknown("figure", plain, known) + " A new one is one file in figures/gallery/.")
+    plain, available = name.replace("_", "-"), names()
+    if plain not in available and _own(name) is None:
+        raise ValueError(plugins.unknown("figure", plain, available) + " A new one is one file in figures/gallery/.")
 
 
 def load(name: str) -> CheckedFigure:
@@ -110,8 +110,8 @@ def constant(name: str, what: str) -> str:
     return ""
 
 
-def called(name: str) -> str:
-    """What the files of a figure are called: its public name, with dashes."""
+def file_stem(name: str) -> str:
+    """Stem of the files that a figure is written to: its public name, with dashes."""
     plain = re.sub(r"[^\w.-]+", "-", outside.short(name)).strip("-")
     return plain.replace("_", "-")
 
@@ -129,10 +129,10 @@ def _own(name: str) -> NamedFigure | None:
         return None
     if not outside.is_outside(name) and name not in outside.entry_points(__name__):
         return None
-    found = trust.load(__name__, name, "figure")
-    found = found() if isinstance(found, type) else found
-    if absent := [part for part in ("NEEDS", "COST", "data", "draw") if not hasattr(found, part)]:
+    figure = trust.load(__name__, name, "figure")
+    figure = figure() if isinstance(figure, type) else figure
+    if absent := [part for part in ("NEEDS", "COST", "data", "draw") if not hasattr(figure, part)]:
         raise ValueError(
             f"figure {name} has no {absent[0]}; give a class or an object with NEEDS, COST, data and draw."
         )
-    return cast(NamedFigure, found)
+    return cast(NamedFigure, figure)

@@ -12,7 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
-from figures import style
+from figures.axes.footnote import footnote
 from figures.selection.identity import add_identity, caption
 from figures.selection.run_selection import describe_difference, join_names, refusal, required_runs, select_runs
 from landscape.results.zarr_files import sort_names
@@ -46,20 +46,20 @@ def check(module: NamedFigure) -> CheckedFigure:
     def data(runs: Sequence[Run], **options: Any) -> xr.Dataset:
         wanted = _wanted(module.data, runs, options)
         ds = module.data(runs, **options)
-        drawn = runs_of(ds, wanted)
-        places = {run.folder for run in drawn}
+        shown = runs_of(ds, wanted)
+        places = {run.folder for run in shown}
         if out := [run for run in required_runs(wanted) if run.folder not in places]:
-            why = f"this figure cannot show them with {join_names([run.name for run in drawn])}; they differ in"
-            raise ValueError(refusal(out, f"{why} {describe_difference(out[0], drawn)}"))
+            why = f"this figure cannot show them with {join_names([run.name for run in shown])}; they differ in"
+            raise ValueError(refusal(out, f"{why} {describe_difference(out[0], shown)}"))
         bound = inspect.signature(module.data).bind(runs, **options)
         bound.apply_defaults()
         _, *rest = bound.arguments.items()
-        return sort_names(add_identity(ds, drawn, wanted, dict(rest)))
+        return sort_names(add_identity(ds, shown, wanted, dict(rest)))
 
     @wraps(module.draw)
     def draw(ds: xr.Dataset) -> Figure:
         figure = module.draw(ds)
-        style.footnote(figure, caption(ds))
+        footnote(figure, caption(ds))
         return figure
 
     return CheckedFigure(module.NEEDS, module.COST, data, draw)
@@ -78,9 +78,9 @@ def runs_of(ds: xr.Dataset, runs: Sequence[Run]) -> list[Run]:
     """Those of the runs that a figure's data name; all where they name none."""
     if "runs" not in ds.attrs:
         return list(runs)
-    rest, drawn = f", {ds.attrs['runs']}, ", []
+    rest, shown = f", {ds.attrs['runs']}, ", []
     for run in runs:
         if (name := f", {run.name}, ") in rest:
-            drawn.append(run)
+            shown.append(run)
             rest = rest.replace(name, ", ", 1)
-    return drawn
+    return shown

@@ -40,21 +40,21 @@ def largest_triangle(run: Run, index: int) -> list[int]:
     models, ids = record.kept("clients")[:10].double(), record.ids.tolist()
     if len(models) < 3:
         return [int(client) for client in ids]
-    apart = torch.cdist(models, models)
+    distances = torch.cdist(models, models)
 
     def area(triple: tuple[int, ...]) -> float:
         """Of the triangle, by Heron's formula."""
-        sides = [float(apart[first, second]) for first, second in combinations(triple, 2)]
+        sides = [float(distances[first, second]) for first, second in combinations(triple, 2)]
         half = sum(sides) / 2
         return half * (half - sides[0]) * (half - sides[1]) * (half - sides[2])
 
-    chosen = max(combinations(range(len(models)), 3), key=area)
-    first, second = max(combinations(chosen, 2), key=lambda pair: float(apart[pair]))
-    (last,) = set(chosen) - {first, second}
+    corners = max(combinations(range(len(models)), 3), key=area)
+    first, second = max(combinations(corners, 2), key=lambda pair: float(distances[pair]))
+    (last,) = set(corners) - {first, second}
     return [int(ids[place]) for place in (first, second, last)]
 
 
-def early_middle_last(kept: Sequence[int]) -> list[int]:
+def early_middle_last(rounds: Sequence[int]) -> list[int]:
     """An early round (a tenth of the way), a middle one and the last."""
-    places = (len(kept) // 10, len(kept) // 2, len(kept) - 1)
-    return [kept[place] for place in sorted(set(places))] if kept else []
+    places = (len(rounds) // 10, len(rounds) // 2, len(rounds) - 1)
+    return [rounds[place] for place in sorted(set(places))] if rounds else []

@@ -28,8 +28,8 @@ def split_by_candidates(runs: Sequence[Run]) -> tuple[dict[int, list[Run]], list
     groups: dict[str, list[Run]] = {}
     for run in runs:
         if isinstance(run.method, LSS):
-            alike = run.method.model_copy(update={"candidates": 1})
-            groups.setdefault(f"{_setting(run)} {alike!r} {run.experiment.local!r}", []).append(run)
+            single = run.method.model_copy(update={"candidates": 1})
+            groups.setdefault(f"{_setting(run)} {single!r} {run.experiment.local!r}", []).append(run)
     best = max(groups.values(), key=lambda group: (len(_sizes(group)), len(group)), default=[])
     if len(_sizes(best)) < 2:
         raise _runs.missing(f"{len(runs)} runs have {len(_sizes(best))} sizes of the pool of LSS", COMMAND)
@@ -44,9 +44,9 @@ def stack_over_models(runs: Sequence[Run], compute: _stack.Compute) -> xr.Datase
         LookupError: If no two runs of LSS differ in the number of models.
     """
     pools, others = split_by_candidates(runs)
-    found = [_stack.stack_runs(group, compute).isel(algorithm=0, drop=True) for group in pools.values()]
+    results = [_stack.stack_runs(group, compute).isel(algorithm=0, drop=True) for group in pools.values()]
     sizes = ("models", list(pools), {"long_name": "models trained by a client", "units": "1"})
-    joined = xr.concat(found, "models", join="outer", combine_attrs="drop").assign_coords(models=sizes)
+    joined = xr.concat(results, "models", join="outer", combine_attrs="drop").assign_coords(models=sizes)
     if others:
         plain = _stack.stack_runs(others, compute).isel(algorithm=0, drop=True).reindex(seed=joined.seed.values)
         joined = joined.assign({f"fedavg_{name}": values for name, values in plain.data_vars.items()})
@@ -71,8 +71,8 @@ def draw_over_models(ds: xr.Dataset, name: str, ax: Axes) -> None:
 
 def spread_of(values: xr.DataArray) -> float:
     """Standard deviation (n - 1) over the seeds that there are; 0 where there is one."""
-    known = values.values[np.isfinite(values.values)]
-    return float(known.std(ddof=1)) if len(known) > 1 else 0.0
+    finite = values.values[np.isfinite(values.values)]
+    return float(finite.std(ddof=1)) if len(finite) > 1 else 0.0
 
 
 def _setting(run: Run) -> str:

@@ -50,9 +50,9 @@ def _without_variants(group: Sequence[Run], needed: set[Path], over: Collection[
     for run in group:
         variants.setdefault(run.label, {}).setdefault(settings_key(run, free), []).append(run)
     selected: set[Path] = set()
-    for some in variants.values():
-        named = [runs for runs in some.values() if needed & {run.folder for run in runs}]
-        selected |= {run.folder for runs in named or [max(some.values(), key=len)] for run in runs}
+    for by_variant in variants.values():
+        named = [runs for runs in by_variant.values() if needed & {run.folder for run in runs}]
+        selected |= {run.folder for runs in named or [max(by_variant.values(), key=len)] for run in runs}
     return [run for run in group if run.folder in selected]
 
 
@@ -77,11 +77,11 @@ def runs_of_method(
         LookupError: If no run is of the method or of the seed asked for; names those that there are.
         ValueError: If runs of other methods have to be drawn.
     """
-    some = select_comparable(select_runs(runs, method, seed))
-    labels = [usual] if any(run.label == usual for run in some) else style.order(run.label for run in some)
-    selected = [run for run in some if run.label == labels[0]]
+    comparable = select_comparable(select_runs(runs, method, seed))
+    labels = [usual] if any(run.label == usual for run in comparable) else style.order(run.label for run in comparable)
+    selected = [run for run in comparable if run.label == labels[0]]
     return narrow(
-        some, selected, "this figure shows one method; choose it by the option method, as in --set method=fedavg"
+        comparable, selected, "this figure shows one method; choose it by the option method, as in --set method=fedavg"
     )
 
 
@@ -92,17 +92,17 @@ def one_run(runs: Sequence[Run], method: str | None, seed: int | None = None, us
         LookupError: If no run is of the method or of the seed asked for; names those that there are.
         ValueError: If other runs have to be drawn too.
     """
-    some = select_comparable(select_runs(runs, method, seed))
-    if len(needed := required_runs(some)) > 1:
+    comparable = select_comparable(select_runs(runs, method, seed))
+    if len(needed := required_runs(comparable)) > 1:
         first = min(needed, key=lambda run: run.experiment.seed)
         narrow(
-            some,
+            comparable,
             [first],
             "this figure shows one run; choose it by the options method and seed, as in --set method=fedavg seed=1",
         )
     if needed:
         return needed[0]
-    return min(runs_of_method(some, method, seed, usual), key=lambda run: run.experiment.seed)
+    return min(runs_of_method(comparable, method, seed, usual), key=lambda run: run.experiment.seed)
 
 
 def run_with_planes(runs: Sequence[Run], method: str | None, seed: int | None = None) -> tuple[Run, list[int]]:
@@ -112,11 +112,11 @@ def run_with_planes(runs: Sequence[Run], method: str | None, seed: int | None = 
         LookupError: If it kept none; names a command that trains a run which does.
     """
     run = one_run(runs, method, seed)
-    kept = run.kept("clients")
-    if not kept or run.experiment.clients.per_round < 3:
+    rounds = run.kept("clients")
+    if not rounds or run.experiment.clients.per_round < 3:
         command = "fedscape train digits-shards2 --set keep.clients=all"
         raise missing(f"run {run.name} kept no round with three clients", command)
-    return run, kept
+    return run, rounds
 
 
 def missing(what: str, command: str) -> LookupError:

@@ -21,7 +21,7 @@ def stack_runs(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
     Raises:
         ValueError: If two runs of one method have one seed or differ in other settings, or coordinates differ.
     """
-    known: dict[tuple[str, int], Run] = {}
+    table: dict[tuple[str, int], Run] = {}
     firsts: dict[str, Run] = {}
     for run in runs:
         if settings_key(first := firsts.setdefault(run.label, run)) != settings_key(run):
@@ -30,7 +30,7 @@ def stack_runs(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
                 f"{first.name} and {run.name} are both {run.label}, and differ in {names}; give runs that differ in "
                 "method or seed only."
             )
-        before = known.setdefault((run.label, run.experiment.seed), run)
+        before = table.setdefault((run.label, run.experiment.seed), run)
         if before.folder != run.folder:
             if run.seed is None or before.seed is None:
                 unsaid = before.name if before.seed is None else run.name
@@ -44,16 +44,16 @@ def stack_runs(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
                 f"{before.name} and {run.name} are both {run.label} with seed {run.experiment.seed}, and differ in "
                 f"{names}; give runs that differ in method or seed only."
             )
-    whole = {place: compute(run) for place, run in known.items()}
-    found = {place: one.drop_attrs(deep=False) for place, one in whole.items()}
-    algorithms, seeds = style.order(name for name, _ in known), sorted({seed for _, seed in known})
-    nothing = next(iter(found.values())).map(_missing)
+    whole = {place: compute(run) for place, run in table.items()}
+    bare = {place: result.drop_attrs(deep=False) for place, result in whole.items()}
+    algorithms, seeds = style.order(name for name, _ in table), sorted({seed for _, seed in table})
+    nothing = next(iter(bare.values())).map(_missing)
     rows = [
-        _joined([found.get((name, seed), nothing) for seed in seeds], "seed", list(known.values()))
+        _joined([bare.get((name, seed), nothing) for seed in seeds], "seed", list(table.values()))
         for name in algorithms
     ]
-    joined = _joined(rows, "algorithm", list(known.values())).assign_attrs(_common(list(whole.values())))
-    return name_runs(joined.assign_coords(seed=seeds, algorithm=algorithms), list(known.values()))
+    joined = _joined(rows, "algorithm", list(table.values())).assign_attrs(_common(list(whole.values())))
+    return name_runs(joined.assign_coords(seed=seeds, algorithm=algorithms), list(table.values()))
 
 
 def join_panels(parts: Sequence[xr.Dataset], dim: str = "panel") -> xr.Dataset:
@@ -71,12 +71,12 @@ def join_panels(parts: Sequence[xr.Dataset], dim: str = "panel") -> xr.Dataset:
 
 def panel(ds: xr.Dataset, index: int, dim: str = "panel") -> xr.Dataset:
     """The surface at a position of what `beside` made, with its own coordinates."""
-    chosen = ds.isel({dim: index})
-    places = {str(name): values for name, values in chosen.items() if str(name).startswith("at_")}
-    about = {str(name): values for name, values in chosen.items() if str(name).startswith("is_")}
+    selected = ds.isel({dim: index})
+    places = {str(name): values for name, values in selected.items() if str(name).startswith("at_")}
+    about = {str(name): values for name, values in selected.items() if str(name).startswith("is_")}
     attrs = {name.removeprefix("is_"): values.item() for name, values in about.items()}
     coords = {name.removeprefix("at_"): (values.dims, values.values, values.attrs) for name, values in places.items()}
-    return chosen.drop_vars([*places, *about]).assign_coords(coords).assign_attrs(attrs)
+    return selected.drop_vars([*places, *about]).assign_coords(coords).assign_attrs(attrs)
 
 
 def name_runs(ds: xr.Dataset, runs: Sequence[Run]) -> xr.Dataset:

@@ -84,7 +84,7 @@ def _widths(group: _Group) -> list[float]:
         max(map(len, [subhead, *texts])) + 2.5 for subhead, texts in zip(group["subheads"], group["texts"], strict=True)
     ]
     lack = max(0.0, max(map(len, group["head"])) + 2.0 - sum(inner))
-    return [one + lack / len(inner) for one in inner]
+    return [width + lack / len(inner) for width in inner]
 
 
 LETTERS = 112.0
@@ -137,7 +137,7 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group]) -> None:
 
 def _note(ds: xr.Dataset, title: str) -> str:
     seeds = ds.sizes["seed"]
-    told = [title, f"mean ± std of up to {seeds} seeds" if seeds > 1 else "one seed"]
+    parts = [title, f"mean ± std of up to {seeds} seeds" if seeds > 1 else "one seed"]
     if bool(ds.quick.any()):
-        told.append("quick: small variant, not to be compared with the paper's numbers")
-    return "; ".join(told)
+        parts.append("quick: small variant, not to be compared with the paper's numbers")
+    return "; ".join(parts)

@@ -53,12 +53,12 @@ def tabulate(
     """
     if not runs:
         raise _runs.missing("no run was given", "fedscape train digits-shards2")
-    called, quick = _from_paper(runs, paper, item) if paper else (_in_words(runs), set())
-    if over and len(set(called.values())) == 1:
-        called = dict.fromkeys(called, "")
+    labels, quick = _from_paper(runs, paper, item) if paper else (_in_words(runs), set())
+    if over and len(set(labels.values())) == 1:
+        labels = dict.fromkeys(labels, "")
     table: dict[tuple[str, str, int], Run] = {}
     for run in runs:
-        parts = [called[run.folder], *(setting_text.value_text(setting_text.value(run, key)) for key in over)]
+        parts = [labels[run.folder], *(setting_text.value_text(setting_text.value(run, key)) for key in over)]
         row = setting_text.value_text(setting_text.value(run, rows))
         place = row, ", ".join(filter(None, parts)), run.experiment.seed
         before = table.setdefault(place, run)
@@ -68,27 +68,30 @@ def tabulate(
                 "name the setting that tells them apart, as in --set over='[\"local.epochs\"]'."
             )
     printed = papers.load(paper).item(item).numbers if paper else ()
-    names = _order([row for row, _, _ in table], [one.row for one in printed], rows)
-    columns = _order([column for _, column, _ in table], [one.column for one in printed])
+    names = _order([row for row, _, _ in table], [entry.row for entry in printed], rows)
+    columns = _order([column for _, column, _ in table], [entry.column for entry in printed])
     seeds = sorted({seed for _, _, seed in table})
-    held = np.full((len(names), len(columns), len(seeds)), np.nan)
-    hurried = np.zeros(len(columns), int)
+    array = np.full((len(names), len(columns), len(seeds)), np.nan)
+    quick_columns = np.zeros(len(columns), int)
     for (row, column, seed), run in table.items():
-        held[names.index(row), columns.index(column), seeds.index(seed)] = number(run)
-        hurried[columns.index(column)] |= run.folder in quick
-    found = xr.Dataset(
-        {"measured": (("row", "column", "seed"), held), "quick": ("column", hurried, {"long_name": "quick variant"})},
+        array[names.index(row), columns.index(column), seeds.index(seed)] = number(run)
+        quick_columns[columns.index(column)] |= run.folder in quick
+    ds = xr.Dataset(
+        {
+            "measured": (("row", "column", "seed"), array),
+            "quick": ("column", quick_columns, {"long_name": "quick variant"}),
+        },
         coords={"row": names, "column": columns, "seed": seeds},
         attrs={"rows": rows, "over": ", ".join(over)},
     )
     if printed:
         values = np.full((len(names), len(columns)), np.nan)
-        for one in printed:
-            if one.row in names and one.column in columns:
-                scale = 100 if one.units == "%" else 1
-                values[names.index(one.row), columns.index(one.column)] = one.value / scale
-        found["printed"] = (("row", "column"), values, {"long_name": f"printed in the paper, {item}"})
-    return _stack.name_runs(found, runs)
+        for entry in printed:
+            if entry.row in names and entry.column in columns:
+                scale = 100 if entry.units == "%" else 1
+                values[names.index(entry.row), columns.index(entry.column)] = entry.value / scale
+        ds["printed"] = (("row", "column"), values, {"long_name": f"printed in the paper, {item}"})
+    return _stack.name_runs(ds, runs)
 
 
 def tabulate_several(
@@ -114,11 +117,11 @@ def tabulate_several(
     joined["measured"] = joined.measured.transpose("row", "column", "seed")
     if "printed" not in joined:
         return joined
-    held = np.full((joined.sizes["row"], len(columns)), np.nan)
-    for one in papers.load(paper).item(item).numbers:
-        if one.row in joined.row.values and one.column in columns:
-            held[list(joined.row.values).index(one.row), columns.index(one.column)] = one.value
-    return joined.assign(printed=(("row", "column"), held, joined.printed.attrs))
+    array = np.full((joined.sizes["row"], len(columns)), np.nan)
+    for entry in papers.load(paper).item(item).numbers:
+        if entry.row in joined.row.values and entry.column in columns:
+            array[list(joined.row.values).index(entry.row), columns.index(entry.column)] = entry.value
+    return joined.assign(printed=(("row", "column"), array, joined.printed.attrs))
 
 
 def numbers_after(number: Callable[..., float], rounds: Sequence[int]) -> dict[str, Callable[[Run], float]]:
@@ -138,13 +141,13 @@ def _from_paper(runs: Sequence[Run], paper: str, item: str) -> tuple[dict[Any, s
     Raises:
         LookupError: If none of the runs belongs to it.
     """
-    known = papers.load(paper).item(item)
-    parts = papers.found(known, runs)
-    called = {run.folder: part.setting.label for part in parts for run in part.runs}
-    if absent := [run.name for run in runs if run.folder not in called]:
-        lines = papers.commands(known, known.settings[0], quick=True)
-        raise _runs.missing(f"{absent[0]} is no run of {known.item} of paper {paper}", lines[-1])
-    return called, {run.folder for part in parts if part.quick for run in part.runs}
+    paper_item = papers.load(paper).item(item)
+    parts = papers.found(paper_item, runs)
+    labels = {run.folder: part.setting.label for part in parts for run in part.runs}
+    if absent := [run.name for run in runs if run.folder not in labels]:
+        lines = papers.commands(paper_item, paper_item.settings[0], quick=True)
+        raise _runs.missing(f"{absent[0]} is no run of {paper_item.item} of paper {paper}", lines[-1])
+    return labels, {run.folder for part in parts if part.quick for run in part.runs}
 
 
 def _in_words(runs: Sequence[Run]) -> dict[Any, str]:
@@ -159,14 +162,14 @@ def _in_words(runs: Sequence[Run]) -> dict[Any, str]:
         )
         for run in runs
     }
-    kept = [place for place in range(5) if place in (0, 2) or len({told[place] for told in parts.values()}) > 1]
-    return {folder: ", ".join(told[place] for place in kept) for folder, told in parts.items()}
+    shown = [place for place in range(5) if place in (0, 2) or len({words[place] for words in parts.values()}) > 1]
+    return {folder: ", ".join(words[place] for place in shown) for folder, words in parts.items()}
 
 
-def _order(found: Sequence[str], printed: Sequence[str], key: str = "") -> list[str]:
+def _order(names: Sequence[str], printed: Sequence[str], key: str = "") -> list[str]:
     """Names as the paper orders them, others after: methods as in legends, numbers by size, else as they came."""
-    first = [name for name in dict.fromkeys(printed) if name in found]
-    rest = [name for name in dict.fromkeys(found) if name not in first]
+    first = [name for name in dict.fromkeys(printed) if name in names]
+    rest = [name for name in dict.fromkeys(names) if name not in first]
     if key in ("method", "base", "pool"):
         return [*first, *setting_text.sort_rows(rest)]
     try:

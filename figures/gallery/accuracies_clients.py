@@ -26,22 +26,22 @@ def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> x
         round: Round that kept its clients; negative counts from the last one.
         criterion: What a client's data are: "label" (test data in its class shares) or "train".
     """
-    some = _runs.select_comparable(runs)
-    chosen: Sequence[Run] = [run for run in some if run.kept("clients")]
-    if not chosen:
+    comparable = _runs.select_comparable(runs)
+    selected: Sequence[Run] = [run for run in comparable if run.kept("clients")]
+    if not selected:
         command = "fedscape train digits-shards2 --set keep.clients=all"
         raise _runs.missing("no run kept the clients of a round", command)
 
-    chosen = run_selection.narrow(some, chosen, "it kept no clients")
+    selected = run_selection.narrow(comparable, selected, "it kept no clients")
 
     def compute(run: Run) -> xr.Dataset:
         return run.cached(three_accuracies, round=round, criterion=criterion)
 
-    found = _stack.stack_runs(chosen, lambda run: compute(run)[["global_accuracy", "averaged_local", "worst_ood"]])
-    shown = compute(chosen[0])
-    found = found.assign(ood=shown.ood)
-    about = {"criterion": criterion, "method": chosen[0].label, "round": shown.attrs["round"]}
-    return found.assign_attrs(about)
+    ds = _stack.stack_runs(selected, lambda run: compute(run)[["global_accuracy", "averaged_local", "worst_ood"]])
+    shown = compute(selected[0])
+    ds = ds.assign(ood=shown.ood)
+    about = {"criterion": criterion, "method": selected[0].label, "round": shown.attrs["round"]}
+    return ds.assign_attrs(about)
 
 
 @style.styled

@@ -34,17 +34,17 @@ def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> x
         round: Round that kept its clients; negative counts from the last one.
         criterion: What a client's data are: "label" (test data in its class shares) or "train".
     """
-    kept: Sequence[Run] = [run for run in runs if run.kept("clients")]
-    if runs and not kept:
+    suited: Sequence[Run] = [run for run in runs if run.kept("clients")]
+    if runs and not suited:
         command = f"{_pools.COMMAND} --set keep.clients=all"
         raise _runs.missing("no run kept the clients of a round", command)
 
-    kept = run_selection.narrow(runs, kept, "it kept no clients")
+    suited = run_selection.narrow(runs, suited, "it kept no clients")
 
     def compute(run: Run) -> xr.Dataset:
         return run.cached(three_accuracies, round=round, criterion=criterion)[list(_PANELS)]
 
-    return _pools.stack_over_models(kept, compute).assign_attrs(criterion=criterion)
+    return _pools.stack_over_models(suited, compute).assign_attrs(criterion=criterion)
 
 
 @style.styled

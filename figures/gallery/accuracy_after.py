@@ -36,10 +36,10 @@ def data(
         paper, item: Whose printed numbers stand beside, such as lss and "Table 1".
     """
     numbers = _tables.numbers_after(_accuracy, after)
-    found = _tables.tabulate_several(runs, numbers, rows=rows, over=over, paper=paper, item=item)
-    for name in {"measured", "printed"} & set(found):
-        found[name].attrs = {"long_name": "accuracy", **found[name].attrs, "units": "fraction"}
-    return found if "printed" not in found else found.assign(printed=found.printed / 100)
+    ds = _tables.tabulate_several(runs, numbers, rows=rows, over=over, paper=paper, item=item)
+    for name in {"measured", "printed"} & set(ds):
+        ds[name].attrs = {"long_name": "accuracy", **ds[name].attrs, "units": "fraction"}
+    return ds if "printed" not in ds else ds.assign(printed=ds.printed / 100)
 
 
 @style.styled

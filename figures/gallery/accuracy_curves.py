@@ -50,17 +50,17 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth
     lines = sorted({values for _, values, _ in table}, key=lambda values: tuple((v is not None, v) for v in values))
     names = [_name(values, over) for values in lines]
     rounds = max(run.experiment.rounds for run in table.values())
-    held = np.full((len(rows), len(lines), len(seeds), rounds), np.nan)
+    array = np.full((len(rows), len(lines), len(seeds), rounds), np.nan)
     for (row, values, seed), run in table.items():
         recorded = run.metrics().accuracy
-        held[rows.index(row), lines.index(values), seeds.index(seed), recorded["round"].values] = recorded.values
+        array[rows.index(row), lines.index(values), seeds.index(seed), recorded["round"].values] = recorded.values
     about = {"long_name": "test accuracy", "units": "fraction"}
-    found = xr.Dataset(
-        {"accuracy": (("row", "line", "seed", "round"), held, about)},
+    ds = xr.Dataset(
+        {"accuracy": (("row", "line", "seed", "round"), array, about)},
         coords={"row": rows, "line": names, "seed": seeds, "round": range(rounds)},
         attrs={"over": ", ".join(over), "smooth": smooth},
     )
-    return _stack.name_runs(found, list(table.values()))
+    return _stack.name_runs(ds, list(table.values()))
 
 
 @style.styled
@@ -112,10 +112,10 @@ def _colours(ds: xr.Dataset) -> list[Any]:
 
 def _smoothed(values: xr.DataArray, smooth: int) -> xr.DataArray:
     """The filtered line; as it is where there are fewer rounds than the window or gaps."""
-    known = values.dropna("round", how="any") if "seed" not in values.dims else values
-    if smooth <= 2 or known.sizes["round"] < smooth or bool(known.isnull().any()):
+    complete = values.dropna("round", how="any") if "seed" not in values.dims else values
+    if smooth <= 2 or complete.sizes["round"] < smooth or bool(complete.isnull().any()):
         return values
-    return known.copy(data=savgol_filter(known.values, smooth, 2, axis=known.get_axis_num("round")))
+    return complete.copy(data=savgol_filter(complete.values, smooth, 2, axis=complete.get_axis_num("round")))
 
 
 def _cut(ds: xr.Dataset, axs: Sequence[Any], smooth: int) -> None:

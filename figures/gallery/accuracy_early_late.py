@@ -27,9 +27,9 @@ def data(runs: Sequence[Run], *, early: int = 10) -> xr.Dataset:
     """
     if early < 1:
         raise ValueError(f"early is {early}; give the rounds of the first panel, 1 or more.")
-    found = _stack.stack_runs(_runs.select_comparable(runs), lambda run: run.metrics()[["accuracy"]])
-    trained = ("round", found["round"].values + 1, {"long_name": "rounds trained", "units": "rounds"})
-    return found.assign_coords(round=trained).assign_attrs(early=min(early, found.sizes["round"]))
+    ds = _stack.stack_runs(_runs.select_comparable(runs), lambda run: run.metrics()[["accuracy"]])
+    trained = ("round", ds["round"].values + 1, {"long_name": "rounds trained", "units": "rounds"})
+    return ds.assign_coords(round=trained).assign_attrs(early=min(early, ds.sizes["round"]))
 
 
 @style.styled

@@ -46,16 +46,16 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ()) -> xr.Dataset:
     panels = list(dict.fromkeys(panel for panel, _, _ in table))
     names, seeds = style.order(name for _, name, _ in table), sorted({seed for _, _, seed in table})
     rounds = max(len(run.rounds()) for run in table.values())
-    held = np.full((len(panels), len(names), len(seeds), rounds), np.nan)
+    array = np.full((len(panels), len(names), len(seeds), rounds), np.nan)
     for (panel, name, seed), run in table.items():
         values = run.metrics().accuracy.values
-        held[panels.index(panel), names.index(name), seeds.index(seed), : len(values)] = values
+        array[panels.index(panel), names.index(name), seeds.index(seed), : len(values)] = values
     about = {"long_name": "test accuracy", "units": "fraction"}
-    found = xr.Dataset(
-        {"accuracy": (("panel", "algorithm", "seed", "round"), held, about)},
+    ds = xr.Dataset(
+        {"accuracy": (("panel", "algorithm", "seed", "round"), array, about)},
         coords={"panel": panels, "algorithm": names, "seed": seeds, "round": range(rounds)},
     )
-    return _stack.name_runs(found, list(table.values()))
+    return _stack.name_runs(ds, list(table.values()))
 
 
 @style.styled
@@ -86,12 +86,12 @@ def draw(ds: xr.Dataset) -> Figure:
 def _dashes(names: Sequence[str]) -> dict[str, Any]:
     """A line style for each method; those that share a colour, and variants of one method, differ in it."""
     kinds: Sequence[Any] = ("-", (0, (4, 1.4)), (0, (1, 1.1)), (0, (5, 1.2, 1, 1.2)))
-    found: dict[str, Any] = {}
+    dashes: dict[str, Any] = {}
     for name in names:
         marks = {style.colour(name), name.partition("-")[0]}
-        taken = [kind for other, kind in found.items() if marks & {style.colour(other), other.partition("-")[0]}]
-        found[name] = next((kind for kind in kinds if kind not in taken), kinds[-1])
-    return found
+        taken = [kind for other, kind in dashes.items() if marks & {style.colour(other), other.partition("-")[0]}]
+        dashes[name] = next((kind for kind in kinds if kind not in taken), kinds[-1])
+    return dashes
 
 
 def _panel(run: Run, over: Sequence[str]) -> str:

@@ -19,8 +19,8 @@ COST = "seconds"
 
 def data(runs: Sequence[Run]) -> xr.Dataset:
     """accuracy (fraction), loss and local_loss (nats) over algorithm, seed and round."""
-    chosen = ["accuracy", "loss", "local_loss"]
-    return _stack.stack_runs(_runs.select_comparable(runs), lambda run: run.metrics()[chosen])
+    variables = ["accuracy", "loss", "local_loss"]
+    return _stack.stack_runs(_runs.select_comparable(runs), lambda run: run.metrics()[variables])
 
 
 @style.styled

@@ -44,9 +44,9 @@ def data(
         LookupError: If no setting has two values, or nothing to be compared with was run.
         ValueError: If two runs have the same method, value and seed.
     """
-    chosen, key = _chosen(runs, over)
+    selected, key = _select(runs, over)
     table: dict[tuple[str, Any, int], Run] = {}
-    for run in chosen:
+    for run in selected:
         place = run.label, setting_text.value(run, key), run.experiment.seed
         before = table.setdefault(place, run)
         if before.folder != run.folder:
@@ -56,16 +56,16 @@ def data(
             )
     rows, seeds = setting_text.sort_rows(row for row, _, _ in table), sorted({seed for _, _, seed in table})
     values = sorted({value for _, value, _ in table})
-    held = np.full((len(rows), len(values), len(seeds)), np.nan)
+    array = np.full((len(rows), len(values), len(seeds)), np.nan)
     for (row, value, seed), run in table.items():
-        held[rows.index(row), values.index(value), seeds.index(seed)] = _tables.mean_of_last(run, metric, last)
+        array[rows.index(row), values.index(value), seeds.index(seed)] = _tables.mean_of_last(run, metric, last)
     about = {"long_name": f"{'test ' if metric == 'accuracy' else ''}{metric}", "units": _unit(metric)}
-    found = xr.Dataset(
-        {metric: (("row", "value", "seed"), held, about)},
+    ds = xr.Dataset(
+        {metric: (("row", "value", "seed"), array, about)},
         coords={"row": rows, "value": ("value", values, {"long_name": setting_text.key_label(key)}), "seed": seeds},
         attrs={"metric": metric, "over": key, "reference": reference},
     )
-    return _stack.name_runs(_with_gain(found, metric, reference) if gain else found, chosen)
+    return _stack.name_runs(_with_gain(ds, metric, reference) if gain else ds, selected)
 
 
 @style.styled
@@ -131,7 +131,7 @@ def _unit(metric: str) -> str:
     return "fraction" if metric in ("accuracy", "error") else "nats" if "loss" in metric else "1"
 
 
-def _chosen(runs: Sequence[Run], over: str) -> tuple[list[Run], str]:
+def _select(runs: Sequence[Run], over: str) -> tuple[list[Run], str]:
     """Runs that differ in method, seed and one setting, and that setting: of all, those with most values and methods.
 
     Raises:
@@ -144,8 +144,8 @@ def _chosen(runs: Sequence[Run], over: str) -> tuple[list[Run], str]:
                 groups.setdefault((key, _rest(run, key)), []).append(run)
 
     def size(place: tuple[str, str]) -> tuple[int, int]:
-        held = groups[place]
-        return len({setting_text.value(run, place[0]) for run in held}), len({run.label for run in held})
+        group = groups[place]
+        return len({setting_text.value(run, place[0]) for run in group}), len({run.label for run in group})
 
     best = max(groups, key=size, default=None)
     if best is None or size(best)[0] < 2:
@@ -159,7 +159,7 @@ def _rest(run: Run, key: str) -> str:
 
     Local training is left out where it is not the setting, as methods may want their own.
     """
-    content = {name: held for name, held in run.experiment.resolved().items() if name in ("rounds", "task", "clients")}
+    content = {name: part for name, part in run.experiment.resolved().items() if name in ("rounds", "task", "clients")}
     if key.startswith("local."):
         content["local"] = run.experiment.resolved()["local"]
     *parents, last = key.split(".")
@@ -175,8 +175,8 @@ def _numbers(run: Run) -> Iterator[str]:
     """Keys of the settings of data, clients, partition and local training that are numbers."""
     content = run.experiment.resolved()
     clients = {**content["clients"], **content["clients"]["partition"]}
-    for part, held in (("task", content["task"]), ("clients", clients), ("local", content["local"])):
-        for name, value in held.items():
+    for part, table in (("task", content["task"]), ("clients", clients), ("local", content["local"])):
+        for name, value in table.items():
             if isinstance(value, int | float) and not isinstance(value, bool):
                 yield f"{part}.{name}"
     yield "rounds"

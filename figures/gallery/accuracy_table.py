@@ -36,13 +36,13 @@ def data(
         over: Settings whose values are columns, such as ["method.late"].
         paper, item: Whose printed numbers stand beside, such as ima and "Table I".
     """
-    found = _tables.tabulate(
+    ds = _tables.tabulate(
         runs, lambda run: _tables.mean_of_last(run, metric, last), rows=rows, over=over, paper=paper, item=item
     )
     units = "fraction" if metric in ("accuracy", "error") else "nats" if "loss" in metric else "1"
-    for name in {"measured", "printed"} & set(found):
-        found[name].attrs = {"long_name": metric, **found[name].attrs, "units": units}
-    return found.assign_attrs(metric=metric, last=last)
+    for name in {"measured", "printed"} & set(ds):
+        ds[name].attrs = {"long_name": metric, **ds[name].attrs, "units": units}
+    return ds.assign_attrs(metric=metric, last=last)
 
 
 @style.styled

@@ -26,26 +26,26 @@ def data(runs: Sequence[Run], *, window: tuple[float, float] = (0.45, 0.55)) -> 
     Args:
         window: Rounds that are averaged, as fractions of a run, as in `drift.balance_mean`.
     """
-    found = {run.name: (run, run.cached(balance_mean, window=window)) for run in runs}
-    kept = {name: pair for name, pair in found.items() if np.isfinite(float(pair[1].ratio))}
-    if len(kept) < 2:
+    results = {run.name: (run, run.cached(balance_mean, window=window)) for run in runs}
+    shrinking = {name: pair for name, pair in results.items() if np.isfinite(float(pair[1].ratio))}
+    if len(shrinking) < 2:
         command = (
             "fedscape train digits-shards2 --set method.name=fedlaw --set method.variant=gws, and with other seeds"
         )
-        raise _runs.missing(f"{len(kept)} of {len(runs)} runs shrink their model", command)
-    run_selection.narrow(runs, [run for run, _ in kept.values()], "its weights sum to 1")
-    columns = {name: [float(part[name]) for _, part in kept.values()] for name in ("ratio", "gamma")}
+        raise _runs.missing(f"{len(shrinking)} of {len(runs)} runs shrink their model", command)
+    run_selection.narrow(runs, [run for run, _ in shrinking.values()], "its weights sum to 1")
+    columns = {name: [float(part[name]) for _, part in shrinking.values()] for name in ("ratio", "gamma")}
     ds = xr.Dataset(
         {name: ("sample", values) for name, values in columns.items()},
         coords={
-            "run": ("sample", list(kept)),
-            "algorithm": ("sample", [run.label for run, _ in kept.values()]),
+            "run": ("sample", list(shrinking)),
+            "algorithm": ("sample", [run.label for run, _ in shrinking.values()]),
         },
     )
     ds.ratio.attrs.update(long_name="balance ratio r", units="1")
     ds.gamma.attrs.update(long_name=r"shrinking factor $\gamma$", units="1")
     about = f"rounds {window[0]:.0%} to {window[1]:.0%} of each run"
-    return _stack.name_runs(ds, [run for run, _ in kept.values()]).assign_attrs(about=about)
+    return _stack.name_runs(ds, [run for run, _ in shrinking.values()]).assign_attrs(about=about)
 
 
 @style.styled

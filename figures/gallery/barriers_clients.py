@@ -40,20 +40,20 @@ def data(
         most: Clients a round.
     """
     run = _runs.one_run(runs, method, seed)
-    chosen = evenly_spaced(run.kept("clients"), 3) if rounds is None else list(rounds)
-    cohorts = [run.round(index).ids.tolist() for index in chosen]
+    indices = evenly_spaced(run.kept("clients"), 3) if rounds is None else list(rounds)
+    cohorts = [run.round(index).ids.tolist() for index in indices]
     count = min([most, *map(len, cohorts)])
     if not cohorts or count < 2:
         raise _runs.missing(
             f"run {run.name} kept no round with two clients", "fedscape train digits-shards2 --set keep.clients=all"
         )
-    found = [
+    results = [
         run.cached(client_barriers, round=index, clients=ids[:count], points=points).assign_attrs(
             label=f"round {index}"
         )
-        for index, ids in zip(chosen, cohorts, strict=True)
+        for index, ids in zip(indices, cohorts, strict=True)
     ]
-    return _stack.name_runs(_stack.join_panels(found), [run])
+    return _stack.name_runs(_stack.join_panels(results), [run])
 
 
 @style.styled

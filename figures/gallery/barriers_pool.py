@@ -48,11 +48,12 @@ def data(
         raise _runs.missing("no run grew pools of models", "fedscape train digits-shards2 --set method=lss")
     suited = run_selection.narrow(runs, suited, "it grew no pools of models, or kept none")
     run = _runs.one_run(suited, method, seed, usual="lss")
-    chosen = evenly_spaced(run.kept("globals"), 2) if rounds is None else list(rounds)
-    found = [run.cached(pool_barriers, round=index, points=points, count=count, split=split) for index in chosen]
-    kept = ["barrier", "midpoint", "mark_loss", "loss", "loss_mean", "loss_max"]
+    indices = evenly_spaced(run.kept("globals"), 2) if rounds is None else list(rounds)
+    results = [run.cached(pool_barriers, round=index, points=points, count=count, split=split) for index in indices]
+    variables = ["barrier", "midpoint", "mark_loss", "loss", "loss_mean", "loss_max"]
     titled = [
-        one[kept].assign_attrs(label=f"round {one.attrs['round']}, client {one.attrs['client']}") for one in found
+        result[variables].assign_attrs(label=f"round {result.attrs['round']}, client {result.attrs['client']}")
+        for result in results
     ]
     return _stack.name_runs(_stack.join_panels(titled), [run]).assign_attrs(split=split)
 

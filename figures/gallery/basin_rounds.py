@@ -36,21 +36,21 @@ def data(
         rise: Height above the minimum (nats) within which radius and area are taken.
         points: Grid points an axis.
     """
-    some = _runs.select_comparable(runs)
-    chosen: Sequence[Run] = [run for run in some if len(run.kept(models)) > 2 * (models == "globals")]
-    if not chosen or chosen[0].experiment.clients.per_round < 3:
+    comparable = _runs.select_comparable(runs)
+    selected: Sequence[Run] = [run for run in comparable if len(run.kept(models)) > 2 * (models == "globals")]
+    if not selected or selected[0].experiment.clients.per_round < 3:
         command = f"fedscape train digits-shards2 --set keep.{models}=all"
         raise _runs.missing("no run kept rounds with three models", command)
 
-    chosen = run_selection.narrow(some, chosen, "it kept no rounds with three models")
+    selected = run_selection.narrow(comparable, selected, "it kept no rounds with three models")
 
     def compute(run: Run) -> xr.Dataset:
-        kept = run.kept(models)
-        indices = per_round.evenly_spaced(kept if models == "clients" else kept[2:], rounds)
-        found = run.cached(basin_rounds, rounds=indices, models=models, rise=rise, points=points)
-        return found[list(_SHOWN)].sel(rank=1, drop=True)
+        stored = run.kept(models)
+        indices = per_round.evenly_spaced(stored if models == "clients" else stored[2:], rounds)
+        basins = run.cached(basin_rounds, rounds=indices, models=models, rise=rise, points=points)
+        return basins[list(_SHOWN)].sel(rank=1, drop=True)
 
-    return _stack.stack_runs(chosen, compute).assign_attrs(rise=rise, models=models)
+    return _stack.stack_runs(selected, compute).assign_attrs(rise=rise, models=models)
 
 
 @style.styled
@@ -85,8 +85,8 @@ def _offsets(ds: xr.Dataset, ax: Axes) -> None:
         curves.curve(ds, ax=ax, variable="offset", marker="o", markersize=2.5)
     for name, part in curves.split_algorithms(ds["offset"]):
         error = ds["offset_error"].sel(algorithm=name)
-        known = error.notnull().sum("seed")
-        bars = (error**2).sum("seed") ** 0.5 / known.where(known > 0)
+        count = error.notnull().sum("seed")
+        bars = (error**2).sum("seed") ** 0.5 / count.where(count > 0)
         ax.errorbar(
             ds["round"], part.mean("seed"), yerr=bars, fmt="none", color=style.colour(str(name)), elinewidth=0.7
         )

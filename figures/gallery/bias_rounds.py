@@ -14,7 +14,7 @@ from figures import style
 from figures.axes import curves
 from figures.gallery import _cases, _runs, _stack
 
-NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds"
+NEEDS = "runs of any methods, trained in one setting, that kept the clients of case_runs rounds"
 
 COST = "seconds a run"
 
@@ -34,10 +34,12 @@ def data(runs: Sequence[Run], *, rounds: int = 8, samples_per_client: int = 50, 
 
     def compute(run: Run) -> xr.Dataset:
         indices = per_round.evenly_spaced(run.kept("clients"), rounds)
-        found = run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client)
-        return found[[*_SHOWN, "fma_error"]].assign(error=run.metrics()["error"].sel(round=found["round"]))
+        biases = run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client)
+        return biases[[*_SHOWN, "fma_error"]].assign(error=run.metrics()["error"].sel(round=biases["round"]))
 
-    return _cases.stack_cases(runs, by, lambda some: _stack.stack_runs(_runs.select_comparable(some), compute))
+    return _cases.stack_cases(
+        runs, by, lambda case_runs: _stack.stack_runs(_runs.select_comparable(case_runs), compute)
+    )
 
 
 @style.styled

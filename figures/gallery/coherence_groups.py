@@ -29,19 +29,19 @@ def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None, smooth: i
         methods: Which two are shown; by default FedAvg and FedLAW (GWS), or the two first in legends.
         smooth: Rounds in the moving average.
     """
-    known = _runs.prefer_methods(
+    selected = _runs.prefer_methods(
         _runs.select_comparable(run_selection.select_runs(runs, methods)), methods, ("fedavg", "fedlaw-gws")
     )
-    two = style.order(run.label for run in known)[:2]
+    two = style.order(run.label for run in selected)[:2]
     why = "this figure shows two methods; choose them by the option methods"
-    known = run_selection.narrow(known, [run for run in known if run.label in two], why)
+    selected = run_selection.narrow(selected, [run for run in selected if run.label in two], why)
     columns = ["group_cosine", "group_cosine_smooth", "evenness", "balanced"]
-    found = _stack.stack_runs(known, lambda run: run.cached(coherence, smooth=smooth, groups="balance")[columns])
-    if not np.isfinite(found.group_cosine.values).any():
+    ds = _stack.stack_runs(selected, lambda run: run.cached(coherence, smooth=smooth, groups="balance")[columns])
+    if not np.isfinite(ds.group_cosine.values).any():
         command = "fedscape train digits-shards2 --set clients.per_round=5"
-        raise _runs.missing(f"no round of {known[0].name} has two clients of one group", command)
-    _require_groups(found)
-    return found
+        raise _runs.missing(f"no round of {selected[0].name} has two clients of one group", command)
+    _require_groups(ds)
+    return ds
 
 
 TIED = 0.02

@@ -26,17 +26,17 @@ def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None, smooth: i
         methods: Which are shown; by default all, of runs to choose from FedAvg and FedLAW (GWS), if there.
         smooth: Rounds in the moving average.
     """
-    known = _runs.prefer_methods(
+    selected = _runs.prefer_methods(
         _runs.select_comparable(run_selection.select_runs(runs, methods)), methods, ("fedavg", "fedlaw-gws")
     )
-    if known[0].experiment.clients.per_round < 2:
+    if selected[0].experiment.clients.per_round < 2:
         command = "fedscape train digits-shards2 --set clients.per_round=5"
-        raise _runs.missing(f"run {known[0].name} has one client a round, coherence needs two", command)
+        raise _runs.missing(f"run {selected[0].name} has one client a round, coherence needs two", command)
 
     def compute(run: Run) -> xr.Dataset:
         return run.cached(coherence, smooth=smooth).assign(accuracy=run.metrics()["accuracy"])
 
-    return _stack.stack_runs(known, compute)
+    return _stack.stack_runs(selected, compute)
 
 
 @style.styled

@@ -53,21 +53,21 @@ def data(
         repeats: Measured trainings: seconds are their median, with their range.
         paper, item: Whose numbers stand below, as NAME_printed, such as lss and "Table 5".
     """
-    chosen: dict[str, Run] = {}
-    some = _runs.select_comparable(runs, ["pool"])
-    for run in sorted(some, key=lambda run: run.experiment.seed):
-        chosen.setdefault(setting_text.value(run, "pool"), run)
-    run_selection.narrow(some, chosen.values(), "this table has one run per method")
-    rows = _ordered(chosen)
-    found = xr.concat([chosen[row].cached(cost, round=round, repeats=repeats) for row in rows], "row", join="exact")
-    found = found.assign_coords(row=rows).drop_attrs(deep=False)
+    selected: dict[str, Run] = {}
+    comparable = _runs.select_comparable(runs, ["pool"])
+    for run in sorted(comparable, key=lambda run: run.experiment.seed):
+        selected.setdefault(setting_text.value(run, "pool"), run)
+    run_selection.narrow(comparable, selected.values(), "this table has one run per method")
+    rows = _ordered(selected)
+    ds = xr.concat([selected[row].cached(cost, round=round, repeats=repeats) for row in rows], "row", join="exact")
+    ds = ds.assign_coords(row=rows).drop_attrs(deep=False)
     if paper:
-        printed = {(one.row, one.column): one.value for one in papers.load(paper).item(item).numbers}
+        printed = {(number.row, number.column): number.value for number in papers.load(paper).item(item).numbers}
         for name in PRINTED:
             values = [printed.get((row, name), np.nan) for row in rows]
-            found[f"{name}_printed"] = ("row", values, {**found[name].attrs, "long_name": f"printed, {item}"})
-        found.attrs["printed"] = f"{papers.load(paper).title}, {item}"
-    return _stack.name_runs(found, list(chosen.values()))
+            ds[f"{name}_printed"] = ("row", values, {**ds[name].attrs, "long_name": f"printed, {item}"})
+        ds.attrs["printed"] = f"{papers.load(paper).title}, {item}"
+    return _stack.name_runs(ds, list(selected.values()))
 
 
 @style.styled

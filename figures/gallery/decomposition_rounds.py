@@ -47,9 +47,9 @@ def data(
             several seeds (and one partition) for repetitions of each other.
         workers: Processes that share the trainings.
     """
-    chosen = _runs.select_comparable(runs)
-    groups = {label: [run for run in chosen if run.label == label] for label in {run.label: None for run in chosen}}
-    shown = [group[0] for group in groups.values()] if estimator == "runs" else chosen
+    selected = _runs.select_comparable(runs)
+    groups = {label: [run for run in selected if run.label == label] for label in {run.label: None for run in selected}}
+    shown = [group[0] for group in groups.values()] if estimator == "runs" else selected
 
     def compute(run: Run) -> xr.Dataset:
         indices = per_round.evenly_spaced(run.kept("clients"), rounds)
@@ -61,8 +61,8 @@ def data(
             more["others"] = [str(other.folder) for other in groups[run.label][1:]]
         return run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client, **more)[list(_SHOWN)]
 
-    found = _stack.stack_runs(shown, compute)
-    return _stack.name_runs(found, chosen).assign_attrs(estimator=estimator)
+    ds = _stack.stack_runs(shown, compute)
+    return _stack.name_runs(ds, selected).assign_attrs(estimator=estimator)
 
 
 @style.styled

@@ -34,9 +34,9 @@ def data(
 
     def compute(run: Run) -> xr.Dataset:
         indices = per_round.evenly_spaced(run.kept("globals"), rounds)
-        found = run.cached(eigenvalues.eigen_rounds, rounds=indices, k=k, split=split, tolerance=tolerance)
+        curvature = run.cached(eigenvalues.eigen_rounds, rounds=indices, k=k, split=split, tolerance=tolerance)
         norms = run.cached(update_norms)[["end_norm"]]
-        return found[["eigenvalue", "ratio"]].rename(round="eigen_round").merge(norms)
+        return curvature[["eigenvalue", "ratio"]].rename(round="eigen_round").merge(norms)
 
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 

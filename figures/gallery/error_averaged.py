@@ -14,7 +14,7 @@ from figures import style
 from figures.axes import curves, drifts
 from figures.gallery import _cases, _runs, _stack
 
-NEEDS = "a run that kept the clients of some rounds; runs of the same method with other seeds are averaged"
+NEEDS = "a run that kept the clients of case_runs rounds; runs of the same method with other seeds are averaged"
 
 COST = "seconds a run"
 
@@ -38,16 +38,16 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        kept = run.kept("clients")
-        if not kept:
+        stored = run.kept("clients")
+        if not stored:
             command = "fedscape train digits-shards2 --set keep.clients=all"
             raise _runs.missing(f"run {run.name} kept no clients", command)
-        errors = run.cached(averages.error_averaged, rounds=per_round.evenly_spaced(kept, rounds), subsets=subsets)
-        alike = run.cached(averages.similarity_rounds, rounds=per_round.evenly_spaced(kept, cka_rounds))
-        return errors[["error"]].merge(alike[["cka"]].rename(round="cka_round"))
+        errors = run.cached(averages.error_averaged, rounds=per_round.evenly_spaced(stored, rounds), subsets=subsets)
+        similarity = run.cached(averages.similarity_rounds, rounds=per_round.evenly_spaced(stored, cka_rounds))
+        return errors[["error"]].merge(similarity[["cka"]].rename(round="cka_round"))
 
-    def both(some: Sequence[Run]) -> xr.Dataset:
-        return _stack.stack_runs(_runs.runs_of_method(some, method), compute)
+    def both(case_runs: Sequence[Run]) -> xr.Dataset:
+        return _stack.stack_runs(_runs.runs_of_method(case_runs, method), compute)
 
     return _cases.stack_cases(runs, by, both)
 

@@ -30,19 +30,19 @@ def data(runs: Sequence[Run], *, skip: int = 1, momentum: str = "recorded") -> x
         skip: First rounds left out, in which the server has no momentum yet.
         momentum: What a round's update is compared with, as in `drift.drift_variances`.
     """
-    chosen = _chosen(runs)
-    levels = sorted({_concentration(run) for run in chosen})
+    selected = _select(runs)
+    levels = sorted({_concentration(run) for run in selected})
     if len(levels) < 2:
         command = "fedscape sweep fedeve-femnist-dir001-quick --grid clients.concentration=0.01,0.1,1"
         raise _runs.missing(f"{len(runs)} runs have {len(levels)} Dirichlet concentrations", command)
-    epochs = sorted({run.experiment.local.epochs for run in chosen})
-    cells = {(level, number): _gains(chosen, level, number, skip, momentum) for level in levels for number in epochs}
+    epochs = sorted({run.experiment.local.epochs for run in selected})
+    cells = {(level, number): _gains(selected, level, number, skip, momentum) for level in levels for number in epochs}
     table = np.full((len(levels), len(epochs), max(map(len, cells.values()))), np.nan)
     for (level, number), gains in cells.items():
         table[levels.index(level), epochs.index(number), : len(gains)] = gains
     gain = (("concentration", "epochs", "sample"), table, {"long_name": "Kalman gain", "units": "1"})
-    found = xr.Dataset({"gain": gain}, coords={"concentration": levels, "epochs": epochs})
-    return _stack.name_runs(found, chosen).assign_attrs(method=chosen[0].label)
+    ds = xr.Dataset({"gain": gain}, coords={"concentration": levels, "epochs": epochs})
+    return _stack.name_runs(ds, selected).assign_attrs(method=selected[0].label)
 
 
 @style.styled
@@ -60,14 +60,14 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def _chosen(runs: Sequence[Run]) -> list[Run]:
+def _select(runs: Sequence[Run]) -> list[Run]:
     """Runs of one method on one task with one number of clients: the group of most concentrations, then epochs."""
     groups: dict[str, list[Run]] = {}
     for run in runs:
         spec = run.experiment
         if not np.isnan(_concentration(run)):
-            alike = f"{run.label} {spec.task!r} {spec.clients.number} {spec.clients.per_round}"
-            groups.setdefault(alike, []).append(run)
+            setting = f"{run.label} {spec.task!r} {spec.clients.number} {spec.clients.per_round}"
+            groups.setdefault(setting, []).append(run)
 
     def size(group: list[Run]) -> tuple[int, int, bool]:
         levels = {_concentration(run) for run in group}
@@ -88,5 +88,5 @@ def _concentration(run: Run) -> float:
 def _gains(runs: Sequence[Run], level: float, epochs: int, skip: int, momentum: str) -> np.ndarray:
     """Gains of all rounds of the runs with this concentration and number of epochs."""
     wanted = [run for run in runs if _concentration(run) == level and run.experiment.local.epochs == epochs]
-    found = [run.cached(drift_variances, momentum=momentum).gain.values[skip:] for run in wanted]
-    return np.concatenate(found) if found else np.zeros(0)
+    gains = [run.cached(drift_variances, momentum=momentum).gain.values[skip:] for run in wanted]
+    return np.concatenate(gains) if gains else np.zeros(0)

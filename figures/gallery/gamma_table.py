@@ -38,10 +38,10 @@ def data(
     def mean(run: Run) -> float:
         return float(run.cached(balance_mean, window=window).gamma)
 
-    found = _tables.tabulate(runs, mean, rows=rows, over=over, paper=paper, item=item)
-    for name in {"measured", "printed"} & set(found):
-        found[name].attrs = {"long_name": "shrinking factor", **found[name].attrs, "units": "1"}
-    return found.assign_attrs(about=f"rounds {window[0]:.0%} to {window[1]:.0%} of a run")
+    ds = _tables.tabulate(runs, mean, rows=rows, over=over, paper=paper, item=item)
+    for name in {"measured", "printed"} & set(ds):
+        ds[name].attrs = {"long_name": "shrinking factor", **ds[name].attrs, "units": "1"}
+    return ds.assign_attrs(about=f"rounds {window[0]:.0%} to {window[1]:.0%} of a run")
 
 
 @style.styled

@@ -57,23 +57,23 @@ def data(
         command = f"fedscape sweep fedlaw-cifar10-gws-quick --grid method=fedavg,fedlaw {over}=1,2"
         raise _runs.missing(f"{method} and {reference} share {len(values)} values of {over}", command)
     seeds = sorted({seed for _, _, seed in pairs})
-    held = {name: np.full((len(lines), len(values), len(seeds)), np.nan) for name in _SHOWN}
+    arrays = {name: np.full((len(lines), len(values), len(seeds)), np.nan) for name in _SHOWN}
     for (line, value, seed), (run, other) in pairs.items():
         at = lines.index(line), values.index(value), seeds.index(seed)
         middle = run.cached(balance_mean, window=window)
-        held["gain"][at] = 100 * (
+        arrays["gain"][at] = 100 * (
             _tables.mean_of_last(run, "accuracy", last) - _tables.mean_of_last(other, "accuracy", last)
         )
-        held["gamma"][at], held["optimisation"][at] = float(middle.gamma), float(middle.optimisation)
-    found = xr.Dataset(
-        {name: (("line", "value", "seed"), numbers) for name, numbers in held.items()},
+        arrays["gamma"][at], arrays["optimisation"][at] = float(middle.gamma), float(middle.optimisation)
+    ds = xr.Dataset(
+        {name: (("line", "value", "seed"), numbers) for name, numbers in arrays.items()},
         coords={"line": lines, "value": ("value", values, {"long_name": setting_text.key_label(over)}), "seed": seeds},
         attrs={"over": over, "method": method, "reference": reference},
     )
-    found.gain.attrs.update(long_name=f"gain over {style.label(reference)}", units="points")
-    found.gamma.attrs.update(long_name=r"learned factor $\gamma$", units="1")
-    found.optimisation.attrs.update(long_name=r"norm $\|\gamma \eta_g g\|$ of the update", units="1")
-    return _stack.name_runs(found, [run for pair in pairs.values() for run in pair])
+    ds.gain.attrs.update(long_name=f"gain over {style.label(reference)}", units="points")
+    ds.gamma.attrs.update(long_name=r"learned factor $\gamma$", units="1")
+    ds.optimisation.attrs.update(long_name=r"norm $\|\gamma \eta_g g\|$ of the update", units="1")
+    return _stack.name_runs(ds, [run for pair in pairs.values() for run in pair])
 
 
 @style.styled
@@ -121,5 +121,7 @@ def _line(run: Run, over: str) -> str:
 
 def _ordered(pairs: dict[_Place, tuple[Run, Run]]) -> list[str]:
     """Lines from the least to the most skewed partition, by concentration where there is one."""
-    known = {line: setting_text.value(run, "clients.concentration") for (line, _, _), (run, _) in pairs.items()}
-    return sorted(known, key=lambda line: (-(known[line] or 0), line))
+    concentrations = {
+        line: setting_text.value(run, "clients.concentration") for (line, _, _), (run, _) in pairs.items()
+    }
+    return sorted(concentrations, key=lambda line: (-(concentrations[line] or 0), line))

@@ -33,8 +33,8 @@ def data(
     def compute(run: Run) -> xr.Dataset:
         indices = per_round.evenly_spaced(run.kept("globals"), rounds)
         options = {"steps": steps, "probes": probes, "points": points}
-        found = run.cached(density_and_minibatches.density_rounds, rounds=indices, split=split, **options)
-        return found[["density", "eigenvalue"]].rename(round="density_round")
+        density = run.cached(density_and_minibatches.density_rounds, rounds=indices, split=split, **options)
+        return density[["density", "eigenvalue"]].rename(round="density_round")
 
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 

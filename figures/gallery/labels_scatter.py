@@ -29,29 +29,31 @@ def data(runs: Sequence[Run], *, rounds: int = 20) -> xr.Dataset:
     Args:
         rounds: Rounds shown, from the first.
     """
-    chosen = _chosen(runs)
-    found = [run.cached(label_scatter, rounds=rounds) for run in chosen]
-    places = max(run.experiment.clients.per_round for run in chosen)
-    length = max(ds.sizes["round"] for ds in found)
-    count = np.full((len(found), length, places, found[0].sizes["class"]), np.nan)
-    divergences = np.full((2, len(found), length), np.nan)
-    for panel, ds in enumerate(found):
+    selected = _select(runs)
+    results = [run.cached(label_scatter, rounds=rounds) for run in selected]
+    places = max(run.experiment.clients.per_round for run in selected)
+    length = max(ds.sizes["round"] for ds in results)
+    count = np.full((len(results), length, places, results[0].sizes["class"]), np.nan)
+    divergences = np.full((2, len(results), length), np.nan)
+    for panel, ds in enumerate(results):
         divergences[:, panel, : ds.sizes["round"]] = ds.within_divergence, ds.between_divergence
-        for row, held in enumerate(ds["count"].values):
-            cohort = held[np.isfinite(held).any(1)]
+        for row, samples in enumerate(ds["count"].values):
+            cohort = samples[np.isfinite(samples).any(1)]
             count[panel, row, : len(cohort)] = cohort
-    both = {name: (("panel", "round"), divergences[row], found[0][name].attrs) for row, name in enumerate(_DIVERGENCES)}
+    both = {
+        name: (("panel", "round"), divergences[row], results[0][name].attrs) for row, name in enumerate(_DIVERGENCES)
+    }
     scatter = {"count": (("panel", "round", "place", "class"), count, {"long_name": "samples", "units": "samples"})}
-    longest = max(found, key=lambda ds: ds.sizes["round"])
+    longest = max(results, key=lambda ds: ds.sizes["round"])
     joined = xr.Dataset(
         scatter | both,
         coords={
-            "panel": [partition_label(run) for run in chosen],
+            "panel": [partition_label(run) for run in selected],
             "round": longest["round"].values,
-            "class": found[0]["class"].values,
+            "class": results[0]["class"].values,
         },
     )
-    return _stack.name_runs(joined, chosen)
+    return _stack.name_runs(joined, selected)
 
 
 @style.styled
@@ -81,10 +83,10 @@ def draw(ds: xr.Dataset) -> Figure:
 def _scatter(count: xr.DataArray, ax: Axes, *, largest: float) -> None:
     """Bubbles up to an area of `largest` points squared: a round has a column as wide as 1, a client a place in it."""
     rows, places, columns = np.nonzero(count.values > 0)
-    held, size = count.values[rows, places, columns], count.sizes["place"]
+    samples, size = count.values[rows, places, columns], count.sizes["place"]
     x = count["round"].values[rows] + (places + 0.5) / size - 0.5
     colours = drifts.shade(count.sizes["class"])
-    ax.scatter(x, columns, s=largest * held / held.max(), c=[colours[column] for column in columns], linewidths=0)
+    ax.scatter(x, columns, s=largest * samples / samples.max(), c=[colours[column] for column in columns], linewidths=0)
     for edge in count["round"].values[:-1] + 0.5:
         ax.axvline(edge, color="#dddddd", linewidth=0.5, zorder=0)
     step = -(-count.sizes["class"] // 12)
@@ -102,7 +104,7 @@ _DIVERGENCES = {
 }
 
 
-def _chosen(runs: Sequence[Run]) -> list[Run]:
+def _select(runs: Sequence[Run]) -> list[Run]:
     """One run for each partition, at most four, the most skewed ones; all of one dataset with one size of cohort."""
     if not runs:
         raise _runs.missing("no run was given", "fedscape train drift-settings")

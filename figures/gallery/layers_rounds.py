@@ -33,11 +33,11 @@ def data(
 
     def compute(run: Run) -> xr.Dataset:
         indices = per_round.evenly_spaced(run.kept("globals"), rounds)
-        found = run.cached(layer_rounds, rounds=indices, split=split, curvature=curvature, tolerance=tolerance)
-        return found[["eigenvalue"]].rename(round="layer_round")
+        blocks = run.cached(layer_rounds, rounds=indices, split=split, curvature=curvature, tolerance=tolerance)
+        return blocks[["eigenvalue"]].rename(round="layer_round")
 
-    chosen = _runs.select_comparable(runs)
-    return _stack.stack_runs(chosen, compute).assign_attrs(split=split, curvature=curvature)
+    selected = _runs.select_comparable(runs)
+    return _stack.stack_runs(selected, compute).assign_attrs(split=split, curvature=curvature)
 
 
 @style.styled

@@ -38,14 +38,14 @@ def data(
         split: Samples of the loss.
     """
     run, *others = sorted(_runs.runs_of_method(runs, method), key=lambda run: run.experiment.seed)
-    chosen = evenly_spaced(run.kept("clients"), 2) if rounds is None else list(rounds)
-    if not chosen or run.experiment.clients.per_round < 2:
+    indices = evenly_spaced(run.kept("clients"), 2) if rounds is None else list(rounds)
+    if not indices or run.experiment.clients.per_round < 2:
         command = "fedscape train digits-shards2 --set keep.clients=all"
         raise _runs.missing(f"run {run.name} kept no round with two clients", command)
     options = {"points": points, "split": split}
-    found = [
+    results = [
         run.cached(aligned_barrier, round=index, **options).assign_attrs(label=f"two clients, round {index}")
-        for index in chosen
+        for index in indices
     ]
     pair = [run, *others[:1]] if others and run.kept("globals") and others[0].kept("globals") else [run]
     run_selection.narrow(
@@ -54,8 +54,8 @@ def data(
     for other in pair[1:]:
         between = run.cached(aligned_barrier, other=str(other.folder), **options)
         seeds = f"{run.experiment.seed} and {other.experiment.seed}"
-        found.append(between.assign_attrs(label=f"global models, seeds {seeds}"))
-    return _stack.name_runs(_stack.join_panels(found), pair).assign_attrs(split=split)
+        results.append(between.assign_attrs(label=f"global models, seeds {seeds}"))
+    return _stack.name_runs(_stack.join_panels(results), pair).assign_attrs(split=split)
 
 
 @style.styled
@@ -69,8 +69,8 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.plot(part.t, part.loss, "--", color=before, label="as trained")
         ax.set_xlabel("t")
         height, aligned = (f"{float(part[name]):.2g}" for name in ("barrier", "aligned_barrier"))
-        apart, near = (f"{float(part[name]):.3g}" for name in ("distance", "aligned_distance"))
-        note = f"{part.attrs['label']}\nbarrier {height} → {aligned} nats\ndistance {apart} → {near}"
+        before_distance, near = (f"{float(part[name]):.3g}" for name in ("distance", "aligned_distance"))
+        note = f"{part.attrs['label']}\nbarrier {height} → {aligned} nats\ndistance {before_distance} → {near}"
         ax.set_title(note, fontsize=7)
         ax.set_xlim(0, 1)
         ax.xaxis.set_major_locator(MaxNLocator(5))

@@ -37,17 +37,17 @@ def data(
         points: Evaluations on a line.
     """
     run = _runs.one_run(runs, method, seed)
-    kept = run.kept("globals")
-    if len(kept) <= gap:
+    stored = run.kept("globals")
+    if len(stored) <= gap:
         raise _runs.missing(
-            f"run {run.name} kept {len(kept)} global models, the lines need {gap + 1}",
+            f"run {run.name} kept {len(stored)} global models, the lines need {gap + 1}",
             "fedscape train digits-shards2 --set keep.globals=all",
         )
-    firsts = per_round.evenly_spaced(range(len(kept) - gap), lines)
-    pairs = [(kept[place], kept[place + gap]) for place in firsts]
-    found = [run.cached(planes.global_line, rounds=pair, points=points).drop_attrs(deep=False) for pair in pairs]
+    firsts = per_round.evenly_spaced(range(len(stored) - gap), lines)
+    pairs = [(stored[place], stored[place + gap]) for place in firsts]
+    results = [run.cached(planes.global_line, rounds=pair, points=points).drop_attrs(deep=False) for pair in pairs]
     ends = {"round": [first for first, _ in pairs], "second": ("round", [second for _, second in pairs])}
-    whole = xr.concat([line[["loss", "error"]] for line in found], "round", join="exact")
+    whole = xr.concat([line[["loss", "error"]] for line in results], "round", join="exact")
     return _stack.name_runs(whole.assign_coords(ends), [run])
 
 

@@ -28,7 +28,9 @@ def data(runs: Sequence[Run], *, by: str = "") -> xr.Dataset:
     def compute(run: Run) -> xr.Dataset:
         return run.cached(locality)[["locality", "mean_distance"]].assign(error=run.metrics()["error"])
 
-    return _cases.stack_cases(runs, by, lambda some: _stack.stack_runs(_runs.select_comparable(some), compute))
+    return _cases.stack_cases(
+        runs, by, lambda case_runs: _stack.stack_runs(_runs.select_comparable(case_runs), compute)
+    )
 
 
 @style.styled

@@ -29,8 +29,8 @@ def data(runs: Sequence[Run], *, levels: Sequence[float] = LEVELS, draws: int = 
     """
 
     def compute(run: Run) -> xr.Dataset:
-        found = run.cached(noise_robustness, levels=list(levels), draws=draws, split=split)
-        return found[["accuracy", "drop"]]
+        drops = run.cached(noise_robustness, levels=list(levels), draws=draws, split=split)
+        return drops[["accuracy", "drop"]]
 
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(draws=draws)
 

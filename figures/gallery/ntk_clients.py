@@ -37,12 +37,12 @@ def data(
         union: What clients are compared with: data of the "cohort" or of "all" clients.
     """
     run = _runs.one_run(runs, method, seed)
-    kept = run.kept("globals")
-    if not kept:
+    stored = run.kept("globals")
+    if not stored:
         command = "fedscape train digits-shards2 --set keep.globals=all"
         raise _runs.missing(f"run {run.name} kept no global models", command)
-    found = run.cached(ntk_variance, rounds=evenly_spaced(kept, rounds), points=points, union=union)
-    shown = found[["variance", "expression", "mmd2", "diagonal", "off_diagonal"]]
+    results = run.cached(ntk_variance, rounds=evenly_spaced(stored, rounds), points=points, union=union)
+    shown = results[["variance", "expression", "mmd2", "diagonal", "off_diagonal"]]
     return _stack.name_runs(shown.assign_attrs(label=run.label), [run])
 
 
@@ -57,9 +57,9 @@ def draw(ds: xr.Dataset) -> Figure:
         at = {name: values.sel(round=number) for name, values in share.items()}
         axs[0, 0].scatter(far.sel(round=number), at["variance"], **look)
         axs[0, 1].scatter(at["variance"], at["expression"], **look)
-        held = ds.off_diagonal.sel(round=number).values
-        held = held[np.isfinite(held)]
-        axs[0, 2].scatter(place + np.linspace(-0.25, 0.25, max(len(held), 1))[: len(held)], held, **look)
+        bound = ds.off_diagonal.sel(round=number).values
+        bound = bound[np.isfinite(bound)]
+        axs[0, 2].scatter(place + np.linspace(-0.25, 0.25, max(len(bound), 1))[: len(bound)], bound, **look)
     _named(axs[0, 0], r"MMD to all data / $\lambda$", r"posterior variance / $\lambda$")
     _named(axs[0, 1], r"posterior variance / $\lambda$", r"expression of theorem 2 / $\lambda$")
     low, high = axs[0, 0].get_ylim()

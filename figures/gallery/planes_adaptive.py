@@ -35,16 +35,16 @@ def data(
         points: Grid points an axis, 2^k m + 1.
         tolerance: Part of the loss by which interpolated points may be off.
     """
-    run, kept = _runs.run_with_planes(runs, method, seed)
-    found = run.cached(
+    run, rounds = _runs.run_with_planes(runs, method, seed)
+    ds = run.cached(
         round_plane,
-        round=kept[-1],
-        clients=_planes.largest_triangle(run, kept[-1]),
+        round=rounds[-1],
+        clients=_planes.largest_triangle(run, rounds[-1]),
         points=points,
         tolerance=tolerance,
         box="symmetric",
     )
-    return _stack.name_runs(found, [run])
+    return _stack.name_runs(ds, [run])
 
 
 @style.styled

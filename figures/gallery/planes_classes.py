@@ -37,14 +37,14 @@ def data(
         points: Grid points an axis.
         most: Classes shown, the first ones.
     """
-    run, kept = _runs.run_with_planes(runs, method, seed)
-    index = kept[-1] if round is None else round
+    run, rounds = _runs.run_with_planes(runs, method, seed)
+    index = rounds[-1] if round is None else round
     clients = _planes.largest_triangle(run, index)
-    found = run.cached(class_plane, round=index, points=points, clients=clients).isel({"class": slice(most)})
-    shown = range(found.sizes["class"])
-    held = np.array([np.isin(shown, run.labels[run.parts[client]]) for client in clients], dtype=float)
-    found["holds"] = (("client", "class"), held, {"long_name": "client holds samples of the class", "units": "1"})
-    return _stack.name_runs(found.assign_coords(client=clients), [run])
+    ds = run.cached(class_plane, round=index, points=points, clients=clients).isel({"class": slice(most)})
+    shown = range(ds.sizes["class"])
+    holds = np.array([np.isin(shown, run.labels[run.parts[client]]) for client in clients], dtype=float)
+    ds["holds"] = (("client", "class"), holds, {"long_name": "client holds samples of the class", "units": "1"})
+    return _stack.name_runs(ds.assign_coords(client=clients), [run])
 
 
 @style.styled

@@ -33,14 +33,14 @@ def data(
         rounds: Rounds of the client planes; by default an early, a middle and the last one that kept its clients.
         points: Grid points an axis.
     """
-    run, kept = _runs.run_with_planes(runs, method, seed)
-    chosen = _planes.early_middle_last(kept) if rounds is None else list(rounds)
+    run, stored = _runs.run_with_planes(runs, method, seed)
+    indices = _planes.early_middle_last(stored) if rounds is None else list(rounds)
     planes = [
         _planes.round_plane(run, round=index, points=points, clients=_planes.largest_triangle(run, index))
-        for index in chosen
+        for index in indices
     ]
     planes = [
-        plane.assign_attrs(label=f"clients of\nround {index}") for plane, index in zip(planes, chosen, strict=True)
+        plane.assign_attrs(label=f"clients of\nround {index}") for plane, index in zip(planes, indices, strict=True)
     ]
     if len(run.kept("globals")) >= 3:
         plane = _planes.global_plane(run, points=points)

@@ -42,13 +42,13 @@ def data(
         rounds: Rounds shown; by default an early one and the last one that kept its clients.
         points: Grid points an axis.
     """
-    run, kept = _runs.run_with_planes(runs, method, seed)
-    chosen = sorted({kept[len(kept) // 10], kept[-1]}) if rounds is None else list(rounds)
+    run, stored = _runs.run_with_planes(runs, method, seed)
+    indices = sorted({stored[len(stored) // 10], stored[-1]}) if rounds is None else list(rounds)
     planes = [
         run.cached(
             overlay_plane, round=index, points=points, clients=_planes.largest_triangle(run, index)
         ).assign_attrs(label=f"round {index}")
-        for index in chosen
+        for index in indices
     ]
     return _stack.name_runs(_stack.join_panels(planes), [run])
 
@@ -94,11 +94,11 @@ _PALE = LinearSegmentedColormap.from_list("pale", ["#ffffff", "#7a7a7a"])
 def _basin(plane: xr.Dataset, loss: xr.DataArray, colour: str, ax: Axes) -> None:
     """Outline the parts of the plane where a client's own loss is lowest; the lower one is filled."""
     grid = plane.alpha.values, plane.beta.values, loss.transpose("beta", "alpha").values
-    known = loss.values[np.isfinite(loss.values)]
-    if np.ptp(known) == 0:
-        raise LookupError(f"the loss of a client is {known[0]:.3g} on the whole plane; it has no basin to outline.")
-    inner, outer = np.quantile(known, LOWEST)
-    ax.contourf(*grid, levels=[np.nextafter(known.min(), -np.inf), inner], colors=[colour], alpha=0.35)
+    finite = loss.values[np.isfinite(loss.values)]
+    if np.ptp(finite) == 0:
+        raise LookupError(f"the loss of a client is {finite[0]:.3g} on the whole plane; it has no basin to outline.")
+    inner, outer = np.quantile(finite, LOWEST)
+    ax.contourf(*grid, levels=[np.nextafter(finite.min(), -np.inf), inner], colors=[colour], alpha=0.35)
     ax.contour(*grid, levels=np.unique([inner, outer]), colors=[colour], linewidths=[1.3, 0.7])
 
 

@@ -37,12 +37,12 @@ def data(
         points: Grid points an axis.
         split: Samples of the loss.
     """
-    run, kept = _runs.run_with_planes(runs, method, seed)
-    index = kept[-1] if round is None else round
-    found = run.cached(
+    run, rounds = _runs.run_with_planes(runs, method, seed)
+    index = rounds[-1] if round is None else round
+    ds = run.cached(
         projected_plane, round=index, points=points, clients=_planes.largest_triangle(run, index), split=split
     )
-    return _stack.name_runs(found, [run])
+    return _stack.name_runs(ds, [run])
 
 
 @style.styled

@@ -29,15 +29,15 @@ def data(
         seed: Of the two directions, the same for all runs.
         split: Samples of the loss.
     """
-    chosen = _runs.select_comparable(runs)
-    first = min(run.experiment.seed for run in chosen)
+    selected = _runs.select_comparable(runs)
+    first = min(run.experiment.seed for run in selected)
 
     def compute(run: Run) -> xr.Dataset:
         options = {"points": points, "radius": radius, "seed": seed, "split": split}
         return run.cached(random_plane, **options)[["loss", "error"]]
 
-    once: Sequence[Run] = [run for run in chosen if run.experiment.seed == first]
-    once = run_selection.narrow(chosen, once, "this figure shows one seed")
+    once: Sequence[Run] = [run for run in selected if run.experiment.seed == first]
+    once = run_selection.narrow(selected, once, "this figure shows one seed")
     return _stack.stack_runs(once, compute).assign_attrs(split=split)
 
 

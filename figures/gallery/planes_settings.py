@@ -61,11 +61,11 @@ def draw(ds: xr.Dataset) -> Figure:
     for place, (row, name) in enumerate(zip(axs, names, strict=True)):
         shown = planes[place * COLUMNS : (place + 1) * COLUMNS]
         surfaces.row(figure, row, _planes.short_marks(shown), variable, names=False)
-        for ax, one in zip(row, shown, strict=True):
+        for ax, plane in zip(row, shown, strict=True):
             ax.set(xlabel="", ylabel="")
             ax.locator_params(nbins=4)
             ax.tick_params(labelsize=5.5, pad=1.5, length=2)
-            ax.set_title(one.attrs["label"], fontsize=6.5, pad=2)
+            ax.set_title(plane.attrs["label"], fontsize=6.5, pad=2)
         row[0].set_ylabel(textwrap.fill(name, 20), fontsize=7)
     figure.supxlabel("parameter-space length", fontsize=7)
     marks = [
@@ -86,27 +86,27 @@ COLUMNS = 4
 
 def _rows(runs: Sequence[Run], paper: str, item: str) -> dict[str, Run]:
     """One run for each method and setting, by name, that of the smallest seed."""
-    called = {}
+    item_labels = {}
     if paper:
         parts = papers.found(papers.load(paper).item(item), runs)
-        called = {run.folder: part.setting.label for part in parts for run in part.runs}
+        item_labels = {run.folder: part.setting.label for part in parts for run in part.runs}
     able = [run for run in runs if _able(run)]
     labels = {run.label for run in able}
-    found: dict[str, Run] = {}
+    rows: dict[str, Run] = {}
     for run in sorted(able, key=lambda run: run.experiment.seed):
         words = (
-            called.get(run.folder)
+            item_labels.get(run.folder)
             or f"{run.experiment.task.dataset.replace('_', ' ')}, {partition_text.partition_label(run)}"
         )
-        found.setdefault(f"{style.label(run.label)}, {words}" if len(labels) > 1 else words, run)
-    order = list(called) or [run.folder for run in runs]
-    return dict(sorted(found.items(), key=lambda pair: order.index(pair[1].folder)))
+        rows.setdefault(f"{style.label(run.label)}, {words}" if len(labels) > 1 else words, run)
+    order = list(item_labels) or [run.folder for run in runs]
+    return dict(sorted(rows.items(), key=lambda pair: order.index(pair[1].folder)))
 
 
 def _able(run: Run) -> bool:
     """Whether it kept three clients of three rounds or more, and three global models."""
-    kept = len(_planes.early_middle_last(run.kept("clients"))) == COLUMNS - 1 and len(run.kept("globals")) >= 3
-    return kept and run.experiment.clients.per_round >= 3
+    enough = len(_planes.early_middle_last(run.kept("clients"))) == COLUMNS - 1 and len(run.kept("globals")) >= 3
+    return enough and run.experiment.clients.per_round >= 3
 
 
 def _row(run: Run, points: int) -> list[xr.Dataset]:

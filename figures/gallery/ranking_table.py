@@ -34,10 +34,10 @@ def data(runs: Sequence[Run], *, ranks: Sequence[int] = (5, 10), paper: str = ""
     numbers: dict[str, Callable[[Run], float]] = {"AUC": partial(_number, variable="auc", ranks=ranks)}
     for name, variable in (("HR", "hit_rate"), ("NDCG", "ndcg")):
         numbers |= {f"{name}@{k}": partial(_number, variable=variable, ranks=ranks, rank=k) for k in ranks}
-    found = _tables.tabulate_several(suited, numbers, paper=paper, item=item)
-    for name in {"measured", "printed"} & set(found):
-        found[name].attrs = {"long_name": "ranking", **found[name].attrs, "units": "fraction"}
-    return found
+    ds = _tables.tabulate_several(suited, numbers, paper=paper, item=item)
+    for name in {"measured", "printed"} & set(ds):
+        ds[name].attrs = {"long_name": "ranking", **ds[name].attrs, "units": "fraction"}
+    return ds
 
 
 @style.styled
@@ -47,5 +47,5 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def _number(run: Run, *, variable: str, ranks: Sequence[int], rank: int | None = None) -> float:
-    found = run.cached(ranking_rounds, rounds=[-1], k=list(ranks))[variable].isel(round=0)
-    return float(found if rank is None else found.sel(rank=rank))
+    ranking = run.cached(ranking_rounds, rounds=[-1], k=list(ranks))[variable].isel(round=0)
+    return float(ranking if rank is None else ranking.sel(rank=rank))

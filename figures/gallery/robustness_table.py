@@ -39,11 +39,13 @@ def data(
     numbers: dict[str, Callable[[Run], float]] = {}
     for level in levels:
         drop = partial(_drop, level=level, levels=list(levels), draws=draws)
-        numbers |= {f"{255 * level:.3g}/255, {name}": one for name, one in _tables.numbers_after(drop, after).items()}
-    found = _tables.tabulate_several(runs, numbers, paper=paper, item=item)
-    for name in {"measured", "printed"} & set(found):
-        found[name].attrs = {"long_name": "accuracy drop", **found[name].attrs, "units": "points"}
-    return found.assign_attrs(draws=draws)
+        numbers |= {
+            f"{255 * level:.3g}/255, {name}": table for name, table in _tables.numbers_after(drop, after).items()
+        }
+    ds = _tables.tabulate_several(runs, numbers, paper=paper, item=item)
+    for name in {"measured", "printed"} & set(ds):
+        ds[name].attrs = {"long_name": "accuracy drop", **ds[name].attrs, "units": "points"}
+    return ds.assign_attrs(draws=draws)
 
 
 @style.styled
@@ -56,5 +58,5 @@ def draw(ds: xr.Dataset) -> Figure:
 def _drop(run: Run, *, level: float, levels: list[float], draws: int, round: int) -> float:
     if round not in run.rounds():
         return float("nan")
-    found = run.cached(noise_robustness, round=round, levels=levels, draws=draws)
-    return 100 * float(found["drop"].sel(value=level))
+    drops = run.cached(noise_robustness, round=round, levels=levels, draws=draws)
+    return 100 * float(drops["drop"].sel(value=level))

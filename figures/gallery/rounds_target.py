@@ -44,10 +44,10 @@ def data(
     """
     runs = runs if paper or over else _runs.select_comparable(runs)
     goal = _goal(runs, target, last)
-    found = _tables.tabulate(runs, lambda run: _first(run, goal), rows=rows, over=over, paper=paper, item=item)
-    for name in {"measured", "printed"} & set(found):
-        found[name].attrs = {"long_name": "rounds to the target", **found[name].attrs, "units": "rounds"}
-    return found.assign_attrs(target=goal, by=target if isinstance(target, str) else "")
+    ds = _tables.tabulate(runs, lambda run: _first(run, goal), rows=rows, over=over, paper=paper, item=item)
+    for name in {"measured", "printed"} & set(ds):
+        ds[name].attrs = {"long_name": "rounds to the target", **ds[name].attrs, "units": "rounds"}
+    return ds.assign_attrs(target=goal, by=target if isinstance(target, str) else "")
 
 
 @style.styled

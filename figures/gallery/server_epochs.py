@@ -29,18 +29,18 @@ def data(
         method: Whose run is shown, if it is there.
         rounds: Rounds shown; by default the first, a middle and the last one in which the server learned.
     """
-    some = run_selection.select_runs(runs, method, seed)
-    found: Sequence[Run] = [run for run in some if run.label.partition("-")[0] == "fedlaw"]
-    if not found:
+    comparable = run_selection.select_runs(runs, method, seed)
+    results: Sequence[Run] = [run for run in comparable if run.label.partition("-")[0] == "fedlaw"]
+    if not results:
         command = "fedscape train digits-shards2 --set method.name=fedlaw"
         raise _runs.missing(f"none of {len(runs)} runs learned its weights", command)
-    found = run_selection.narrow(some, found, "it learned no weights")
-    run = _runs.one_run(found, method, seed, usual="fedlaw")
+    results = run_selection.narrow(comparable, results, "it learned no weights")
+    run = _runs.one_run(results, method, seed, usual="fedlaw")
     last = getattr(run.method, "stop_round", None)
     learning = [index for index in run.rounds() if last is None or index <= last]
-    chosen = evenly_spaced(learning, 3) if rounds is None else list(rounds)
-    parts = [run.cached(server_epochs, round=index).drop_attrs(deep=False) for index in chosen]
-    joined = xr.concat(parts, "round", join="outer").assign_coords(round=chosen)
+    selected = evenly_spaced(learning, 3) if rounds is None else list(rounds)
+    parts = [run.cached(server_epochs, round=index).drop_attrs(deep=False) for index in selected]
+    joined = xr.concat(parts, "round", join="outer").assign_coords(round=selected)
     return _stack.name_runs(joined, [run]).assign_attrs(label=run.label)
 
 

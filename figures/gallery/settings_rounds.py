@@ -31,19 +31,19 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
 
     Runs of the setting iid do not depend on the concentration and stand for every one.
     """
-    chosen = _chosen(runs)
-    levels = sorted({_concentration(run) for run in chosen if _setting(run) != "iid"}, reverse=True)
-    epochs = sorted({run.experiment.local.epochs for run in chosen})
-    seeds, rounds = sorted({run.experiment.seed for run in chosen}), max(len(run.rounds()) for run in chosen)
+    selected = _drift_settings(runs)
+    levels = sorted({_concentration(run) for run in selected if _setting(run) != "iid"}, reverse=True)
+    epochs = sorted({run.experiment.local.epochs for run in selected})
+    seeds, rounds = sorted({run.experiment.seed for run in selected}), max(len(run.rounds()) for run in selected)
     table = np.full((len(epochs), len(levels), len(_SETTINGS), len(seeds), rounds), np.nan)
-    for run in sorted(chosen, key=_concentration):
+    for run in sorted(selected, key=_concentration):
         places = range(len(levels)) if _setting(run) == "iid" else [levels.index(_concentration(run))]
         values, row = run.metrics().accuracy.values, epochs.index(run.experiment.local.epochs)
         for place in places:
             cell = row, place, list(_SETTINGS).index(_setting(run)), seeds.index(run.experiment.seed)
             table[cell][: len(values)] = values
     about = {"long_name": "test accuracy", "units": "fraction"}
-    found = xr.Dataset(
+    ds = xr.Dataset(
         {"accuracy": (("epochs", "concentration", "setting", "seed", "round"), table, about)},
         coords={
             "epochs": epochs,
@@ -53,7 +53,7 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
             "round": range(rounds),
         },
     )
-    return _stack.name_runs(found, chosen).assign_attrs(method=chosen[0].label)
+    return _stack.name_runs(ds, selected).assign_attrs(method=selected[0].label)
 
 
 @style.styled
@@ -76,7 +76,7 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def _chosen(runs: Sequence[Run]) -> list[Run]:
+def _drift_settings(runs: Sequence[Run]) -> list[Run]:
     """Runs that differ in setting, concentration, local epochs and seed only: the method and task with most settings.
 
     Raises:
@@ -87,15 +87,15 @@ def _chosen(runs: Sequence[Run]) -> list[Run]:
         spec = run.experiment
         if tables.name(spec.clients.partition) == "drift":
             local = spec.local.model_copy(update={"epochs": 1})
-            alike = spec.model_copy(update={"seed": 0, "clients": None, "local": local})
-            known = f"{run.label} {alike!r} {spec.clients.number} {spec.clients.per_round}"
-            groups.setdefault(known, []).append(run)
-    chosen = max(groups.values(), key=lambda group: (len({_setting(run) for run in group}), len(group)), default=[])
-    settings = {_setting(run) for run in chosen}
+            setting = spec.model_copy(update={"seed": 0, "clients": None, "local": local})
+            best = f"{run.label} {setting!r} {spec.clients.number} {spec.clients.per_round}"
+            groups.setdefault(best, []).append(run)
+    selected = max(groups.values(), key=lambda group: (len({_setting(run) for run in group}), len(group)), default=[])
+    settings = {_setting(run) for run in selected}
     if len(settings) < 2:
         command = "fedscape train drift-settings --set clients.setting=iid, and again with period, client and both"
         raise _runs.missing(f"{len(runs)} runs have {len(settings)} of the four drift settings", command)
-    return chosen
+    return selected
 
 
 def _setting(run: Run) -> str:

@@ -33,10 +33,10 @@ def data(
 
     def compute(run: Run) -> xr.Dataset:
         indices = per_round.evenly_spaced(run.kept("globals"), rounds)
-        found = run.cached(
+        sharpness = run.cached(
             density_and_minibatches.sharpness_rounds, rounds=indices, batch=batch, batches=batches, split=split
         )
-        return found[["eigenvalue", "median", "full"]].rename(round="eigen_round")
+        return sharpness[["eigenvalue", "median", "full"]].rename(round="eigen_round")
 
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split, batch=batch)
 

@@ -41,11 +41,11 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        found = run.cached(sharpness_rounds, rounds=[round], batch=batch, batches=batches, split=split)
-        return found[["median", "full"]].isel(round=0, drop=True)
+        sharpness = run.cached(sharpness_rounds, rounds=[round], batch=batch, batches=batches, split=split)
+        return sharpness[["median", "full"]].isel(round=0, drop=True)
 
-    found = _pools.stack_over_models(runs, compute).assign_attrs(split=split, batch=batch)
-    return found.merge(_printed(paper, item)).assign_attrs(item=item) if paper else found
+    ds = _pools.stack_over_models(runs, compute).assign_attrs(split=split, batch=batch)
+    return ds.merge(_printed(paper, item)).assign_attrs(item=item) if paper else ds
 
 
 @style.styled

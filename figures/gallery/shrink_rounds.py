@@ -36,24 +36,24 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
     for run in runs:
         if run.method.name() == "shrink":
             groups.setdefault(_setting(run), {})[_factor(run), run.experiment.seed] = run
-    chosen = max(groups.values(), key=lambda group: (len({factor for factor, _ in group}), len(group)), default={})
-    factors, seeds = sorted({factor for factor, _ in chosen}), sorted({seed for _, seed in chosen})
+    selected = max(groups.values(), key=lambda group: (len({factor for factor, _ in group}), len(group)), default={})
+    factors, seeds = sorted({factor for factor, _ in selected}), sorted({seed for _, seed in selected})
     if len(factors) < 2:
         command = "fedscape sweep digits-shards2 --grid method=shrink method.gamma=1.0,0.97,0.9"
         raise _runs.missing(f"{len(runs)} runs have {len(factors)} shrinking factors", command)
-    rounds = max(len(run.rounds()) for run in chosen.values())
-    held = np.full((len(factors), len(seeds), rounds), np.nan)
-    for (factor, seed), run in chosen.items():
+    rounds = max(len(run.rounds()) for run in selected.values())
+    array = np.full((len(factors), len(seeds), rounds), np.nan)
+    for (factor, seed), run in selected.items():
         values = run.metrics().accuracy.values
-        held[factors.index(factor), seeds.index(seed), : len(values)] = values
+        array[factors.index(factor), seeds.index(seed), : len(values)] = values
     about = {"long_name": "test accuracy", "units": "fraction"}
-    found = xr.Dataset(
-        {"accuracy": (("factor", "seed", "round"), held, about)},
+    ds = xr.Dataset(
+        {"accuracy": (("factor", "seed", "round"), array, about)},
         coords={"factor": factors, "seed": seeds, "round": range(rounds)},
     )
-    found["late"] = found.accuracy.isel(round=slice(-last, None)).mean("round", keep_attrs=True)
-    found.factor.attrs.update(long_name=r"shrinking factor $\gamma$", units="1")
-    return _stack.name_runs(found, list(chosen.values())).assign_attrs(last=last)
+    ds["late"] = ds.accuracy.isel(round=slice(-last, None)).mean("round", keep_attrs=True)
+    ds.factor.attrs.update(long_name=r"shrinking factor $\gamma$", units="1")
+    return _stack.name_runs(ds, list(selected.values())).assign_attrs(last=last)
 
 
 @style.styled
@@ -84,5 +84,7 @@ def _factor(run: Run) -> float:
 
 def _setting(run: Run) -> str:
     """What runs that differ in factor, seed and what is kept have in common, as text."""
-    content = {name: held for name, held in run.experiment.resolved().items() if name not in ("method", "seed", "keep")}
+    content = {
+        name: value for name, value in run.experiment.resolved().items() if name not in ("method", "seed", "keep")
+    }
     return json.dumps(content, sort_keys=True)

@@ -44,19 +44,19 @@ def data(
         extend: How far below 0 weights may go.
     """
     run, _ = _runs.run_with_planes(runs, method, seed)
-    clients, known = shared_rounds(run)
-    if len(known) < min(ENOUGH, rounds):
+    clients, shared = shared_rounds(run)
+    if len(shared) < min(ENOUGH, rounds):
         command = "fedscape train digits-shards2 --set keep.clients=all --set clients.per_round=20"
-        few = f"run {run.name} kept clients {', '.join(map(str, clients))} together in {len(known)} rounds only"
+        few = f"run {run.name} kept clients {', '.join(map(str, clients))} together in {len(shared)} rounds only"
         raise _runs.missing(f"{few}, and a path takes {min(ENOUGH, rounds)}", command)
-    chosen = evenly_spaced(known, rounds)
-    shown = chosen[len(chosen) // 2] if round is None else round
+    indices = evenly_spaced(shared, rounds)
+    shown = indices[len(indices) // 2] if round is None else round
     plane = run.cached(weight_simplex, round=shown, clients=clients, step=step, extend=extend)
-    path = run.cached(best_weights, rounds=chosen, clients=clients, step=step, extend=extend)
+    path = run.cached(best_weights, rounds=indices, clients=clients, step=step, extend=extend)
     if not np.isfinite(path.covariance.values).any():  # one round has no spread
         path = path.drop_vars("covariance")
-    found = path.drop_attrs(deep=False).merge(plane[["loss", "mark_alpha", "mark_beta", "mark_loss"]])
-    return _stack.name_runs(found, [run]).assign_attrs(shown=shown, label=run.label)
+    ds = path.drop_attrs(deep=False).merge(plane[["loss", "mark_alpha", "mark_beta", "mark_loss"]])
+    return _stack.name_runs(ds, [run]).assign_attrs(shown=shown, label=run.label)
 
 
 ENOUGH = 8
@@ -82,12 +82,12 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _losses(ds: xr.Dataset, ax: Axes) -> None:
     """Loss under the weights by size and under the best ones, in the colours of the rounds."""
-    known = ds[["best_loss", "size_loss"]].dropna("round")
+    losses = ds[["best_loss", "size_loss"]].dropna("round")
     colour = style.colour(ds.attrs["label"])
-    ax.plot(known["round"], known.size_loss, "-", color=colour, label="loss, weights by size")
-    ax.plot(known["round"], known.best_loss, "-", color=style.GLOBAL, linewidth=0.8, label="loss, best weights")
+    ax.plot(losses["round"], losses.size_loss, "-", color=colour, label="loss, weights by size")
+    ax.plot(losses["round"], losses.best_loss, "-", color=style.GLOBAL, linewidth=0.8, label="loss, best weights")
     dots: dict[str, Any] = {"s": 18, "edgecolors": "white", "linewidths": 0.5, "zorder": 5}
-    ax.scatter(known["round"], known.best_loss, color=triangles.by_round(known.sizes["round"]), **dots)
+    ax.scatter(losses["round"], losses.best_loss, color=triangles.by_round(losses.sizes["round"]), **dots)
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.set_xlabel("round (colours as on the triangle)")
     ax.set_ylabel(style.text(ds.best_loss.assign_attrs(long_name="loss of the average")))

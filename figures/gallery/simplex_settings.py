@@ -44,26 +44,28 @@ def data(
     Raises:
         LookupError: If there are no runs of three clients in two partitions.
     """
-    chosen: dict[str, Run] = {}
+    selected: dict[str, Run] = {}
     for run in sorted(
         _runs.prefer_methods(runs, None if method is None else [method], ["fedavg"]),
         key=lambda run: run.experiment.seed,
     ):
         if run.experiment.clients.number == 3 and run.kept("clients"):
-            chosen.setdefault(partition_text.partition_label(run), run)
-    if len(chosen) < 2:
+            selected.setdefault(partition_text.partition_label(run), run)
+    if len(selected) < 2:
         command = "fedscape sweep fedlaw-cifar10-toy3-quick --grid clients.even=10.0,0.5"
-        raise _runs.missing(f"{len(chosen)} partitions have a run that kept three clients", command)
+        raise _runs.missing(f"{len(selected)} partitions have a run that kept three clients", command)
     why = "this figure shows one run of three clients per partition, that kept its clients"
-    run_selection.narrow(run_selection.select_runs(runs, method), chosen.values(), why)
-    usual = PRINTED if all(PRINTED in run.kept("clients") for run in chosen.values()) else None
+    run_selection.narrow(run_selection.select_runs(runs, method), selected.values(), why)
+    usual = PRINTED if all(PRINTED in run.kept("clients") for run in selected.values()) else None
     shown = usual if round is None else round
     look: dict[str, Any] = {"round": shown, "rounds": rounds, "step": step, "extend": extend}
-    parts = [_part(run, simplex_optima.data([run], method=run.label, **look)) for run in chosen.values()]
+    parts = [_part(run, simplex_optima.data([run], method=run.label, **look)) for run in selected.values()]
     joined = xr.concat(parts, "panel", join="outer")
-    joined = joined.assign_coords({"panel": list(chosen), "class": list(next(iter(chosen.values())).dataset.classes)})
+    joined = joined.assign_coords(
+        {"panel": list(selected), "class": list(next(iter(selected.values())).dataset.classes)}
+    )
     joined["class_share"].attrs.update(long_name="share of the class in the client's data", units="fraction")
-    return _stack.name_runs(joined, list(chosen.values()))
+    return _stack.name_runs(joined, list(selected.values()))
 
 
 @style.styled
@@ -88,7 +90,7 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
-def _part(run: Run, found: xr.Dataset) -> xr.Dataset:
+def _part(run: Run, ds: xr.Dataset) -> xr.Dataset:
     """What simplex-optima has of a run, with the class shares of its clients and the round of the landscape."""
-    held = class_shares(run)[found.client.values]
-    return found.drop_attrs(deep=False).assign(class_share=(("client", "class"), held), shown=found.attrs["shown"])
+    shares = class_shares(run)[ds.client.values]
+    return ds.drop_attrs(deep=False).assign(class_share=(("client", "class"), shares), shown=ds.attrs["shown"])

@@ -34,12 +34,12 @@ def data(
         rounds: By default an early and the last one that kept its clients.
         step: Of the weights.
     """
-    run, kept = _runs.run_with_planes(runs, method, seed)
-    chosen = sorted({kept[len(kept) // 10], kept[-1]}) if rounds is None else list(rounds)
-    found = [
-        run.cached(weight_simplex, round=index, step=step).assign_attrs(label=f"round {index}") for index in chosen
+    run, stored = _runs.run_with_planes(runs, method, seed)
+    indices = sorted({stored[len(stored) // 10], stored[-1]}) if rounds is None else list(rounds)
+    results = [
+        run.cached(weight_simplex, round=index, step=step).assign_attrs(label=f"round {index}") for index in indices
     ]
-    return _stack.name_runs(_stack.join_panels(found), [run])
+    return _stack.name_runs(_stack.join_panels(results), [run])
 
 
 @style.styled

@@ -30,8 +30,8 @@ def data(runs: Sequence[Run], *, rounds: int = 4, split: str = "test", products:
 
     def compute(run: Run) -> xr.Dataset:
         indices = per_round.evenly_spaced(run.kept("globals"), rounds)
-        found = run.cached(trace_rounds, rounds=indices, split=split, products=products)
-        shown = found[["trace", "gauss_newton_trace", "frobenius"]].rename(round="trace_round")
+        traces = run.cached(trace_rounds, rounds=indices, split=split, products=products)
+        shown = traces[["trace", "gauss_newton_trace", "frobenius"]].rename(round="trace_round")
         share = (shown.gauss_newton_trace / shown.trace).assign_attrs(long_name="Gauss-Newton share", units="1")
         return shown.assign(share=share)
 

@@ -43,8 +43,8 @@ def data(
         few = f"run {run.name} kept {len(run.kept('globals'))} global models, a plane takes three"
         raise _runs.missing(few, command)
     options = {} if rounds is None else {"rounds": list(rounds)}
-    drawn = clients and bool(set(run.kept("clients")) & set(rounds or run.kept("globals")))
-    return _stack.name_runs(run.cached(trajectory_plane, points=points, clients=drawn, **options), [run])
+    with_clients = clients and bool(set(run.kept("clients")) & set(rounds or run.kept("globals")))
+    return _stack.name_runs(run.cached(trajectory_plane, points=points, clients=with_clients, **options), [run])
 
 
 @style.styled

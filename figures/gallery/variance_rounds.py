@@ -24,9 +24,9 @@ def data(runs: Sequence[Run], *, momentum: str = "recorded") -> xr.Dataset:
     Args:
         momentum: What a round's update is compared with, as in `drift.drift_variances`.
     """
-    chosen = ["client_variance", "period_variance", "gain"]
+    variables = ["client_variance", "period_variance", "gain"]
     return _stack.stack_runs(
-        _runs.select_comparable(runs), lambda run: run.cached(drift_variances, momentum=momentum)[chosen]
+        _runs.select_comparable(runs), lambda run: run.cached(drift_variances, momentum=momentum)[variables]
     )
 
 

@@ -32,20 +32,20 @@ def data(
         confidence: Of the intervals.
         paper, item: Whose printed numbers stand beside, such as fedlaw and "Table 11".
     """
-    chosen = [run for run in runs if run.label.partition("-")[0] == "fedlaw" and "gws" not in run.label]
-    parts = [run.cached(weight_factors, over=over, confidence=confidence) for run in chosen]
-    usable = [(run, part) for run, part in zip(chosen, parts, strict=True) if np.isfinite(part.pearson.values).any()]
+    selected = [run for run in runs if run.label.partition("-")[0] == "fedlaw" and "gws" not in run.label]
+    parts = [run.cached(weight_factors, over=over, confidence=confidence) for run in selected]
+    usable = [(run, part) for run, part in zip(selected, parts, strict=True) if np.isfinite(part.pearson.values).any()]
     if not usable:
         command = "fedscape train fedlaw-cifar10-dir01 --set method.variant=attentive"
         raise _runs.missing(f"none of {len(runs)} runs learned weights of clients that differ in their data", command)
     run_selection.narrow(runs, [run for run, _ in usable], "it learned no weights of clients that differ in their data")
     columns = ["pearson", "low", "high"]
-    found = [part[columns] for _, part in usable]
+    results = [part[columns] for _, part in usable]
     names = [_name(run) for run, _ in usable]
     for pool in _pools(usable):
-        found.append(pooled_factors([part for _, part in pool], confidence=confidence)[columns])
+        results.append(pooled_factors([part for _, part in pool], confidence=confidence)[columns])
         names.append(f"{len(pool)} runs on {pool[0][0].experiment.task.dataset} pooled")
-    joined = xr.concat([part.drop_attrs(deep=False) for part in found], "sample", join="exact")
+    joined = xr.concat([part.drop_attrs(deep=False) for part in results], "sample", join="exact")
     joined = joined.assign_coords(name=("sample", names))
     if paper:
         epochs = [f"E = {run.experiment.local.epochs}" for run, _ in usable]
@@ -76,8 +76,8 @@ _FACTORS = {"size": "data size DS", "balance": "class balance HD", "product": r"
 
 def _printed(paper: str, item: str, rows: Sequence[str]) -> np.ndarray:
     """The paper's correlations of these rows, shape (sample, factor); NaN where it prints none."""
-    known = {one.column: one.value for one in papers.load(paper).item(item).numbers}
-    return np.array([[known.get(f"{row}, {factor}", np.nan) for factor in _FACTORS] for row in rows])
+    numbers = {number.column: number.value for number in papers.load(paper).item(item).numbers}
+    return np.array([[numbers.get(f"{row}, {factor}", np.nan) for factor in _FACTORS] for row in rows])
 
 
 def _pools(usable: Sequence[tuple[Run, xr.Dataset]]) -> list[list[tuple[Run, xr.Dataset]]]:

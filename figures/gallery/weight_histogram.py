@@ -27,19 +27,19 @@ def data(runs: Sequence[Run], *, bins: int = 101, limit: float | None = None) ->
         bins: Bins of the histogram.
         limit: It reaches from -limit to limit; by default to the largest magnitude in all models.
     """
-    some = _runs.select_comparable(runs)
-    chosen: Sequence[Run] = [run for run in some if run.kept("globals")]
-    if not chosen:
+    comparable = _runs.select_comparable(runs)
+    selected: Sequence[Run] = [run for run in comparable if run.kept("globals")]
+    if not selected:
         raise _runs.missing("no run kept a global model", "fedscape train digits-shards2")
-    chosen = run_selection.narrow(some, chosen, "it kept no global model")
-    last = [run.round(run.kept("globals")[-1]).kept("end") for run in chosen]
+    selected = run_selection.narrow(comparable, selected, "it kept no global model")
+    last = [run.round(run.kept("globals")[-1]).kept("end") for run in selected]
     reach = limit if limit is not None else max(float(theta.abs().max()) for theta in last)
 
     def compute(run: Run) -> xr.Dataset:
-        found = run.cached(weight_histograms, bins=bins, limit=reach).isel(round=0, drop=True)
-        return found[["count", "norm"]].assign(near_zero=found.near_zero / found.parameters)
+        histograms = run.cached(weight_histograms, bins=bins, limit=reach).isel(round=0, drop=True)
+        return histograms[["count", "norm"]].assign(near_zero=histograms.near_zero / histograms.parameters)
 
-    return _stack.stack_runs(chosen, compute)
+    return _stack.stack_runs(selected, compute)
 
 
 @style.styled

@@ -47,19 +47,19 @@ def data(runs: Sequence[Run], *, smooth: int = 3) -> xr.Dataset:
     panels = sorted({share for share, _, _ in table})
     names, seeds = style.order(name for _, name, _ in table), sorted({seed for _, _, seed in table})
     rounds = max(len(run.rounds()) for run in table.values())
-    held = np.full((len(panels), len(names), len(_GROUPS), len(seeds), rounds), np.nan)
+    array = np.full((len(panels), len(names), len(_GROUPS), len(seeds), rounds), np.nan)
     for (panel, name, seed), run in table.items():
         ratio = run.cached(learned).weight_ratio.rolling(round=smooth, min_periods=1).mean()
         bad = ratio.client.isin(sorted(run.dataset.corrupted))
         for group, part in enumerate((ratio.where(~bad), ratio.where(bad))):
             at = panels.index(panel), names.index(name), group, seeds.index(seed)
-            held[at][: ratio.sizes["round"]] = part.mean("client").transpose("round").values
+            array[at][: ratio.sizes["round"]] = part.mean("client").transpose("round").values
     about = {"long_name": r"weight $\lambda$ over data share", "units": "1"}
-    found = xr.Dataset(
-        {"weight_ratio": (("panel", "algorithm", "group", "seed", "round"), held, about)},
+    ds = xr.Dataset(
+        {"weight_ratio": (("panel", "algorithm", "group", "seed", "round"), array, about)},
         coords={"panel": panels, "algorithm": names, "group": list(_GROUPS), "seed": seeds, "round": range(rounds)},
     )
-    return _stack.name_runs(found, list(table.values()))
+    return _stack.name_runs(ds, list(table.values()))
 
 
 @style.styled

@@ -27,12 +27,12 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     evenly (`drift.analyses.rounds.label_shares.balance_groups`), the sum of their weights, and of their shares of the
     cohort's data; not where it is unknown who held which samples.
     """
-    found: Sequence[Run] = [run for run in runs if run.label.partition("-")[0] == "fedlaw"]
-    if not found:
+    selected: Sequence[Run] = [run for run in runs if run.label.partition("-")[0] == "fedlaw"]
+    if not selected:
         command = "fedscape train digits-shards2 --set method.name=fedlaw"
         raise _runs.missing(f"none of {len(runs)} runs learned its weights", command)
-    found = run_selection.narrow(runs, found, "it learned no weights")
-    return _stack.stack_runs(_runs.select_comparable(found), _with_groups)
+    selected = run_selection.narrow(runs, selected, "it learned no weights")
+    return _stack.stack_runs(_runs.select_comparable(selected), _with_groups)
 
 
 @style.styled
@@ -58,16 +58,16 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def _with_groups(run: Run) -> xr.Dataset:
-    found = run.cached(learned)
+    ds = run.cached(learned)
     try:
         require_partition(run)
     except LookupError:  # it was imported without its partition
-        return found
-    balanced = found.client.isin(balance_groups(run)["balanced"])
-    known = found.weights.where(balanced)
+        return ds
+    balanced = ds.client.isin(balance_groups(run)["balanced"])
+    balanced_weights = ds.weights.where(balanced)
     about = {"long_name": "weight of the balanced clients", "units": "fraction"}
-    shares = (known / found.weight_ratio).assign_attrs(about)
-    return found.assign(
-        balanced_weight=known.sum("client", min_count=1).assign_attrs(about),
+    shares = (balanced_weights / ds.weight_ratio).assign_attrs(about)
+    return ds.assign(
+        balanced_weight=balanced_weights.sum("client", min_count=1).assign_attrs(about),
         balanced_share=shares.sum("client", min_count=1, keep_attrs=True),
     )

@@ -20,14 +20,16 @@ def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
     Raises:
         LookupError: If no run was given, or one has no complete round.
     """
-    found: dict[str, list[Run]] = {}
+    by_settings: dict[str, list[Run]] = {}
     for run in {run.folder.resolve(): run for run in runs}.values():
         if not run.rounds():
             raise LookupError(f"run {run.name} has no complete round; train it first, or leave it out.")
-        found.setdefault(json.dumps(settings(run, seed=False), sort_keys=True), []).append(run)
-    if not found:
+        by_settings.setdefault(json.dumps(settings(run, seed=False), sort_keys=True), []).append(run)
+    if not by_settings:
         raise LookupError("no run was given; train one: fedscape train digits-shards2.")
-    whole = [sorted(part, key=lambda run: run.experiment.seed) for group in found.values() for part in _unlike(group)]
+    whole = [
+        sorted(part, key=lambda run: run.experiment.seed) for group in by_settings.values() for part in _unlike(group)
+    ]
     ordered = palette.order(group[0].label for group in whole)
     whole.sort(key=lambda group: ordered.index(group[0].label))
     return dict(zip(_names(whole), whole, strict=True))
@@ -47,8 +49,8 @@ def differing_names(tables: Sequence[dict[str, Any]]) -> list[str]:
 
 def has_planes(run: Run) -> bool:
     """Whether a run kept a round with three clients or more."""
-    kept = run.kept("clients")
-    return bool(kept) and len(run.round(kept[-1]).ids) >= 3
+    rounds = run.kept("clients")
+    return bool(rounds) and len(run.round(rounds[-1]).ids) >= 3
 
 
 def _unlike(runs: list[Run]) -> list[list[Run]]:
@@ -62,17 +64,17 @@ def _names(whole: list[list[Run]]) -> list[str]:
     names = []
     for group, label in zip(whole, labels, strict=True):
         rivals = [other[0] for other, name in zip(whole, labels, strict=True) if name == label]
-        apart = differing_names([settings(run, seed=False) for run in rivals])
+        differing = differing_names([settings(run, seed=False) for run in rivals])
         own = settings(group[0])
-        names.append(", ".join([label, *(f"{name.rpartition('.')[2]} {own.get(name, '-')}" for name in apart)]))
+        names.append(", ".join([label, *(f"{name.rpartition('.')[2]} {own.get(name, '-')}" for name in differing)]))
     for more in (lambda run: f", {run.name}", lambda run: f" in {run.folder.resolve().parent}"):
         names = [name + more(group[0]) * (names.count(name) > 1) for name, group in zip(names, whole, strict=True)]
     return names
 
 
 def _flat(table: dict[str, Any], above: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for name, value in table.items():
         inside = isinstance(value, dict) and value
-        found |= _flat(value, f"{above}{name}.") if inside else {f"{above}{name}": value}
-    return found
+        flat |= _flat(value, f"{above}{name}.") if inside else {f"{above}{name}": value}
+    return flat

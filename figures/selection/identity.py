@@ -18,7 +18,7 @@ PARTS = ("methods", "data", "partition", "seeds", "rounds", "samples")
 """Parts of an identity; each is an attribute identity_PART of a figure's data."""
 
 
-def add_identity(ds: xr.Dataset, drawn: Sequence[Run], runs: Sequence[Run], options: Mapping[str, Any]) -> xr.Dataset:
+def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], options: Mapping[str, Any]) -> xr.Dataset:
     """A figure's data with its identity in the attributes: identity, identity_PART, options, left_out, left_out_brief.
 
     Args:
@@ -27,15 +27,15 @@ def add_identity(ds: xr.Dataset, drawn: Sequence[Run], runs: Sequence[Run], opti
         options: Of the figure, defaults included.
     """
     parts = {
-        "methods": _methods(drawn),
-        "data": join_names(_distinct(_data(run) for run in drawn)),
-        "partition": join_names(_distinct(_partition(run) for run in drawn)),
-        "seeds": join_names([str(seed) for seed in sorted({run.experiment.seed for run in drawn})], 6),
-        "rounds": _rounds(ds, drawn),
-        "samples": _samples(ds, drawn, options),
+        "methods": _methods(shown),
+        "data": join_names(_distinct(_data(run) for run in shown)),
+        "partition": join_names(_distinct(_partition(run) for run in shown)),
+        "seeds": join_names([str(seed) for seed in sorted({run.experiment.seed for run in shown})], 6),
+        "rounds": _rounds(ds, shown),
+        "samples": _samples(ds, shown, options),
     }
-    seeds = f"seed{'s' * (len({run.experiment.seed for run in drawn}) > 1)} {parts['seeds']}"
-    rest = group_left_out(runs, drawn)
+    seeds = f"seed{'s' * (len({run.experiment.seed for run in shown}) > 1)} {parts['seeds']}"
+    rest = group_left_out(runs, shown)
     brief = "; ".join(f"{len(names)} differing in {why}" for why, names in rest.items())
     line = " · ".join({**parts, "seeds": seeds}.values())
     return ds.assign_attrs(
@@ -86,7 +86,7 @@ def _rounds_of(ds: xr.Dataset) -> set[int]:
     places += [ds["is_round"].values] if "is_round" in ds else []
     places += [np.array(ds.attrs[name]) for name in ("round", "shown") if name in ds.attrs]
     numbers = [place.ravel() for place in places if place.dtype.kind in "if"]
-    return {int(number) for one in numbers for number in one[np.isfinite(one)]}
+    return {int(number) for array in numbers for number in array[np.isfinite(array)]}
 
 
 def _samples(ds: xr.Dataset, runs: Sequence[Run], options: Mapping[str, Any]) -> str:
@@ -120,8 +120,8 @@ def _sizes(run: Run) -> dict[str, int]:
 
 def _span(numbers: Iterable[int]) -> str:
     """Equal numbers as one, others as a range; nothing where there is none."""
-    known = sorted(set(numbers))
-    return "" if not known else str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
+    distinct = sorted(set(numbers))
+    return "" if not distinct else str(distinct[0]) if len(distinct) == 1 else f"{distinct[0]} to {distinct[-1]}"
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:

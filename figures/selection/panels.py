@@ -34,14 +34,14 @@ class Panel:
 
 def panels(figure: Figure) -> list[Panel]:
     """The panels of a figure that hold data; tables, which are text, are none."""
-    found, bars = [], _bars(figure)
+    shown, bars = [], _bars(figure)
     for ax in figure.axes:
         if ax.get_label() != "<colorbar>" and (why := _judged(ax)) is not None:
             limits = [*_coinciding(ax), *_joined(ax)] if not why else []
             if why.startswith(_PALE):  # a map of one colour still has its numbers
                 why, limits = "", [why]
-            found.append(Panel(_name(ax, bars), why, limits, _content(ax)))
-    return found
+            shown.append(Panel(_name(ax, bars), why, limits, _content(ax)))
+    return shown
 
 
 def equal_panels(shown: list[Panel]) -> list[list[str]]:
@@ -62,41 +62,42 @@ LEAST = 4
 def _content(ax: Axes) -> bytes:
     """What a panel shows, to nine digits; the place of each panel where it is little."""
     parts = [
-        np.concatenate([np.ravel(np.asarray(path.vertices, float)) for path in one.get_paths()]) for one in _maps(ax)
+        np.concatenate([np.ravel(np.asarray(path.vertices, float)) for path in contours.get_paths()])
+        for contours in _maps(ax)
     ]
-    parts = parts or [_cells(one) for one in _grids(ax)] or list(_heights(ax))
-    known = np.concatenate(parts) if parts else np.zeros(0)
-    few = np.isfinite(known).sum() < LEAST
-    return repr(ax.get_position()).encode() if few else np.char.mod("%.9g", known).tobytes()
+    parts = parts or [_cells(image) for image in _grids(ax)] or list(_heights(ax))
+    content = np.concatenate(parts) if parts else np.zeros(0)
+    few = np.isfinite(content).sum() < LEAST
+    return repr(ax.get_position()).encode() if few else np.char.mod("%.9g", content).tobytes()
 
 
 def _maps(ax: Axes) -> list[ContourSet]:
-    return [one for one in ax.collections if isinstance(one, ContourSet) and one.filled]
+    return [contours for contours in ax.collections if isinstance(contours, ContourSet) and contours.filled]
 
 
-def _cells(one: QuadMesh | AxesImage) -> np.ndarray:
+def _cells(image: QuadMesh | AxesImage) -> np.ndarray:
     """Values of a matrix, NaN where there is none, in one row."""
-    return np.ravel(np.ma.filled(np.ma.asarray(one.get_array(), float), np.nan))
+    return np.ravel(np.ma.filled(np.ma.asarray(image.get_array(), float), np.nan))
 
 
 def _grids(ax: Axes) -> list[QuadMesh | AxesImage]:
-    return [one for one in [*ax.collections, *ax.images] if isinstance(one, QuadMesh | AxesImage)]
+    return [image for image in [*ax.collections, *ax.images] if isinstance(image, QuadMesh | AxesImage)]
 
 
 def _bars(figure: Figure) -> dict[tuple[str, tuple[float, float]], str]:
     """What colour bars are called, by colour map and range of the maps that share them."""
     return {
-        (one.get_cmap().name, one.get_clim()): one.colorbar.ax.get_ylabel()
+        (collection.get_cmap().name, collection.get_clim()): collection.colorbar.ax.get_ylabel()
         for ax in figure.axes
-        for one in ax.collections
-        if one.colorbar is not None
+        for collection in ax.collections
+        if collection.colorbar is not None
     }
 
 
 def _name(ax: Axes, bars: dict[tuple[str, tuple[float, float]], str]) -> str:
     """What its colour bar says and its title, else what stands at its axes."""
     scales = [
-        bars.get((one.get_cmap().name, one.get_clim()), "") for one in ax.collections if isinstance(one, QuadMesh)
+        bars.get((mesh.get_cmap().name, mesh.get_clim()), "") for mesh in ax.collections if isinstance(mesh, QuadMesh)
     ]
     texts = [
         " ".join(text.split()) for text in (ax.get_title(), ax.get_title("left"), ax.get_ylabel(), ax.get_xlabel())
@@ -106,8 +107,8 @@ def _name(ax: Axes, bars: dict[tuple[str, tuple[float, float]], str]) -> str:
 
 def _judged(ax: Axes) -> str | None:
     """Why a panel shows nothing; empty where it shows something, None where it holds no data."""
-    maps = [_flat(one) for one in _maps(ax)] + [
-        reason for one in _grids(ax) if (reason := _one_colour(one)) is not None
+    maps = [_flat(grid) for grid in _maps(ax)] + [
+        reason for grid in _grids(ax) if (reason := _one_colour(grid)) is not None
     ]
     if maps:
         return maps[0] if all(maps) else ""
@@ -123,21 +124,21 @@ def _judged(ax: Axes) -> str | None:
     return _one_line(_series(ax))
 
 
-def _flat(one: ContourSet) -> str:
+def _flat(contours: ContourSet) -> str:
     """Why a contour map is one colour; empty where two levels or more cross it."""
-    low, high = (float(getattr(one, name)) for name in ("zmin", "zmax"))  # stubs know neither
-    inside = (low < np.asarray(one.levels)) & (np.asarray(one.levels) < high)
+    low, high = (float(getattr(contours, name)) for name in ("zmin", "zmax"))  # stubs know neither
+    inside = (low < np.asarray(contours.levels)) & (np.asarray(contours.levels) < high)
     return "" if inside.sum() >= 2 else _span(low, high)
 
 
-def _one_colour(one: QuadMesh | AxesImage) -> str | None:
+def _one_colour(image: QuadMesh | AxesImage) -> str | None:
     """Why a matrix is one colour; empty where it is not, None for less than two cells."""
-    cells = _cells(one)
-    known = cells[np.isfinite(cells)]
-    if len(known) < 2:
+    cells = _cells(image)
+    finite = cells[np.isfinite(cells)]
+    if len(finite) < 2:
         return None
-    (least, most), low, high = one.get_clim(), float(known.min()), float(known.max())
-    return "" if high - low > ONE_COLOUR * (most - least) and not _same(known, low) else _span(low, high)
+    (least, most), low, high = image.get_clim(), float(finite.min()), float(finite.max())
+    return "" if high - low > ONE_COLOUR * (most - least) and not _same(finite, low) else _span(low, high)
 
 
 def _span(low: float, high: float) -> str:
@@ -154,17 +155,17 @@ def _heights(ax: Axes) -> Iterator[np.ndarray]:
     for patch in ax.patches:
         if isinstance(patch, StepPatch):
             yield np.asarray(patch.get_data()[0], float)
-    for one in ax.collections:
-        yield from _of_collection(one)
+    for collection in ax.collections:
+        yield from _of_collection(collection)
 
 
-def _of_collection(one: Collection) -> Iterator[np.ndarray]:
-    if isinstance(one, PathCollection):
-        yield np.ma.getdata(one.get_offsets())[:, 1].astype(float)
-        if len(np.unique(one.get_sizes())) > 1:
-            yield np.asarray(one.get_sizes(), float)
-    elif isinstance(one, LineCollection | PolyCollection):
-        for path in one.get_paths():
+def _of_collection(collection: Collection) -> Iterator[np.ndarray]:
+    if isinstance(collection, PathCollection):
+        yield np.ma.getdata(collection.get_offsets())[:, 1].astype(float)
+        if len(np.unique(collection.get_sizes())) > 1:
+            yield np.asarray(collection.get_sizes(), float)
+    elif isinstance(collection, LineCollection | PolyCollection):
+        for path in collection.get_paths():
             yield np.asarray(path.vertices, float)[:, 1]
 
 
@@ -176,33 +177,33 @@ def _lines(ax: Axes) -> list[Line2D]:
 def _places(line: Line2D) -> tuple[np.ndarray, np.ndarray]:
     """Finite points of a line."""
     x, y = (np.asarray(values, float) for values in (line.get_xdata(), line.get_ydata()))
-    known = np.isfinite(x) & np.isfinite(y)
-    return x[known], y[known]
+    finite = np.isfinite(x) & np.isfinite(y)
+    return x[finite], y[finite]
 
 
 def _series(ax: Axes) -> dict[str, np.ndarray]:
     """Points of what a legend names, lines and groups of bars."""
-    found: dict[str, np.ndarray] = {}
+    series: dict[str, np.ndarray] = {}
     for line in _lines(ax):
         x, y = _places(line)
         if not str(line.get_label()).startswith("_") and len(x):
-            found[str(line.get_label())] = np.stack([x, y])
+            series[str(line.get_label())] = np.stack([x, y])
     for group in ax.containers:
         if isinstance(group, BarContainer) and not str(group.get_label()).startswith("_"):
-            found[str(group.get_label())] = np.array([bar.get_height() for bar in group], float)
-    return found
+            series[str(group.get_label())] = np.array([bar.get_height() for bar in group], float)
+    return series
 
 
 def _coinciding(ax: Axes) -> list[str]:
     """Groups of series that are one, where there are others too."""
-    left, found = dict(_series(ax)), []
+    left, groups = dict(_series(ax)), []
     while left:
         name, values = left.popitem()
-        alike = [other for other, known in left.items() if known.shape == values.shape and _same(known, values)]
-        if alike:
-            found.append(f"{_listed([*alike, name])} coincide")
-            left = {other: known for other, known in left.items() if other not in alike}
-    return found
+        equal = [other for other, points in left.items() if points.shape == values.shape and _same(points, values)]
+        if equal:
+            groups.append(f"{_listed([*equal, name])} coincide")
+            left = {other: points for other, points in left.items() if other not in equal}
+    return groups
 
 
 def _one_line(series: dict[str, np.ndarray]) -> str:

@@ -134,19 +134,19 @@ def _within(name: str, key: str) -> bool:
     return name == key or name.startswith(f"{key}.")
 
 
-def group_left_out(runs: Sequence[Run], drawn: Sequence[Run]) -> dict[str, list[str]]:
+def group_left_out(runs: Sequence[Run], shown: Sequence[Run]) -> dict[str, list[str]]:
     """Names of the runs that are not drawn, by the settings in which they differ from the drawn ones."""
-    places = {run.folder for run in drawn}
+    places = {run.folder for run in shown}
     groups: dict[str, list[str]] = {}
     for run in runs:
         if run.folder not in places:
-            groups.setdefault(describe_difference(run, drawn), []).append(run.name)
+            groups.setdefault(describe_difference(run, shown), []).append(run.name)
     return groups
 
 
-def describe_difference(run: Run, drawn: Sequence[Run]) -> str:
+def describe_difference(run: Run, shown: Sequence[Run]) -> str:
     """The settings in which a run differs from that drawn run which is nearest to it."""
-    names = min((_names(run, other) for other in drawn), key=len, default=[])
+    names = min((_names(run, other) for other in shown), key=len, default=[])
     return join_names(names, MOST) or "no setting"
 
 

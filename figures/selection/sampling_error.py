@@ -46,14 +46,14 @@ def sentences(ds: xr.Dataset, samples: int) -> list[str]:
         ds: As a figure's data() gives it.
         samples: Test samples that the accuracies are measured on.
     """
-    told = []
+    remarks = []
     for values in ds.data_vars.values():
         kind = accuracy_kind(values)
         if kind == "drop":
-            told += _lost(values, samples)
+            remarks += _lost(values, samples)
         elif kind:
-            told += _close(values, samples, kind)
-    return list(dict.fromkeys(told))
+            remarks += _close(values, samples, kind)
+    return list(dict.fromkeys(remarks))
 
 
 def accuracy_kind(values: xr.DataArray) -> str:
@@ -65,9 +65,9 @@ def accuracy_kind(values: xr.DataArray) -> str:
 
 
 def _lost(values: xr.DataArray, samples: int) -> list[str]:
-    one = (100 if values.attrs["units"] == "points" else 1) / samples
+    resolution = (100 if values.attrs["units"] == "points" else 1) / samples
     middle = values.mean("seed") if "seed" in values.dims else values
-    if not middle.notnull().any() or bool((abs(middle) >= one).any()):
+    if not middle.notnull().any() or bool((abs(middle) >= resolution).any()):
         return []
     return [f"every accuracy lost is below one of {samples} test samples ({100 / samples:.2g} points)"]
 

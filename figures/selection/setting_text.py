@@ -53,8 +53,8 @@ def value(run: Run, key: str) -> Any:
     for name in key.split("."):
         if not isinstance(place, dict):
             return None
-        beside = place.get("partition")
-        place = place[name] if name in place else beside.get(name) if isinstance(beside, dict) else None
+        partition = place.get("partition")
+        place = place[name] if name in place else partition.get(name) if isinstance(partition, dict) else None
     return place
 
 
@@ -100,6 +100,6 @@ def row_label(row: str) -> str:
 
 def sort_rows(rows: Iterable[str]) -> list[str]:
     """Labels of methods in the order of legends, each followed by the same with IMA."""
-    known = set(rows)
-    bases = style.order(map(base, known))
-    return sorted(known, key=lambda row: (bases.index(base(row)), row != base(row)))
+    names = set(rows)
+    bases = style.order(map(base, names))
+    return sorted(names, key=lambda row: (bases.index(base(row)), row != base(row)))

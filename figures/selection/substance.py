@@ -47,10 +47,10 @@ def _refusal(reasons: list[str], needs: str) -> str:
 
 def _collected(pairs: Iterable[tuple[str, str]]) -> list[str]:
     """Reasons, each once, after the panels that it holds for."""
-    found: dict[str, list[str]] = {}
+    panels_by_reason: dict[str, list[str]] = {}
     for reason, panel in pairs:
-        found.setdefault(reason, []).append(panel)
-    return [": ".join(filter(None, [_listed(names), reason])) for reason, names in found.items()]
+        panels_by_reason.setdefault(reason, []).append(panel)
+    return [": ".join(filter(None, [_listed(names), reason])) for reason, names in panels_by_reason.items()]
 
 
 def _listed(panels: list[str]) -> str:

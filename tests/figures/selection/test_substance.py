@@ -126,14 +126,3 @@ def test_only_the_data_of_runs_that_are_drawn_is_read(runs, tmp_path, monkeypatc
     _draw_files.draw_one("accuracy-rounds", gallery.AnyOf([other, *runs]), tmp_path)
     assert read
     assert set(read) <= {run.folder for run in runs}
-
-
-def test_footnotes_stand_above_each_other_below_the_panels():
-    figure, axs = style.panels(1, 1, height=2.0)
-    for text in ("first", "second"):
-        style.footnote(figure, text)
-    figure.draw_without_rendering()
-    first, second = (text.get_window_extent() for text in figure.texts)
-    assert figure.get_figheight() > 2.2
-    assert 0 <= first.y0 < first.y1 <= second.y0
-    assert second.y1 <= axs[0, 0].get_tightbbox().y0

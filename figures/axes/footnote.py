@@ -1,0 +1,75 @@
+"""Footnotes: small text below a figure in any layout, which makes it taller."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine, TightLayoutEngine
+from matplotlib.transforms import ScaledTranslation
+
+from figures import style
+
+_LABEL = "footnote"
+"""Label of the texts that are footnotes."""
+
+
+def footnote(figure: Figure, text: str) -> None:
+    """Add small text below a figure, which becomes taller by it; a second footnote is placed above the first.
+
+    Args:
+        figure: In any layout.
+        text: Lines longer than the figure is wide are wrapped.
+    """
+    width = figure.get_figwidth()
+    lines = [line for part in text.splitlines() for line in textwrap.wrap(part, int(22 * width))]
+    if not lines:
+        return
+    below = sum(_height(note.get_text()) for note in figure.texts if note.get_label() == _LABEL)
+    note = "\n".join(lines)
+    spilled = 0.0 if below or figure.get_layout_engine() else max(0.0, -float(figure.get_tightbbox().y0))
+    _grow(figure, _height(note) + spilled)
+    look: dict[str, Any] = {"fontsize": 6, "color": "#444444", "va": "bottom", "linespacing": 1.25}
+    with style.context():
+        figure.text(0.04, below + 0.03, note, transform=figure.dpi_scale_trans, label=_LABEL, **look)
+
+
+def _height(note: str) -> float:
+    """Height of a footnote, inches."""
+    return 0.115 * len(note.splitlines()) + 0.04
+
+
+def _grow(figure: Figure, more: float) -> None:
+    """Add `more` inches at the bottom of a figure; its contents keep their size and their distance from the top."""
+    width, height = (float(size) for size in figure.get_size_inches())
+    taller = height + more
+    if figure.subfigs and figure.get_layout_engine() is None:
+        figure.set_layout_engine("constrained")  # nothing else moves subfigures
+
+    def up(y: float) -> float:
+        return (y * height + more) / taller
+
+    engine = figure.get_layout_engine()
+    texts = [text for text in figure.texts if text.get_transform() == figure.transFigure]
+    boxes = [legend.get_bbox_to_anchor().transformed(figure.transFigure.inverted()) for legend in figure.legends]
+    figure.set_size_inches(width, taller)
+    if isinstance(engine, ConstrainedLayoutEngine):  # it places legends and titles of the figure too
+        for text in figure.texts:
+            if text.get_text() == figure.get_supxlabel():  # placed at the lower edge of the figure
+                text.set_transform(text.get_transform() + ScaledTranslation(0, more, figure.dpi_scale_trans))
+        left, low, wide, high = engine.get()["rect"]
+        engine.set(rect=(left, up(low), wide, high * height / taller))
+        return
+    if isinstance(engine, TightLayoutEngine):
+        left, low, right, high = engine.get()["rect"]
+        engine.set(rect=(left, up(low), right, up(high)))
+    else:
+        for ax in figure.axes:
+            place = ax.get_position(original=True)
+            ax.set_position((place.x0, up(place.y0), place.width, place.height * height / taller))
+    for text in texts:
+        text.set_y(up(text.get_position()[1]))
+    for legend, box in zip(figure.legends, boxes, strict=True):
+        anchor = (box.x0, up(box.y0), box.width, box.height * height / taller)
+        legend.set_bbox_to_anchor(anchor, transform=figure.transFigure)
