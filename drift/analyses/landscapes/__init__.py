@@ -1,4 +1,4 @@
 """Planes, lines, simplices and barriers through the models of a run.
 
-The place comes from `landscape.geometry`, the values from `analyses.evaluate_on`.
+The points come from `landscape.geometry`, their losses from `analyses.evaluate_on`.
 """

@@ -1,4 +1,4 @@
-"""Averages of fewer or more of a cohort's models, and how alike the models are (IMA paper, Fig. 4)."""
+"""Error of averages of a cohort's models by their number, and similarity of the models (IMA paper, Fig. 4)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.per_round import buffers_or_none, selected_rounds
+from drift.analyses.per_round import buffers_or_none, result, selected_rounds
 from drift.config.cohort_weights import cohort_weights
 from drift.config.random_keys import rng
 from drift.runs.registry import analysis
@@ -22,7 +22,7 @@ from landscape.model.samples import Samples
 from landscape.results.progress import with_progress
 
 RBF_SAMPLES = 1000
-"""Inputs that outputs are compared on by the RBF kernel where no number is given."""
+"""Default number of inputs for the RBF kernel."""
 
 
 @analysis("round", "models", "draw", cost="evaluations")
@@ -36,38 +36,42 @@ def error_averaged(
 ) -> xr.Dataset:
     """Test error and loss of the mean of s of the cohort's client models, for s = 1..m, over rounds.
 
-    Rounds in which every client diverged are left out.
-
-    Batch statistics of a mean as in `round_plane`; with statistics = "averaged" the mean of the whole cohort is the
-    global model that FedAvg recorded.
+    Rounds in which every client diverged are left out. Batch statistics of a mean as in `round_plane`; with
+    statistics = "averaged" the mean of the whole cohort is the global model that FedAvg recorded.
 
     Source: IMA paper, Fig. 4; methods.md 3.2.6.
+
+    Args:
+        rounds: Rounds that kept their clients; by default three, evenly spaced.
+        subsets: Largest number of random subsets per size.
+        split: Samples that error and loss are averaged over.
+        statistics: Of batch normalisation in the means.
+
+    Raises:
+        LookupError: If no round, or one of `rounds`, kept its clients, or every client diverged in all of them.
     """
     indices = selected_rounds(run, "clients", rounds, 3)
-    found, seen = [], []
+    errors = {}
     for index in with_progress(indices, run.context.progress):
         record = run.round(index)
         if not len(record.ids):
             continue
-        seen.append(index)
         weights = cohort_weights(run.experiment, record.sizes)
-        some = weights > 0  # a client without samples has no part in any mean
-        found.append(
-            subset_errors(
-                run.task,
-                record.kept("clients")[some],
-                weights[some],
-                subsets=subsets,
-                seed=index,
-                split=split,
-                buffers=record.client_buffers[some],
-                statistics=statistics,
-                workers=run.context.pool or 1,
-            )
+        usable = weights > 0  # a client without samples has no part in any mean
+        errors[index] = subset_errors(
+            run.task,
+            record.kept("clients")[usable],
+            weights[usable],
+            subsets=subsets,
+            seed=index,
+            split=split,
+            buffers=record.client_buffers[usable],
+            statistics=statistics,
+            workers=run.context.pool or 1,
         )
-    if not found:
+    if not errors:
         raise LookupError(f"every client diverged in rounds {spans(indices)} of run {run.name}; name others.")
-    stacked = xr.concat(found, "round", join="outer").assign_coords(round=seen)
+    stacked = xr.concat(list(errors.values()), "round", join="outer").assign_coords(round=list(errors))
     return stacked.assign_attrs(analysis="error_averaged", source="IMA paper, Fig. 4")
 
 
@@ -80,34 +84,38 @@ def similarity_rounds(
     split: str = "test",
     samples: int | None = None,
 ) -> xr.Dataset:
-    """Mean CKA of the outputs of the cohort's client models over rounds; NaN where fewer than two are left.
+    """Mean CKA of the outputs of the cohort's client models over rounds; NaN for fewer than two clients.
 
     Source: IMA paper, Fig. 4; methods.md 3.2.5.
 
     Args:
+        rounds: Rounds that kept their clients; by default ten, evenly spaced.
         kernel: "linear" or "rbf".
-        samples: Inputs that outputs are compared on, always the same draw; by default all, 1000 for rbf, which holds
-            their number squared for each client.
+        split: Split of the inputs.
+        samples: Number of inputs, the same ones in every round; by default all, or 1000 for rbf, whose memory per
+            client grows with their square.
+
+    Raises:
+        LookupError: If no round, or one of `rounds`, kept its clients.
     """
     indices = selected_rounds(run, "clients", rounds, 10)
-    held = run.task.split(split)
-    wanted = samples if samples is not None else RBF_SAMPLES if kernel == "rbf" else len(held)
-    if wanted < len(held):
-        drawn = rng(run.experiment.seed, "similarity").permutation(len(held))[:wanted]
-        held = held[torch.from_numpy(np.sort(drawn))]
+    inputs = run.task.split(split)
+    count = samples if samples is not None else RBF_SAMPLES if kernel == "rbf" else len(inputs)
+    if count < len(inputs):
+        numbers = rng(run.experiment.seed, "similarity").permutation(len(inputs))[:count]
+        inputs = inputs[torch.from_numpy(np.sort(numbers))]
     values = []
     for index in with_progress(indices, run.context.progress):
         record = run.round(index)
-        outputs = _outputs(run, record.kept("clients"), record.client_buffers, held)
+        outputs = _outputs(run, record.kept("clients"), record.client_buffers, inputs)
         values.append(mean_cka(outputs, kernel=kernel) if len(outputs) > 1 else float("nan"))
-    found = xr.Dataset({"cka": ("round", values)}, coords={"round": indices})
-    found.cka.attrs.update(long_name=f"mean {kernel} CKA of client pairs", units="1")
-    about = {"analysis": "similarity_rounds", "source": "IMA paper, Fig. 4", "split": split}
-    return found.assign_attrs(about, samples=len(held))
+    about = {"cka": (f"mean {kernel} CKA of client pairs", "1")}
+    attrs = {"analysis": "similarity_rounds", "source": "IMA paper, Fig. 4", "split": split, "samples": len(inputs)}
+    return result({"cka": ("round", values)}, about, {"round": indices}, **attrs)
 
 
 def _outputs(run: Run, models: Tensor, buffers: Tensor, samples: Samples) -> Tensor:
     """Outputs (m, n, C) of several models."""
     pairs = zip(models, buffers, strict=True)
-    found = [run.task.outputs(theta, samples, buffers=buffers_or_none(held)) for theta, held in pairs]
-    return torch.stack(found) if found else torch.zeros(0, len(samples), 1)
+    outputs = [run.task.outputs(theta, samples, buffers=buffers_or_none(statistics)) for theta, statistics in pairs]
+    return torch.stack(outputs) if outputs else torch.zeros(0, len(samples), 1)

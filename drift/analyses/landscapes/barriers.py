@@ -1,4 +1,4 @@
-"""Paths between the models of a run: its trajectory, barriers between clients and runs, bent connections."""
+"""Barriers between client models, curves that connect them, and barriers between aligned models of two runs."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ def client_barriers(
     split: str = "test",
     statistics: Statistics | None = None,
 ) -> xr.Dataset:
-    """Loss barriers between the client models of a round, and between each and the new global model.
+    """Loss barriers between the client models of a round, and between each of them and the new global model.
 
     Source: Chen et al. 2024, section 4.3; methods.md 3.5.
 
     Args:
         round: Round that kept its clients; negative counts from the last one that did.
-        clients: Ids of clients of its cohort; the first ten by default.
+        clients: Ids of clients of its cohort; by default the first ten.
         points: Evaluations on each line, both ends included.
         split: Samples that the loss is averaged over.
         statistics: Of batch normalisation between the models, as in `round_plane`.
 
     Returns:
-        Dataset as of `landscape.pairwise_barriers`: barrier and midpoint (nats) and distance (mark, mark_other), and
+        Dataset of `landscape.pairwise_barriers`: barrier and midpoint (nats) and distance (mark, mark_other), and
         mark_loss (mark,); the last mark is "global".
 
     Raises:
@@ -49,12 +49,12 @@ def client_barriers(
         ValueError: If the cohort does not hold these clients.
     """
     record = run.round(resolve_round(run, round, "clients"))
-    wanted = record.ids.tolist()[:10] if clients is None else list(clients)
-    rows = rows_of(record, wanted)
+    ids = record.ids.tolist()[:10] if clients is None else list(clients)
+    rows = rows_of(record, ids)
     models = torch.cat([record.kept("clients")[rows], record.kept("end")[None]])
     buffers = torch.cat([record.client_buffers[rows], record.end_buffers[None]])
-    labels = [*(f"client {client}" for client in wanted), "global"]
-    found = pairwise_barriers(
+    labels = [*(f"client {client}" for client in ids), "global"]
+    dataset = pairwise_barriers(
         run.task,
         models,
         labels=labels,
@@ -64,7 +64,7 @@ def client_barriers(
         statistics=statistics,
         **sharing(run),
     )
-    return found.assign_attrs(analysis="client_barriers", round=record.index, split=split)
+    return dataset.assign_attrs(analysis="client_barriers", round=record.index, split=split)
 
 
 @analysis("t", cost="gradients")
@@ -98,20 +98,20 @@ def mode_curve(
         statistics: Of batch normalisation between the models, as in `round_plane`.
 
     Returns:
-        Dataset as of `landscape.along`.
+        Dataset of `landscape.along`.
 
     Raises:
         LookupError: If the round kept no clients.
         ValueError: If the cohort does not hold two such clients.
     """
     record = run.round(resolve_round(run, round, "clients"))
-    wanted = _two(record, clients)
-    rows = rows_of(record, wanted)
+    ids = _two_clients(record, clients)
+    rows = rows_of(record, ids)
     a, b = record.kept("clients")[rows]
     curve = connecting_curve(
         run.task, a, b, kind=kind, bends=bends, steps=steps, batch=batch, lr=lr, split="train", seed=seed
     )
-    found = along(
+    dataset = along(
         run.task,
         curve,
         points=points,
@@ -120,7 +120,7 @@ def mode_curve(
         statistics=statistics,
         **sharing(run),
     )
-    return found.assign_attrs(analysis="mode_curve", round=record.index, first=wanted[0], second=wanted[1])
+    return dataset.assign_attrs(analysis="mode_curve", round=record.index, first=ids[0], second=ids[1])
 
 
 @analysis("t", cost="evaluations")
@@ -148,7 +148,7 @@ def aligned_barrier(
         seed: Of the alignment.
 
     Returns:
-        Dataset as of `landscape.aligned_barrier`; first and second in attrs are the rounds, or the clients.
+        Dataset of `landscape.aligned_barrier`; first and second in attrs are the rounds, or the clients.
 
     Raises:
         LookupError: If the models were not kept.
@@ -156,31 +156,31 @@ def aligned_barrier(
     """
     if other is None:
         record = run.round(resolve_round(run, round, "clients"))
-        names = _two(record, clients)
+        names = _two_clients(record, clients)
         models = record.kept("clients")[rows_of(record, names)]
     else:
         second = open_run(other, data=run.context.data)
         if second.task.layout != run.task.layout:
             raise ValueError(f"runs {run.name} and {second.name} trained different models; give runs of one model.")
-        records = [one.round(resolve_round(one, round, "globals")) for one in (run, second)]
+        records = [source.round(resolve_round(source, round, "globals")) for source in (run, second)]
         names, models = [record.index for record in records], torch.stack([record.kept("end") for record in records])
-    found = line_and_aligned_line(run.task, *models, points=points, split=split, seed=seed, **sharing(run))
-    return found.assign_attrs(first=names[0], second=names[1], other=other or "", split=split)
+    dataset = line_and_aligned_line(run.task, *models, points=points, split=split, seed=seed, **sharing(run))
+    return dataset.assign_attrs(first=names[0], second=names[1], other=other or "", split=split)
 
 
-def _two(record: Round, clients: Sequence[int] | None) -> list[int]:
-    """Two clients of a cohort, the first ones by default."""
-    wanted = record.ids.tolist()[:2] if clients is None else list(clients)
-    if len(wanted) != 2:
-        raise ValueError(f"a path joins two clients, {wanted} were given; name two of {record.ids.tolist()}.")
-    return wanted
+def _two_clients(record: Round, clients: Sequence[int] | None) -> list[int]:
+    """Two clients of a cohort, by default the first ones."""
+    ids = record.ids.tolist()[:2] if clients is None else list(clients)
+    if len(ids) != 2:
+        raise ValueError(f"a path joins two clients, {ids} were given; name two of {record.ids.tolist()}.")
+    return ids
 
 
 def rows_of(record: Round, clients: Sequence[int]) -> list[int]:
-    """Places of clients in a cohort.
+    """Rows of clients in a cohort.
 
     Raises:
-        ValueError: If it does not hold one of them.
+        ValueError: If a client is not in the cohort.
     """
     ids = record.ids.tolist()
     if absent := [client for client in clients if client not in ids]:

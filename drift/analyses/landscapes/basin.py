@@ -1,4 +1,4 @@
-"""The basin that the models of a round share, in numbers over rounds."""
+"""Statistics of the basin around the models of a round, over rounds."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drift.analyses.landscapes.minima import FOLDS, located
+from drift.analyses.landscapes.minima import FOLDS, locate_minimum
 from drift.analyses.landscapes.planes import client_sweep, global_plane, global_sweep, round_plane
-from drift.analyses.per_round import evenly_spaced, resolve_round
+from drift.analyses.per_round import evenly_spaced, resolve_round, result, stack_rows
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.surfaces.basin import area_below, basin, curvature, flatness_radius, loss_excess, minimum
 from landscape.surfaces.minimum import label_minimum
 
 MODELS = ("clients", "globals")
-"""What the planes go through."""
+"""Models that the planes go through."""
 
 
 @analysis("round", "rank", cost="evaluations")
@@ -35,20 +35,20 @@ def basin_rounds(
 ) -> xr.Dataset:
     """Basin statistics of the planes through three models, over rounds: climb, area, radius, curvature, offset.
 
-    A statistic is NaN in a round without such a plane (fewer than three clients with samples came back), and where its
+    A statistic is NaN in a round without such a plane (fewer than three clients with samples), and where its
     plane has too few finite values.
 
     Source: IMA paper, section 3.2 (models around a common basin); see `landscape.basin`.
 
     Args:
-        rounds: Rounds looked at; by default five, evenly spread.
+        rounds: Rounds of the planes; by default five, evenly spaced.
         models: "clients" for the first three of the cohort that have samples, "globals" for the global model of the
             round and the two kept before it.
         rise: Height above the lowest point of the plane (nats) at which area and radius are taken.
-        points, margin: Grid points an axis, and how far the box reaches beyond the models.
-        reach: Cells on each side of the lowest one that the curvature is fitted to.
+        points, margin: Grid points per axis, and the margin of the box around the models, as a fraction of its width.
+        reach: Cells on each side of the lowest one to which the curvature is fitted.
         split: Samples that the loss is averaged over.
-        folds: Parts of the samples that are left out in turn for offset_error.
+        folds: Number of parts of the samples that are left out in turn for offset_error.
 
     Returns:
         Dataset over round: minimum, level (lowest at which the models and their mean lie in one basin) and climb, level
@@ -66,20 +66,18 @@ def basin_rounds(
         raise ValueError(f"models is {models!r}; accepted: {', '.join(MODELS)}.")
     if reach < 1 or points < 2 * reach + 1:
         raise ValueError(f"reach is {reach} and points {points}; take reach >= 1 and points >= 2 reach + 1.")
-    kept = run.kept(models)
-    suited = kept if models == "clients" else kept[2:]
+    available = run.kept(models)
+    suited = available if models == "clients" else available[2:]
     if not suited:
-        raise LookupError(f"run {run.name} kept {models} of {len(kept)} rounds; train it with --set keep.{models}=all.")
+        count = len(available)
+        raise LookupError(f"run {run.name} kept {models} of {count} rounds; train it with --set keep.{models}=all.")
     indices = evenly_spaced(suited, 5) if rounds is None else [resolve_round(run, index, models) for index in rounds]
     options = {"points": points, "margin": margin, "split": split}
-    planes = [_plane(run, index, models, options, folds) for index in indices]
-    columns = [_statistics(plane, rise, reach) for plane in planes]
-    found = xr.Dataset(coords={"round": indices, "rank": [1, 2]})
-    for name, (text, unit) in _ABOUT.items():
-        dims = ("round", "rank") if name == "curvature" else ("round",)
-        found[name] = (dims, np.array([column[name] for column in columns]), {"long_name": text, "units": unit})
-    about = {"analysis": "basin_rounds", "source": "IMA paper, section 3.2", "split": split}
-    return found.assign_attrs(about, models=models, rise=rise)
+    rows = [_statistics(_plane(run, index, models, options, folds), rise, reach) for index in indices]
+    coords = {"round": indices, "rank": [1, 2]}
+    variables = stack_rows(rows, _ABOUT, coords, {"curvature": ("rank",)})
+    attrs = {"source": "IMA paper, section 3.2", "split": split, "models": models, "rise": rise}
+    return result(variables, _ABOUT, coords, analysis="basin_rounds", **attrs)
 
 
 _ABOUT = {
@@ -99,47 +97,46 @@ _ABOUT = {
 
 
 def _plane(run: Run, index: int, models: str, options: dict[str, Any], folds: int) -> xr.Dataset | None:
-    """The plane of a round with its fitted minimum; None where there are not three models."""
+    """The plane of a round with its fitted minimum; None for fewer than three models."""
     grid = {name: options[name] for name in ("points", "margin")}
     if models == "globals":
-        kept = run.kept("globals")
-        place = kept.index(index)
+        available = run.kept("globals")
+        place = available.index(index)
         if place < 2:
             return None
-        rounds = kept[place - 2 : place + 1]
+        rounds = available[place - 2 : place + 1]
         _, sweep = global_sweep(run, rounds, **grid)
-        found = global_plane(run, rounds=rounds, **options)
+        plane = global_plane(run, rounds=rounds, **options)
     else:
         record = run.round(index)
-        some = [client for client, size in zip(record.ids.tolist(), record.sizes.tolist(), strict=True) if size > 0]
-        if len(some) < 3:
+        ids = record.ids[record.sizes > 0].tolist()[:3]
+        if len(ids) < 3:
             return None
-        _, _, sweep = client_sweep(run, index, some[:3], **grid)
-        found = round_plane(run, round=index, clients=some[:3], **options)
-    return found.assign(label_minimum(located(run, found, sweep, split=options["split"], folds=folds), found).data_vars)
+        _, _, sweep = client_sweep(run, index, ids, **grid)
+        plane = round_plane(run, round=index, clients=ids, **options)
+    fitted = locate_minimum(run, plane, sweep, split=options["split"], folds=folds)
+    return plane.assign(label_minimum(fitted, plane).data_vars)
 
 
-def _statistics(plane: xr.Dataset | None, rise: float, reach: int) -> dict[str, np.ndarray]:
-    """Every number of `_ABOUT`, NaN where it cannot be had."""
-    found = {name: np.full(2 if name == "curvature" else (), np.nan) for name in _ABOUT}
+def _statistics(plane: xr.Dataset | None, rise: float, reach: int) -> dict[str, Any]:
+    """Every number of `_ABOUT` that the plane has."""
     if plane is None:
-        return found
+        return {}
     plane = plane.assign(loss=plane.loss.where(np.isfinite(plane.loss)))  # a model far out may overflow
     places = np.stack([plane.mark_alpha.values[:3], plane.mark_beta.values[:3]], axis=1)
-    found["width"] = np.linalg.norm(places[:, None] - places[None], axis=2).max()
+    values: dict[str, Any] = {"width": np.linalg.norm(places[:, None] - places[None], axis=2).max()}
     try:
-        lowest = float(minimum(plane))
-        found["minimum"] = np.array(lowest)
-        found["excess"] = np.array(loss_excess(plane))
-        found["offset"], found["offset_error"] = plane.minimum_offset.values, plane.minimum_offset_error.values
-        found["located"] = np.array(float(plane.minimum_state == "inside"))
-        found["area"] = np.array(area_below(plane, lowest + rise))
-        found["radius"] = np.array(flatness_radius(plane, rise))
+        values["minimum"] = lowest = float(minimum(plane))
+        values["excess"] = loss_excess(plane)
+        values["offset"], values["offset_error"] = plane.minimum_offset.values, plane.minimum_offset_error.values
+        values["located"] = float(plane.minimum_state == "inside")
+        values["area"] = area_below(plane, lowest + rise)
+        values["radius"] = flatness_radius(plane, rise)
         joined = basin(plane)
-        found["level"], found["open"] = joined.level.values, joined.open.values
+        values["level"], values["open"] = joined.level.values, joined.open.values
         cells = plane.loss.sel(alpha=plane.mark_alpha, beta=plane.mark_beta, method="nearest")
-        found["climb"] = joined.level.values - float(cells.max())
-        found["curvature"] = curvature(plane, reach=reach).values
-    except LookupError:  # too few values for this statistic and those after it, which need more of them
+        values["climb"] = joined.level.values - float(cells.max())
+        values["curvature"] = curvature(plane, reach=reach).values
+    except LookupError:  # too few values for this statistic and for those after it, which need more of them
         pass
-    return found
+    return values

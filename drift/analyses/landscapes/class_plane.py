@@ -1,4 +1,4 @@
-"""The error of each class on the plane of a round."""
+"""Error per class on the plane of a round."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.planes import client_sweep
+from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.model.metrics import class_error
@@ -26,22 +27,22 @@ def class_plane(
     split: str = "test",
     partial: Partial | None = None,
 ) -> xr.Dataset:
-    """Error of every class, beside loss and error, on the plane through three client models of one round.
+    """Error per class, loss and error on the plane through three client models of one round.
 
-    Where clients hold few classes each, every class is known near the models of its holders only.
+    If clients have few classes each, the error of a class is low only near the models of clients that have it.
 
     Source: IMA paper, section 3.2, Fig. 1 (the plane); errors by class are this project's.
 
     Args:
         round: Round that kept its clients; negative counts from the last one that did.
         clients: Ids of three clients of its cohort; the first three by default.
-        points, margin: Grid points an axis, and how far the box reaches beyond the models.
+        points, margin: Grid points per axis, and how far the box extends beyond the models.
         split: Samples that loss (nats) and errors (fractions) are averaged over.
-        partial: Where an unfinished result lies.
+        partial: Unfinished result to go on from.
 
     Returns:
-        What `round_plane` returns, and class_error (alpha, beta, class) and mark_class_error (mark, class); NaN for a
-        class without samples.
+        The variables of `round_plane`, and class_error (alpha, beta, class) and mark_class_error (mark, class); NaN for
+        a class without samples.
 
     Raises:
         LookupError: If the round kept no clients.
@@ -49,10 +50,14 @@ def class_plane(
     """
     record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin)
     task = replace(run.task, metrics={**run.task.metrics, "class_error": class_error})
-    found = evaluate_on(run, sweep, split, partial, task=task)
-    for name, at in {"class_error": "", "mark_class_error": " at the mark"}.items():
-        found[name].attrs.update(long_name=f"error of the class{at}", units="fraction")
+    dataset = evaluate_on(run, sweep, split, partial, task=task)
     names = [str(name) for name in run.dataset.classes]
-    names += [str(number) for number in range(len(names), found.sizes["class"])]  # of outputs without samples
-    found = found.assign_coords({"class": names[: found.sizes["class"]]})
-    return found.assign_attrs(analysis="class_plane", source="IMA paper, section 3.2", round=record.index)
+    names += [str(number) for number in range(len(names), dataset.sizes["class"])]  # of outputs without samples
+    dataset = dataset.assign_coords({"class": names[: dataset.sizes["class"]]})
+    return result(dataset, _ABOUT, analysis="class_plane", source="IMA paper, section 3.2", round=record.index)
+
+
+_ABOUT = {
+    "class_error": ("error of the class", "fraction"),
+    "mark_class_error": ("error of the class at the mark", "fraction"),
+}

@@ -1,4 +1,4 @@
-"""Where the minima of a run's planes are, with the errors of their fit and of the test samples."""
+"""Minima of the planes of a run, with the errors of their fit and of the samples."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from landscape.surfaces.minimum import Minimum, add_sampling_error, fitted_minim
 from landscape.sweep.grid import Sweep
 
 FOLDS = 20
-"""Parts of the samples that are left out in turn."""
+"""Default number of parts of the samples that are left out in turn."""
 
 
 @analysis(cost="evaluations")
@@ -43,20 +43,20 @@ def round_minimum(
     Source: IMA paper, section 3.2 (the mean of the clients lies off the centre of their basin).
 
     Args:
-        round, clients, points, margin, box, split, statistics: As `round_plane` takes them.
-        folds: Parts of the samples.
+        round, clients, points, margin, box, split, statistics: As in `round_plane`.
+        folds: Number of parts of the samples.
 
     Returns:
         Dataset as `landscape.surfaces.minimum.label_minimum` returns it: the place is NaN where the minimum is not
         inside the grid, and minimum_reason says why.
 
     Raises:
-        LookupError, ValueError: As `round_plane` does, and if there are fewer than two folds.
+        LookupError, ValueError: As `round_plane`; ValueError also for fewer than two folds.
     """
     _, _, sweep = client_sweep(run, round, clients, points=points, margin=margin, box=box)
-    how = {"points": points, "margin": margin, "box": box, "split": split, "statistics": statistics}
-    found = run.cached(round_plane, round=round, clients=clients, **how)
-    return _labelled(run, found, sweep, split, statistics, folds).assign_attrs(round=found.attrs["round"])
+    options = {"points": points, "margin": margin, "box": box, "split": split, "statistics": statistics}
+    plane = run.cached(round_plane, round=round, clients=clients, **options)
+    return _labelled_minimum(run, plane, sweep, split, statistics, folds)
 
 
 @analysis(cost="evaluations")
@@ -72,36 +72,36 @@ def global_minimum(
 ) -> xr.Dataset:
     """Minimum of the loss on the plane through three global models, as `round_minimum` for those of `global_plane`."""
     _, sweep = global_sweep(run, rounds, points=points, margin=margin)
-    how = {"points": points, "margin": margin, "split": split, "statistics": statistics}
-    found = run.cached(global_plane, rounds=rounds, **how)
-    return _labelled(run, found, sweep, split, statistics, folds).assign_attrs(round=found.attrs["round"])
+    options = {"points": points, "margin": margin, "split": split, "statistics": statistics}
+    plane = run.cached(global_plane, rounds=rounds, **options)
+    return _labelled_minimum(run, plane, sweep, split, statistics, folds)
 
 
-def located(
-    run: Run, found: xr.Dataset, sweep: Sweep, *, split: str, statistics: Statistics | None = None, folds: int = FOLDS
+def locate_minimum(
+    run: Run, plane: xr.Dataset, sweep: Sweep, *, split: str, statistics: Statistics | None = None, folds: int = FOLDS
 ) -> Minimum:
-    """Fitted minimum of the surface `found` of a sweep, its error including that of the samples.
+    """Fitted minimum of the surface `plane` of a sweep, its error including that of the samples.
 
     Raises:
         ValueError: If there are fewer than two folds.
     """
     if folds < 2:
         raise ValueError(f"folds is {folds}; the samples are left out in 2 parts or more.")
-    minimum = fitted_minimum(found)
+    minimum = fitted_minimum(plane)
     samples = len(run.task.split(split))
     if minimum.fit is None or samples < 2:
         return minimum
     fit = minimum.fit
     part = torch.from_numpy(rng(0, "folds").permutation(samples) % min(folds, samples))
     window = replace(sweep, coords={name: sweep.coords[name][cells] for name, cells in fit.window.items()})
-    around = evaluate_on(run, window, split, metrics=("loss",), groups=part, statistics=statistics)
-    values = around.loss.transpose("group", *fit.names).values[:, fit.has_value]
+    nearby = evaluate_on(run, window, split, metrics=("loss",), groups=part, statistics=statistics)
+    values = nearby.loss.transpose("group", *fit.names).values[:, fit.has_value]
     return add_sampling_error(minimum, values, np.bincount(part.numpy()))
 
 
-def _labelled(
-    run: Run, found: xr.Dataset, sweep: Sweep, split: str, statistics: Statistics | None, folds: int
+def _labelled_minimum(
+    run: Run, plane: xr.Dataset, sweep: Sweep, split: str, statistics: Statistics | None, folds: int
 ) -> xr.Dataset:
-    minimum = located(run, found, sweep, split=split, statistics=statistics, folds=folds)
-    about = {"source": "IMA paper, section 3.2", "split": split, "folds": folds}
-    return label_minimum(minimum, found).assign_attrs(analysis="plane_minimum", **about)
+    minimum = locate_minimum(run, plane, sweep, split=split, statistics=statistics, folds=folds)
+    attrs = {"analysis": "plane_minimum", "source": "IMA paper, section 3.2", "split": split, "folds": folds}
+    return label_minimum(minimum, plane).assign_attrs(attrs, round=plane.attrs["round"])

@@ -1,4 +1,4 @@
-"""What the models of a run are worth beside their accuracy: robustness, sharpness, size, and use to other clients."""
+"""Quality of the models of a run: robustness, sharpness, weight sizes, accuracy on other clients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.evaluate_on import evaluate_on, sharing
-from drift.analyses.per_round import buffers_or_none, resolve_round
+from drift.analyses.per_round import global_model, resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
@@ -42,37 +42,38 @@ def scale_curve(
         round: Round of the global model; negative counts from the last one that kept it.
         low, high, points: Range of gamma and evaluations in it.
         split: Samples that loss (nats) and error (fraction) are averaged over.
-        partial: Where an unfinished result lies.
+        partial: Unfinished result to go on from.
     """
-    record = _record(run, round)
-    sweep = scaling(record.kept("end"), low=low, high=high, points=points, buffers=buffers_or_none(record.end_buffers))
-    found = evaluate_on(run, sweep, split, partial)
-    return found.assign_attrs(analysis="scale_curve", round=record.index)
+    model = global_model(run, round)
+    sweep = scaling(model.theta, low=low, high=high, points=points, buffers=model.buffers)
+    dataset = evaluate_on(run, sweep, split, partial)
+    return dataset.assign_attrs(analysis="scale_curve", round=model.index)
 
 
 @analysis("round", "value", cost="record")
 def weight_histograms(
     run: Run, *, rounds: Sequence[int] = (-1,), bins: int = 101, limit: float | None = None
 ) -> xr.Dataset:
-    """Histograms of the parameters of global models over rounds, and how many are near zero.
+    """Histograms of the parameters of global models over rounds, and the number near zero.
 
     Source: FedLAW paper, Fig. 4 middle.
 
     Args:
         rounds: Rounds of the global models; negative ones count from the last that kept it.
-        bins, limit: As in `landscape.measures.norms.weight_histogram`; the largest magnitude of all models is the
-        default limit.
+        bins, limit: As in `landscape.measures.norms.weight_histogram`; the default limit is the largest magnitude
+            of all models.
 
     Returns:
         Dataset with count (round, value), near_zero (round), outside (round) and norm (round), and parameters (), d.
     """
-    records = [_record(run, index) for index in with_progress(rounds, run.context.progress)]
-    models = torch.stack([record.kept("end") for record in records])
-    reach = limit if limit is not None else float(models.abs().max()) or 1.0
-    found = xr.concat([weight_histogram(theta, bins, reach) for theta in models], "round", join="exact")
-    found = found.assign_coords(round=[record.index for record in records])
-    total = ((), models.shape[1], {"long_name": "parameters", "units": "1"})
-    return found.assign(parameters=total).assign_attrs(analysis="weight_histograms", bin_width=2 * reach / bins)
+    models = [global_model(run, index) for index in with_progress(rounds, run.context.progress)]
+    thetas = [model.theta for model in models]
+    reach = limit if limit is not None else float(torch.stack(thetas).abs().max()) or 1.0
+    dataset = xr.concat([weight_histogram(theta, bins, reach) for theta in thetas], "round", join="exact")
+    dataset = dataset.assign_coords(round=[model.index for model in models]).assign(parameters=len(thetas[0]))
+    return result(
+        dataset, {"parameters": ("parameters", "1")}, analysis="weight_histograms", bin_width=2 * reach / bins
+    )
 
 
 @analysis("value", "draw", cost="evaluations")
@@ -84,31 +85,32 @@ def noise_robustness(
     draws: int = 3,
     split: str = "test",
 ) -> xr.Dataset:
-    """Accuracy lost by a global model under uniform noise on the inputs, before they are normalised.
+    """Accuracy drop of a global model under uniform noise on the inputs before normalisation.
 
-    Where the dataset holds real numbers, its range from smallest to largest training value stands for [0, 1].
+    For real-valued datasets the range from smallest to largest training value takes the place of [0, 1].
 
     Source: LSS paper, Table 6; see `landscape.measures.robustness.noise_robustness`.
 
     Args:
         round: Round of the global model; negative counts from the last one that kept it.
         levels: Noise amplitudes for inputs in [0, 1].
-        draws: Noises that the drop is averaged over.
+        draws: Number of noise samples that the drop is averaged over.
         split: Samples that the accuracy is taken over.
     """
-    record = _record(run, round)
+    model = global_model(run, round)
     mean, std = run.dataset.normalisation
-    options = {
-        "mean": mean,
-        "std": std,
-        "levels": levels,
-        "draws": draws,
-        "split": split,
-        "progress": run.context.progress,
-    }
-    buffers = buffers_or_none(record.end_buffers)
-    found = robustness.noise_robustness(run.task, record.kept("end"), buffers=buffers, **options)  # type: ignore[arg-type]
-    return found.assign_attrs(round=record.index)
+    dataset = robustness.noise_robustness(
+        run.task,
+        model.theta,
+        mean=mean,
+        std=std,
+        levels=levels,
+        draws=draws,
+        split=split,
+        buffers=model.buffers,
+        progress=run.context.progress,
+    )
+    return dataset.assign_attrs(round=model.index)
 
 
 @analysis("value", cost="gradients")
@@ -122,45 +124,44 @@ def ball_sharpness(
     adaptive: bool = False,
     split: str = "train",
 ) -> xr.Dataset:
-    """Worst, one-step and mean rise of the loss in balls around a global model, over their radius (value).
+    """Worst, one-step and mean rise of the loss in balls around a global model, over the radius (value).
 
     Source: methods.md 2.1; see `landscape.measures.sharpness.ball_sharpness`.
 
     Args:
         round: Round of the global model; negative counts from the last one that kept it.
-        radii: Of the balls, parameter-space length (adaptive: multiples of the parameters).
-        steps, directions: Gradients of the ascent, random points of the mean.
+        radii: Radii of the balls in parameter space (adaptive: multiples of the parameters).
+        steps, directions: Gradient steps of the ascent, random points of the mean.
         split: Samples that the loss is averaged over.
     """
-    record = _record(run, round)
-    theta, buffers = record.kept("end"), buffers_or_none(record.end_buffers)
-    found = [
+    model = global_model(run, round)
+    parts = [
         sharpness.ball_sharpness(
             run.task,
-            theta,
+            model.theta,
             radius=radius,
             steps=steps,
             directions=directions,
             adaptive=adaptive,
             split=split,
-            buffers=buffers,
+            buffers=model.buffers,
             **sharing(run, part, len(radii)),
         )
         for part, radius in enumerate(radii)
     ]
-    amplitude = ("value", np.asarray(radii, dtype=float), {"long_name": "radius of the ball", "units": "1"})
-    joined = xr.concat(found, "value", join="exact", combine_attrs="drop_conflicts").assign_coords(value=amplitude)
-    return joined.assign_attrs(round=record.index)
+    joined = xr.concat(parts, "value", join="exact", combine_attrs="drop_conflicts")
+    joined = joined.assign_coords(value=np.asarray(radii, dtype=float))
+    return result(joined, {"value": ("radius of the ball", "1")}, round=model.index)
 
 
 @analysis("client", "holder", cost="evaluations")
 def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> xr.Dataset:
-    """Accuracy of the global model, of the local ones, and of the local ones on data of the client they suit worst.
+    """Accuracy of the global model, of the local models, and of local models on the data of other clients.
 
-    a_ij is the accuracy of client i's model, before aggregation, on client j's data. By "label" that is the test set
-    with its classes in the shares of client j's training data; by "train" client j's training data themselves, which
-    model j has seen. worst_ood is the mean over i of the smallest a_ij with j != i, ood_min the smallest of all.
-    ood_mean is the released code's measure, model i on the data of all other clients joined.
+    a_ij is the accuracy of client i's model, before aggregation, on client j's data: by "label" the test set with its
+    classes in the shares of client j's training data; by "train" client j's training data themselves, which model j
+    was trained on. worst_ood is the mean over i of the smallest a_ij with j != i, ood_min the smallest of all.
+    ood_mean is the measure of the released code, model i on the joined data of all other clients.
 
     Source: LSS paper, Fig. 6; methods.md 3.5.
 
@@ -179,58 +180,62 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
     if criterion not in ("label", "train"):
         raise ValueError(f"criterion is {criterion!r}; accepted: label, train.")
     record = run.round(resolve_round(run, round, "clients"))
-    every = torch.cat([record.kept("end")[None], record.kept("clients")])
+    models = torch.cat([record.kept("end")[None], record.kept("clients")])
     buffers = torch.cat([record.end_buffers[None], record.client_buffers]) if len(record.end_buffers) else None
-    by_class = _by_class(run, every, buffers)
-    on_test = _weighted(by_class, np.bincount(run.task.samples["test"].targets, minlength=by_class.shape[1])[None])[
-        :, 0
-    ]
-    ids = record.ids.tolist()
-    parts = run.parts_in(record.index)
-    counts = np.stack([np.bincount(run.labels[parts[i]], minlength=by_class.shape[1]) for i in ids])
-    held = None if buffers is None else buffers[1:]
-    matrix = _weighted(by_class[1:], counts) if criterion == "label" else _on_training(run, record, every[1:], held)
-    values = {
-        "global_accuracy": ((), on_test[0], "accuracy of the global model"),
-        "local": ("client", on_test[1:], "accuracy of a local model"),
-        "averaged_local": ((), on_test[1:].mean(), "mean accuracy of local models"),
-        "ood": (("client", "holder"), matrix, "accuracy on a client's data"),
-        **_out_of_distribution(matrix, counts.sum(1)),
+    by_class = _class_accuracies(run, models, buffers)
+    count = by_class.shape[1]
+    on_test = _mix(by_class, np.bincount(run.task.samples["test"].targets, minlength=count)[None])[:, 0]
+    ids, parts = record.ids.tolist(), run.parts_in(record.index)
+    counts = np.stack([np.bincount(run.labels[parts[i]], minlength=count) for i in ids])
+    if criterion == "label":
+        matrix = _mix(by_class[1:], counts)
+    else:
+        matrix = _training_accuracies(run, record, models[1:], None if buffers is None else buffers[1:])
+    variables = {
+        "global_accuracy": ((), on_test[0]),
+        "local": ("client", on_test[1:]),
+        "averaged_local": ((), on_test[1:].mean()),
+        "ood": (("client", "holder"), matrix),
+        **{name: ((), value) for name, value in _out_of_distribution(matrix, counts.sum(1)).items()},
     }
-    return xr.Dataset(
-        {name: (dims, value, {"long_name": text, "units": "fraction"}) for name, (dims, value, text) in values.items()},
-        coords={"client": ids, "holder": ids},
-        attrs={
-            "analysis": "three_accuracies",
-            "source": "LSS paper, Fig. 6",
-            "criterion": criterion,
-            "round": record.index,
-        },
-    )
+    about = {name: (text, "fraction") for name, text in _ACCURACIES.items()}
+    attrs = {"source": "LSS paper, Fig. 6", "criterion": criterion, "round": record.index}
+    return result(variables, about, {"client": ids, "holder": ids}, analysis="three_accuracies", **attrs)
 
 
-def _by_class(run: Run, models: Tensor, buffers: Tensor | None) -> np.ndarray:
-    """Accuracy (n, C) of models (n, d) on each class of the test set; NaN for classes that it does not hold."""
+_ACCURACIES = {
+    "global_accuracy": "accuracy of the global model",
+    "local": "accuracy of a local model",
+    "averaged_local": "mean accuracy of local models",
+    "ood": "accuracy on a client's data",
+    "worst_ood": "mean accuracy on the worst other client",
+    "ood_min": "lowest accuracy on another client",
+    "ood_mean": "mean accuracy on all other clients",
+}
+
+
+def _class_accuracies(run: Run, models: Tensor, buffers: Tensor | None) -> np.ndarray:
+    """Accuracy (n, C) of models (n, d) on each class of the test set; NaN for classes without test samples."""
     samples = run.task.samples["test"]
-    found = np.full((len(models), len(run.dataset.classes)), np.nan)
+    table = np.full((len(models), len(run.dataset.classes)), np.nan)
     for label in with_progress(samples.targets.unique().tolist(), run.context.progress):
-        found[:, label] = _accuracies(run, models, samples[samples.targets == label], buffers)
-    return found
+        table[:, label] = _accuracies(run, models, samples[samples.targets == label], buffers)
+    return table
 
 
-def _on_training(run: Run, record: Round, models: Tensor, buffers: Tensor | None) -> np.ndarray:
+def _training_accuracies(run: Run, record: Round, models: Tensor, buffers: Tensor | None) -> np.ndarray:
     """Accuracy (m, m) of models (m, d) on the training data of clients; NaN where a client has none."""
-    found = np.full((len(record.ids), len(record.ids)), np.nan)
+    table = np.full((len(record.ids), len(record.ids)), np.nan)
     for column, client in enumerate(with_progress(record.ids.tolist(), run.context.progress)):
         samples = run.client_samples(client, record.index)
         if len(samples):
-            found[:, column] = _accuracies(run, models, samples, buffers)
-    return found
+            table[:, column] = _accuracies(run, models, samples, buffers)
+    return table
 
 
 def _accuracies(run: Run, models: Tensor, samples: Samples, buffers: Tensor | None) -> np.ndarray:
     coefficients = torch.eye(len(models), dtype=torch.float64)
-    found = evaluate(
+    values = evaluate(
         run.task,
         models,
         coefficients,
@@ -239,34 +244,24 @@ def _accuracies(run: Run, models: Tensor, samples: Samples, buffers: Tensor | No
         buffers=buffers,
         workers=run.context.pool or 1,
     )
-    return 1 - found["error"].numpy()
+    return 1 - values["error"].numpy()
 
 
-def _weighted(by_class: np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """Accuracy (n, m) of n models on m mixtures of classes (m, C); classes that were not tested are left out."""
-    known = np.isfinite(by_class[0])
-    mixture = np.where(known, counts, 0).astype(float)
+def _mix(by_class: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Accuracy (n, m) of n models on m mixtures of classes (m, C); classes without test samples are left out."""
+    tested = np.isfinite(by_class[0])
+    mixture = np.where(tested, counts, 0).astype(float)
     total = mixture.sum(1, keepdims=True)
     shares = np.divide(mixture, total, out=np.full_like(mixture, np.nan), where=total > 0)
     return np.nan_to_num(by_class) @ shares.T
 
 
-def _out_of_distribution(matrix: np.ndarray, sizes: np.ndarray) -> dict[str, tuple[tuple[()], float, str]]:
-    """worst_ood, ood_min and ood_mean of accuracies (m, m) on clients with `sizes` samples."""
+def _out_of_distribution(matrix: np.ndarray, sizes: np.ndarray) -> dict[str, float]:
+    """worst_ood, ood_min and ood_mean of accuracies (m, m) on clients with `sizes` samples; NaN for one client."""
     others = np.where(np.eye(len(matrix), dtype=bool), np.nan, matrix)[:, sizes > 0]
     rows = others[np.isfinite(others).any(1)]
-    weights = np.where(np.isfinite(rows), sizes[sizes > 0], 0)
     if not len(rows):
-        worst = lowest = joined = np.nan
-    else:
-        worst, lowest = np.nanmin(rows, axis=1).mean(), np.nanmin(rows)
-        joined = ((np.nan_to_num(rows) * weights).sum(1) / weights.sum(1)).mean()
-    return {
-        "worst_ood": ((), worst, "mean accuracy on the worst other client"),
-        "ood_min": ((), lowest, "lowest accuracy on another client"),
-        "ood_mean": ((), joined, "mean accuracy on all other clients"),
-    }
-
-
-def _record(run: Run, index: int) -> Round:
-    return run.round(resolve_round(run, index, "globals"))
+        return dict.fromkeys(("worst_ood", "ood_min", "ood_mean"), np.nan)
+    weights = np.where(np.isfinite(rows), sizes[sizes > 0], 0)
+    joined = ((np.nan_to_num(rows) * weights).sum(1) / weights.sum(1)).mean()
+    return {"worst_ood": np.nanmin(rows, axis=1).mean(), "ood_min": np.nanmin(rows), "ood_mean": joined}

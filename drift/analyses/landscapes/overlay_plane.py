@@ -1,4 +1,4 @@
-"""Local and global basins over each other: the loss of each client's data on one plane."""
+"""Local and global basins on one plane: the loss of each client's data."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.planes import client_sweep
+from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.results.zarr_files import Partial
@@ -26,36 +27,36 @@ def overlay_plane(
     split: str = "test",
     partial: Partial | None = None,
 ) -> xr.Dataset:
-    """Loss of each of three clients' own data, and of a common split, on the plane through their models of one round.
+    """Loss on the data of three clients, and on a common split, on the plane through their models of one round.
 
-    One sweep over the three clients' samples gives all their losses, a second one the common loss.
-    Where the clients' basins lie apart, their models have drifted; the common loss is low where they overlap.
+    Clients with different basins have drifted; the common loss is low where the basins overlap. One sweep computes the
+    losses of the three clients, a second one the common loss.
 
     Source: IMA paper, section 3.2, Fig. 1 (the plane); the overlay is this project's.
 
     Args:
         round: Round that kept its clients; negative counts from the last one that did.
         clients: Ids of three clients of its cohort; the first three by default.
-        points, margin: Grid points an axis, and how far the box reaches beyond the models.
+        points, margin: Grid points per axis, and how far the box extends beyond the models.
         split: Samples of the common loss.
-        partial: Where an unfinished common loss lies.
+        partial: Unfinished common loss to go on from.
 
     Returns:
-        What `round_plane` returns, and client_loss (client, alpha, beta) and mark_client_loss (client, mark) in nats
-        with client_samples (client,), how many training samples they are averaged over.
+        The variables of `round_plane`, and client_loss (client, alpha, beta) and mark_client_loss (client, mark) in
+        nats with client_samples (client,), the number of training samples of the client.
 
     Raises:
         LookupError: If the round kept no clients.
         ValueError: If the cohort does not hold three such clients, or one of them has no samples.
     """
-    record, wanted, sweep = client_sweep(run, round, clients, points=points, margin=margin)
-    held = run.parts_in(record.index)
-    parts = [held[client] for client in wanted]
+    record, ids, sweep = client_sweep(run, round, clients, points=points, margin=margin)
+    round_parts = run.parts_in(record.index)
+    parts = [round_parts[client] for client in ids]
     sizes = np.array([len(part) for part in parts])
     if not sizes.all():
-        raise ValueError(f"clients {wanted} hold {sizes.tolist()} samples; name three that hold some.")
-    found = evaluate_on(run, sweep, split, partial, part=0, parts=2)
-    own = evaluate_on(
+        raise ValueError(f"clients {ids} hold {sizes.tolist()} samples; name three that hold some.")
+    dataset = evaluate_on(run, sweep, split, partial, part=0, parts=2)
+    by_client = evaluate_on(
         run,
         sweep,
         run.task.split("train")[torch.from_numpy(np.concatenate(parts))],
@@ -64,10 +65,15 @@ def overlay_plane(
         part=1,
         parts=2,
     )
-    for name, at in {"loss": "", "mark_loss": " at the mark"}.items():
-        losses = own[name].rename(group="client").transpose("client", ...)
-        about = {"long_name": f"loss of a client's own data{at}", "units": found.loss.attrs["units"]}
-        found[name.replace("loss", "client_loss")] = (losses.dims, losses.values, about)
-    found = found.assign_coords(client=wanted)
-    found["client_samples"] = ("client", sizes, {"long_name": "training samples of the client", "units": "samples"})
-    return found.assign_attrs(analysis="overlay_plane", source="IMA paper, section 3.2", round=record.index)
+    for name in ("loss", "mark_loss"):
+        losses = by_client[name].rename(group="client").transpose("client", ...)
+        dataset[name.replace("loss", "client_loss")] = (losses.dims, losses.values)
+    dataset = dataset.assign_coords(client=ids).assign(client_samples=("client", sizes))
+    nats = dataset.loss.attrs["units"]
+    about = {
+        "client_loss": ("loss of a client's own data", nats),
+        "mark_client_loss": ("loss of a client's own data at the mark", nats),
+        "client_samples": ("training samples of the client", "samples"),
+    }
+    source = "IMA paper, section 3.2"
+    return result(dataset, about, analysis="overlay_plane", source=source, round=record.index)

@@ -1,4 +1,4 @@
-"""Landscapes of a run: planes and lines through its recorded models, and their curvature."""
+"""Planes and lines through the recorded models of a run."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ def round_plane(
     Args:
         round: Round that kept its clients; negative counts from the last one that did.
         clients: Ids of three clients of its cohort; the first three by default.
-        points, margin: Grid points an axis, and how far the box reaches beyond the models.
+        points, margin: Grid points per axis, and how far the box extends beyond the models.
         box: "marks" for their bounding box, "symmetric" for a square around their mean.
-        tolerance: Part of the loss by which points may be off that are interpolated instead of evaluated, as
-            `landscape.adaptive_surface` takes it; every point is evaluated where not given.
+        tolerance: Largest relative error of the loss at points that are interpolated instead of evaluated, as in
+            `landscape.adaptive_surface`; by default every point is evaluated.
         split: Samples that loss (nats) and error (fraction) are averaged over.
         statistics: Of batch normalisation between the models: "recomputed" from training samples at every point (the
             default), "averaged" like the models, or "own", those of the untrained task; stated in the attributes.
         precision: "fast" multiplies in bfloat16 and states the error, as `surface` does; not with a tolerance.
-        partial: Where an unfinished result lies.
+        partial: Unfinished result to go on from.
 
     Raises:
         LookupError: If the round kept no clients.
         ValueError: If the cohort does not hold three such clients.
     """
     record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin, box=box)
-    found = evaluate_on(run, sweep, split, partial, tolerance=tolerance, statistics=statistics, precision=precision)
-    return found.assign_attrs(analysis="round_plane", round=record.index)
+    dataset = evaluate_on(run, sweep, split, partial, tolerance=tolerance, statistics=statistics, precision=precision)
+    return dataset.assign_attrs(analysis="round_plane", round=record.index)
 
 
 @analysis("mark", "alpha", "beta", cost="evaluations")
@@ -77,8 +77,8 @@ def global_plane(
     Source: IMA paper, section 3.2, Fig. 1.
     """
     indices, sweep = global_sweep(run, rounds, points=points, margin=margin)
-    found = evaluate_on(run, sweep, split, partial, statistics=statistics)
-    return found.assign_attrs(analysis="global_plane", round=indices[-1])
+    dataset = evaluate_on(run, sweep, split, partial, statistics=statistics)
+    return dataset.assign_attrs(analysis="global_plane", round=indices[-1])
 
 
 def global_sweep(run: Run, rounds: Sequence[int] | None, *, points: int, margin: float) -> tuple[list[int], Sweep]:
@@ -115,8 +115,8 @@ def global_line(
     first, second = (run.round(resolve_round(run, index, "globals")) for index in rounds)
     buffers = torch.stack([first.end_buffers, second.end_buffers])
     sweep = line(first.kept("end"), second.kept("end"), points=points, buffers=buffers)
-    found = evaluate_on(run, sweep, split, partial, statistics=statistics)
-    return found.assign_attrs(analysis="global_line", first=first.index, second=second.index)
+    dataset = evaluate_on(run, sweep, split, partial, statistics=statistics)
+    return dataset.assign_attrs(analysis="global_line", first=first.index, second=second.index)
 
 
 @analysis("mark", "t", cost="evaluations")
@@ -129,16 +129,18 @@ def average_line(
     statistics: Statistics | None = None,
     partial: Partial | None = None,
 ) -> xr.Dataset:
-    """Loss and error on the line from the last aggregate (t = 0) to the mean of the last `window` ones (t = 1).
+    """Loss and error on the line from the last aggregate (t = 0) to the mean of the last `window` aggregates (t = 1).
 
-    Fewer are averaged where fewer successive ones were kept; the attribute `window` says how many. The aggregates are
-    the plain ones before IMA's window; for other methods they are the global models, so that t = 1 is what IMA
-    would have given at the end. Batch statistics as in `round_plane`; those of the mean are recomputed too.
+    Fewer are averaged if fewer successive ones were kept; the attribute `window` is their number. Aggregates are those
+    before IMA's averaging; for other methods they are the global models, so that t = 1 is the model that IMA would end
+    with. Batch statistics as in `round_plane`; those of the mean are recomputed too.
 
     Source: IMA paper, Figs. 5c and 7c.
     """
-    kept = run.kept("globals")
-    indices = [index for place, index in enumerate(reversed(kept)) if index == kept[-1] - place][::-1][-window:]
+    available = run.kept("globals")
+    indices = [index for place, index in enumerate(reversed(available)) if index == available[-1] - place][::-1][
+        -window:
+    ]
     if len(indices) < 2:
         raise ValueError(
             f"run {run.name} kept {len(indices)} of its last global models; averaging needs two successive ones or "
@@ -151,8 +153,8 @@ def average_line(
     if (statistics or usual_statistics(run.task)) == "recomputed":
         mean_buffers = recalibrate(run.task, mean, mean_buffers, calibration_of(run.task, split))
     sweep = line(aggregates[-1], mean, points=points, buffers=torch.stack([buffers[-1], mean_buffers]))
-    found = evaluate_on(run, sweep, split, partial, statistics=statistics)
-    return found.assign_attrs(analysis="average_line", window=len(indices))
+    dataset = evaluate_on(run, sweep, split, partial, statistics=statistics)
+    return dataset.assign_attrs(analysis="average_line", window=len(indices))
 
 
 def client_sweep(
@@ -166,15 +168,15 @@ def client_sweep(
     """
     record = run.round(resolve_round(run, index, "clients"))
     ids = record.ids.tolist()
-    wanted = ids[:3] if clients is None else list(clients)
-    if len(wanted) != 3 or not set(wanted) <= set(ids):
+    selected = ids[:3] if clients is None else list(clients)
+    if len(selected) != 3 or not set(selected) <= set(ids):
         raise ValueError(
-            f"round {record.index} has clients {ids}, the plane was asked for {wanted}; name three of them, "
+            f"round {record.index} has clients {ids}, the plane was asked for {selected}; name three of them, "
             "or train with clients.per_round >= 3."
         )
-    rows = [ids.index(client) for client in wanted]
+    rows = [ids.index(client) for client in selected]
     models = record.kept("clients")[rows]
     buffers = record.client_buffers[rows]
-    labels = [f"client {client}" for client in wanted]
+    labels = [f"client {client}" for client in selected]
     sweep = plane(*models, points=points, margin=margin, box=box, buffers=buffers, labels=labels)
-    return record, wanted, sweep
+    return record, selected, sweep

@@ -1,6 +1,8 @@
-"""Paths in a client's pool of models."""
+"""Loss barriers in the pool of models of an LSS client."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 import xarray as xr
@@ -29,13 +31,13 @@ def pool_barriers(
 ) -> xr.Dataset:
     """Loss barriers between the members of a client's pool, and loss and error at random averages of them.
 
-    The pool is trained again from the record, bit for bit. Batch statistics of the members, and of the models between
-    them unless they are averaged, are those of the client's data.
+    The pool is trained again from the record, bit for bit. Batch statistics of the members are those of the
+    client's data, and so are those of models between members unless they are averaged.
 
     Source: Chen et al. 2024, section 4.3; methods.md 3.5.
 
     Args:
-        round: Round that kept what the clients received; negative counts from the last one that did.
+        round: Round that kept the start of its clients; negative counts from the last one that did.
         client: Id of a client of its cohort; the first by default.
         points: Evaluations on each line, both ends included.
         count: Random averages, uniform on the simplex of the pool.
@@ -43,7 +45,7 @@ def pool_barriers(
         statistics: Of batch normalisation between the models, as in `round_plane`.
 
     Returns:
-        Dataset as of `client_barriers`, whose marks are "member 1" (in the paper's pool the received model) and so on,
+        Dataset as of `client_barriers`, with the marks "member 1" (in the paper's pool the received model) and so on,
         with loss (nats) and error (fraction) (value,) at the random averages, and their loss_mean, loss_max and so on.
 
     Raises:
@@ -53,36 +55,23 @@ def pool_barriers(
     if not isinstance(run.method, LSS):
         raise LookupError(f"run {run.name} was trained by {run.method.name()}; pools of models are grown by lss.")
     record = run.round(resolve_round(run, round, "globals"))
-    wanted = int(record.ids[0]) if client is None else client
-    rows_of(record, [wanted])
-    trained = run.client(record.index, wanted)
+    number = int(record.ids[0]) if client is None else client
+    rows_of(record, [number])
+    trained = run.client(record.index, number)
     pool = run.method.pool(trained)
     buffers = []
     for member in pool.members:
         pool.flat.load(member)
         buffers.append(recompute_statistics(pool.flat, trained.samples))
-    held, labels = torch.stack(buffers), [f"member {index + 1}" for index in range(len(pool.members))]
-    fixed = trained.samples if len(trained.samples) > 1 else CALIBRATION  # one sample has no variance
-    found = pairwise_barriers(
-        run.task,
-        pool.members,
-        labels=labels,
-        points=points,
-        split=split,
-        buffers=held,
-        statistics=statistics,
-        calibration=fixed,
+    options: dict[str, Any] = {
+        "split": split,
+        "buffers": torch.stack(buffers),
+        "statistics": statistics,
+        "calibration": trained.samples if len(trained.samples) > 1 else CALIBRATION,  # one sample has no variance
         **sharing(run),
-    )
-    mixed = simplex_losses(
-        run.task,
-        pool.members,
-        count=count,
-        seed=record.index,
-        split=split,
-        buffers=held,
-        statistics=statistics,
-        calibration=fixed,
-        **sharing(run),
-    )
-    return found.merge(mixed).assign_attrs(analysis="pool_barriers", round=record.index, client=wanted, split=split)
+    }
+    labels = [f"member {index + 1}" for index in range(len(pool.members))]
+    barriers = pairwise_barriers(run.task, pool.members, labels=labels, points=points, **options)
+    averages = simplex_losses(run.task, pool.members, count=count, seed=record.index, **options)
+    attrs = {"analysis": "pool_barriers", "round": record.index, "client": number, "split": split}
+    return barriers.merge(averages).assign_attrs(attrs)

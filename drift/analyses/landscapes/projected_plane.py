@@ -1,4 +1,4 @@
-"""A whole cohort projected on the plane of three of its models."""
+"""All models of a round, projected on the plane through three of them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.planes import client_sweep
+from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.geometry.planes import project
@@ -29,44 +30,46 @@ def projected_plane(
     split: str = "test",
     partial: Partial | None = None,
 ) -> xr.Dataset:
-    """Loss and error on the plane through three clients, and where all models of the round stand above it.
+    """Loss and error on the plane through three clients, and the projections of all models of the round on it.
 
     Every model has a place, the foot of its projection, a distance out of the plane, its own loss, and the loss at its
-    foot, which is what a picture shows there. Where the two differ the plane does not speak for that model.
+    foot, which a picture shows there. Where the two losses differ the plane does not represent that model.
 
     Source: IMA paper, section 3.2 (the plane); the comparison is this project's.
 
     Args:
         round: Round that kept its clients; negative counts from the last one that did.
         clients: Ids of the three clients in the plane; the first three by default.
-        points, margin: Grid points an axis, and how far the box reaches beyond the feet of all models.
+        points, margin: Grid points per axis, and how far the box extends beyond the feet of all models.
         split: Samples that loss (nats) and error (fraction) are averaged over.
-        partial: Where an unfinished result lies.
+        partial: Unfinished result to go on from.
 
     Returns:
-        As `round_plane`; the marks are all clients, "start" (what they received) and "global" (the new model), with
-        distance (mark,), in_plane (mark,), 1 for the three, and foot_loss and foot_error (mark,).
+        As `round_plane`; the marks are all clients, "start" (the model they received) and "global" (the new model),
+        with distance (mark,), in_plane (mark,), 1 for the three, and foot_loss and foot_error (mark,).
 
     Raises:
         LookupError: If the round kept no clients.
         ValueError: If the cohort does not hold three such clients.
     """
-    record, wanted, sweep = client_sweep(run, round, clients, points=points, margin=margin)
+    record, ids, sweep = client_sweep(run, round, clients, points=points, margin=margin)
     models = torch.cat([record.kept("clients"), record.kept("start")[None], record.kept("end")[None]])
     buffers = torch.cat([record.client_buffers, record.start_buffers[None], record.end_buffers[None]])
     labels = [*(f"client {client}" for client in record.ids.tolist()), "start", "global"]
     places = project(models, sweep, labels=labels)
     count = len(labels)
-    inside = np.array([client in wanted for client in record.ids.tolist()] + [False, False])
+    inside = np.array([client in ids for client in record.ids.tolist()] + [False, False])
     with_feet = _with_feet(sweep, models, buffers, places, inside, points, margin)
     whole = evaluate_on(run, with_feet, split, partial)
-    found = whole.isel(mark=slice(count))
+    dataset = whole.isel(mark=slice(count))
     for name in ("loss", "error"):
         about = {**whole[name].attrs, "long_name": f"{name} at the foot of the projection"}
-        found[f"foot_{name}"] = ("mark", whole[f"mark_{name}"].values[count:], about)
-    found["distance"] = ("mark", places.distance.values, places.distance.attrs)
-    found["in_plane"] = ("mark", inside.astype(float), {"long_name": "the plane goes through the model", "units": "1"})
-    return found.assign_attrs(analysis="projected_plane", source="IMA paper, section 3.2", round=record.index)
+        dataset[f"foot_{name}"] = ("mark", whole[f"mark_{name}"].values[count:], about)
+    dataset["distance"] = ("mark", places.distance.values, places.distance.attrs)
+    dataset["in_plane"] = ("mark", inside.astype(float))
+    about = {"in_plane": ("the plane goes through the model", "1")}
+    source = "IMA paper, section 3.2"
+    return result(dataset, about, analysis="projected_plane", source=source, round=record.index)
 
 
 def _with_feet(
@@ -78,9 +81,9 @@ def _with_feet(
     points: int,
     margin: float,
 ) -> Sweep:
-    """The plane in a box around the feet of all models, each model marked at its foot, then each foot itself.
+    """The plane in a box around the feet of all models; the marks are the models, at their feet, then the feet.
 
-    Models that the plane goes through, `inside` (m,), are their own feet, with batch statistics of their own.
+    Models that the plane goes through, `inside` (m,), are their own feet, with their own batch statistics.
     """
     feet = np.stack([places.mark_alpha.values, places.mark_beta.values], axis=1)
     own = np.eye(len(models), len(sweep.basis) + len(models), k=len(sweep.basis))

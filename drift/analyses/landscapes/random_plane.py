@@ -1,11 +1,11 @@
-"""The loss around a global model, along two random directions."""
+"""The plane of two random directions around a global model."""
 
 from __future__ import annotations
 
 import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
-from drift.analyses.per_round import buffers_or_none, resolve_round
+from drift.analyses.per_round import global_model
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.geometry.directions import random_plane as random_sweep
@@ -29,22 +29,22 @@ def random_plane(
 
     Args:
         round: Round of the global model; negative counts from the last one that kept it.
-        points, radius: Grid points an axis, and the largest coordinate in filter norms.
+        points, radius: Grid points per axis, and the largest coordinate in filter norms.
         seed: Of the directions: the same for all runs of one model.
         split: Samples that loss (nats) and error (fraction) are averaged over.
-        partial: Where an unfinished result lies.
+        partial: Unfinished result to go on from.
 
     Raises:
         LookupError: If the round kept no global model.
     """
-    record = run.round(resolve_round(run, round, "globals"))
+    model = global_model(run, round)
     sweep = random_sweep(
         run.task,
-        record.kept("end"),
+        model.theta,
         seed=seed,
         points=points,
         radius=radius,
-        label=f"round {record.index}",
-        buffers=buffers_or_none(record.end_buffers),
+        label=f"round {model.index}",
+        buffers=model.buffers,
     )
-    return evaluate_on(run, sweep, split, partial).assign_attrs(analysis="random_plane", round=record.index)
+    return evaluate_on(run, sweep, split, partial).assign_attrs(analysis="random_plane", round=model.index)

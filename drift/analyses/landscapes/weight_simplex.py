@@ -42,7 +42,7 @@ def weight_simplex(
         step: Of the weights, one over a whole number.
         extend: How far below 0 weights may go, such as 0.2; rounded down to whole steps.
         split: Samples that loss (nats) and error (fraction) are averaged over.
-        partial: Where an unfinished result lies.
+        partial: Unfinished result to go on from.
 
     Returns:
         Surface over alpha and beta, NaN outside the triangle; the marks are the clients, "mean", and "by size", the

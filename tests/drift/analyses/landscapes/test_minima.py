@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from drift.analyses.landscapes.minima import global_minimum, located, round_minimum
+from drift.analyses.landscapes.minima import global_minimum, locate_minimum, round_minimum
 from drift.analyses.landscapes.planes import average_line, client_sweep, round_plane
 from drift.claims import claims
 from drift.config.load import read
@@ -82,7 +82,7 @@ def test_the_error_of_the_samples_is_what_other_samples_give(run):
     index, split = 7, run.task.split("test")
     _, _, sweep = client_sweep(run, index, None, points=15, margin=0.3)
     plane = round_plane(run, round=index, points=15)
-    whole, fit = located(run, plane, sweep, split="test"), fitted_minimum(plane)
+    whole, fit = locate_minimum(run, plane, sweep, split="test"), fitted_minimum(plane)
     random, places = np.random.default_rng(0), []
     for _ in range(40):
         drawn = split[torch.from_numpy(random.integers(len(split), size=len(split)))]
