@@ -1,4 +1,4 @@
-"""Models of a round's clients one at a time, so that a cohort of large ones need not be held at once."""
+"""Models of a round's clients one at a time, so that a cohort need not fit into memory."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Rows = Callable[[int], tuple[Tensor, Tensor]]
 """(row of the cohort) -> model (d,) and floating buffers (b,)."""
 
 
-def recorded(run: Run, index: int) -> tuple[Round, Rows]:
-    """The record of a round without its client models, and these one by one, with the bits that `run.round` gives.
+def read_models(run: Run, index: int) -> tuple[Round, Rows]:
+    """The record of a round without its client models, and a reader of these, with the same bits as `run.round`.
 
-    Models lie in the file and are read when they are asked for.
+    A model is read from the file when it is asked for.
 
     Raises:
         LookupError: If the round kept no clients, or its file is damaged or of another run.
@@ -36,8 +36,8 @@ def recorded(run: Run, index: int) -> tuple[Round, Rows]:
     tensors, about = files.read_tensors(path)
     files.require_number(path, about, index)
     names = ("ids", "sizes", "weights", "gram", "start", "end", "start_buffers", "end_buffers")
-    known: dict[str, Any] = {name: tensors[name] for name in names if name in tensors}
-    record = Round(index=index, **known)
+    fields: dict[str, Any] = {name: tensors[name] for name in names if name in tensors}
+    record = Round(index=index, **fields)
     if "client_deltas" in tensors:
         start, deltas = record.kept("start"), tensors["client_deltas"]
         return record, lambda row: (start + deltas[row].to(start), tensors["client_buffers"][row])
@@ -46,17 +46,17 @@ def recorded(run: Run, index: int) -> tuple[Round, Rows]:
 
 
 @contextmanager
-def retrained(
+def retrain_models(
     run: Run, record: Round, replicates: int, *, memory: int, workers: int = 1, progress: Progress | None = None
 ) -> Iterator[list[Rows]]:
     """Replicates 1, 2, .. of every client of a round, trained again from the same start; `replicates` in all.
 
-    They are held in memory where they fit, else in a temporary file (in the folder that TMPDIR names).
+    They are stored in memory if they fit, else in a temporary file (in the folder TMPDIR).
 
     Args:
         memory: Bytes that they may take.
         workers: Processes that share the trainings.
-        progress: Hears how many trainings are done.
+        progress: Called with the number of finished trainings.
     """
     ids, start = record.ids.tolist(), record.kept("start")
     jobs = [(record.index, client, number) for number in range(1, replicates + 1) for client in ids]
@@ -67,9 +67,9 @@ def retrained(
         buffers = torch.empty(len(jobs), extra, dtype=record.start_buffers.dtype)
         for low in range(0, len(jobs), at_once):
             part = jobs[low : low + at_once]
-            told = _shifted(progress, low, len(jobs))
+            shifted = _shifted(progress, low, len(jobs))
             thetas[low : low + len(part)], buffers[low : low + len(part)] = replay(
-                run, part, workers=workers, progress=told
+                run, part, workers=workers, progress=shifted
             )
         yield [_rows(thetas[low : low + len(ids)], buffers[low:]) for low in range(0, len(jobs), len(ids))]
         del thetas  # unmapped before its file goes
@@ -80,7 +80,7 @@ def _rows(thetas: Tensor, buffers: Tensor) -> Rows:
 
 
 def _table(path: Path, rows: int, like: Tensor, memory: int) -> Tensor:
-    """Room for models (rows, d), in memory or in a file."""
+    """An empty tensor (rows, d), in memory or in a file."""
     if rows * like.numel() * like.element_size() <= memory:
         return torch.empty(rows, len(like), dtype=like.dtype)
     return torch.from_file(str(path), shared=True, size=rows * like.numel(), dtype=like.dtype).view(rows, -1)

@@ -1,4 +1,4 @@
-"""The expected loss of a federated average, split into bias, variance and covariance of the client models."""
+"""Decomposition of the expected loss of a federated average into bias, variance and covariance of client models."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any, Literal, get_args
 
 import xarray as xr
 
-from drift.analyses.cost_estimate import Effort, effort
-from drift.analyses.decomposition.client_models import Rows, recorded, retrained
-from drift.analyses.decomposition.evaluation_samples import Split, Union, drawn, drawn_number
+from drift.analyses.cost_estimate import Effort, complete_options, effort
+from drift.analyses.decomposition.client_models import Rows, read_models, retrain_models
+from drift.analyses.decomposition.evaluation_samples import Split, Union, expected_number, select_samples
 from drift.analyses.decomposition.factors import Budget, Outputs, factors
 from drift.analyses.decomposition.repetitions import repetitions, require_same_cohort
-from drift.analyses.per_round import resolve_round
+from drift.analyses.per_round import resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
@@ -24,7 +24,7 @@ from landscape.results.progress import with_progress
 Estimator = Literal["single", "local", "runs"]
 
 MEMORY = 2**30
-"""Bytes of models and outputs that a decomposition holds at most."""
+"""Default limit of the bytes of models and outputs in memory."""
 
 _LABELS = {
     "bias2": "squared bias",
@@ -68,33 +68,33 @@ def decomposition(
 
     E L(FMA) = bias2 + var + cov + O(locality^2) for the squared error of the outputs against one-hot targets,
     summed over classes. Sums over clients run over the round's cohort with its weights (data sizes, or uniform
-    where the experiment says so). A training sample is a client's own if the client trained on it; test samples
-    belong to nobody, there a sample is a client's own if its label occurs among the client's labels.
+    where the experiment says so). A training sample is a client's own if the client trained on it; a test
+    sample is a client's own if its label occurs among the client's labels.
 
     The expectations are means over M models of each client. The estimator "single" takes each client's recorded
     model for its mean; var and cov are then NaN. "local" trains every client again from the same start with fresh
     randomness (replicate 0 is the record): given the start the clients are independent, so that its covariance only
     shows the noise. "runs" takes the same client of the same round from complete runs that repeat the experiment with
-    other seeds on the same partition: their shared history makes the covariance mean something. It needs the same
+    other seeds on the same partition: the covariance then contains their shared history. It needs the same
     clients in every run's round, that is, all of them.
 
-    FMA has the weighted mean of the clients' parameters, whatever the method made of them; WENS the weighted mean of
-    their outputs. Models come from the record one by one, retrained ones that do not fit from a temporary file, and
-    samples are gone through in blocks, so that any number of clients and samples fits into `memory`.
+    FMA has the weighted mean of the clients' parameters, for every method; WENS the weighted mean of their outputs.
+    Models come from the record one by one, retrained ones that do not fit from a temporary file, and samples are
+    evaluated in blocks, so that any number of clients and samples fits into `memory`.
 
     Source: Zhou et al. 2024 (IMA), theorem 1, lemma 1 and corollary 1; estimators as in methods.md 3.2.1 and 3.2.2.
 
     Args:
-        rounds: Round indices, negative ones from the last that kept clients; when absent, all that did (in every run).
+        rounds: Rounds, negative ones from the last that kept its clients; by default all that did (in every run).
         replicates: Models of each client for the estimator local, at least 2.
         others: For the estimator runs: at least one run with another seed, better two or more, each a path or the
             (beginning of the) name of a folder beside this run's.
-        samples_per_client: Training samples drawn from each client, the same in every round; each stands for its
-            share of the client's data. On test: test samples drawn per client of a cohort.
+        samples_per_client: Random training samples per client, the same in every round; each represents its share of
+            the client's data. On test: test samples per client of a cohort.
         outputs: Softmax probabilities, or the model's outputs as they are.
         union: Train samples are those of the cohort, or of all clients.
         statistics: Of FMA's batch normalisation: "recomputed" on training samples (the default), or "averaged".
-        memory: Bytes of models and outputs held at a time, beside the dataset and one forward pass of 512 samples.
+        memory: Bytes of models and outputs in memory, in addition to the dataset and one forward pass of 512 samples.
         workers: Processes that share the trainings of the estimator local.
 
     Returns:
@@ -107,36 +107,32 @@ def decomposition(
             runs do not repeat one experiment.
     """
     number = _number(estimator, replicates, others, samples_per_client)
-    for what, value, known in (
+    for what, value, accepted in (
         ("kind of outputs", outputs, get_args(Outputs)),
         ("split", split, get_args(Split)),
         ("union", union, get_args(Union)),
         ("statistics of FMA", statistics or "recomputed", ("recomputed", "averaged")),
     ):
-        if value not in known:
-            raise ValueError(unknown(what, value, known))
+        if value not in accepted:
+            raise ValueError(unknown(what, value, accepted))
     runs = [run, *(repetitions(run, others) if estimator == "runs" else [])]
-    common = [index for index in run.kept("clients") if all(index in one.kept("clients") for one in runs)]
+    common = [index for index in run.kept("clients") if all(index in member.kept("clients") for member in runs)]
     indices = common if rounds is None else [resolve_round(run, index, "clients") for index in rounds]
     rows: dict[int, dict[str, float]] = {}
     for place, index in enumerate(indices if estimator == "local" else with_progress(indices, run.context.progress)):
-        record, models = _recorded(runs, index)
-        samples = drawn(run, record, samples_per_client, split, union)
+        record, recorded = _read(runs, index)
+        samples = select_samples(run, record, samples_per_client, split, union)
         if not len(record.ids) or not len(samples):  # every client diverged, or none has data
             continue
-        budget = Budget.of(run, record, number, memory, retrained=estimator == "local")
-        with _models(run, record, models, number, budget, workers, (place, len(indices))) as held:
-            rows[index] = factors(run, record, held, samples, outputs, statistics, budget)
+        budget = Budget.divide(run, record, number, memory, retrained=estimator == "local")
+        with _models(run, record, recorded, number, budget, workers, (place, len(indices))) as models:
+            rows[index] = factors(run, record, models, samples, outputs, statistics, budget)
     if not rows:
         raise LookupError(f"run {run.name} has no round with client models; train with --set keep.clients=all.")
-    found = xr.Dataset(
-        {
-            name: ("round", [row[name] for row in rows.values()], {"long_name": label, "units": "1"})
-            for name, label in _LABELS.items()
-        },
-        coords={"round": ("round", list(rows), {"long_name": "round", "units": "1"})},
-    )
-    return found.assign_attrs(
+    return result(
+        {name: ("round", [row[name] for row in rows.values()]) for name in _LABELS},
+        {name: (label, "1") for name, label in _LABELS.items()},
+        {"round": list(rows)},
         analysis="decomposition",
         source="Zhou et al. 2024, theorem 1",
         estimator=estimator,
@@ -146,40 +142,32 @@ def decomposition(
         union=union,
         samples_per_client=samples_per_client,
         membership="trained on the sample" if split == "train" else "label among the client's labels",
-        runs=", ".join(one.name for one in runs),
+        runs=", ".join(member.name for member in runs),
     )
 
 
-def decomposition_effort(
-    run: Run,
-    *,
-    rounds: list[int] | None = None,
-    estimator: Estimator = "single",
-    replicates: int = 3,
-    others: Sequence[str] = (),
-    samples_per_client: int = 200,
-    split: Split = "train",
-    union: Union = "cohort",
-    memory: int = MEMORY,
-    workers: int = 1,
-    **_: Any,
-) -> Effort:
-    """What a decomposition with these options costs."""
-    number = _number(estimator, replicates, others, samples_per_client)
-    count = len(run.kept("clients") if rounds is None else rounds)
+def decomposition_effort(run: Run, **options: Any) -> Effort:
+    """Effort of `decomposition` with the same options."""
+    values = complete_options(decomposition, run, options)
+    retrained = values.estimator == "local"
+    number = _number(values.estimator, values.replicates, values.others, values.samples_per_client)
+    count = len(run.kept("clients") if values.rounds is None else values.rounds)
     clients = run.experiment.clients.per_round
-    samples = drawn_number(run, samples_per_client, split, union)
-    trainings = count * (number - 1) * clients if estimator == "local" else 0
-    forwards = count * number * (clients + 1) * samples
-    used = Budget.used(run, number, samples, memory, retrained=estimator == "local")
-    return effort(run, trainings=trainings, forwards=forwards, memory=used, workers=workers)
+    samples = expected_number(run, values.samples_per_client, values.split, values.union)
+    return effort(
+        run,
+        trainings=count * (number - 1) * clients if retrained else 0,
+        forwards=count * number * (clients + 1) * samples,
+        memory=Budget.bytes_used(run, number, samples, values.memory, retrained=retrained),
+        workers=values.workers,
+    )
 
 
 def _number(estimator: str, replicates: int, others: Sequence[str], samples: int) -> int:
     """M, the number of models of each client."""
-    known = {"single": 1, "local": replicates, "runs": 1 + len(others)}
-    if estimator not in known:
-        raise ValueError(unknown("estimator", estimator, known))
+    numbers = {"single": 1, "local": replicates, "runs": 1 + len(others)}
+    if estimator not in numbers:
+        raise ValueError(unknown("estimator", estimator, numbers))
     if estimator == "local" and replicates < 2:
         raise ValueError(f"replicates is {replicates}; the estimator local needs at least 2, better 3 or more.")
     if (estimator == "runs") != bool(others):
@@ -189,14 +177,14 @@ def _number(estimator: str, replicates: int, others: Sequence[str], samples: int
         )
     if samples < 1:
         raise ValueError(f"samples_per_client is {samples}; give at least 1.")
-    return known[estimator]
+    return numbers[estimator]
 
 
-def _recorded(runs: Sequence[Run], index: int) -> tuple[Round, list[Rows]]:
+def _read(runs: Sequence[Run], index: int) -> tuple[Round, list[Rows]]:
     """The first run's record, and each run's models of its clients."""
-    found = [recorded(one, resolve_round(one, index, "clients")) for one in runs]
-    require_same_cohort(runs, [record for record, _ in found])
-    return found[0][0], [rows for _, rows in found]
+    pairs = [read_models(run, resolve_round(run, index, "clients")) for run in runs]
+    require_same_cohort(runs, [record for record, _ in pairs])
+    return pairs[0][0], [rows for _, rows in pairs]
 
 
 @contextmanager
@@ -210,10 +198,10 @@ def _models(
     trainings = (number - 1) * run.experiment.clients.per_round  # of a round in which no client diverged
     before, total = place[0] * trainings, place[1] * trainings
 
-    def told(done: int, of: int) -> None:
+    def report(done: int, all_: int) -> None:
         if run.context.progress is not None:
-            run.context.progress(before + (trainings if done == of else done), total)
+            run.context.progress(before + (trainings if done == all_ else done), total)
 
-    more = retrained(run, record, number - 1, memory=budget.models, workers=workers, progress=told)
-    with more as again:
-        yield [*models, *again]
+    retrained = retrain_models(run, record, number - 1, memory=budget.models, workers=workers, progress=report)
+    with retrained as further:
+        yield [*models, *further]

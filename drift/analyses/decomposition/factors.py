@@ -1,4 +1,4 @@
-"""The five factors of one round: outputs of its clients' models, block by block within a budget of memory."""
+"""The five factors of one round, from outputs of its clients' models in blocks within a memory budget."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from drift.analyses.decomposition.client_models import Rows
-from drift.analyses.decomposition.evaluation_samples import Drawn
+from drift.analyses.decomposition.evaluation_samples import EvaluationSamples
 from drift.analyses.decomposition.five_factors import partial_sums, quantities
 from drift.config.cohort_weights import cohort_weights
 from drift.runs.run import Run
@@ -26,20 +26,20 @@ FORWARD = 512
 """Samples in one forward pass."""
 
 CACHE = 2**23
-"""Bytes of outputs that are summed up at once: more is slower."""
+"""Bytes of outputs that are summed at once: more is slower."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Bytes for a round's retrained models, for the outputs held, and for the float64 copies of a part of them."""
+    """Bytes for a round's retrained models, for outputs, and for float64 copies of a part of the outputs."""
 
     models: int
     outputs: int
     copies: int
 
     @classmethod
-    def of(cls, run: Run, record: Round, replicates: int, memory: int, *, retrained: bool) -> Budget:
-        """What is left of `memory` bytes beside the averaged models and a workspace, divided.
+    def divide(cls, run: Run, record: Round, replicates: int, memory: int, *, retrained: bool) -> Budget:
+        """The budget from `memory` bytes, less the averaged models and a workspace.
 
         Raises:
             ValueError: If it does not suffice for one sample.
@@ -48,28 +48,34 @@ class Budget:
         size = run.task.layout.size + run.task.layout.buffer_size
         fixed = size * (8 * replicates + 24)  # averages in float64; parameters, gradient, one model in float64
         left = memory - fixed
-        found = cls(left // 2 if retrained else 0, left // (4 if retrained else 2), left // (4 if retrained else 2))
-        if min(found.held(replicates, clients, classes), found.copied(replicates, clients, classes)) < 1:
+        budget = cls(left // 2 if retrained else 0, left // (4 if retrained else 2), left // (4 if retrained else 2))
+        if (
+            min(
+                budget.samples_at_once(replicates, clients, classes),
+                budget.samples_per_sum(replicates, clients, classes),
+            )
+            < 1
+        ):
             least = fixed + 4 * _copy(replicates, clients, classes)
             raise ValueError(
                 f"memory is {memory} bytes; {replicates} averaged models of {size} numbers and one sample's outputs of "
                 f"{replicates} x {clients} models need {least}. Give more, or fewer replicates."
             )
-        return found
+        return budget
 
     @staticmethod
-    def used(run: Run, replicates: int, samples: int, memory: int, *, retrained: bool) -> int:
-        """Bytes of `memory` that a round with all its clients takes."""
+    def bytes_used(run: Run, replicates: int, samples: int, memory: int, *, retrained: bool) -> int:
+        """Bytes of `memory` that a round with all clients of a cohort uses."""
         size, clients = run.task.layout.size + run.task.layout.buffer_size, run.experiment.clients.per_round
         models = size * (8 * replicates + 24) + (4 * size * (replicates - 1) * clients if retrained else 0)
         return min(memory, models + 8 * replicates * (clients + 1) * len(run.dataset.classes) * samples + CACHE)
 
-    def held(self, replicates: int, clients: int, classes: int) -> int:
-        """Samples whose outputs fit."""
+    def samples_at_once(self, replicates: int, clients: int, classes: int) -> int:
+        """Number of samples whose outputs fit."""
         return self.outputs // (8 * replicates * (clients + 1) * classes)
 
-    def copied(self, *sizes: int) -> int:
-        """Samples that are summed up at once: no more than a cache holds."""
+    def samples_per_sum(self, *sizes: int) -> int:
+        """Number of samples that are summed at once: no more than fit into a cache."""
         return min(self.copies, max(CACHE, _copy(*sizes))) // _copy(*sizes)
 
 
@@ -77,7 +83,7 @@ def factors(
     run: Run,
     record: Round,
     models: list[Rows],
-    drawn: Drawn,
+    selected: EvaluationSamples,
     outputs: Outputs,
     statistics: Statistics | None,
     budget: Budget,
@@ -85,33 +91,35 @@ def factors(
     """The quantities of `five_factors` of a round, locality, errors, gap and gap ratio, by name.
 
     Args:
-        record: Which clients they are; its own models are not looked at.
+        record: Supplies the clients; its models are not read.
         models: M models of each client.
-        drawn: Samples.
-        statistics: Of the averaged models' batch normalisation.
+        selected: Samples.
+        statistics: Batch statistics of the averaged models.
     """
     weights = cohort_weights(run.experiment, record.sizes)
     flat = run.task.flat(models[0](0)[0])
     averages = [_average(rows, weights) for rows in models]
     if (usual_statistics(run.task) if statistics is None else statistics) == "recomputed":
         samples = calibration_of(run.task, "train")
-        averages = [(theta, recalibrate(run.task, theta.to(flat.theta), held, samples)) for theta, held in averages]
+        averages = [
+            (theta, recalibrate(run.task, theta.to(flat.theta), buffers, samples)) for theta, buffers in averages
+        ]
     classes = len(run.dataset.classes)
     total: dict[str, Tensor] = {}
     sizes = (len(models), len(weights), classes)
-    for where in _blocks(0, len(drawn), budget.held(*sizes)):
-        samples = drawn.samples(where)
+    for where in _blocks(0, len(selected), budget.samples_at_once(*sizes)):
+        samples = selected.samples(where)
         clients = torch.empty(*sizes[:2], len(samples), classes, dtype=flat.theta.dtype)
         for replicate, rows in enumerate(models):
             for row in range(len(weights)):
                 clients[replicate, row] = model_outputs(flat, *rows(row), samples, outputs)
         fma = torch.stack([model_outputs(flat, *average, samples, outputs) for average in averages])
-        member, held = drawn.member(where), drawn.shares[where]
-        for part in _blocks(0, len(samples), budget.copied(*sizes)):
-            found = _summed(
-                clients[:, :, part], samples.targets[part], member[:, part], weights, held[part], fma[:, part]
+        member, shares = selected.member(where), selected.shares[where]
+        for part in _blocks(0, len(samples), budget.samples_per_sum(*sizes)):
+            sums = _partial_sums(
+                clients[:, :, part], samples.targets[part], member[:, part], weights, shares[part], fma[:, part]
             )
-            total = {name: total.get(name, 0) + value for name, value in found.items()}
+            total = {name: total.get(name, 0) + value for name, value in sums.items()}
     means = quantities(total, weights, len(models))
     far = [_farthest(rows, average, len(weights)) for rows, (average, _) in zip(models, averages, strict=True)]
     locality = sum(far) / len(far)
@@ -122,27 +130,27 @@ def model_outputs(flat: Flat, theta: Tensor, buffers: Tensor, samples: Samples, 
     """Outputs (n, C) of one model on samples, in eval mode and without gradients, as they are or their softmax."""
     flat.load(theta, buffers)
     with torch.no_grad():
-        found = torch.cat([flat.outputs(part.inputs) for part in samples.blocks(FORWARD)])
-    return found.softmax(-1) if kind == "probabilities" else found
+        raw = torch.cat([flat.outputs(part.inputs) for part in samples.blocks(FORWARD)])
+    return raw.softmax(-1) if kind == "probabilities" else raw
 
 
-def _summed(
-    clients: Tensor, labels: Tensor, member: Tensor, weights: Tensor, held: Tensor, fma: Tensor
+def _partial_sums(
+    clients: Tensor, labels: Tensor, member: Tensor, weights: Tensor, shares: Tensor, fma: Tensor
 ) -> dict[str, Tensor]:
-    found = partial_sums(clients, F.one_hot(labels, clients.shape[-1]), member, weights, held, fma=fma)
+    sums = partial_sums(clients, F.one_hot(labels, clients.shape[-1]), member, weights, shares, fma=fma)
     wens = torch.einsum("k,rknc->rnc", weights.to(clients), clients)
     for name, vote in {"wens_error": wens, "fma_error": fma}.items():
-        found[name] = (vote.argmax(-1) != labels).double().mean(0) @ held
-    return found
+        sums[name] = (vote.argmax(-1) != labels).double().mean(0) @ shares
+    return sums
 
 
 def _average(rows: Rows, weights: Tensor) -> tuple[Tensor, Tensor]:
     """Weighted mean of the clients' parameters (d,) and buffers (b,), float64."""
     theta, buffers = (torch.zeros_like(part, dtype=torch.float64) for part in rows(0))
     for row, weight in enumerate(weights.tolist()):
-        model, held = rows(row)
+        model, statistics = rows(row)
         theta.add_(model, alpha=weight)
-        buffers.add_(held, alpha=weight)
+        buffers.add_(statistics, alpha=weight)
     return theta, buffers
 
 

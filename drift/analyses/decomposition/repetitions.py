@@ -1,4 +1,4 @@
-"""Runs of one setting that differ in their seed alone: repetitions of an experiment on the same clients."""
+"""Repetitions of an experiment: runs on the same clients that differ in their seed alone."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from drift.store.round_record import Round
 from landscape.model.samples import leaves
 
 IGNORED = ("seed", "keep", "evaluate_every", "threads")
-"""Settings in which repetitions may differ: they change no model beyond rounding but by the seed."""
+"""Settings in which repetitions may differ: all but the seed change no model beyond rounding."""
 
 
 def repetitions(run: Run, others: Sequence[str]) -> list[Run]:
-    """The runs beside `run` (or at paths) that repeat its experiment with other seeds on the same partition.
+    """The runs in the folder of `run` (or at paths) that repeat its experiment with other seeds on the same partition.
 
     Args:
         others: Paths, names of folders beside the run's, or the beginning of such a name.
@@ -27,13 +27,13 @@ def repetitions(run: Run, others: Sequence[str]) -> list[Run]:
         LookupError: If there is no such run.
         ValueError: If one is named twice, differs in more than its seed, or has other data.
     """
-    found = [Run(find(run.folder.parent, text), run.context) for text in others]
-    seeds = [one.experiment.seed for one in (run, *found)]
+    repeated = [Run(find(run.folder.parent, text), run.context) for text in others]
+    seeds = [member.experiment.seed for member in (run, *repeated)]
     if len(set(seeds)) < len(seeds):
         raise ValueError(f"the runs have seeds {seeds}; each seed may occur once.")
-    for one in found:
-        _require_same(run, one)
-    return [Run(one.folder, one.context) for one in found]  # without the data that were compared
+    for other in repeated:
+        _require_same(run, other)
+    return [Run(other.folder, other.context) for other in repeated]  # without the data that were compared
 
 
 def require_same_cohort(runs: Sequence[Run], records: Sequence[Round]) -> None:
@@ -53,16 +53,16 @@ def require_same_cohort(runs: Sequence[Run], records: Sequence[Round]) -> None:
 
 
 def _require_same(run: Run, other: Run) -> None:
-    one, two = (_flat(each.experiment.resolved()) for each in (run, other))
-    if changed := sorted(key for key in one.keys() | two.keys() if one.get(key) != two.get(key)):
+    mine, theirs = (_flat(member.experiment.resolved()) for member in (run, other))
+    if changed := sorted(key for key in mine.keys() | theirs.keys() if mine.get(key) != theirs.get(key)):
         key = changed[0]
         raise ValueError(
-            f"{other.name} has {key} = {two.get(key)}, {run.name} has {one.get(key)}; runs must differ in their seed "
-            "alone."
+            f"{other.name} has {key} = {theirs.get(key)}, {run.name} has {mine.get(key)}; runs must differ in their "
+            "seed alone."
         )
     parts = zip(run.parts, other.parts, strict=True)
-    mine, theirs = (leaves(each.task.split("train").inputs) for each in (run, other))
-    same = all(a.shape == b.shape and torch.equal(a, b) for a, b in zip(mine, theirs, strict=True))
+    inputs = (leaves(member.task.split("train").inputs) for member in (run, other))
+    same = all(a.shape == b.shape and torch.equal(a, b) for a, b in zip(*inputs, strict=True))
     if not same or not all(np.array_equal(a, b) for a, b in parts):
         raise ValueError(
             f"the clients of {other.name} hold other samples than those of {run.name}; train both with --set "
@@ -72,12 +72,12 @@ def _require_same(run: Run, other: Run) -> None:
 
 def _flat(settings: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Settings by dotted key, without those that may differ."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in settings.items():
         if not prefix and key in IGNORED:
             continue
-        found |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
-    return found
+        flat |= _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else {f"{prefix}{key}": value}
+    return flat
 
 
 def _short(ids: list[int]) -> str:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from drift.analyses.decomposition.client_models import recorded, retrained
+from drift.analyses.decomposition.client_models import read_models, retrain_models
 from drift.analyses.decomposition.decomposition import decomposition, decomposition_effort
 from drift.analyses.decomposition.gap import gap_scaling
 from drift.analyses.decomposition.ntk import ntk_variance
@@ -43,7 +43,7 @@ def wide(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16 deltas"])
 def test_recorded_models_have_the_bits_of_the_round(tmp_path: Path, dtype: str) -> None:
     run = tiny.trained(tmp_path, f"keep.dtype={dtype}", "rounds=1")
-    record, rows = recorded(run, 0)
+    record, rows = read_models(run, 0)
     whole = run.round(0)
     assert record.clients is None
     assert torch.equal(record.ids, whole.ids) and torch.equal(record.sizes, whole.sizes)
@@ -55,14 +55,14 @@ def test_recorded_models_have_the_bits_of_the_round(tmp_path: Path, dtype: str) 
 def test_a_round_without_clients_says_what_to_train(tmp_path: Path) -> None:
     bare = tiny.trained(tmp_path, "keep.clients=none", "rounds=1")
     with pytest.raises(LookupError, match=r"keep\.clients=all"):
-        recorded(bare, 0)
+        read_models(bare, 0)
 
 
 @pytest.mark.parametrize("memory", [10**9, 1])
 def test_retrained_models_are_those_of_replay_in_memory_or_in_a_file(run: Run, memory: int) -> None:
-    record, _ = recorded(run, 1)
+    record, _ = read_models(run, 1)
     heard: list[tuple[int, int]] = []
-    with retrained(run, record, 2, memory=memory, progress=lambda *steps: heard.append(steps)) as found:
+    with retrain_models(run, record, 2, memory=memory, progress=lambda *steps: heard.append(steps)) as found:
         jobs = [(1, client, number) for number in (1, 2) for client in record.ids.tolist()]
         thetas, _ = replay(run, jobs)
         mine = torch.stack([rows(row)[0] for rows in found for row in range(len(record.ids))])

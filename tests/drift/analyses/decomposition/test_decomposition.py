@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from drift.analyses.decomposition.decomposition import decomposition
-from drift.analyses.decomposition.evaluation_samples import drawn
+from drift.analyses.decomposition.evaluation_samples import select_samples
 from drift.analyses.decomposition.five_factors import five_factors
 from drift.config.load import read
 from drift.runs.run import Run
@@ -206,7 +206,7 @@ def test_single_estimator_on_whole_data_by_hand(run: Run) -> None:
 
 def test_drawn_samples_stand_for_their_clients_share(run: Run) -> None:
     record = run.round(0)
-    chosen = drawn(run, record, 3, "train", "all")
+    chosen = select_samples(run, record, 3, "train", "all")
     sizes = np.array([len(part) for part in run.parts])
     owner = [next(k for k, part in enumerate(run.parts) if i in part) for i in chosen.numbers]
     inputs = run.task.samples["train"].inputs
