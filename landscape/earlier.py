@@ -45,7 +45,7 @@ def find_in(package: str) -> None:
 
 
 def moved_names(package: str, module: str) -> Callable[[str], Any]:
-    """A package's `__getattr__`, where a module of its name had these names before: they are found in `module`."""
+    """`__getattr__` of a package that replaced a module of the same name; the names of that module are in `module`."""
 
     def lookup(name: str) -> Any:
         if importlib.util.find_spec(f"{package}.{name}") is not None:

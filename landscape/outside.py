@@ -1,6 +1,6 @@
-"""Plug-ins that are no part of the package: by FILE.py:NAME, module:NAME, or the name of an entry point.
+"""Plug-ins outside the package: FILE.py:NAME, module:NAME, or the name of an entry point.
 
-Whether code may be run is not decided here but by who calls: `drift.plugins.trust`.
+Callers decide whether code may be run: `drift.plugins.trust`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def is_outside(name: str) -> bool:
 
 
 def entry_points(package: str) -> dict[str, str]:
-    """module:NAME of what installed packages offer beside the plug-ins of `package`, by name; nothing is imported."""
+    """module:NAME, by name, of the entry points of installed packages for `package`; nothing is imported."""
     offered = metadata.entry_points(group=GROUPS[package]) if package in GROUPS else ()
     return {point.name: point.value.replace(" ", "") for point in sorted(offered, key=lambda point: point.name)}
 
@@ -50,17 +50,17 @@ def portable(name: str) -> str:
 
 
 def short(name: str) -> str:
-    """What people call it: what stands behind the colon, or a built-in plug-in's whole name."""
+    """The short name: the part behind the colon, or the whole name of a built-in plug-in."""
     return name.rpartition(":")[2]
 
 
 def load(name: str) -> Any:
-    """What FILE.py:NAME or module:NAME means; the file is run once, the module imported.
+    """The object FILE.py:NAME or module:NAME; the file is run once, the module imported.
 
     Raises:
         LookupError: If there is no such file.
-        ValueError: If there is no such module, it has nothing of that name, or the text is none. What the code itself
-            raises is let through.
+        ValueError: If there is no such module, it has nothing of that name, or the text is incomplete. Errors of the
+            code itself are not caught.
     """
     place, _, what = name.rpartition(":")
     if not place or not what:
@@ -86,9 +86,9 @@ def digest(name: str) -> str:
 
 
 def class_reference(cls: type) -> str:
-    """The text by which a class is found again.
+    """The text FILE.py:CLASS or module:CLASS that loads a class again.
 
-    It has `<` where it cannot be: the class stands inside a function, or in a session without a file.
+    It contains `<` if that is impossible: for a class inside a function or in a session without a file.
     """
     module = sys.modules.get(cls.__module__)
     path = getattr(module, "__file__", None)
@@ -100,10 +100,10 @@ def class_reference(cls: type) -> str:
 
 
 def require_lasting(name: str) -> None:
-    """Refuse a class that no other process could find again.
+    """Refuse a class that no other process could load.
 
     Raises:
-        ValueError: Says where to put it.
+        ValueError: Names where to put it.
     """
     if "<" in name:
         raise ValueError(
@@ -116,7 +116,7 @@ _PREFIX = "fedscape_file_"
 
 
 def _file(path: Path) -> ModuleType:
-    """The module of a file, run once for every content of it."""
+    """The module of a file, run once per content of the file."""
     if not path.is_file():
         raise LookupError(f"no file {path}; put it there, or name where it lies by --trust FILE.py:NAME.")
     main = sys.modules["__main__"]
@@ -131,7 +131,7 @@ def _file(path: Path) -> ModuleType:
         raise LookupError(f"{path} is no Python file.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[called] = module
-    sys.path.insert(0, str(path.resolve().parent))  # what lies beside the file can be imported by it
+    sys.path.insert(0, str(path.resolve().parent))  # the file can import its neighbours
     try:
         spec.loader.exec_module(module)
     except BaseException:
@@ -147,11 +147,11 @@ def _module(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ModuleNotFoundError as reason:
         if reason.name is None or not f"{name}.".startswith(f"{reason.name}."):
-            raise  # something that the user's own module imports
+            raise  # an import of the user's module
         raise ValueError(f"no module named {reason.name!r} for {name}; is its folder in PYTHONPATH?") from reason
 
 
 def _source(value: Any, module: str) -> Path:
-    """File of a class or function, else of the module that offers it."""
+    """File of a class or function, else of its module."""
     place = value.__module__ if inspect.isclass(value) or inspect.isfunction(value) else module
     return Path(str(sys.modules[place].__file__))

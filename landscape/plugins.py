@@ -27,7 +27,7 @@ def names(package: str) -> list[str]:
 
 
 def _entries(folder: str) -> tuple[str, ...]:
-    """What lies in a folder of a package; nothing where it is none, as inside an archive."""
+    """Entries of a folder of a package; none if it is no folder, as inside an archive."""
     try:
         return tuple(os.listdir(folder))
     except OSError:
@@ -36,7 +36,7 @@ def _entries(folder: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def _listed(folders: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[str, ...]:
-    """Names of the plug-ins in folders, looked up anew whenever a folder is added or its entries change."""
+    """Names of the plug-ins in folders, read again when a folder is added or its entries change."""
     modules = pkgutil.iter_modules([folder for folder, _ in folders])
     return tuple(sorted(module.name for module in modules if not module.name.startswith("_")))
 
@@ -53,7 +53,7 @@ def load(package: str, name: str, kind: str) -> ModuleType:
 def recorded_name(package: str, name: str, kind: str) -> str:
     """The name by which a run records a plug-in; nothing is imported.
 
-    That of a built-in one stays; FILE.py:NAME gets the whole path of the file, an entry point becomes module:NAME.
+    Built-in names are unchanged; FILE.py:NAME gets the whole path of the file, an entry point becomes module:NAME.
 
     Raises:
         ValueError: If there is none; lists what there is and the nearest match.
@@ -137,12 +137,12 @@ def _parsed(package: str, name: str) -> ast.Module:
 
 
 def unknown(kind: str, name: str, known: Iterable[str], *, listed: str | None = None) -> str:
-    """The sentence for a name that is not known: the nearest names, and all of them where they are few.
+    """The error message for an unknown name: the nearest names, and all names if they are few.
 
-    Where there is a command that lists them, the sentence names it; without one all are named, however many.
+    It names the command that lists all names; without such a command it lists them all.
 
     Args:
-        kind: What the name would be, as people call it.
+        kind: Kind of the name, in singular.
         listed: The command that lists every name; else that of `LISTED_BY`.
     """
     plain = {_plain(candidate): candidate for candidate in known}
@@ -165,7 +165,7 @@ def _plain(name: str) -> str:
 
 
 NEAREST = 5
-"""Names that an error shows of many."""
+"""Names that an error shows if there are many."""
 
 FEW = 12
 """Names up to which an error shows all."""
@@ -185,10 +185,10 @@ LISTED_BY = {
 
 
 def require_options(what: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Refuse options that a function does not have, or whose value is no number, text or list where one is expected.
+    """Refuse options that a function does not have, or whose value is not of the annotated type.
 
     Args:
-        what: Whose options they are, for the message.
+        what: Owner of the options, for the message.
         function: Its first parameter is no option.
         options: By name.
 
@@ -223,7 +223,7 @@ _ACCEPTED: dict[str, Callable[[Any], bool]] = {
     "Sequence[str]": lambda value: isinstance(value, list | tuple) and all(isinstance(item, str) for item in value),
     "None": lambda value: value is None,
 }
-"""Whether a value suits an annotation; others are not looked at."""
+"""Whether a value matches an annotation; other annotations are not checked."""
 
 
 def single_class(module: ModuleType, base: type[T]) -> type[T]:
@@ -257,9 +257,9 @@ def require_derived(value: Any, base: type[T], name: str) -> type[T]:
 
 
 def lazy(package: str) -> list[str]:
-    """Give a package the public names of its stub, imported from their modules when they are first asked for.
+    """Give a package the public names of its stub, imported from their modules at first use.
 
-    The stub `__init__.pyi` beside the package's file has a line `from MODULE import NAME as NAME` per name, which
+    The stub `__init__.pyi` of the package has a line `from MODULE import NAME as NAME` per name, which
     editors and type checkers read too. A name stays the public object where its module has the same name.
 
     Args:

@@ -21,7 +21,7 @@ from drift.training.client import Client
 from drift.training.data import task_of
 from landscape import datasets
 from landscape.datasets import Dataset, open_dataset
-from landscape.datasets._classes import select_classes
+from landscape.datasets._split import select_classes
 from landscape.model.samples import Samples
 from landscape.models import build_model
 from landscape.sweep.evaluate import evaluate

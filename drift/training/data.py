@@ -20,8 +20,8 @@ from drift.partitions.lss_split import Partition as LssSplit
 from drift.plugins import trust
 from drift.training.corruption import corrupted_targets, swaps
 from landscape.datasets import open_dataset
-from landscape.datasets._classes import select_classes
 from landscape.datasets._dataset import Dataset, Groups, merge_splits, normalisation, select_samples
+from landscape.datasets._split import select_classes
 from landscape.model.binary_losses import binary_cross_entropy, binary_error
 from landscape.model.samples import Samples
 from landscape.model.task import Task

@@ -1,5 +1,4 @@
-"""A training step's gradient recorded once as a CUDA graph and replayed: for small models on a GPU, whose time
-goes into starting kernels."""
+"""The gradient of a training step as a recorded CUDA graph: for small models on a GPU, limited by kernel launches."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples, leaves, map_leaves
 
 GraphRecorder = Callable[[Callable[[], Tensor]], tuple[Callable[[], None], Tensor]]
-"""(work) -> (replay, output): `replay()` does the work again on the same memory and leaves its result in `output`."""
+"""(work) -> (replay, output): `replay()` repeats the work on the same memory and writes its result to `output`."""
 
 _REPLAYS: WeakKeyDictionary[Flat, ReplayedGradient] = WeakKeyDictionary()
 
@@ -24,7 +23,7 @@ WARM = 3
 
 
 def step_gradient(flat: Flat) -> Callable[[Flat, Samples], Tensor]:
-    """The fastest `Flat.gradient` for training on a workspace: replayed from a recording on a GPU, else called."""
+    """The fastest `Flat.gradient` of a workspace: a replayed recording on a GPU, else the method itself."""
     if flat.theta.device.type != "cuda":
         return Flat.gradient
     if flat not in _REPLAYS:
@@ -33,16 +32,16 @@ def step_gradient(flat: Flat) -> Callable[[Flat, Samples], Tensor]:
 
 
 class ReplayedGradient:
-    """`Flat.gradient` by replay, one recording for each shape of a minibatch.
+    """`Flat.gradient` by replay, one recording per shape of a minibatch.
 
     Inputs are copied to fixed memory before each replay; theta and grad lie fixed in the workspace. The first replay
-    of a shape is compared with the eager gradient. Where recording fails or the two differ beyond rounding, and in
-    models with dropout or batch statistics, whose state a recording would freeze or run twice, every gradient is
-    eager; `reason` tells why.
+    of a shape is compared with the eager gradient. If recording fails or the two differ beyond rounding, and in
+    models with dropout or batch statistics, whose state a recording would freeze or update twice, all gradients are
+    eager; `reason` is the cause.
 
     Args:
         flat: The workspace; its theta must be loaded, never replaced.
-        record: Makes a replay; a CUDA graph unless given.
+        record: Records a replay; by default a CUDA graph.
     """
 
     def __init__(self, flat: Flat, record: GraphRecorder | None = None) -> None:
@@ -52,7 +51,7 @@ class ReplayedGradient:
         self._recorded: dict[tuple, tuple[Samples, Callable[[], None], Tensor]] = {}
 
     def gradient(self, flat: Flat, batch: Samples) -> Tensor:
-        """Mean loss () of the minibatch; its gradient is left in `flat.grad`. `flat` must be the workspace given."""
+        """Mean loss () of the minibatch; writes its gradient into `flat.grad`. `flat` must be the workspace."""
         if flat is not self.flat:
             raise ValueError("this recording belongs to another workspace; make one for each.")
         if self.reason:
@@ -69,13 +68,13 @@ class ReplayedGradient:
         return loss.clone()
 
     def _begin(self, shape: tuple, batch: Samples) -> bool:
-        """Record a shape and compare; whether its replays can be used."""
+        """Record a shape and compare with eager; returns whether replays can be used."""
         own = partial(torch.Tensor.to, device=self.flat.theta.device, copy=True)
         expected = self.flat.gradient(batch).clone(), self.flat.grad.clone()
         fixed = Samples(map_leaves(own, batch.inputs), own(batch.targets))
         try:
             replay, loss = self.record(lambda: self.flat.gradient(fixed))
-        except RuntimeError as reason:  # what torch raises for an operation that a graph cannot hold
+        except RuntimeError as reason:  # an operation that a graph cannot record
             self.reason = f"the step cannot be recorded ({str(reason).splitlines()[0]})"
             return False
         replay()
@@ -89,7 +88,7 @@ class ReplayedGradient:
 
 
 def cuda_graph(work: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
-    """A replay of `work` by a CUDA graph, recorded after a few eager runs on a stream of its own."""
+    """A replay of `work` by a CUDA graph, recorded after a few eager runs on a separate stream."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream):

@@ -27,12 +27,12 @@ class LayerPlace:
 
 
 class DenseGradients:
-    """Rows of a model that is a plain chain of dense layers with ReLU between, m of them in one batched product.
+    """Gradients of a model that is a plain chain of dense layers with ReLU between, m of them in one batched product.
 
     With A_0 the inputs (m, B, q): Z_l = A_{l-1} W_l^T + b_l and A_l = max(Z_l, 0); backward dW_l = dZ_l^T A_{l-1},
     db_l = sum_B dZ_l and dA_{l-1} = dZ_l W_l, with dZ = dA where A > 0. The derivative of the loss with respect to
     the outputs is softmax minus one-hot for cross-entropy and autograd's for any other loss. Weights are views of
-    theta, and gradients are written where they belong if each weight has a block of its own.
+    theta, and gradients are written in place if each weight has its own block.
     """
 
     def __init__(self, flat: Flat, layers: list[LayerPlace]) -> None:
@@ -41,7 +41,7 @@ class DenseGradients:
 
     @classmethod
     def from_model(cls, flat: Flat) -> DenseGradients | None:
-        """The rows of a model, None where it is anything but such a chain or has other trainable parameters."""
+        """Gradients of a model; None if it is no such chain or has other trainable parameters."""
         chain = _chain("", flat.module)
         places = flat.layout.slices()
         layers: list[LayerPlace] = []
@@ -59,7 +59,7 @@ class DenseGradients:
         return cls(flat, layers) if layers and used == len(places) else None
 
     def gradient(self, thetas: Blocks, inputs: Inputs, targets: Tensor, weights: Tensor, out: Blocks) -> Tensor:
-        """Losses (m,) of m models; their gradients are left in `out`."""
+        """Losses (m,) of m models; writes their gradients into `out`."""
         if not isinstance(inputs, Tensor):
             raise ValueError(f"a chain of dense layers takes one tensor, not a {type(inputs).__name__}.")
         m, batch = weights.shape
@@ -85,7 +85,7 @@ class DenseGradients:
         return losses
 
     def step_values(self, inputs: Inputs) -> int:
-        """Values a sample that a step holds: the inputs of every layer, its outputs and their derivatives."""
+        """Values per sample of a step: inputs of every layer, outputs and their derivatives."""
         return sum(layer.inputs + 2 * layer.outputs for layer in self.layers)
 
     def _part(self, blocks: Blocks, place: slice) -> Tensor:
@@ -116,13 +116,13 @@ class DenseGradients:
 
 
 def _chain(name: str, module: nn.Module) -> list[tuple[str, nn.Module]] | None:
-    """Leaf modules in the order of their calls, with their names; None where that order is not known."""
+    """Names and leaf modules in the order of their calls; None if the order is unknown."""
     if module._forward_hooks or module._forward_pre_hooks or "forward" in vars(module):
         return None
     if type(module) not in (nn.Sequential, Classifier):
         return [(f"{name}.".lstrip("."), module)]
     leaves: list[tuple[str, nn.Module]] = []
-    for child, inner in module._modules.items():  # named_children leaves out what is called twice
+    for child, inner in module._modules.items():  # named_children omits repeated modules
         below = None if inner is None else _chain(f"{name}.{child}".lstrip("."), inner)
         if below is None:
             return None

@@ -1,4 +1,4 @@
-"""Losses and gradients of many models of one architecture at once, each on a minibatch of its own."""
+"""Losses and gradients of many models of one architecture at once, each on its own minibatch."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ SHARED = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd)
 
 
 Blocks = Sequence[Tensor]
-"""m vectors (m, d) cut between columns into contiguous blocks (m, k): one block, or those that `Rows.columns` names."""
+"""m vectors (m, d) cut between columns into contiguous blocks (m, k): one block, or `ModelGradients.columns`."""
 
 
 class ModelGradients(Protocol):
-    """Gradients by row: model i on its own minibatch.
+    """Gradients of m models at once, model i on its own minibatch.
 
     Attributes:
-        columns: Of (m, d), those that a block of its own is best made of, in order.
+        columns: Column ranges of (m, d) that are best stored as separate blocks, in order.
     """
 
     columns: list[slice]
 
     def gradient(self, thetas: Blocks, inputs: Inputs, targets: Tensor, weights: Tensor, out: Blocks) -> Tensor:
-        """Losses (m,) of m models; their gradients are left in `out`.
+        """Losses (m,) of m models; writes their gradients into `out`.
 
         Args:
-            thetas, out: One model and one gradient a row, (m, d) in blocks, both cut alike.
+            thetas, out: One model and one gradient per row, (m, d) in blocks, cut at the same columns.
             inputs, targets: Minibatches with axes of models and samples, (m, B, ...).
-            weights: Of the samples in their model's mean, shape (m, B); 0 where a place is padding.
+            weights: Of the samples in the mean of their model, shape (m, B); 0 for padding.
         """
 
     def step_values(self, inputs: Inputs) -> int:
-        """Values a sample that a step holds at once, roughly; `inputs` (n, ...) are those of one model, n may be 0."""
+        """Approximate values per sample of a step; `inputs` (n, ...) are those of one model, n may be 0."""
 
 
 class VmapGradients:
-    """Rows of any model by `torch.func.vmap`: layers become grouped convolutions and batched matrix products.
+    """Gradients of any model by `torch.func.vmap`: layers become grouped convolutions and batched matrix products.
 
     Raises:
         ValueError: If a layer makes the samples of a minibatch depend on each other or draws random numbers.
@@ -58,7 +58,7 @@ class VmapGradients:
         self._per_model = vmap(grad_and_value(self._loss))
 
     def gradient(self, thetas: Blocks, inputs: Inputs, targets: Tensor, weights: Tensor, out: Blocks) -> Tensor:
-        """Losses (m,) of m models; their gradients are left in `out`."""
+        """Losses (m,) of m models; writes their gradients into `out`."""
         (models,), (into,) = thetas, out
         cast = map_leaves(lambda leaf: leaf.to(models) if leaf.is_floating_point() else leaf, inputs)
         self.flat.training(True)
@@ -69,7 +69,7 @@ class VmapGradients:
 
     @torch.no_grad()
     def step_values(self, inputs: Inputs) -> int:
-        """Twice the outputs of all layers for one sample, which backward needs and has derivatives of."""
+        """Outputs of all layers for one sample and their derivatives, as backward needs them."""
         sample = map_leaves(lambda leaf: leaf.new_zeros(1, *leaf.shape[1:]), inputs)
         counts: list[int] = []
 
@@ -92,7 +92,7 @@ class VmapGradients:
 
 
 def model_gradients(flat: Flat) -> ModelGradients:
-    """The fastest rows of a model: by hand for stacks of dense layers, else by `vmap`.
+    """The fastest gradients of a model: by hand for stacks of dense layers, else by `vmap`.
 
     Raises:
         ValueError: If a layer makes the samples of a minibatch depend on each other or draws random numbers.
@@ -106,7 +106,7 @@ def model_gradients(flat: Flat) -> ModelGradients:
 def single_model_gradient(
     flat: Flat, theta: Tensor, inputs: Inputs, targets: Tensor, weights: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Loss () and gradient (d,) of one model by plain autograd; what rows are compared with."""
+    """Loss () and gradient (d,) of one model by plain autograd, the reference for `ModelGradients`."""
     flat.load(theta)
     flat.grad.zero_()
     flat.training(True)

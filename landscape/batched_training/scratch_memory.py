@@ -1,4 +1,4 @@
-"""Memory that is used again: fresh pages from the system cost more than the computations of a small model."""
+"""Reused buffers: fresh pages from the system cost more than the computations of a small model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 LARGEST = 2**26
-"""Bytes that are kept under one name; more is allocated anew each time and given back."""
+"""Most bytes of a reused buffer; larger ones are allocated per call."""
 
 
 class _ThreadBuffers(threading.local):
@@ -21,7 +21,7 @@ _buffers = _ThreadBuffers()
 
 
 def scratch_buffer(name: str, shape: tuple[int, ...], like: Tensor) -> Tensor:
-    """A contiguous tensor of any content, valid until this thread asks for the same name again."""
+    """A contiguous tensor of arbitrary content, valid until this thread requests the same name again."""
     size, key = prod(shape), (name, like.dtype, like.device)
     if size * like.element_size() > LARGEST:
         return like.new_empty(shape)

@@ -1,4 +1,4 @@
-"""Curvature-vector products by the fastest way that is right: the R-operator where it applies, else autograd."""
+"""Curvature-vector products by the R-operator where it is correct, else by autograd."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ PROBE = 4
 """Samples on which the R-operator is compared with autograd."""
 
 PASS = 16 * 2**20
-"""Bytes that one pass of the R-operator holds on a CPU, so that they stay in its cache."""
+"""Bytes of one pass of the R-operator on a CPU, so that they stay in its cache."""
 
 LEAST = 32
-"""Samples in such a pass at least."""
+"""Least samples in such a pass."""
 
 
 class Products:
@@ -32,10 +32,10 @@ class Products:
     Args:
         flat: Supplies module, buffers and mode.
         theta: Model, shape (d,).
-        probe: Samples, of which the first few decide whether the R-operator is right for this model.
+        probe: Samples; the first few decide whether the R-operator is correct for this model.
         curvature: "hessian" or "gauss_newton".
         block: Samples in one gradient graph, where autograd is needed.
-        memory: Bytes held between the products of one set of samples at most.
+        memory: Most bytes in memory between the products of one set of samples.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Products:
         return gnvp(self.flat, self.theta, samples, block=self.block), torch.zeros_like(self.theta)
 
     def _agreeing(self, probe: Samples) -> Chain | None:
-        """The model as a chain, if that gives autograd's product with a random vector on the probe."""
+        """The model as a chain, if its product with a random vector on the probe equals that of autograd."""
         model_chain = chain(self.flat, self.theta, probe)
         if model_chain is None or len(probe) == 0 or bool((probe.targets < 0).any()):
             return None
@@ -94,7 +94,7 @@ class Products:
         return model_chain if bool(close) else None
 
     def _warn_if_asymmetric(self, probe: Samples) -> None:
-        """Warn where u^T H v and v^T H u differ: torch then has a wrong derivative of one of the model's functions."""
+        """Warn if u^T H v and v^T H u differ: torch then has a wrong derivative of a function of the model."""
         matrix = linearise(self.flat, self.theta, probe, block=self.block, memory=self.memory)[0]
         u, v = starting(self.theta, 1), starting(self.theta, 2)
         hu, hv = matrix(u), matrix(v)

@@ -42,7 +42,7 @@ def density(
         steps, probes: Of the recurrence, and random starting vectors; products are at most steps x probes.
         points: Values of the grid.
         width: Standard deviation sigma of the Gaussian, as a fraction of the spectrum's range.
-        buffers: Floating buffers (b,) of the model; the task's own where not given.
+        buffers: Floating buffers (b,) of the model; by default those of the task.
         block: Samples in one pass.
 
     Returns:

@@ -21,15 +21,15 @@ from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
 
 MEMORY = 512 * 2**20
-"""Bytes of gradient graphs or activations kept between products."""
+"""Bytes of gradient graphs or activations in memory between products."""
 
 CURVATURES = ("hessian", "gauss_newton")
-"""Matrices that eigenvalues, trace and density are of; the second leaves the curvature of the model itself out."""
+"""Matrices of which eigenvalues, trace and density are computed; Gauss-Newton omits the curvature of the model."""
 
 
 @dataclass(frozen=True)
 class CurvatureProblem:
-    """What a back end decomposes: the curvature of the mean loss of `samples` at `theta` (d,), in blocks of samples."""
+    """Input of a back end: the curvature of the mean loss of `samples` at `theta` (d,), in blocks of samples."""
 
     flat: Flat
     theta: Tensor
@@ -56,13 +56,13 @@ def top_eigenvalues(
 ) -> xr.Dataset:
     """Largest Hessian eigenvalues of the mean loss over a split, in eval mode; smaller means flatter.
 
-    Largest in magnitude, as power iteration finds them, in falling magnitude and with their sign.
+    Largest in magnitude, sorted by falling magnitude, with their sign.
 
     Source: FedLAW Fig. 10 (top 1 and top 5); the LSS paper's Table 7 takes the median of the first one over batches,
     which is this function on single batches.
 
     Args:
-        theta: Model, shape (d,); its dtype and device are worked in.
+        theta: Model, shape (d,); its dtype and device are used.
         k: Number of eigenvalues.
         backend: "native" (Lanczos), "curvlinops" (its products in ARPACK) or "pyhessian" (power iteration with
             deflation, float32, Hessian only).
@@ -70,7 +70,7 @@ def top_eigenvalues(
         tolerance: For "native" its square is the relative error expected of the values, and ||H v - value v|| / |value|
             is below it; for "pyhessian" the relative change of a value at which iteration stops. 1e-3 as in PyHessian.
         max_products: Hessian-vector products at most; 500 is the papers' 100 iterations for each of five values.
-        buffers: Floating buffers (b,) of the model; the task's own where not given.
+        buffers: Floating buffers (b,) of the model; by default those of the task.
         vectors: Also return eigenvectors.
         block: Samples in one gradient graph.
 
@@ -101,7 +101,7 @@ def pose(
     block: int = 256,
     curvature: str = "hessian",
 ) -> CurvatureProblem:
-    """The problem of a model's curvature, on a private copy of the model in eval mode.
+    """The curvature of a model as a problem for back ends, on a private copy of the model in eval mode.
 
     Raises:
         ValueError: If the curvature is unknown or the split is empty.
@@ -118,10 +118,10 @@ def pose(
 
 @torch.no_grad()
 def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
-    """Names the first sample whose loss is not finite at the flat's own theta.
+    """Require finite losses of all samples at the theta of `flat`.
 
     Raises:
-        ValueError: If there is one.
+        ValueError: If a loss is not finite; names the sample.
     """
     targets = samples.targets.to(flat.theta.device)
     for start, part in zip(range(0, len(samples), block), samples.blocks(block), strict=True):
@@ -135,7 +135,7 @@ def check_loss(flat: Flat, samples: Samples, *, block: int = 256) -> None:
 
 @contextmanager
 def second_derivatives(flat: Flat) -> Iterator[None]:
-    """Context in which a model is differentiated twice, with the math attention kernel, as fused ones cannot be.
+    """Context for second derivatives of a model: uses the math attention kernel, as fused ones have none.
 
     Raises:
         ValueError: If one of the model's functions has no second derivative.
@@ -160,7 +160,7 @@ def require_second_derivatives(flat: Flat, gradients: Sequence[Tensor]) -> None:
     seen = set(waiting)
     while waiting:
         node = waiting.pop()
-        if type(node).__name__ == "Error":  # the mark that `once_differentiable` leaves
+        if type(node).__name__ == "Error":  # set by `once_differentiable`
             raise ValueError(_no_second_derivative(flat, "a custom function is marked with @once_differentiable"))
         fresh = {after for after, _ in node.next_functions if after is not None} - seen
         seen |= fresh
@@ -175,7 +175,7 @@ def _no_second_derivative(flat: Flat, reason: str) -> str:
 
 
 _ONCE = ("differentiate twice", "derivative for", "derivative of", "incompatible with .grad()", "use_reentrant")
-"""What torch says of functions with one derivative alone."""
+"""Parts of the messages of torch about functions without second derivative."""
 
 
 def hvp(
@@ -190,15 +190,15 @@ def linearise(
 ) -> tuple[Callable[[Tensor], Tensor], Tensor]:
     """The Hessian of the mean loss at theta, as a function v (d,) -> H v (d,), and the gradient (d,).
 
-    Double backward, block by block. The gradient graphs of as many blocks as fit into `memory` are kept from product to
-    product, which saves a third to a half of the time; the others are made anew each time, one after the other.
+    Double backward, block by block. The gradient graphs of as many blocks as fit into `memory` are cached between
+    products, which saves a third to a half of the time; the others are computed again per product.
 
     Args:
-        flat: Supplies module, buffers and mode; its own theta stays as it is.
+        flat: Supplies module, buffers and mode; its theta does not change.
         theta: Model, shape (d,).
         block: Samples in one gradient graph.
-        memory: Bytes of graphs kept at most, estimated from those of one and of two samples. A single block is kept in
-            any case, since making it anew would take as much; a smaller `block` takes less.
+        memory: Most bytes of cached graphs, estimated from the graphs of one and of two samples. A single block is
+            always cached, since computing it needs as much; a smaller `block` needs less.
 
     Raises:
         ValueError: If there are no samples.
@@ -206,7 +206,7 @@ def linearise(
     if len(samples) == 0:
         raise ValueError("the split has no samples; the Hessian of an empty mean is not defined.")
     blocks = list(samples.blocks(block))
-    # a leaf a parameter: differentiating by parts of one vector fills a vector a part
+    # one leaf per parameter: derivatives by parts of one vector would fill a vector per part
     point = {name: part.clone().requires_grad_() for name, part in flat.layout.named(theta.detach()).items()}
     room = 1 if len(blocks) == 1 else memory // _graph_bytes(flat, point, blocks[0])
     cached: list[tuple[Tensor, ...]] = []
@@ -239,7 +239,7 @@ def linearise(
 
 
 def _accumulate(flat: Flat, total: Tensor, parts: Sequence[Tensor], share: float, *, first: bool) -> None:
-    """Adds parts, a tensor a parameter, to `total` (d,); the first ones take the place of what was in it."""
+    """Add parts, one tensor per parameter, to `total` (d,); the first parts overwrite it."""
     for view, part in zip(flat.layout.named(total).values(), parts, strict=True):
         if first:
             torch.mul(part, share, out=view)
@@ -249,7 +249,7 @@ def _accumulate(flat: Flat, total: Tensor, parts: Sequence[Tensor], share: float
 
 def _gradient_graph(flat: Flat, point: dict[str, Tensor], samples: Samples) -> tuple[Tensor, ...]:
     """Gradients of the mean loss at `point`, differentiable; fused attention kernels have no second derivative."""
-    inputs = map_leaves(lambda leaf: leaf.contiguous(), flat.cast(samples.inputs))  # second derivatives are faster so
+    inputs = map_leaves(lambda leaf: leaf.contiguous(), flat.cast(samples.inputs))  # faster second derivatives
     with second_derivatives(flat):
         outputs = call_module(lambda *args, **kwargs: functional_call(flat.module, point, args, kwargs), inputs)
         loss = flat.loss(outputs, samples.targets.to(flat.theta.device)).mean()
@@ -257,7 +257,7 @@ def _gradient_graph(flat: Flat, point: dict[str, Tensor], samples: Samples) -> t
 
 
 def _graph_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples) -> int:
-    """Memory that the gradient graph of one block holds, the parameters themselves left out: affine in its samples."""
+    """Memory of the gradient graph of one block without the parameters: affine in the number of samples."""
     single, pair = (_graph_storage_bytes(flat, point, samples[:count]) for count in (1, 2))
     return max(1, single + (pair - single) * (len(samples) - 1))
 
@@ -268,7 +268,7 @@ def _graph_storage_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples)
     def note(tensor: Tensor) -> Tensor:
         storage = tensor.untyped_storage()
         sizes.setdefault(storage.data_ptr(), storage.nbytes())
-        return tensor.detach()  # the tensor itself would hold its own graph in a cycle
+        return tensor.detach()  # the tensor itself would keep its graph alive in a cycle
 
     with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
         gradients = _gradient_graph(flat, point, samples)

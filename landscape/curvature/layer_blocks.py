@@ -31,13 +31,13 @@ def layer_eigenvalues(
 ) -> xr.Dataset:
     """Eigenvalue of largest magnitude of the Hessian's diagonal block of every parameter tensor.
 
-    The curvature that is met when only this tensor changes.
+    It is the largest curvature along changes of this tensor only.
 
     Args:
         theta: Model, shape (d,).
         curvature: "hessian" or "gauss_newton".
         tolerance, max_products: Of one block, as in `landscape.curvature.krylov.top`.
-        buffers: Floating buffers (b,) of the model; the task's own where not given.
+        buffers: Floating buffers (b,) of the model; by default those of the task.
         block: Samples in one pass.
 
     Returns:

@@ -41,15 +41,15 @@ def minibatch_sharpness(
     Args:
         theta: Model, shape (d,).
         batch: Samples in a batch; the split is shuffled, and the last batch may be smaller.
-        batches: How many are looked at; None for all.
+        batches: Number of batches; None for all.
         full: Also the eigenvalue of the mean loss over the whole split.
         curvature: "hessian" or "gauss_newton".
         tolerance, max_products: Of one search, as in `landscape.curvature.krylov.top`.
-        buffers: Floating buffers (b,) of the model; the task's own where not given.
+        buffers: Floating buffers (b,) of the model; by default those of the task.
         block: Samples in one pass.
 
     Returns:
-        Dataset with eigenvalue (batch,) and residual (batch,), median () and full (), NaN where not asked for.
+        Dataset with eigenvalue (batch,) and residual (batch,), median () and full (), NaN if not requested.
         Attributes: products spent, converged (1 or 0).
 
     Raises:

@@ -1,4 +1,4 @@
-"""The neural tangent kernel of a model on a few samples, and the variance that it predicts for a set of others."""
+"""The neural tangent kernel of a model on a few samples, and the variance that it predicts at other points."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landscape.model.task import Task
 from landscape.model.vectors import takes_models
 
 MEMORY = 2**29
-"""Bytes of gradients held at once."""
+"""Bytes of gradients in memory at a time."""
 
 
 @takes_models("theta")
@@ -26,9 +26,9 @@ def ntk(task: Task, theta: Tensor, samples: Samples, *, buffers: Tensor | None =
 
     Args:
         theta: Model, shape (d,); its dtype is that of the gradients.
-        samples: n of them; C n gradients are taken, more where `memory` does not hold n at once.
-        buffers: Floating buffers, shape (b,); the task's own where not given.
-        memory: Bytes of gradients held at once, at least those of two samples.
+        samples: n of them; C n gradients are computed, more if `memory` does not fit n.
+        buffers: Floating buffers, shape (b,); by default those of the task.
+        memory: Bytes of gradients in memory, at least those of two samples.
 
     Raises:
         ValueError: If there is no sample.
@@ -62,7 +62,7 @@ def variance_by_mmd(own: Tensor, cross: Tensor, data: Tensor) -> dict[str, float
     mmd2 = mean_{i != j in A} K^2 + mean_{x != x' in D} K^2 - 2 mean_{i, x} K^2, the squared MMD of the kernel K^2;
     expression = n/(2 lambda) mmd2 + mean K(x, x) - n/(2 lambda) mean_{x != x'} K^2.
     They agree where K(A, A) is lambda times the identity. off_diagonal, the largest |K(x_i, x_j)| over lambda, and
-    diagonal_spread, the standard deviation of K(x_i, x_i) over lambda, say how far it is from that.
+    diagonal_spread, the standard deviation of K(x_i, x_i) over lambda, measure the distance from that.
 
     Source: Zhou et al. 2024 (IMA), theorem 2, with K^2 for the kernel, which the derivation needs (methods.md 3.2.3).
 

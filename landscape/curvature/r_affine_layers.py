@@ -1,7 +1,7 @@
-"""The layers with parameters that the R-operator knows, dense and convolutional: maps linear in weight and in input.
+"""Dense and convolutional layers of the R-operator: maps linear in weight and in input.
 
-A product needs such a map, its transpose and its derivative by the weight, at the layer's own weight and at the change
-of it. On a CPU all three go through oneDNN, in float32: the matrix library may miss a CPU's widest registers.
+A product needs the map, its transpose and its derivative by the weight, at the weight and at the change of it. On a CPU
+all three use oneDNN, in float32: the matrix library may not use the widest registers of a CPU.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NamedViews = dict[str, Tensor]
 """Views of a vector (d,) by parameter name."""
 
 LayerState = dict[str, Tensor]
-"""What a layer holds of one block of samples between products."""
+"""Tensors of a layer on one block of samples, in memory between products."""
 
 
 class Affine(ABC):
@@ -27,7 +27,7 @@ class Affine(ABC):
 
     Args:
         prefix: Of its parameters' names.
-        named: The parameters in theta; this layer's are all there or, in a frozen layer, none is.
+        views: The parameters in theta, with all parameters of this layer or, in a frozen layer, none.
         first: No layer in front has parameters in theta.
     """
 
@@ -71,7 +71,7 @@ class Affine(ABC):
         return total
 
     def _add(self, delta: Tensor, inputs: Tensor, out: NamedViews) -> None:
-        """Adds the derivative of sum(delta * output) by this layer's parameters."""
+        """Add the derivative of sum(delta * output) by the parameters of this layer."""
         if not self.trained:
             return
         self.add_outer(delta, inputs, out[self.weight_name])
@@ -88,7 +88,7 @@ class Affine(ABC):
 
     @abstractmethod
     def add_outer(self, delta: Tensor, inputs: Tensor, out: Tensor) -> None:
-        """Adds the derivative of sum(delta * output) by the weight."""
+        """Add the derivative of sum(delta * output) by the weight."""
 
 
 class Linear(Affine):

@@ -1,4 +1,4 @@
-"""The layers that the R-operator knows: what each holds of a block of samples, and how it passes derivatives on.
+"""Layers of the R-operator: their state on a block of samples, and forward and backward derivatives.
 
 `moved` is the derivative of a layer's input or output along a change v of the parameters; None stands for zero, so that
 layers in front of the first one with parameters cost nothing. `delta` is the derivative of the loss by an output, and
@@ -21,12 +21,12 @@ class Step(Protocol):
     """One layer."""
 
     def run(self, inputs: Tensor, state: LayerState) -> Tensor:
-        """Output at the model itself; what products need is put into `held`."""
+        """Output at the model itself; writes what products need into `state`."""
 
     def derive(self, state: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
-        """`delta` of the input from that of the output; that by its own parameters is added to `out`, if any.
+        """`delta` of the input from that of the output; adds the derivative by its parameters to `out`, if any.
 
-        It may be overwritten by products.
+        Products may overwrite the result.
         """
 
     def forward(self, state: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
@@ -35,11 +35,10 @@ class Step(Protocol):
     def backward(
         self, state: LayerState, back: Tensor, moved: Tensor | None, v: NamedViews, out: NamedViews
     ) -> Tensor | None:
-        """`back` of the input from that of the output; the part of H v of its own parameters is added to `out`.
+        """`back` of the input from that of the output; adds the part of H v of its parameters to `out`.
 
         Args:
-            moved: That of the input; with None the terms with `delta` are left out, which the Gauss-Newton matrix
-                does not have.
+            moved: That of the input; None omits the terms with `delta`, as in the Gauss-Newton matrix.
         """
 
 
@@ -99,13 +98,15 @@ class MaxPool:
     ) -> Tensor | None:
         if self.overlapping:
             state["spread"].zero_()
-        return self._spread(state, back, state["spread"])  # else always into the same entries, the others stay 0
+        return self._spread(
+            state, back, state["spread"]
+        )  # without overlap the entries are always the same, the others stay 0
 
     def _empty(self, delta: Tensor) -> Tensor:
         return delta.new_zeros(len(delta) * math.prod(self.shape))
 
     def _spread(self, state: LayerState, delta: Tensor, out: Tensor) -> Tensor:
-        """delta where an entry was chosen, 0 elsewhere; channels last."""
+        """delta where an entry was the largest, 0 elsewhere; channels last."""
         if self.overlapping:
             out.scatter_add_(0, state["chosen"].view(-1), _flat(delta))
         else:

@@ -1,7 +1,7 @@
 """Hessian-vector products by the R-operator, without autograd, for chains of plain layers under cross-entropy.
 
 Source: Pearlmutter 1994, sections 3 and 4. What does not depend on the vector (activations, masks, the derivatives of
-the loss by each layer's output) is computed once a model; a product is then one forward and one backward pass.
+the loss by each layer's output) is computed once per model; a product is then one forward and one backward pass.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Chain:
 
         Args:
             block: Samples in one pass.
-            memory: Bytes held between products at most; what goes beyond is computed anew each time.
+            memory: Most bytes in memory between products; blocks beyond that are computed per product.
         """
         gradient, room = torch.zeros_like(self.theta), memory
         cached: list[_Block] = []
@@ -61,12 +61,12 @@ class Chain:
         return product, gradient
 
     def state_bytes(self, samples: Samples) -> int:
-        """Bytes that a pass over these samples holds between products."""
+        """Bytes in memory between products for these samples."""
         return self._block(samples, len(samples)).nbytes()
 
     @torch.no_grad()
     def _block(self, samples: Samples, count: int, gradient: Tensor | None = None) -> _Block:
-        """Activations and derivatives of one block; `gradient` gets its part of that of a mean over `count`."""
+        """Activations and derivatives of one block; adds its part of the gradient of a mean over `count`."""
         value: Any = self.flat.cast(samples.inputs)
         states: list[LayerState] = [{} for _ in self.steps]
         for step, state in zip(self.steps, states, strict=True):
@@ -97,7 +97,7 @@ class Chain:
 
 @dataclass(frozen=True)
 class _Block:
-    """What is held of one block: a state a step, and the softmax (n, C)."""
+    """One block of samples: a state per layer, and the softmax (n, C)."""
 
     states: list[LayerState]
     softmax: Tensor
@@ -110,10 +110,10 @@ class _Block:
 
 
 def chain(flat: Flat, theta: Tensor, probe: Samples) -> Chain | None:
-    """The model of `flat` at theta as a chain, or None where it is anything else.
+    """The model of `flat` at theta as a chain, or None if it is no chain.
 
-    Found by calling it on the probe: every layer is called once, on what the layer before it returned. Whatever this
-    cannot see (a function between layers, shared parameters) shows in a product; compare one with `hessian.hvp`.
+    Determined by a call on the probe: every layer is called once, on the output of the previous one. Functions between
+    layers and shared parameters are not visible in the calls; compare a product with `hessian.hvp`.
     """
     if flat.loss is not cross_entropy or probe.targets.is_floating_point() or not isinstance(probe.inputs, Tensor):
         return None
@@ -134,7 +134,7 @@ def chain(flat: Flat, theta: Tensor, probe: Samples) -> Chain | None:
 
 
 def _calls(flat: Flat, probe: Samples) -> list[tuple[str, nn.Module, tuple[int, ...]]] | None:
-    """Name, layer and shape of one input of every layer in the order of calls; None if they form no chain."""
+    """Name, layer and shape of one input of every layer in the order of calls; None if they are no chain."""
     seen = trace_calls(flat, probe.inputs)
     usable = seen.chained and seen.once and not any(call.layer.training for call in seen.calls)
     if not seen.calls or not usable or seen.output.ndim != 2:

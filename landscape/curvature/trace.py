@@ -36,7 +36,7 @@ def trace(
         theta: Model, shape (d,).
         curvature: "hessian" or "gauss_newton".
         products: Matrix-vector products at most; the estimate takes at least 6.
-        buffers: Floating buffers (b,) of the model; the task's own where not given.
+        buffers: Floating buffers (b,) of the model; by default those of the task.
         block: Samples in one pass.
 
     Returns:

@@ -33,9 +33,9 @@ def open_dataset(name: str, *, data: Path | str | None = None, scale: str = "def
     """A dataset with float32 inputs, ready for training.
 
     Args:
-        name: File name of the plug-in, an entry point, or FILE.py:FUNCTION or module:FUNCTION of one's own, which is
-            called like a plug-in's `load`.
-        data: Folder with one sub-folder of Parquet files a dataset; else FEDSCAPE_DATA, else the Hugging Face hub.
+        name: File name of the plug-in, an entry point, or FILE.py:FUNCTION or module:FUNCTION of a user, called like
+            the `load` of a plug-in.
+        data: Folder with one sub-folder of Parquet files per dataset; else FEDSCAPE_DATA, else the Hugging Face hub.
             Datasets that need no files ignore it.
         scale: "unit" ([0, 1]), "half" ((x - 0.5) / 0.5), "standard" (x minus mean, over std, for each channel, as the
             dataset states them, else of its training samples) or "default" (the one that the dataset prefers).
@@ -43,7 +43,7 @@ def open_dataset(name: str, *, data: Path | str | None = None, scale: str = "def
 
     Raises:
         ValueError: If the name, an option or the scale is unknown, or the files hold something else.
-        LookupError: If the files are nowhere to be found.
+        LookupError: If the files do not exist.
     """
     from landscape.datasets._dataset import scale_inputs
 

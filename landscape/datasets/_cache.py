@@ -23,11 +23,11 @@ from landscape.results.parsed_text import json_table
 
 @dataclass(frozen=True)
 class Content:
-    """What a cache file holds.
+    """Content of a cache file.
 
     Args:
         train, test: Raw samples.
-        groups: Further labels by what they tell.
+        groups: Further labels by name.
         classes: Class names as the source files give them; may be empty.
     """
 
@@ -53,7 +53,7 @@ def directory() -> Path:
 
 
 def read(path: Path) -> tuple[Content, str] | None:
-    """What a cache file holds and its fingerprint; None where there is no sound file.
+    """Content of a cache file and its fingerprint; None if there is no valid file.
 
     A truncated, altered or foreign file is reported by a warning.
     """
@@ -84,9 +84,9 @@ def read(path: Path) -> tuple[Content, str] | None:
 
 
 def write(path: Path, content: Content) -> str:
-    """Keep samples in a cache file, under a temporary name until complete, and return their fingerprint.
+    """Store samples in a cache file, under a temporary name until complete, and return their fingerprint.
 
-    Where the folder cannot be written, a warning says so and nothing is kept.
+    Warns if the folder cannot be written.
     """
     stated = content.fingerprint
     names = {"classes": content.classes, "groups": {name: group.names for name, group in content.groups.items()}}

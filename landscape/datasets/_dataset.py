@@ -1,4 +1,4 @@
-"""What a dataset is, and how its raw values become float inputs."""
+"""`Dataset`: raw samples with labels and metadata, and their scaling to float inputs."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ class Dataset:
         levels: Largest raw value, such as 255; None once inputs are real numbers.
         mean, std: For each channel, of the inputs scaled to [0, 1]; used by the scaling "standard", which computes
             those of the training samples where a dataset states none.
-        groups: Further labels by what they tell: "domain", "user", "coarse".
-        loss: "cross_entropy" of one output a class, or "binary": of one output, the logit of class 1.
+        groups: Further labels by name: "domain", "user", "coarse".
+        loss: "cross_entropy" with one output per class, or "binary" with one output, the logit of class 1.
     """
 
     name: str
@@ -81,11 +81,11 @@ def fingerprint(train: Samples, test: Samples, groups: Mapping[str, Groups] | No
 def select_samples(
     dataset: Dataset, train: Tensor | None, test: Tensor | None, *, stated: str | None = None
 ) -> Dataset:
-    """The dataset with the samples of these numbers only, in this order; all of them for None.
+    """The dataset restricted to samples by number, in this order; None keeps all.
 
     Args:
         train, test: Sample numbers of each split.
-        stated: Fingerprint of the result; that of what is left where not given.
+        stated: Fingerprint of the result; by default that of what is left.
     """
     if train is None and test is None:
         return dataset
@@ -151,8 +151,8 @@ def scale_inputs(dataset: Dataset, scale: str) -> Dataset:
 
 
 def normalisation(dataset: Dataset) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """mean and std of z = (x - mean) / std for inputs z of a scaled dataset and x in [0, 1]: one number a channel, or
-    one for all.
+    """mean and std of z = (x - mean) / std for inputs z of a scaled dataset and x in [0, 1]: one number per
+    channel, or one for all.
 
     Where the values were real numbers from the start, x runs from the smallest to the largest training value.
     """
@@ -182,7 +182,7 @@ def _moments(dataset: Dataset) -> tuple[tuple[float, ...], tuple[float, ...]]:
 
 def _scale_samples(dataset: Dataset, samples: Samples, scale: str) -> Samples:
     raw = _tensor(samples.inputs)
-    # numpy asks for huge pages: for CIFAR-10, filling fresh memory is several times faster than with torch.empty.
+    # numpy uses huge pages: filling fresh memory of CIFAR-10 is several times faster than with torch.empty
     inputs = torch.from_numpy(np.empty(raw.shape, np.float32)).copy_(raw).div_(dataset.levels or 1)
     if scale == "half":
         inputs.sub_(0.5).div_(0.5)

@@ -6,30 +6,41 @@ import io
 import os
 import re
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from landscape.datasets import _cache, _known, _source
+from landscape.datasets import _cache, _published, _source
 from landscape.datasets._dataset import Dataset, Groups
 from landscape.datasets._source import Files, Source
 from landscape.model.samples import Samples
 from landscape.results.parsed_text import json_table
 
-__all__ = ["Source", "load"]
+__all__ = ["Source", "load", "loader"]
 
 _IMAGE_COLUMNS = ("image", "img")
 _BATCH = 256  # images decoded at a time
 
 
+def loader(source: Source) -> Callable[..., Dataset]:
+    """The `load` of a dataset without options."""
+
+    def dataset(folder: Path | None = None) -> Dataset:
+        """The dataset from a data folder, FEDSCAPE_DATA or the hub; see `landscape.datasets._images.load`."""
+        return load(source, folder)
+
+    return dataset
+
+
 def load(source: Source, folder: Path | None = None) -> Dataset:
     """The dataset with raw uint8 images (n, C, H, W).
 
-    Looked for in one place: `folder`, else the folder that FEDSCAPE_DATA names, else the hub. Decoded images are
-    kept in a cache file that depends on names, sizes and times of the Parquet files. A warning tells where labels or
-    pixels are not those of the published set, as far as `_known` knows them.
+    Read from `folder`, else from the folder FEDSCAPE_DATA, else from the hub. Decoded images are cached in a file whose
+    name depends on names, sizes and times of the Parquet files. Warns if labels or pixels differ from the published set
+    (`_published`).
 
     Args:
         source: What to load.
@@ -51,7 +62,7 @@ def load(source: Source, folder: Path | None = None) -> Dataset:
             raise ValueError(f"{where} does not hold {source.name}: {complaint}.")
         cached = content, _cache.write(path, content)
     content, digest = cached
-    if unlike := _known.difference(source.name, content.train, content.test, digest):
+    if unlike := _published.difference(source.name, content.train, content.test, digest):
         warnings.warn(
             f"this copy of {source.name} has {unlike}; runs on it and on the published one cannot be compared.",
             stacklevel=2,
@@ -93,7 +104,7 @@ def _decode(source: Source, files: Files) -> _cache.Content:
 
 
 def _columns(path: Path) -> dict[str, tuple[str, ...] | None]:
-    """Columns of a file, with the names of their values where the file tells them."""
+    """Columns of a file, with the names of their values if the file has them."""
     from pyarrow import parquet
 
     schema = parquet.read_schema(path)

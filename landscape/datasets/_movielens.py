@@ -1,4 +1,4 @@
-"""The three files of MovieLens-1M: who rated which film when."""
+"""Reader of the three files of MovieLens-1M: ratings with user, film and time."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ AGES = (1, 18, 25, 35, 45, 50, 56)
 
 @dataclass(frozen=True)
 class Ratings:
-    """What the files tell.
+    """Content of the files.
 
     Args:
         films: Films of each user that has rated at least two, sorted by time and then by number, int32.

@@ -1,4 +1,4 @@
-"""Where an image dataset is found, a folder or the Hugging Face hub, and what it must hold."""
+"""Source of an image dataset (a folder or the Hugging Face hub) and the content that it must have."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ Files = dict[str, list[Path]]
 
 @dataclass(frozen=True)
 class Source:
-    """Where an image dataset is found and what it must hold.
+    """Source of an image dataset and the content that it must have.
 
     Args:
         name: Public name; also the name of its sub-folder in a data folder.
         repository: Name on the Hugging Face hub; empty where it is not there.
         shape: (channels, height, width) of one image; 1 channel is grey, 3 are RGB.
-        classes: Class names in label order, or how many there are where the files name them.
+        classes: Class names in label order, or their number if the files name them.
         train, test: Number of images in each split; without test images there is no such file.
         scale, mean, std: See `Dataset`.
         label: Column of the labels.
         groups: Column of each further label; whole numbers, class labels or text.
         group_names: Names of their values in order; else as the files name them, or sorted text.
-        smaller: Numbers of train and test images of smaller copies that are known and accepted.
+        smaller: Accepted numbers of train and test images of smaller copies.
         inside: Folder of the Parquet files in the repository.
-        fit: What is done to an image of another size: "exact" refuses it; "squash" resizes it; "crop" resizes it so
-            that the shorter side is 8/7 of the height (256 for 224) and cuts out the centre.
-        advice: How to get the files where they are not on the hub.
+        fit: What happens to images of another size: "exact" refuses; "squash" resizes; "crop" resizes the shorter side
+            to 8/7 of the height (256 for 224) and cuts out the centre.
+        advice: How to get files that are not on the hub.
     """
 
     name: str
@@ -82,7 +82,7 @@ def find_files(source: Source, folder: Path) -> Files:
 
 
 def download(source: Source) -> Files:
-    """The Parquet files from the hub, kept by its own cache.
+    """The Parquet files from the hub, through its cache.
 
     Raises:
         LookupError: If they are not on the hub, or it does not answer, or its package is absent.
@@ -112,7 +112,7 @@ def download(source: Source) -> Files:
 
 
 def key(source: Source, files: Files | None) -> str:
-    """Twelve hexadecimal digits that change with the files, or with the repository where there is no folder."""
+    """Twelve hexadecimal digits that depend on the files, or on the repository if there is no folder."""
     parts = [source.repository] if files is None else []
     if source.fit != "exact":
         parts.append(f"{source.fit} {source.shape}")
@@ -124,7 +124,7 @@ def key(source: Source, files: Files | None) -> str:
 
 
 def require(source: Source, *packages: str) -> None:
-    """Refuses to go on without the packages that read the files.
+    """Require the packages that read the files.
 
     Raises:
         LookupError: Naming the extra that brings them.

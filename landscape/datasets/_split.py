@@ -1,4 +1,4 @@
-"""Choosing samples of a dataset: by domain, few of each group, and a test set where none was published."""
+"""Selection of samples: by class, by domain, few per group, and a test split where none is published."""
 
 from __future__ import annotations
 
@@ -10,10 +10,38 @@ import torch
 from torch import Tensor
 
 from landscape.datasets._dataset import Dataset, Groups, fingerprint, select_samples
+from landscape.model.samples import Samples
+
+
+def select_classes(dataset: Dataset, selected: Sequence[int]) -> Dataset:
+    """The samples of the selected classes, with classes renumbered in this order.
+
+    The fingerprint stays that of the whole dataset.
+
+    Raises:
+        ValueError: If a class is chosen twice or there is no such class.
+    """
+    count = len(dataset.classes)
+    if len(set(selected)) < len(selected) or not all(0 <= label < count for label in selected):
+        raise ValueError(
+            f"classes is {list(selected)}; give different numbers from 0 to {count - 1} for {dataset.name}."
+        )
+    numbers = torch.full((count,), -1)
+    numbers[torch.tensor(list(selected))] = torch.arange(len(selected))
+
+    def places(samples: Samples) -> Tensor:
+        return (numbers[samples.targets] >= 0).nonzero()[:, 0]
+
+    def renumber(samples: Samples) -> Samples:
+        return replace(samples, targets=numbers[samples.targets])
+
+    names = tuple(dataset.classes[label] for label in selected)
+    subset = select_samples(dataset, places(dataset.train), places(dataset.test), stated=dataset.fingerprint)
+    return replace(subset, train=renumber(subset.train), test=renumber(subset.test), classes=names)
 
 
 def select_domains(dataset: Dataset, domains: Sequence[str] | None) -> Dataset:
-    """The samples of the named domains, numbered in this order; all where none are named.
+    """The samples of the named domains, numbered in this order; all for None.
 
     Raises:
         ValueError: If a name is unknown or named twice.
@@ -49,12 +77,12 @@ def first(groups: Tensor, number: int | None) -> Tensor:
 
 
 def split_by_group(groups: Tensor, share: float, seed: int) -> tuple[Tensor, Tensor]:
-    """Numbers of the samples that stay for training and those of a random test set, both ascending.
+    """Split at random into training and test samples; returns their numbers, both ascending.
 
     Args:
         groups: Group of every sample, shape (n,).
         share: Of every group's samples that become test samples, rounded down, a fraction 0-1.
-        seed: Fixes the choice; each group has draws of its own.
+        seed: Of the selection; each group has its own random numbers.
     """
     numbers, test_members = groups.numpy(), []
     order = np.argsort(numbers, kind="stable")
@@ -65,26 +93,26 @@ def split_by_group(groups: Tensor, share: float, seed: int) -> tuple[Tensor, Ten
 
 
 def with_test(dataset: Dataset, train: Tensor, test: Tensor) -> Dataset:
-    """The dataset, published in one split, with these of its samples as training and as test samples."""
+    """A dataset that is published in one split, divided into training and test samples by number."""
     groups = {name: replace(group, test=group.train) for name, group in dataset.groups.items()}
     return select_samples(replace(dataset, test=dataset.train, groups=groups), train, test)
 
 
 def require_count(name: str, option: str, value: int | None) -> None:
-    """Refuses a number of samples that is no whole number from 1.
+    """Require a number of samples that is a whole number >= 1 or None.
 
     Raises:
-        ValueError: In this case.
+        ValueError: If it is another value.
     """
     if value is not None and (type(value) is not int or value < 1):
         raise ValueError(f"{option} is {value!r}; {name} takes a whole number, {option} >= 1, or none for all.")
 
 
 def require_share(name: str, option: str, value: float) -> None:
-    """Refuses a share that leaves no training samples.
+    """Require a fraction between 0 and 1.
 
     Raises:
-        ValueError: In this case.
+        ValueError: If it is another value.
     """
     if not isinstance(value, int | float) or not 0 < value < 1:
         raise ValueError(f"{option} is {value!r}; {name} takes a fraction, 0 < {option} < 1.")

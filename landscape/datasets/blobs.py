@@ -1,4 +1,4 @@
-"""Gaussian classes: points around one random centre a class, for tests and quick looks (synthetic, this project)."""
+"""Gaussian classes: points around one random centre per class, for tests and quick looks (synthetic, this project)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def load(
     Args:
         folder: Not used.
         classes, features: Number of classes, and length of one input.
-        samples: Training samples; there are a quarter as many test samples, at least one a class.
+        samples: Training samples; there are a quarter as many test samples, at least one per class.
         spread: Standard deviation within a class.
         seed: Fixes centres and points.
 

@@ -1,13 +1,13 @@
-"""CIFAR-10, 50,000 + 10,000 colour photographs of ten things, 32x32 (Krizhevsky 2009)."""
+"""CIFAR-10, 50,000 + 10,000 colour photographs of ten things, 32x32 (Krizhevsky 2009).
+
+The default scaling "standard" is that of the IMA paper; FedLAW and LSS use "half".
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from landscape.datasets._images import Source, loader
 
-from landscape.datasets import _images
-from landscape.datasets._dataset import Dataset
-
-SOURCE = _images.Source(
+SOURCE = Source(
     name="cifar10",
     repository="uoft-cs/cifar10",
     shape=(3, 32, 32),
@@ -19,10 +19,4 @@ SOURCE = _images.Source(
     std=(0.247, 0.243, 0.262),
 )
 
-
-def load(folder: Path | None = None) -> Dataset:
-    """CIFAR-10 from a data folder, FEDSCAPE_DATA or the hub; see `_images.load`.
-
-    The default scaling "standard" is that of the IMA paper; FedLAW and LSS use "half".
-    """
-    return _images.load(SOURCE, folder)
+load = loader(SOURCE)

@@ -1,13 +1,14 @@
-"""CIFAR-100, 50,000 + 10,000 colour photographs of 100 things in 20 coarse classes, 32x32 (Krizhevsky 2009)."""
+"""CIFAR-100, 50,000 + 10,000 colour photographs of 100 things in 20 coarse classes, 32x32 (Krizhevsky 2009).
+
+A copy of the first 100 + 20 images of each class is accepted too. The default scaling "standard" is that of the
+IMA paper; FedLAW and LSS use "half".
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from landscape.datasets._images import Source, loader
 
-from landscape.datasets import _images
-from landscape.datasets._dataset import Dataset
-
-SOURCE = _images.Source(
+SOURCE = Source(
     name="cifar100",
     repository="uoft-cs/cifar100",
     shape=(3, 32, 32),
@@ -22,11 +23,4 @@ SOURCE = _images.Source(
     smaller=((10_000, 2_000),),
 )
 
-
-def load(folder: Path | None = None) -> Dataset:
-    """CIFAR-100 with coarse classes from a data folder, FEDSCAPE_DATA or the hub; see `_images.load`.
-
-    A copy of the first 100 + 20 images of each class is accepted too. The default scaling "standard" is that of the
-    IMA paper; FedLAW and LSS use "half".
-    """
-    return _images.load(SOURCE, folder)
+load = loader(SOURCE)

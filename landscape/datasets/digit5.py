@@ -29,7 +29,7 @@ def load(
         folder: Data folder.
         domains: Those that are used, in this order.
         size: Height and width in pixels; images of another size are resized.
-        train_per_domain, test_per_domain: Images of each domain, the first ones; all where not given.
+        train_per_domain, test_per_domain: Images of each domain, the first ones; by default all.
         test_per_class: Test images of each class and domain, the first ones.
 
     Raises:

@@ -40,9 +40,9 @@ def load(
 
     Args:
         folder: Data folder.
-        domains: Those that are used, in this order; all where not given. LSS uses five and names none.
+        domains: Those that are used, in this order; by default all. LSS uses five and names none.
         size: Height and width in pixels.
-        train_per_domain, test_per_domain: Images of each domain, the first ones; all where not given.
+        train_per_domain, test_per_domain: Images of each domain, the first ones; by default all.
 
     Raises:
         ValueError: If an option is out of range.

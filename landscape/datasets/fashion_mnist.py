@@ -1,13 +1,13 @@
-"""Fashion-MNIST, 60,000 + 10,000 pieces of clothing, 28x28 grey (Xiao et al. 2017)."""
+"""Fashion-MNIST, 60,000 + 10,000 pieces of clothing, 28x28 grey (Xiao et al. 2017).
+
+The default scaling [0, 1] is that of the IMA and FedLAW papers.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from landscape.datasets._images import Source, loader
 
-from landscape.datasets import _images
-from landscape.datasets._dataset import Dataset
-
-SOURCE = _images.Source(
+SOURCE = Source(
     name="fashion_mnist",
     repository="zalando-datasets/fashion_mnist",
     shape=(1, 28, 28),
@@ -29,10 +29,4 @@ SOURCE = _images.Source(
     std=(0.3530,),
 )
 
-
-def load(folder: Path | None = None) -> Dataset:
-    """Fashion-MNIST from a data folder, FEDSCAPE_DATA or the hub; see `_images.load`.
-
-    The default scaling [0, 1] is that of the IMA and FedLAW papers.
-    """
-    return _images.load(SOURCE, folder)
+load = loader(SOURCE)

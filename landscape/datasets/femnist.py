@@ -31,11 +31,11 @@ def load(folder: Path | None = None, *, writers: int | None = None, test_share: 
     """FEMNIST by writer from a data folder, FEDSCAPE_DATA or the hub; see `_images.load`.
 
     Background is 0 and ink 255: files that are the other way round, as LEAF's are, are inverted. There is no test
-    set: each writer gives a random part. FedEve's copy has 3,400 writers, 671,585 + 77,483 images.
+    set: a random part of each writer is used. FedEve's copy has 3,400 writers, 671,585 + 77,483 images.
 
     Args:
         folder: Data folder.
-        writers: The N with the most images (of equals those that come first); all where not given.
+        writers: The N with the most images (of equals those that come first); by default all.
         test_share: Of each writer's images that are test images, rounded down, a fraction 0-1.
         seed: Of the test images.
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from landscape.datasets._images import Source, loader
 
-from landscape.datasets import _images
-from landscape.datasets._dataset import Dataset
-
-SOURCE = _images.Source(
+SOURCE = Source(
     name="mnist",
     repository="ylecun/mnist",
     shape=(1, 28, 28),
@@ -18,7 +15,4 @@ SOURCE = _images.Source(
     std=(0.3081,),
 )
 
-
-def load(folder: Path | None = None) -> Dataset:
-    """MNIST from a data folder, FEDSCAPE_DATA or the hub; see `_images.load`."""
-    return _images.load(SOURCE, folder)
+load = loader(SOURCE)

@@ -1,13 +1,13 @@
-"""MNIST-M, 59,001 + 9,001 MNIST digits blended with photographs, 32x32 colour (Ganin and Lempitsky 2015)."""
+"""MNIST-M, 59,001 + 9,001 MNIST digits blended with photographs, 32x32 colour (Ganin and Lempitsky 2015).
+
+A copy of the first 5,000 + 1,000 images is accepted too. The default scaling "half" is that of the IMA paper.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from landscape.datasets._images import Source, loader
 
-from landscape.datasets import _images
-from landscape.datasets._dataset import Dataset
-
-SOURCE = _images.Source(
+SOURCE = Source(
     name="mnist_m",
     repository="Mike0307/MNIST-M",
     shape=(3, 32, 32),
@@ -21,10 +21,4 @@ SOURCE = _images.Source(
     fit="squash",
 )
 
-
-def load(folder: Path | None = None) -> Dataset:
-    """MNIST-M from a data folder, FEDSCAPE_DATA or the hub; see `_images.load`.
-
-    A copy of the first 5,000 + 1,000 images is accepted too. The default scaling "half" is that of the IMA paper.
-    """
-    return _images.load(SOURCE, folder)
+load = loader(SOURCE)

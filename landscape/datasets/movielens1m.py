@@ -39,12 +39,12 @@ def load(
         history: Films of a history.
         negatives: For each training positive.
         test_negatives: For each test positive.
-        recent: Training positives of each user, the latest ones; all where not given.
-        seed: Of the negatives; each user has draws of its own.
+        recent: Training positives of each user, the latest ones; by default all.
+        seed: Of the negatives; each user has its own random numbers.
         any_size: Accept files with other numbers of ratings, users and films, as in an excerpt.
 
     Raises:
-        LookupError: If a file is absent; says where it was looked for and where it is to be had.
+        LookupError: If a file is absent; names its folder and its source.
         ValueError: If an option is out of range or the files hold something else.
     """
     for option, value in (("history", history), ("test_negatives", test_negatives), ("recent", recent)):

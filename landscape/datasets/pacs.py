@@ -37,12 +37,12 @@ def load(
     """PACS with domains from a data folder, FEDSCAPE_DATA or the hub; see `_images.load`.
 
     Images are resized to 256 on the shorter side and cropped to the central 224, as in the IMA paper; all of PACS
-    then takes 1.5 GB of memory, and 6 GB as real numbers. PACS has no test set: each domain gives a random part.
-    A copy of 25 images a domain and class is accepted too.
+    then takes 1.5 GB of memory, and 6 GB as real numbers. PACS has no test set: a random part of each domain is used.
+    A copy of 25 images per domain and class is accepted too.
 
     Args:
         folder: Data folder.
-        domains: Those that are used, in this order; all where not given.
+        domains: Those that are used, in this order; by default all.
         size: Height and width in pixels; the resizing keeps the ratio 256 : 224.
         test_share: Of each domain's images that are test images, a fraction 0-1 (IMA 0.1).
         seed: Of the test images (IMA 1, with another generator).

@@ -1,13 +1,14 @@
-"""SynthDigits, 479,400 + 9,553 digits rendered in Windows fonts, 32x32 colour (Ganin and Lempitsky 2015)."""
+"""SynthDigits, 479,400 + 9,553 digits rendered in Windows fonts, 32x32 colour (Ganin and Lempitsky 2015).
+
+Not on the hub. The 25,000 + 9,000 images of Digit-Five (Peng et al. 2019) are accepted too. The default scaling "half"
+is that of the IMA paper.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
+from landscape.datasets._images import Source, loader
 
-from landscape.datasets import _images
-from landscape.datasets._dataset import Dataset
-
-SOURCE = _images.Source(
+SOURCE = Source(
     name="synthdigits",
     repository="",
     shape=(3, 32, 32),
@@ -22,11 +23,4 @@ SOURCE = _images.Source(
     ),
 )
 
-
-def load(folder: Path | None = None) -> Dataset:
-    """SynthDigits from a data folder or FEDSCAPE_DATA; see `_images.load`. It is not on the hub.
-
-    The 25,000 + 9,000 images of Digit-Five (Peng et al. 2019) are accepted too. The default scaling "half" is that of
-    the IMA paper.
-    """
-    return _images.load(SOURCE, folder)
+load = loader(SOURCE)

@@ -37,11 +37,11 @@ def align(task: Task, a: Tensor, b: Tensor, *, seed: int = 0, passes: int = 100)
     """Model b (d,) with its hidden units in the order that brings it nearest to a; it computes the same function.
 
     One hidden layer after another gets the order that maximises the inner product of the aligned model with a, the
-    others being held (a linear assignment problem), until a pass changes nothing. Biases count as further inputs.
-    The paper starts from b as it is; this also starts from a first guess made from the input on, which finds every
-    model that is a reordered copy of a, and takes the better end.
-    Which units a layer reads is found by running the model: every layer must take what the one before put out,
-    through activations, pooling and flattening.
+    others being fixed (a linear assignment problem), until a pass changes nothing. Biases count as further inputs.
+    The paper starts from b itself; this function also starts from orders that are determined layer by layer from the
+    input on, which recovers every reordered copy of a, and returns the better result. The order of layers is determined
+    by running the model: every layer must receive the output of the previous one, through activations, pooling and
+    flattening.
 
     Source: Ainsworth et al. 2023, section 3.2, algorithm 1 (weight matching).
 
@@ -59,7 +59,7 @@ def align(task: Task, a: Tensor, b: Tensor, *, seed: int = 0, passes: int = 100)
     orders = find_orders(layers, a, b, seed=seed, passes=passes)
     aligned = permute(layers, b, orders)
     turned = permute(layers, b, [np.roll(order, index + 1) for index, order in enumerate(orders)])
-    for other in (turned, aligned):  # `turned` tells a skip connection even where the best order is the present one
+    for other in (turned, aligned):  # `turned` reveals a skip connection even if the best order is the present one
         _check_same(task, b, other)
     return aligned
 
@@ -68,7 +68,7 @@ def layer_stack(task: Task) -> list[StackLayer]:
     """The linear and convolutional layers of a task's model, in the order in which they run.
 
     Raises:
-        ValueError: If the model is not a plain stack of them; says which layer is in the way.
+        ValueError: If the model is not a plain stack of them; names the layer.
     """
     flat = task.flat(task.theta)
     _check_layers(flat)
@@ -80,7 +80,7 @@ def layer_stack(task: Task) -> list[StackLayer]:
         if last and received[0] is not last[0]:
             raise ValueError(
                 f"layer {modules[module]!r} does not take the output of the layer before it; alignment takes stacks "
-                "in which every step is a module of its own, such as nn.Sequential with nn.ReLU and nn.Flatten."
+                "in which every step is a module, such as nn.Sequential with nn.ReLU and nn.Flatten."
             )
         last[:] = [output]
         if isinstance(module, nn.Linear | nn.Conv2d):
@@ -104,7 +104,7 @@ def find_orders(layers: Sequence[StackLayer], a: Tensor, b: Tensor, *, seed: int
     """Orders of the hidden units, one (out,) for every layer but the last: unit i of the aligned layer is b's order[i].
 
     Args:
-        layers: As `layer_stack` gives them.
+        layers: As `layer_stack` returns them.
         a, b: Models, shape (d,).
     """
     target, source = a.double(), b.double()
@@ -115,7 +115,7 @@ def find_orders(layers: Sequence[StackLayer], a: Tensor, b: Tensor, *, seed: int
 
 
 def permute(layers: Sequence[StackLayer], theta: Tensor, orders: Sequence[np.ndarray]) -> Tensor:
-    """theta (d,) with the units of every hidden layer taken in its order, and what reads them changed alike."""
+    """theta (d,) with the units of every hidden layer in the given order, and the inputs of the next layer likewise."""
     result = theta.clone()
     for index, order in enumerate(orders):
         layer, following = layers[index], layers[index + 1]
@@ -128,7 +128,7 @@ def permute(layers: Sequence[StackLayer], theta: Tensor, orders: Sequence[np.nda
 
 
 def _forward(layers: Sequence[StackLayer], a: Tensor, b: Tensor, plain: list[np.ndarray]) -> list[np.ndarray]:
-    """Orders chosen from the input to the output by incoming weights alone; exact for a reordered copy of a."""
+    """Orders by incoming weights only, from input to output; exact for a reordered copy of a."""
     orders = list(plain)
     for index in range(len(orders)):
         orders[index] = _best(_incoming(layers[index], a, permute(layers, b, orders)))
@@ -166,7 +166,7 @@ def _incoming(layer: StackLayer, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _similarity(layers: Sequence[StackLayer], a: Tensor, b: Tensor, index: int) -> Tensor:
-    """Inner products (out, out) of what unit i of a and unit j of b hold: incoming weights, bias, outgoing weights."""
+    """Inner products (out, out) of unit i of a and unit j of b: incoming weights, bias, outgoing weights."""
     layer, following = layers[index], layers[index + 1]
     ours, theirs = (
         model[following.weight].view(following.out, layer.out, -1).transpose(0, 1).flatten(1) for model in (a, b)
@@ -198,7 +198,7 @@ def _check_layers(flat: Flat) -> None:
 
 
 def _check_same(task: Task, b: Tensor, aligned: Tensor) -> None:
-    """Refuse a model that reordering has changed: something between its layers mixes the units."""
+    """Refuse a model whose outputs change by reordering: something between its layers mixes the units."""
     probe = next(iter(task.samples.values()))[:PROBE]
     before, after = (task.outputs(theta.double(), probe) for theta in (b, aligned))
     change = float((after - before).abs().max())

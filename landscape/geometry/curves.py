@@ -37,7 +37,7 @@ class Curve:
     """A path from points[0] (t = 0) to points[-1] (t = 1), both met exactly.
 
     bezier: sum_j binomial(n - 1, j) t^j (1 - t)^(n - 1 - j) points_j, of three points the quadratic curve.
-    polygon: straight from each point to the next, each taking the same share of t.
+    polygon: straight from each point to the next, each with the same share of t.
 
     Source: Garipov et al. 2018, section 3.3.
 
@@ -154,10 +154,10 @@ def along(
         points: Evaluations on either path, both ends included.
         split: Samples that the metrics are averaged over.
         metrics: "loss" and names of the task's metrics.
-        buffers: Floating buffers of the two ends, shape (2, b); the task's own where not given.
-        statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`: by default
-        recomputed at
-            every point but the ends; "averaged" interpolates the ends' buffers in t. Stated in the attributes.
+        buffers: Floating buffers of the two ends, shape (2, b); by default those of the task.
+        statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; by default
+            recomputed at all points but the ends; "averaged" interpolates the buffers of the ends in t. Stated in the
+            attributes.
         workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
 
     Returns:

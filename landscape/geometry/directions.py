@@ -1,4 +1,4 @@
-"""Lines and planes along directions from one model: filter-normalised random ones, and given vectors."""
+"""Lines and planes along directions from one model: filter-normalised random directions, or any vector."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def random_direction(task: Task, theta: Tensor, generator: torch.Generator, *, v
     Args:
         theta: Model, shape (d,).
         generator: Source of randomness; must be on the CPU for the same direction on every device.
-        vectors: Let one-dimensional parameters move too, each normalised as one filter.
+        vectors: Also move one-dimensional parameters, each normalised as one filter.
     """
     direction = torch.randn(theta.shape, generator=generator, device=generator.device, dtype=theta.dtype).to(theta)
     own = task.layout.named(theta.detach())

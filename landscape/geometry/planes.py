@@ -1,4 +1,4 @@
-"""The plane through three models, and other models seen on it."""
+"""The plane through three models, and projections of other models onto it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def plane(
     Args:
         w1, w2, w3: Models, shape (d,).
         points: Grid size, (alpha, beta) or one number for both.
-        margin: How far the grid goes past the box on each side, as a fraction of its width.
+        margin: Distance between box and edge of the grid on each side, as a fraction of its width.
         box: "marks" for the models' bounding box, or "symmetric" for the least square around their mean that holds
             them: the mean in the middle, one step in both directions where points are equal.
         labels: Names of the marks; the fourth is "mean".
@@ -91,12 +91,12 @@ def plane(
 
 @takes_models("models")
 def project(models: Sequence[Tensor] | Tensor, sweep: Sweep, *, labels: Sequence[str] | None = None) -> xr.Dataset:
-    """Where models stand on a sweep: coordinates of the nearest point, and the distance to it.
+    """Projection of models onto a sweep: coordinates of the nearest point, and the distance to it.
 
     Args:
         models: Shape (m, d).
         sweep: A plane, or any sweep with linearly independent axes.
-        labels: Names of the models; 1, 2, .. m where not given.
+        labels: Names of the models; by default 1, 2, .. m.
 
     Returns:
         Dataset with mark_alpha (mark,), mark_beta (mark,) (or what the dimensions are called) and
@@ -136,6 +136,6 @@ def _combine(basis: Tensor, row: np.ndarray) -> Tensor:
 def orthogonal(u: Tensor, seed: int) -> Tensor:
     """Random unit direction orthogonal to u (d,)."""
     direction = torch.randn(len(u), generator=torch.Generator().manual_seed(seed), dtype=torch.float64).to(u.device)
-    for _ in range(2):  # the second pass removes what rounding left
+    for _ in range(2):  # the second pass removes rounding errors
         direction -= (direction @ u) / (u @ u) * u
     return direction / direction.norm()

@@ -1,4 +1,4 @@
-"""A model made smaller and larger."""
+"""A model scaled by factors around 1."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def scaling(
     """The models gamma theta, dimension t = gamma, marked at the model itself (t = 1).
 
     A loss that hardly changes over it is called scale invariant. Every parameter is scaled, biases and normalisation
-    parameters included; buffers are not scaled, but `surface` re-estimates batch statistics unless told otherwise.
+    parameters included; buffers are not scaled, but `surface` recomputes batch statistics by default.
 
     Source: FedLAW paper, Fig. 4 left; its range of gamma.
 

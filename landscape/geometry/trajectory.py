@@ -13,7 +13,7 @@ from landscape.model.vectors import takes_models
 from landscape.sweep.grid import Sweep, axis, make_mark, stack_models
 
 BLOCK = 1 << 16
-"""Parameters of every model that are held in float64 at once."""
+"""Parameters per model that are in memory in float64 at a time."""
 
 FLAT = 1e-12
 """Second variance over first below which a trajectory counts as a straight line."""
@@ -30,11 +30,11 @@ def principal_plane(
     within: np.ndarray | None = None,
     seed: int = 0,
 ) -> Sweep:
-    """The models centre + alpha e1 + beta e2 on a grid around a trajectory, with every model marked where it projects.
+    """The models centre + alpha e1 + beta e2 on a grid around a trajectory, with every model marked at its projection.
 
-    centre is the mean of the models, e1 and e2 are the unit directions of largest variance, found from the Gram matrix
+    centre is the mean of the models, e1 and e2 are the unit directions of largest variance, from the Gram matrix
     (R, R) of the centred models; alpha grows from the first model to the last. The marks' values are those of the
-    models themselves, which may lie off the plane: `landscape.project` gives their distances. For models on one line
+    models themselves, which may lie off the plane: `landscape.project` returns their distances. For models on one line
     e2 is a random direction orthogonal to it.
 
     Source: Li et al. 2018, section 7.2; they centre on the last model before the principal components.
@@ -42,10 +42,10 @@ def principal_plane(
     Args:
         models: In the order of the trajectory, shape (R, d).
         points: Grid size, (alpha, beta) or one number for both.
-        margin: How far the grid goes past the trajectory on each side, as a fraction of its width.
-        labels: Names of the marks; 1, 2, .. R where not given.
+        margin: Distance between trajectory and edge of the grid on each side, as a fraction of its width.
+        labels: Names of the marks; by default 1, 2, .. R.
         buffers: Floating buffers of the models, shape (R, b).
-        within: Further places (alpha, beta) that the grid is to hold, shape (n, 2).
+        within: Further points (alpha, beta) that the grid must contain, shape (n, 2).
         seed: Of the random direction.
 
     Returns:

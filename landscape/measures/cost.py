@@ -1,4 +1,4 @@
-"""What a computation costs: multiply-accumulates, seconds and memory, and the bytes of a model."""
+"""Cost of a computation (multiply-accumulates, seconds, memory) and bytes of a model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
 
 REPEATS = 5
-"""Measured runs: the range of five contains the median of all with probability 94 %, whatever their distribution."""
+"""Repetitions: the range of five contains the median of all with probability 94 %, whatever their distribution."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,10 @@ class Cost:
 
 
 def measure_cost(action: Callable[[], object], *, repeats: int = REPEATS) -> Cost:
-    """Cost of what `action` computes with torch; it is run once to count and `repeats` times to measure.
+    """Cost of what `action` computes with torch; the action runs once to count and `repeats` times to measure.
 
     Multiply-accumulates are those of matrix products, convolutions and attention, forward and backward, counted from
-    shapes; other operations are left out. Memory is of tensors that the action makes, whatever the allocator does with
-    it.
+    shapes; other operations are left out. Memory counts tensors that the action creates, not caches of the allocator.
     """
     memory = _Memory()
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter, memory:
@@ -54,9 +53,9 @@ def measure_cost(action: Callable[[], object], *, repeats: int = REPEATS) -> Cos
 
 
 def measure_seconds(*actions: Callable[[], object], repeats: int = REPEATS) -> np.ndarray:
-    """Seconds of every action, shape (repeats, actions), the work that they left to a GPU included.
+    """Seconds of every action, shape (repeats, actions), including their work on a GPU.
 
-    Actions run in turn, in the reverse order every second time, so that what else the machine does meets all alike.
+    Actions run in turn, every second time in reverse order, so that other load of the machine affects all equally.
     """
     seconds = np.zeros((repeats, len(actions)))
     for row in range(repeats):
@@ -81,20 +80,20 @@ def step_cost(
     repeats: int = REPEATS,
     buffers: Tensor | None = None,
 ) -> xr.Dataset:
-    """What one model costs: a forward pass of a sample, a training step of a batch, a transfer.
+    """Cost of one model: a forward pass of a sample, a training step of a batch, a transfer.
 
     Source: LSS paper, Table 5 (1.82 G multiply-accumulates for ResNet-18 at 224 x 224, forward); methods.md 3.5.
 
     Args:
         theta: Model, shape (d,).
         batch: Samples in a step; fewer where the split has fewer.
-        repeats: Steps measured; their median is given.
-        buffers: Floating buffers (b,); the task's own where not given.
+        repeats: Steps measured; the result is their median.
+        buffers: Floating buffers (b,); by default those of the task.
 
     Returns:
         Dataset with macs (), of one forward pass of one sample; forward (), step () in seconds per batch, step being
-        forward and backward, with the fastest and the slowest run as NAME_low and NAME_high; memory (), bytes that a
-        step holds with theta and its gradient; transfer (), bytes of parameters and buffers.
+        forward and backward, with the fastest and the slowest run as NAME_low and NAME_high; memory (), bytes of a
+        step with theta and its gradient; transfer (), bytes of parameters and buffers.
 
     Raises:
         ValueError: If the split is empty.
@@ -140,7 +139,7 @@ def transfer_bytes(task: Task, theta: Tensor) -> int:
 
 
 class _Memory(TorchDispatchMode):
-    """Bytes of the storages made inside it that are alive at one time: now and at most."""
+    """Bytes of the storages created in this context that are alive: now, and the maximum."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -55,10 +55,10 @@ def ensemble_gap(
         weights: Not negative, shape (m,).
         outputs: What is averaged and compared: "logits" (the module's outputs as they are) or "probabilities" (their
             softmax). The ensemble's loss and metrics are those of the averaged outputs; averaged probabilities enter
-            as their logarithm, which gives cross-entropy its meaning.
-        buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
-        statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; recomputed for the
-            averaged model where not given, and stated in the attributes.
+            as their logarithm, as cross-entropy expects.
+        buffers: Floating buffers of the models, shape (m, b); by default those of the task.
+        statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; by default
+            recomputed for the averaged model. Stated in the attributes.
 
     Returns:
         Dataset of scalars: gap, distance (D), gap_ratio (gap / D^2, NaN where D is 0), and ensemble_loss, mean_loss
@@ -122,7 +122,7 @@ def subset_errors(
     calibration: Samples | int = CALIBRATION,
     workers: int | PointPool = 1,
 ) -> xr.Dataset:
-    """Loss and error of the mean of a few of the models, against how many are averaged.
+    """Loss and error of the mean of a few models, by the number of averaged models.
 
     For each count up to `subsets` different subsets are drawn (all of them when there are no more); the weights are
     scaled to sum 1 within a subset.
@@ -132,10 +132,10 @@ def subset_errors(
     Args:
         models: Shape (m, d).
         weights: Not negative, shape (m,).
-        counts: How many models to average; 1..m where not given.
-        buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
+        counts: Numbers of models to average; by default 1..m.
+        buffers: Floating buffers of the models, shape (m, b); by default those of the task.
         statistics, calibration: Of batch normalisation, as in `ensemble_gap`.
-        workers: Who shares the subsets, as in `landscape.sweep.evaluate.evaluate`.
+        workers: Threads or processes that share the subsets, as in `landscape.sweep.evaluate.evaluate`.
 
     Returns:
         Dataset with loss (models, draw) and each of the task's metrics, NaN where a count has fewer subsets than
@@ -195,7 +195,7 @@ def _mean(rows: Tensor, shares: Tensor) -> Tensor:
 def _buffers(
     task: Task, models: list[Tensor], shares: Tensor, buffers: Tensor | None, fixed: Samples | None
 ) -> list[Tensor | None]:
-    """Floating buffers of models and, last, of their mean, with statistics of `fixed` samples but where given."""
+    """Floating buffers of models and of their mean (last), with statistics of `fixed` for untrained ones."""
     model_buffers = [None] * len(models) if buffers is None else [*buffers, _mean(buffers, shares)]
     if fixed is None:
         return model_buffers

@@ -37,7 +37,7 @@ def weight_histogram(theta: Tensor, bins: int = 101, limit: float | None = None)
     Args:
         theta: Model, shape (d,).
         bins: Bins of equal width over [-limit, limit]; an odd number has one centred at zero.
-        limit: Half the width of the range; the largest magnitude where not given.
+        limit: Half the width of the range; by default the largest magnitude.
 
     Returns:
         Dataset with count (value,), value being the bins' centres; near_zero (), outside () the number of parameters

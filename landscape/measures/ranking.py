@@ -1,4 +1,4 @@
-"""How well scores rank what a user chose above what it did not: AUC, HR@k, NDCG@k."""
+"""Ranking metrics of scores per user: AUC, HR@k, NDCG@k."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ def positive_ranks(
     counts = group[positive].bincount(minlength=groups)
     if (counts != 1).any():
         number = int(torch.unique(users)[(counts != 1).nonzero()[0, 0]])
-        raise ValueError(f"user {number} has {int(counts[counts != 1][0])} positives; a rank needs exactly one a user.")
+        raise ValueError(
+            f"user {number} has {int(counts[counts != 1][0])} positives; a rank needs exactly one per user."
+        )
     own = torch.empty(groups, dtype=torch.float64)
     own[group[positive]] = scores[positive]
     other = ~positive
@@ -108,7 +110,7 @@ def _checked(scores: Tensor, targets: Tensor, users: Tensor | None) -> tuple[Ten
     """Scores in float64 and which samples are positive."""
     shapes = {tuple(tensor.shape) for tensor in (scores, targets, *([] if users is None else [users]))}
     if len(shapes) != 1 or scores.ndim != 1:
-        raise ValueError(f"scores, targets and users have shapes {sorted(shapes)}; give one of each a sample, (n,).")
+        raise ValueError(f"scores, targets and users have shapes {sorted(shapes)}; give one value per sample, (n,).")
     if scores.isnan().any():
         raise ValueError("a score is NaN; the model has diverged, and NaN has no rank.")
     return scores.double(), targets > 0

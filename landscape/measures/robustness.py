@@ -1,4 +1,4 @@
-"""How much accuracy a model loses when its inputs are noisy."""
+"""Accuracy lost on noisy inputs."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def noise_robustness(
 
     Args:
         theta: Model, shape (d,).
-        mean, std: One number a channel, or one for all; the defaults are inputs that lie in [0, 1] themselves.
+        mean, std: One number per channel, or one for all; the defaults are inputs that lie in [0, 1] themselves.
         levels: Largest change of an input value, as a fraction of its range.
-        draws: Noises that the drop is averaged over.
-        buffers: Floating buffers (b,); the task's own where not given.
-        progress: Called with the noises that are done and all of them.
+        draws: Noise samples that the drop is averaged over.
+        buffers: Floating buffers (b,); by default those of the task.
+        progress: Called with (evaluations done, all evaluations).
 
     Returns:
         Dataset with accuracy (), noisy (value, draw) and drop (value), fractions; value is the level.
@@ -99,7 +99,7 @@ def with_noise(
 def _channels(values: Sequence[float], inputs: Tensor) -> Tensor:
     if len(values) not in (1, inputs.shape[1]):
         raise ValueError(
-            f"{len(values)} numbers given for inputs with {inputs.shape[1]} channels; give one a channel, or one."
+            f"{len(values)} numbers given for inputs with {inputs.shape[1]} channels; give one per channel, or one."
         )
     return torch.tensor(values, dtype=inputs.dtype, device=inputs.device).view(-1, *[1] * (inputs.ndim - 2))
 

@@ -1,4 +1,4 @@
-"""How much the loss rises around a model: at worst, in one gradient step, and on average, in a ball."""
+"""Rise of the loss in a ball around a model: largest, after one gradient step, and on average."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def ball_sharpness(
         theta: Model, shape (d,).
         radius: Of the ball, in parameter-space length (adaptive: in multiples of T).
         split: Samples that the loss is averaged over; the whole of it goes into every gradient.
-        steps: Gradients of the ascent; 1 gives the one-step rise alone.
+        steps: Gradients of the ascent; 1 computes only the one-step rise.
         directions: Random points for the mean, without their opposites.
         seed: Of the random points, and of the start of the ascent where the gradient is zero.
-        buffers: Floating buffers (b,); the task's own where not given.
+        buffers: Floating buffers (b,); by default those of the task.
         block: Samples in one pass.
         workers, progress: Of the random points, as `landscape.sweep.evaluate.evaluate` takes them.
 

@@ -1,4 +1,4 @@
-"""How alike the outputs of models are on the same inputs: centred kernel alignment (CKA)."""
+"""Similarity of the outputs of models on the same inputs: centred kernel alignment (CKA)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def cka(x: Tensor, y: Tensor, *, kernel: str = "linear") -> float:
         kernel: "linear", or "rbf", which needs N^2 numbers of memory.
 
     Returns:
-        A fraction 0-1; NaN where one of the models gives every input the same output.
+        A fraction 0-1; NaN if one of the models has the same output for all inputs.
 
     Raises:
         ValueError: If the kernel is unknown, the numbers of inputs differ, or an output is not finite.
@@ -38,7 +38,7 @@ def cka(x: Tensor, y: Tensor, *, kernel: str = "linear") -> float:
 def pairwise_cka(outputs: Tensor, *, kernel: str = "linear") -> Tensor:
     """CKA of every two of m models' outputs (m, N, C), as a symmetric matrix (m, m) in float64 on the CPU.
 
-    The diagonal is 1, or NaN for a model that gives every input the same output.
+    The diagonal is 1, or NaN for a model with the same output for all inputs.
     """
     matrix, alignment = _kernel(kernel)
     prepared = [matrix(_checked(model_outputs)) for model_outputs in outputs]

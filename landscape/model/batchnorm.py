@@ -1,7 +1,7 @@
-"""Running statistics of batch normalisation: use those of the batch, or compute them anew for a model.
+"""Running statistics of batch normalisation: switched to those of the batch, or recomputed for a model.
 
-Statistics of an average of models are not the average of their statistics; off the trained models they are
-estimated again at every point (IMA paper, section 3.2 and methods.md, section 3).
+The statistics of an average of models are not the average of their statistics; between trained models they are
+recomputed at every point (IMA paper, section 3.2 and methods.md, section 3).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from landscape.model.task import Split, Task
 Statistics = Literal["recomputed", "averaged", "own"]
 
 CALIBRATION = 512
-"""Samples that statistics are computed on where none are given."""
+"""Default number of samples that statistics are computed on."""
 
 
 def normalisers(module: nn.Module) -> list[_BatchNorm]:
@@ -29,7 +29,7 @@ def normalisers(module: nn.Module) -> list[_BatchNorm]:
 
 
 def use_batches(flat: Flat, on: bool) -> None:
-    """Normalise by the statistics of each batch, or by the running ones; dropout stays as it is."""
+    """Normalise by the statistics of each batch (`on`) or by the running ones; dropout is not affected."""
     for layer in normalisers(flat.module):
         layer.train(on)
 
@@ -37,7 +37,7 @@ def use_batches(flat: Flat, on: bool) -> None:
 def recompute_statistics(flat: Flat, samples: Samples, *, block: int = 512) -> Tensor:
     """Floating buffers (b,) of the model in `flat` with the running statistics of `samples`.
 
-    Statistics are the plain mean over blocks of about equal size, so that each block counts the same.
+    Statistics are the plain mean over blocks of about equal size.
     """
     layers = normalisers(flat.module)
     if len(samples) < 2 or not layers:
@@ -60,7 +60,7 @@ def recompute_statistics(flat: Flat, samples: Samples, *, block: int = 512) -> T
 def recalibrate(task: Task, theta: Tensor, buffers: Tensor | None, samples: Samples) -> Tensor:
     """Floating buffers (b,) of the model theta (d,) with the running statistics of `samples`.
 
-    Other buffers are those given, the task's own where not.
+    Other buffers are copied from `buffers`, by default from the task.
     """
     flat = task.flat(theta)
     flat.load(theta.detach(), buffers)
@@ -68,7 +68,7 @@ def recalibrate(task: Task, theta: Tensor, buffers: Tensor | None, samples: Samp
 
 
 def recalibrate_rows(task: Task, basis: Tensor, buffers: Tensor, rows: Collection[int], samples: Samples) -> Tensor:
-    """Floating buffers (n, b) of a basis (n, d), with statistics of `samples` in rows that are no trained models."""
+    """Floating buffers (n, b) of a basis (n, d), with statistics of `samples` in the given `rows`."""
     result = buffers.clone()
     for row in rows:
         result[row] = recalibrate(task, basis[row], buffers[row], samples)
@@ -76,15 +76,15 @@ def recalibrate_rows(task: Task, basis: Tensor, buffers: Tensor, rows: Collectio
 
 
 def usual_statistics(task: Task) -> Statistics | None:
-    """How models between trained ones get their statistics unless told otherwise; None where there are none to get."""
+    """Default statistics of models between trained ones: recomputed, or None for models without running statistics."""
     return "recomputed" if normalisers(task.model) else None
 
 
 def resolve_statistics(statistics: Statistics | None, buffers: Tensor | None) -> Statistics:
-    """How points get their statistics: averaged where buffers are given, else the task's own, unless told otherwise.
+    """Statistics of points: the argument, by default "averaged" with buffers and "own" without.
 
     Raises:
-        ValueError: If the name is unknown, or buffers are to be averaged that were not given.
+        ValueError: If the name is unknown, or "averaged" comes without buffers.
     """
     if statistics is None:
         return "own" if buffers is None else "averaged"
@@ -98,7 +98,7 @@ def resolve_statistics(statistics: Statistics | None, buffers: Tensor | None) ->
 def statistics_attrs(
     task: Task, split: Split, statistics: Statistics | None, buffers: Tensor | None, calibration: Samples | int
 ) -> dict[str, str | int]:
-    """What a result says of batch statistics; nothing where the model has none."""
+    """Attributes of a result that state its batch statistics; empty for models without any."""
     if not normalisers(task.model):
         return {}
     how = resolve_statistics(statistics, buffers)
@@ -108,15 +108,15 @@ def statistics_attrs(
 
 
 def calibration_of(task: Task, split: Split, calibration: Samples | int = CALIBRATION) -> Samples:
-    """Samples for statistics of a task's models: those given, or so many of the split train, else of `split`."""
+    """Samples for batch statistics: the argument, or so many samples of train (without that split, of `split`)."""
     return calibration_samples(task.samples.get("train", task.split(split)), calibration)
 
 
 def calibration_samples(pool: Samples, calibration: Samples | int) -> Samples:
-    """Given samples as they are, or a number of samples of `pool` (all where it has fewer), always the same.
+    """Samples as they are, or a fixed random selection of so many samples of `pool` (at most all).
 
     Raises:
-        ValueError: If fewer than two samples are asked for or there: they have no variance.
+        ValueError: If there are fewer than two samples: one sample has no variance.
     """
     if isinstance(calibration, int):
         order = torch.randperm(len(pool), generator=torch.Generator().manual_seed(0))[: max(calibration, 0)]

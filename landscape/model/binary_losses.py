@@ -1,4 +1,4 @@
-"""Loss and error of one output, the logit of class 1 of two."""
+"""Loss and error of binary classifiers with one output, the logit of class 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A module bound to one parameter vector: the working horse of training and of sweeps."""
+"""`Flat`: a private copy of a module bound to one parameter vector; training and sweeps run on it."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ class Flat:
     @cached_property
     def has_batch_statistics(self) -> bool:
         """Whether a layer normalises by the statistics of the minibatch."""
-        from landscape.model.batchnorm import normalisers  # which needs this module
+        from landscape.model.batchnorm import normalisers  # imports this module
 
         return bool(normalisers(self.module))
 
     def load(self, theta: Tensor, buffers: Tensor | None = None) -> None:
-        """Copy a model's parameters (d,) and, where given, buffers (b,) in; with these, counters begin anew."""
+        """Copy parameters (d,) and optionally buffers (b,) into the model; buffers also reset integer counters."""
         self.layout.named(theta)  # checks the length
         self.theta.copy_(theta)
         if buffers is not None:
@@ -75,9 +75,9 @@ class Flat:
         self.module.train(on)
 
     def cast(self, inputs: Inputs) -> Inputs:
-        """Inputs as the module wants them: its dtype and device, images channels-last if it bears that.
+        """Inputs in the dtype and on the device of the module, images channels-last if the module accepts that.
 
-        They are copies if the module changes its inputs in place (`habits`), else perhaps the tensors given.
+        Copies if the module changes its inputs in place (`habits`); otherwise tensors may be shared with the argument.
         """
         cast = map_leaves(self._channels_last if self.habits.channels_last else self._to_device, inputs)
         return map_leaves(torch.clone, cast) if self.habits.copies else cast
@@ -89,20 +89,20 @@ class Flat:
         return outputs
 
     def changed_buffers(self, before: Tensor) -> bool:
-        """Whether buffers are others than `before` (b,), counters than those of the module that this is a copy of."""
+        """Whether the buffers differ from `before` (b,), or the counters from those of the original module."""
         return not torch.equal(self.buffers, before.to(self.buffers)) or any(
             not torch.equal(counter, first) for counter, first in self._counters
         )
 
     def gradient(self, samples: Samples) -> Tensor:
-        """Mean loss () of `samples`, detached; its gradient is left in `grad`."""
+        """Mean loss () of `samples`, detached; writes its gradient into `grad`."""
         self.grad.zero_()
         loss = self.loss(self.outputs(samples.inputs), samples.targets.to(self.theta.device)).mean()
         loss.backward()
         return loss.detach()
 
     def functional(self, theta: Tensor, inputs: Inputs) -> Tensor:
-        """Module output at another theta (d,), differentiable in it; the current one stays."""
+        """Module output at another theta (d,), differentiable in it; `self.theta` does not change."""
         state = self.layout.named(theta)
         return call_module(lambda *args, **kwargs: functional_call(self.module, state, args, kwargs), self.cast(inputs))
 
@@ -115,7 +115,7 @@ class Flat:
             self.module.get_parameter(name).data = view
 
     def _gather_buffers(self) -> None:
-        """Take over buffers that the module replaced (`self.mean = ...`) instead of changing them."""
+        """Copy buffers that the module replaced (`self.mean = ...`) into the bound ones, and bind these again."""
         for owner, name, bound in self._bound:
             if owner.get(name) is not bound:
                 if (fresh := owner[name]) is not None:

@@ -1,4 +1,4 @@
-"""Private copies of modules, whatever their parameters, buffers and hooks are made of."""
+"""Copies of modules, and their conversion to another dtype and device."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _COMPLEX = {torch.float16: torch.complex32, torch.float64: torch.complex128}
 
 
 def copy_module(module: nn.Module) -> nn.Module:
-    """A copy that shares no memory with the module.
+    """A copy of a module that shares no memory with it.
 
     Tensors that a layer computed from its parameters and stored (`torch.nn.utils.weight_norm` does so) are copied by
-    value, which `copy.deepcopy` alone refuses.
+    value; `copy.deepcopy` alone refuses them.
     """
     attributes = (value for layer in module.modules() for value in (*vars(layer).values(), *layer._buffers.values()))
     computed = [value for value in attributes if isinstance(value, Tensor) and not value.is_leaf]
@@ -22,7 +22,7 @@ def copy_module(module: nn.Module) -> nn.Module:
 
 
 def convert(module: nn.Module, dtype: torch.dtype, device: torch.device) -> nn.Module:
-    """The module itself: real parameters and buffers in `dtype`, complex ones in the complex type of that precision.
+    """Convert a module in place: real tensors to `dtype`, complex ones to the complex type of that precision.
 
     `nn.Module.to` would drop the imaginary parts, and separate a buffer that has two names.
     """

@@ -1,7 +1,7 @@
-"""What a module expects of the memory of its inputs, found by calling a copy of it on a few samples.
+"""Memory format that a module accepts for its inputs, measured by calling a copy of it on a few samples.
 
-Convolutions are faster on images whose channels lie last in memory. Any layer of torch gives the same values there, but
-`x.view(...)` behind a convolution fails, and code that reads the memory itself reads other values.
+Convolutions are faster on channels-last images. All layers of torch return the same values for them, but `x.view(...)`
+behind a convolution fails, and code that reads the memory directly reads other values.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from landscape.model.copies import copy_module
 from landscape.model.samples import Inputs, call_module, leaves, map_leaves
 
 PROBE = 2
-"""Samples that a module is tried on; all that there are if it does not take so few."""
+"""Samples that a module is tried on; all samples if it fails on so few."""
 
 
 @dataclass(frozen=True)
 class Habits:
-    """What a module expects of its inputs.
+    """Requirements of a module on its inputs.
 
     Args:
-        channels_last: Images may lie channels-last.
-        copies: It changes its inputs in place, so that it must get copies.
+        channels_last: It accepts channels-last images.
+        copies: It changes its inputs in place, so it must be called on copies.
     """
 
     channels_last: bool = True
@@ -35,9 +35,9 @@ class Habits:
 
 
 def habits(module: nn.Module, inputs: Inputs) -> Habits:
-    """Habits of a module, tried in eval and train mode, forward and backward; it and random states stay as they are.
+    """Requirements of a module, measured in eval and train mode, forward and backward, without changing random states.
 
-    Where images have to lie contiguous, a warning tells what that costs.
+    Warns where images must be contiguous, which is slower.
     """
     devices = {leaf.device for leaf in leaves(inputs) if leaf.is_cuda}
     with torch.random.fork_rng(devices=list(devices)), torch.enable_grad(), warnings.catch_warnings():
@@ -64,24 +64,24 @@ def _probe_module(module: nn.Module, inputs: Inputs) -> Habits:
 
 
 class _Trial:
-    """A copy of a module, called on a few inputs; it remembers whether these were ever changed."""
+    """A copy of a module, called on a few inputs; `changed` records whether a call changed them."""
 
     def __init__(self, module: nn.Module, inputs: Inputs) -> None:
         self.module, self.inputs, self.changed = copy_module(module), inputs, False
 
     def works_channels_last(self, training: bool) -> bool:
-        """Whether it works as well, and gives the same values, on images that lie channels-last."""
+        """Whether it also works on channels-last images, with the same values."""
         plain = self.output(training, last=False)
         if plain is None:
-            return True  # it does not work in any case
+            return True  # it fails in both formats
         last_output = self.output(training, last=True)
         if last_output is None or training or _close(last_output, plain):
             return last_output is not None
         again = self.output(training, last=True)
-        return again is None or not _close(last_output, again)  # random values tell nothing
+        return again is None or not _close(last_output, again)  # random outputs cannot be compared
 
     def output(self, training: bool, *, last: bool) -> list[Tensor] | None:
-        """Tensors that it returns, after a backward pass from them; None if either pass fails."""
+        """Output tensors, after a backward pass from them; None if either pass fails."""
         form = torch.channels_last if last else torch.contiguous_format
         inputs = map_leaves(lambda leaf: _copy_in_format(leaf, form), self.inputs)
         before = [leaf._version for leaf in leaves(inputs)]
@@ -92,7 +92,7 @@ class _Trial:
             slopes = [leaf for leaf in tensors if leaf.requires_grad and leaf.is_floating_point()]
             if slopes:
                 sum(leaf.square().sum() for leaf in slopes).backward()  # type: ignore[union-attr]
-        except Exception:  # noqa: BLE001 - whatever a stranger's module raises; its own call raises it again
+        except Exception:  # noqa: BLE001 - any error of a user's module; the real call raises it again
             return None
         finally:
             self.changed |= before != [leaf._version for leaf in leaves(inputs)]
@@ -101,7 +101,7 @@ class _Trial:
 
 
 def _copy_in_format(leaf: Tensor, form: torch.memory_format) -> Tensor:
-    """A copy of a tensor, in that order of memory if it holds images."""
+    """A copy of a tensor, in the memory format `form` if it holds images."""
     images = leaf.ndim == 4 and leaf.is_floating_point()
     return leaf.clone(memory_format=form if images else torch.contiguous_format)
 

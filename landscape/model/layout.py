@@ -1,4 +1,4 @@
-"""How the parameters of a module lie in one vector theta, and its floating buffers beside it."""
+"""`Layout`: order and shapes of the parameters in the vector theta, and of the floating buffers in a second one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Entry = tuple[str, tuple[int, ...]]
 class Layout:
     """Names and shapes of trainable parameters (theta) and of floating buffers, in order.
 
-    Parameters that do not require a gradient and integer buffers are no part of either vector.
+    Frozen parameters (`requires_grad` is False) and integer buffers are in neither vector.
     """
 
     parameters: tuple[Entry, ...]
@@ -88,7 +88,7 @@ class Layout:
         return self._concatenated(source, self.buffers)
 
     def slices(self) -> dict[str, slice]:
-        """Where each parameter lies in theta."""
+        """Slice of theta per parameter name."""
         places, start = {}, 0
         for name, shape in self.parameters:
             places[name] = slice(start, start + prod(shape))

@@ -1,4 +1,4 @@
-"""Means of per-sample values, over all samples and by group, gathered block by block in one sweep."""
+"""Running means of per-sample values, over all samples or per group."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ def class_error(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 class Means:
-    """Running means of one metric at several points: (P,), with values a sample (P, v), with groups a first axis.
+    """Running means of one metric at P points: (P,) or (P, v), with groups (P, groups) or (P, groups, v).
 
-    Of metrics with one value a sample, NaN is kept: it tells of a model that diverged. Of metrics with several
-    values (n, v), NaN means that a value does not apply to the sample; it is left out of sum and count.
+    NaN of a metric with one value per sample makes the mean NaN: the model diverged. NaN of a metric with v values
+    per sample means that a value does not apply to the sample; it is left out of sum and count.
 
     Args:
         measure: (outputs, targets) -> (n,) or (n, v).
@@ -37,10 +37,10 @@ class Means:
         self._counts: Tensor | None = None
 
     def add(self, point: int, outputs: Tensor, targets: Tensor, group: Tensor | None) -> None:
-        """Count a block of samples, of groups (m,) where there are any, at a point.
+        """Add a block of m samples at one point; `group` (m,) holds the group of each sample.
 
         Raises:
-            ValueError: If the metric gives another shape than (m,) or (m, v).
+            ValueError: If the metric returns another shape than (m,) or (m, v).
         """
         values, applies = self._values(outputs, targets)
         sums, counts = self._memory(values)
@@ -52,7 +52,7 @@ class Means:
             counts[point].index_add_(0, group, applies)
 
     def add_all(self, outputs: Tensor, targets: Tensor, group: Tensor | None) -> None:
-        """Count a block of samples at all points at once: outputs (P, m, ...)."""
+        """Add a block of m samples at all points: outputs (P, m, ...)."""
         every = targets.expand(len(outputs), *targets.shape).flatten(0, 1)
         values, applies = self._values(outputs.flatten(0, 1), every)
         sums, counts = self._memory(values)
@@ -65,7 +65,7 @@ class Means:
             counts.index_add_(1, group, applies.view(shape))
 
     def _values(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Values a sample with 0 for those that do not apply, and 1 for those that do."""
+        """Values with 0 where they do not apply, and a mask: 1 where they apply."""
         values = self._measure(outputs, targets).double()
         if values.ndim not in (1, 2) or len(values) != len(targets):
             raise ValueError(
@@ -83,7 +83,7 @@ class Means:
         return self._sums, self._counts
 
     def result(self) -> Tensor:
-        """The means, float64 on the CPU; NaN where nothing was counted."""
+        """The means, float64 on the CPU; NaN where no sample was added."""
         if self._sums is None or self._counts is None:
             return torch.zeros(self._points, dtype=torch.float64)
         return (self._sums / self._counts).cpu()

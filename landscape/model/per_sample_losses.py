@@ -1,4 +1,4 @@
-"""One value per sample from a loss that returns the mean of a batch, as most people write theirs."""
+"""One value per sample from a loss that returns the mean of a batch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Loss = Callable[[Any, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class PerSampleLoss:
-    """The loss of batches of one sample, shape (n,); its mean is that of the whole batch if the loss is a mean."""
+    """Per-sample losses (n,): a loss that returns the mean of a batch, called on one sample at a time."""
 
     loss: Loss
 
@@ -23,7 +23,7 @@ class PerSampleLoss:
         """Loss of every sample (n,)."""
         try:
             return vmap(self._single)(outputs, targets)
-        except RuntimeError:  # what vmap raises for an operation that it does not know
+        except RuntimeError:  # vmap does not support an operation of the loss
             singles = zip(outputs, targets, strict=True)
             return torch.stack([self._single(output, target) for output, target in singles])
 
@@ -33,7 +33,7 @@ class PerSampleLoss:
 
 @torch.no_grad()
 def per_sample(loss: Loss, outputs: Any, targets: Tensor) -> Loss:
-    """The loss with one value per sample, seen on a few outputs and targets (n, ...), n >= 2.
+    """The loss with one value per sample, checked on a few outputs and targets (n, ...), n >= 2.
 
     Raises:
         ValueError: If it is neither a value per sample nor the mean of such values.

@@ -1,4 +1,4 @@
-"""A set of samples held in memory: inputs of any nested shape, and targets."""
+"""`Samples` in memory: inputs (a tensor, tuple or dict of tensors) and targets."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ class Samples:
 
 
 def leaves(inputs: Inputs) -> list[Tensor]:
-    """The tensors in `inputs`, in order."""
+    """The tensors of `inputs`, in order."""
     if isinstance(inputs, Tensor):
         return [inputs]
     return list(inputs.values()) if isinstance(inputs, dict) else list(inputs)
 
 
 def map_leaves(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
-    """`function` of every tensor in `inputs`, in the same structure."""
+    """`function` applied to every tensor of `inputs`, in the same structure."""
     if isinstance(inputs, Tensor):
         return function(inputs)
     if isinstance(inputs, dict):
@@ -78,7 +78,7 @@ def map_leaves(function: Callable[[Tensor], Tensor], inputs: Inputs) -> Inputs:
 
 
 def call_module(module: Callable[..., Any], inputs: Inputs) -> Tensor:
-    """Output of `module` on `inputs`, spread as positional or keyword arguments."""
+    """Output of `module` on `inputs`: a tuple is passed as positional, a dict as keyword arguments."""
     if isinstance(inputs, Tensor):
         return module(inputs)
     return module(**inputs) if isinstance(inputs, dict) else module(*inputs)

@@ -1,4 +1,4 @@
-"""What the loss is: an architecture, a loss function, metrics and the samples of each split."""
+"""`Task`: an architecture, a loss function, metrics and the samples of each split; the usual losses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from landscape.model.samples import Samples
 from landscape.model.vectors import takes_models
 
 PerSample = Callable[[Tensor, Tensor], Tensor]
-"""(outputs (n, ...), targets (n, ...)) -> one value a sample, shape (n,)."""
+"""(outputs (n, ...), targets (n, ...)) -> one value per sample, shape (n,)."""
 
 Split = str | Samples
 
@@ -40,19 +40,19 @@ def error(outputs: Tensor, targets: Tensor) -> Tensor:
 
 
 _PER_SAMPLE = (cross_entropy, squared_error)
-"""Losses that are known to give one value per sample."""
+"""Losses that return one value per sample, without a check."""
 
 
 @dataclass(frozen=True, repr=False)
 class Task:
-    """Everything that turns a vector theta into numbers.
+    """Model, loss, metrics and samples: what maps a vector theta to numbers.
 
     The model is copied: the caller's module, its mode and its gradients are never touched.
 
     Args:
-        model: Any module; gives the architecture and, through `theta`, initial values.
+        model: Any module; defines the architecture and, through `theta`, the initial values.
         samples: Samples by split name, such as train and test.
-        loss: Per-sample loss, or the mean of such a loss; its mean over a split is the landscape's height.
+        loss: Per-sample loss, or the mean of such a loss; its mean over a split is the height of the landscape.
         metrics: Further per-sample values by name.
     """
 
@@ -78,12 +78,12 @@ class Task:
 
     @property
     def theta(self) -> Tensor:
-        """Parameters (d,) that the model came with, copied."""
+        """A copy of the initial parameters (d,) of the model."""
         return self.layout.theta(self.model)
 
     @property
     def buffers(self) -> Tensor:
-        """Floating buffers (b,) that the model came with, copied."""
+        """A copy of the initial floating buffers (b,) of the model."""
         return self.layout.buffer_vector(self.model)
 
     def flat(self, like: Tensor) -> Flat:
@@ -92,7 +92,7 @@ class Task:
 
     @cached_property
     def habits(self) -> Habits:
-        """What the model expects of its inputs, seen on the first split that has samples."""
+        """Requirements of the model on its inputs, measured on the first split that has samples."""
         split = next((samples for samples in self.samples.values() if len(samples)), None)
         theta = self.theta
         return (
@@ -116,7 +116,7 @@ class Task:
         return per_sample(self.loss, outputs, split.targets.to(theta.device))
 
     def split(self, split: Split) -> Samples:
-        """Samples of a split; samples are passed through.
+        """Samples of a split; `Samples` are returned as they are.
 
         Raises:
             ValueError: If there is no such split.
@@ -128,7 +128,7 @@ class Task:
         return self.samples[split]
 
     def measures(self, names: tuple[str, ...] | None = None) -> dict[str, PerSample]:
-        """Per-sample functions by name, all where no names are given; "loss" is the task's loss.
+        """Per-sample functions by name, by default all; "loss" is the loss of the task.
 
         Raises:
             ValueError: If a name is unknown.

@@ -1,4 +1,4 @@
-"""A task from what people have at hand: a module, a loss and samples."""
+"""`task_from`: a `Task` from a tuple (module, loss, samples)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from landscape.model.task import Task, error
 
 
 def task_from(made: Any) -> Task:
-    """The task in a task, or in a tuple (model, loss, samples).
+    """A task, returned as it is, or built from a tuple (model, loss, samples).
 
-    Samples are given by split, `{"train": (x, y), "test": (x, y)}`, as pairs of tensors or `Samples`; or as one pair,
-    which is train and test both. The loss gives one value a sample, as `nn.CrossEntropyLoss(reduction="none")` does, or
-    the mean of such values. The error is measured too where targets are classes and the model has an output for each.
+    Samples are a dict by split, `{"train": (x, y), "test": (x, y)}`, of pairs of tensors or `Samples`; or one pair,
+    used for both train and test. The loss returns one value per sample, as `nn.CrossEntropyLoss(reduction="none")`
+    does, or the mean of such values. The task also has the metric `error` if targets are classes and the model has one
+    output per class.
 
     Raises:
-        ValueError: If it is something else, or the loss is neither.
+        ValueError: If the argument or the loss is of another kind.
     """
     if isinstance(made, Task):
         return made

@@ -1,4 +1,4 @@
-"""Models as people have them, state dicts and modules, where vectors (d,) are taken."""
+"""`takes_models`: lets functions of vectors (d,) also accept state dicts and modules."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Result = TypeVar("Result")
 
 
 def takes_models(*names: str) -> Callable[[Callable[Inputs, Result]], Callable[Inputs, Result]]:
-    """A function whose arguments `names`, vectors (d,) or sequences of them, may be state dicts or modules.
+    """Decorator: the arguments `names`, vectors (d,) or sequences of them, may also be state dicts or modules.
 
-    The layout is that of the argument `task`, or of the Task whose method it is. Where `buffers` are not given, those
-    of the state dicts are taken, so that the loss is that of the models. A function without a task refuses what is no
-    vector, and says how to make one.
+    The layout is that of the argument `task`, or of the Task whose method is decorated. Without an argument `buffers`,
+    the floating buffers of the state dicts are used. A function without a task accepts vectors only; its error message
+    names the conversion.
 
     Raises:
         ValueError: If an argument is no model, one of another architecture, or vectors and state dicts are mixed where
@@ -56,7 +56,7 @@ def _is_model(value: Any) -> bool:
 
 
 def _vectors(value: Any, layout: Layout | None, name: str) -> Any:
-    """A vector, or the vectors of a sequence; tensors pass."""
+    """Convert a model, or each model of a sequence, to a vector; tensors are returned as they are."""
     if isinstance(value, Tensor):
         return value
     if _is_model(value):
@@ -80,7 +80,7 @@ def _describe(value: Any) -> str:
 
 
 def _buffers(values: list[Any], layout: Layout) -> Tensor | None:
-    """Floating buffers of all models: (b,) of one, (n, b) of several; None where all are vectors."""
+    """Floating buffers: (b,) of one model, (n, b) of several; None if all are vectors."""
     models = [model for value in values for model in (value if isinstance(value, list | tuple) else [value])]
     if not any(map(_is_model, models)):
         return None

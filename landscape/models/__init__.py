@@ -32,8 +32,8 @@ def build_model(name: str, shape: tuple[int, ...], classes: int, *, seed: int, *
     """A freshly initialised model; same seed, same bits, and the caller's random state stays as it is.
 
     Args:
-        name: File name of a plug-in, an entry point, or FILE.py:NAME or module:NAME of a factory of one's own, called
-            like a plug-in's `build`.
+        name: File name of a plug-in, an entry point, or FILE.py:NAME or module:NAME of a factory of a user, called
+            like the `build` of a plug-in.
         shape: Shape of one input, such as (1, 28, 28).
         classes: Number of outputs.
         seed: Fixes the initial values.

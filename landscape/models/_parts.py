@@ -1,4 +1,4 @@
-"""What the models share: a classifier of body and head, and the size of what a body puts out."""
+"""Shared parts of the models: a classifier of body and head, checks, and the output size of a body."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Classifier(nn.Module):
 
 
 def check_image(model: str, shape: tuple[int, ...], least: int) -> None:
-    """Complain unless `shape` is (channels, height, width) with both sides at least `least`.
+    """Require that `shape` is (channels, height, width) with both sides at least `least`.
 
     Raises:
         ValueError: If it is not.
@@ -34,17 +34,17 @@ def check_image(model: str, shape: tuple[int, ...], least: int) -> None:
 
 
 def check_version(model: str, version: str, versions: Collection[str]) -> None:
-    """Complain about a version of a model that there is not.
+    """Require one of the versions of a model.
 
     Raises:
-        ValueError: If so.
+        ValueError: If there is no such version.
     """
     if version not in versions:
         raise ValueError(f"version is {version!r}; {model} takes {' or '.join(map(repr, versions))}.")
 
 
 def flat_size(layers: nn.Module, shape: tuple[int, ...]) -> int:
-    """Number of values that `layers` make of one input."""
+    """Number of output values of `layers` for one input."""
     with torch.no_grad():
         return layers(torch.zeros(1, *shape)).numel()
 

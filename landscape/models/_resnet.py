@@ -1,6 +1,8 @@
-"""What the residual networks share: blocks with a choice of normalisation, and the CIFAR and ImageNet networks."""
+"""Residual blocks with batch or group normalisation, and the CIFAR and ImageNet residual networks."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from torch import Tensor, nn
 
@@ -85,24 +87,28 @@ def imagenet_resnet(
     return Classifier(layers, nn.Linear(channels, classes))
 
 
-def cifar_resnet(
-    name: str, shape: tuple[int, ...], classes: int, *, blocks: int, norm: str, groups: int, wide: int = 1
-) -> Classifier:
-    """Stem conv3 of 16 channels, three stages of `blocks` blocks with 16, 32, 64 channels, mean, head.
+def cifar_factory(name: str, *, blocks: int, wide: int = 1) -> Callable[..., Classifier]:
+    """The `build` of a CIFAR network of three stages of `blocks` blocks, all channels multiplied by `wide`."""
 
-    Every number of channels is multiplied by `wide`.
+    def build(shape: tuple[int, ...], classes: int, *, norm: str = "batch", groups: int = 2) -> Classifier:
+        """Stem conv3 of 16 channels, three stages of basic blocks with 16, 32, 64 channels, mean (feature), head.
 
-    Raises:
-        ValueError: If the image is too small, or norm or groups are not known.
-    """
-    check_image(name, shape, LEAST)
-    widths = [16 * wide, 32 * wide, 64 * wide]
-    check_norm(name, norm, groups, widths)
-    stem = [*conv_norm(shape[0], widths[0], 3, norm, groups), nn.ReLU()]
-    return Classifier(
-        nn.Sequential(*stem, *stages(widths[0], widths, blocks, norm, groups), nn.AdaptiveAvgPool2d(1), nn.Flatten()),
-        nn.Linear(widths[-1], classes),
-    )
+        Args:
+            shape, classes: Of one image, and number of outputs.
+            norm: "batch" as in the paper, or "group", which has no running statistics.
+            groups: Of the group normalisation; 2 as in the IMA paper.
+
+        Raises:
+            ValueError: If an image is smaller than 8x8, or norm or groups are not known.
+        """
+        check_image(name, shape, LEAST)
+        widths = [16 * wide, 32 * wide, 64 * wide]
+        check_norm(name, norm, groups, widths)
+        stem = [*conv_norm(shape[0], widths[0], 3, norm, groups), nn.ReLU()]
+        body = [*stem, *stages(widths[0], widths, blocks, norm, groups), nn.AdaptiveAvgPool2d(1), nn.Flatten()]
+        return Classifier(nn.Sequential(*body), nn.Linear(widths[-1], classes))
+
+    return build
 
 
 def stages(channels: int, widths: list[int], blocks: int, norm: str, groups: int) -> list[nn.Module]:
@@ -122,10 +128,10 @@ def conv_norm(channels: int, out: int, kernel: int, norm: str, groups: int, *, s
 
 
 def check_norm(model: str, norm: str, groups: int, widths: list[int]) -> None:
-    """Complain about a normalisation that is not known, or groups that do not divide every width.
+    """Require a known normalisation, and groups that divide every width.
 
     Raises:
-        ValueError: If so.
+        ValueError: If either is not the case.
     """
     if norm not in ("batch", "group"):
         raise ValueError(f"norm is {norm!r}; {model} takes 'batch' or 'group'.")

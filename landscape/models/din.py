@@ -40,7 +40,7 @@ def build(
 
     Args:
         shape, classes: (6 + h,) for a history of h films, 56 in the paper; classes is 2.
-        sizes: Values of each field, the padding 0 included; those of MovieLens-1M where not given.
+        sizes: Values of each field, the padding 0 included; by default those of MovieLens-1M.
         mask_padding: Give films that are padding no weight. The author's code does not mask them: False.
 
     Raises:

@@ -43,8 +43,8 @@ def build(
     embeddings are interpolated where the image has another size than in training.
 
     With `lora` > 0 the model's own values are frozen, and low-rank adapters of that rank (Hu et al. 2021) and the head
-    are what is trained: they alone are theta. The frozen values are read anew from `source` with each experiment; give
-    a revision, or a folder that stays, where the same bits matter. Attention takes its softmax in float32 also where
+    are what is trained: they are theta. The frozen values are read from `source` by each experiment; give a
+    revision, or a permanent folder, if the same bits matter. Attention takes its softmax in float32 also where
     the model is float64.
 
     Args:
@@ -54,9 +54,9 @@ def build(
         pretrained: Read the weights; else only the architecture, with random values.
         size: Images are resized to this side first, as 224 for a ViT; bilinear.
         lora: Rank of the adapters; 0 trains everything.
-        lora_alpha: The adapters' output is multiplied by lora_alpha / lora; 2 lora where not given.
-        lora_targets: Ends of the names of adapted layers; queries and values where not given, every convolution in a
-            network without attention.
+        lora_alpha: The adapters' output is multiplied by lora_alpha / lora; by default 2 lora.
+        lora_targets: Ends of the names of adapted layers; by default queries and values, or every convolution
+            in a network without attention.
 
     Raises:
         ValueError: If the image or an option does not suit the model.
@@ -130,7 +130,7 @@ def _backbone(source: str, revision: str | None, pretrained: bool) -> tuple[nn.M
 
 
 def _adapt(model: nn.Module, rank: int, alpha: float, targets: Sequence[str] | None, source: str) -> None:
-    """Put adapters beside the targets, in place; everything else is frozen."""
+    """Add adapters to the targets, in place, and freeze everything else."""
     peft = _extra("peft")
     ends = {path.rpartition(".")[2] for path, layer in model.named_modules() if isinstance(layer, nn.Linear)}
     usual = next((names for names in ATTENTION if names <= ends), {"convolution"})

@@ -11,7 +11,7 @@ def build(shape: tuple[int, ...], classes: int) -> nn.Module:
     """conv7 stride 2 (C, 64), pool, two basic blocks each of 64 to 512 channels, mean (feature), FC classes.
 
     11,181,642 parameters for 3 channels and 10 classes. The paper starts from ImageNet's values: model `hf` reads
-    them where they lie or from the hub; `fedscape pretrain` makes a start from data of one's own.
+    them from a folder or the hub; `fedscape pretrain` trains initial values on your data.
 
     Raises:
         ValueError: If an image is smaller than 8x8.

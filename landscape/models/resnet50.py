@@ -11,8 +11,7 @@ def build(shape: tuple[int, ...], classes: int) -> nn.Module:
     """conv7 stride 2 (C, 64), pool, 3, 4, 6, 3 bottlenecks of 256 to 2048 channels, mean (feature), FC classes.
 
     23,528,522 parameters for 3 channels and 10 classes, 24,214,937 for 345. The paper starts from ImageNet's
-    values: model `hf` reads them where they lie or from the hub; `fedscape pretrain` makes a start from data of one's
-    own.
+    values: model `hf` reads them from a folder or the hub; `fedscape pretrain` trains initial values on your data.
 
     Raises:
         ValueError: If an image is smaller than 8x8.

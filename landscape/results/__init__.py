@@ -1,6 +1,6 @@
 """Results as labelled datasets: stored in zarr, exported to other programs, with progress on the way.
 
-Nothing here knows models.
+Independent of models.
 """
 
 from landscape import earlier

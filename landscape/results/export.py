@@ -26,11 +26,11 @@ def export_bytes(ds: xr.Dataset, form: str) -> bytes:
 
 
 def csv_table(ds: xr.Dataset) -> bytes:
-    """Every number of a dataset as a long table: one row a value.
+    """Every number of a dataset as a long table: one row per value.
 
     Columns are variable, each dimension (its coordinate where there is one, else the position; empty where the
     variable is not over it), value and units. Attributes follow as rows named attribute:<name>. Numbers are written
-    so that reading gives the same bits; missing ones are empty.
+    so that reading restores the same bits; missing ones are empty.
     """
     dims = [str(dim) for dim in ds.dims]
     ds = sort_names(ds)
@@ -56,7 +56,7 @@ def vtk_grid(ds: xr.Dataset, *, height: str = "loss", log: bool = False) -> byte
 
     Args:
         ds: With at least one variable over two grid dimensions.
-        height: Variable that gives the relief.
+        height: Variable of the relief.
         log: Heights are logarithms of it.
 
     Raises:
@@ -104,7 +104,7 @@ def ply_mesh(ds: xr.Dataset, *, height: str = "loss", log: bool = False) -> byte
 
 
 FORMS: dict[str, Callable[[xr.Dataset], bytes]] = {"csv": csv_table, "vtk": vtk_grid, "ply": ply_mesh}
-"""What `export_bytes` knows, by file suffix."""
+"""Writers by file suffix."""
 
 
 def _rows(ds: xr.Dataset, name: str) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Texts of files from elsewhere as JSON or TOML: parsed whole, or refused in one line."""
+"""JSON and TOML from untrusted files: parsed completely, or refused with a one-line error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a long computation has come, told to whoever wants to show it."""
+"""Progress of long computations, reported to a callback."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TypeVar
 Item = TypeVar("Item")
 
 Progress = Callable[[int, int], None]
-"""(steps done, steps in all) -> None; first with what is known at the start, at last with all."""
+"""(steps done, all steps) -> None; first with the steps done at the start, last with all."""
 
 
 def share(progress: Progress | None, part: int, parts: int) -> Progress | None:
@@ -19,7 +19,7 @@ def share(progress: Progress | None, part: int, parts: int) -> Progress | None:
 
 
 def with_progress(items: Sequence[Item], progress: Progress | None) -> Iterator[Item]:
-    """The items one by one; `progress` hears how many of them are done before the first and after each."""
+    """The items one by one; `progress` is called before the first and after each item."""
     for done, item in enumerate(items):
         if progress is not None:
             progress(done, len(items))

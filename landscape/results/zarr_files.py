@@ -1,4 +1,4 @@
-"""Datasets kept in zarr folders: written aside and renamed into place, verified when read, resumable."""
+"""Datasets in zarr folders: written to a temporary folder and renamed, verified when read, resumable."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import zarr.errors
 
 
 def save(ds: xr.Dataset, path: str | Path) -> None:
-    """Write a dataset to the zarr folder `path`; an earlier one stays until the new one is whole.
+    """Write a dataset to the zarr folder `path`; an earlier one is replaced once the new one is complete.
 
     Raises:
         ValueError: If an attribute is neither text nor a number.
@@ -84,39 +84,39 @@ def sort_names(ds: xr.Dataset) -> xr.Dataset:
 
 @dataclass(frozen=True)
 class Partial:
-    """A result that is computed in several sittings, as `surface(known=.., checkpoint=..)` takes it.
+    """A resumable result, for `surface(known=.., checkpoint=..)`.
 
         partial = Partial(path)
         ds = surface(task, sweep, known=partial.known(), checkpoint=partial.checkpoint)
         partial.checkpoint(ds)
 
-    What is unfinished stands at `path` too; its missing cells say so.
+    An unfinished result is stored at `path` too, with missing cells.
     """
 
     path: str | Path
 
     def known(self) -> xr.Dataset | None:
-        """What the last sitting left, or None.
+        """The result of the last computation so far, or None.
 
         Raises:
-            LookupError: If what is there is broken.
+            LookupError: If the stored result is broken.
         """
         path = Path(self.path)
         return load(path) if path.exists() or _sibling(path, "old").exists() else None
 
     def checkpoint(self, ds: xr.Dataset) -> None:
-        """Keep the result as far as it is."""
+        """Store the result so far."""
         save(ds, self.path)
 
 
 def _require_own(path: Path) -> None:
-    """Refuse a result with links inside: one from elsewhere reads nothing but itself."""
+    """Refuse a result that contains links: it must not read files outside its folder."""
     if link := next((entry for entry in path.rglob("*") if entry.is_symlink()), None):
         raise ValueError(f"{link.relative_to(path)} is a link, which is not followed")
 
 
 def _require_room(ds: xr.Dataset) -> None:
-    """Refuse what is larger than all free memory by the shapes that it states, before any of it is read."""
+    """Refuse a dataset that is larger than the free memory by its stated shapes, before it is read."""
     free = psutil.virtual_memory().available
     if ds.nbytes > free:
         raise ValueError(f"it states {ds.nbytes} bytes, and {free} are free")
@@ -137,7 +137,7 @@ def _check(ds: xr.Dataset) -> None:
 
 
 def _plain_missing(ds: xr.Dataset) -> xr.Dataset:
-    """The dataset with one kind of NaN: zarr leaves out chunks that are all missing and gives that kind back."""
+    """The dataset with one kind of NaN: zarr omits chunks that are all missing and restores that kind."""
     result = ds.copy()
     for name, variable in ds.variables.items():
         if variable.dtype.kind == "f":
@@ -165,12 +165,12 @@ def _digest(ds: xr.Dataset) -> str:
 
 
 def _plain(attrs: Mapping[Any, Any]) -> dict[str, Any]:
-    """Attributes as JSON gives them back."""
+    """Attributes as JSON restores them."""
     return {str(key): value.item() if isinstance(value, np.generic) else value for key, value in attrs.items()}
 
 
 def _values_digest(ds: xr.Dataset) -> str:
-    """Digest of names, dimensions and values, all that results of earlier versions carry."""
+    """Digest of names, dimensions and values, the digest of results of earlier versions."""
     digest = hashlib.blake2b(digest_size=16)
     for name, variable in sorted(ds.variables.items(), key=lambda item: str(item[0])):
         values = variable.values

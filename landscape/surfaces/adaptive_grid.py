@@ -1,4 +1,4 @@
-"""A surface on a fine grid from fewer points: evaluated where the loss bends, interpolated where it does not."""
+"""Surfaces on fine grids from fewer points: evaluated where the loss bends, else interpolated."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from landscape.sweep.grid import Sweep
 from landscape.sweep.threads import PointPool
 
 BATCH = 32
-"""Cells that are refined together; the order of refinement, and so the result, depends on it."""
+"""Cells refined per step; the order of refinement, and so the result, depends on it."""
 
 SMOOTH = 4
 """A smooth loss is this much closer to its interpolation in cells of half the side."""
 
 Evaluated = Callable[[np.ndarray, xr.Dataset | None], xr.Dataset]
-"""(mask over the grid, what is known) -> the surface at the mask's points too."""
+"""(mask over the grid, earlier surface or None) -> the surface that also has the points of the mask."""
 
 
 def adaptive_surface(
@@ -51,24 +51,24 @@ def adaptive_surface(
     """Metrics on the whole grid of a 2-D sweep, evaluated at some of its points and interpolated at the others.
 
     A coarse grid is evaluated first. Each of its cells is tested at the middles of its sides and at its centre, where
-    the bilinear interpolation g of the corners is compared with what is found, f: D = 2 |f - g| / (|f| + |g|). The
-    four quarters of a cell have about D / 4 left; where that is above the tolerance they are tested in turn, the
-    worst first, until none is left or the budget is spent. Points that no cell asked for are interpolated in their
-    smallest cell. Then `held_out` of these, drawn at random, are evaluated too: how far the interpolation was off
-    there estimates its error on all of them.
+    the bilinear interpolation g of the corners is compared with the loss f: D = 2 |f - g| / (|f| + |g|). The four
+    quarters of a cell are expected to have D / 4; where that is above the tolerance they are tested next, the worst
+    first, until none is left or the budget is spent. All other points are interpolated in their smallest cell. Then
+    `held_out` of these, selected at random, are evaluated too: the error of the interpolation there estimates its error
+    at all interpolated points.
 
     Args:
         task, sweep: As `surface` takes them; the grid has 2^k m + 1 points in both dimensions, such as 33 or 41.
-        tolerance: Difference aimed at, as a fraction of the value.
-        budget: Grid points evaluated at most, held-out ones included; all where not given.
-        by: Metric that decides where to refine; of several groups or classes the one that bends most.
+        tolerance: Largest accepted difference, as a fraction of the value.
+        budget: Grid points evaluated at most, held-out ones included; by default all.
+        by: Metric that decides where to refine; with several groups or classes, the largest difference counts.
         coarse: Least points of the coarse grid in each dimension.
-        held_out: Points that the interpolation is judged by.
-        seed: Of their choice.
+        held_out: Points that estimate the error of the interpolation.
+        seed: Of their selection.
         known: An earlier, perhaps partial result of the same call; values evaluated there are not computed again, and
             the result has the same bits as if it had never been stopped.
         checkpoint: Called with the partial dataset, as by `surface`.
-        progress: As `surface` takes it; hears of the points asked for so far.
+        progress: As `surface` takes it; counts the points requested so far.
         split, metrics, groups, statistics, calibration, workers: As `surface` takes them.
 
     Returns:
@@ -115,7 +115,7 @@ def adaptive_surface(
 
 
 class _Grid:
-    """What is known of a sweep: a dataset, and which of its points this computation has asked for, a mask."""
+    """State of a refinement: the dataset so far, and a mask of the points requested by this computation."""
 
     def __init__(self, evaluated: Evaluated, first: np.ndarray, dims: list[str], known: xr.Dataset | None) -> None:
         self._evaluated = evaluated
@@ -124,12 +124,12 @@ class _Grid:
         self.ds = evaluated(first, known)
 
     def evaluate(self, mask: np.ndarray) -> None:
-        """Evaluate the points of a mask that holds all earlier ones."""
+        """Evaluate the points of a mask that includes all earlier ones."""
         self.ds = self._evaluated(mask, self.ds)
         self.requested = mask
 
     def values(self, name: str) -> np.ndarray:
-        """A variable as (whatever else it is over, *grid)."""
+        """A variable as an array (all other dimensions, *grid)."""
         if name not in self.metrics:
             raise ValueError(f"no metric named {name!r} to refine by; evaluated: {', '.join(self.metrics)}.")
         return self.ds[name].transpose(..., *self.dims).values.reshape(-1, *self.requested.shape)
@@ -178,7 +178,7 @@ def _levels(sweep: Sweep, coarse: int) -> int:
 
 
 def _refine(grid: _Grid, by: str, step: int, tolerance: float, limit: int) -> tuple[list[Cell], int]:
-    """Test cells, the worst parents first, and quarter them; all cells, and how many stand above the tolerance."""
+    """Test cells, worst parents first, and quarter them; returns all cells, and how many are above the tolerance."""
     rows, columns = grid.requested.shape
     waiting = [(np.inf, (i, j, step)) for i in range(0, rows - 1, step) for j in range(0, columns - 1, step)]
     leaves: list[Cell] = []
@@ -207,7 +207,7 @@ def _refine(grid: _Grid, by: str, step: int, tolerance: float, limit: int) -> tu
 
 
 def _fill_and_judge(grid: _Grid, leaves: list[Cell], held_out: int, seed: int) -> xr.Dataset:
-    """The dataset with every value filled in, and the error estimated at held-out points."""
+    """The dataset with interpolated values, and their error estimated at held-out points."""
     evaluated = grid.requested.copy()
     guesses = {name: interpolate(grid.values(name), leaves, evaluated) for name in grid.metrics}
     free = np.flatnonzero(~evaluated)

@@ -50,10 +50,9 @@ def barrier(
         a, b: Models, shape (d,).
         points: Evaluations on the line, both ends included.
         split: Samples that the loss is averaged over.
-        buffers: Floating buffers of a and b, shape (2, b); the task's own where not given.
-        statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; recomputed between
-        the
-            models where not given, and stated in the attributes.
+        buffers: Floating buffers of a and b, shape (2, b); by default those of the task.
+        statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; by default
+            recomputed between the models. Stated in the attributes.
         workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
 
     Returns:
@@ -96,10 +95,10 @@ def pairwise_barriers(
 
     Args:
         models: Shape (m, d).
-        labels: Names of the models; 1, 2, .. m where not given.
+        labels: Names of the models; by default 1, 2, .. m.
         points: Evaluations on each line, both ends included.
         split: Samples that the loss is averaged over.
-        buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
+        buffers: Floating buffers of the models, shape (m, b); by default those of the task.
         statistics, calibration: Of batch normalisation, as in `barrier`.
         workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
 
@@ -176,8 +175,8 @@ def simplex_losses(
         models: Shape (m, d).
         count, seed: Of the random averages.
         split: Samples that the metrics are averaged over.
-        metrics: "loss" and names of the task's metrics; all where not given.
-        buffers: Floating buffers of the models, shape (m, b); the task's own where not given.
+        metrics: "loss" and names of the task's metrics; by default all.
+        buffers: Floating buffers of the models, shape (m, b); by default those of the task.
         statistics, calibration: Of batch normalisation, as in `barrier`.
         workers, progress: As `landscape.sweep.evaluate.evaluate` takes them.
 

@@ -1,4 +1,4 @@
-"""What a surface says in a few numbers: where its floor is, and whether the marked models share it."""
+"""Summaries of a surface: minimum, basin of the marked models, curvature, flatness, barrier of a line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from landscape.surfaces.quadratic import quadratic
 
 
 def minimum(ds: xr.Dataset, metric: str = "loss") -> xr.DataArray:
-    """Smallest value () on the grid; its coordinates say where.
+    """Smallest value () on the grid, with its coordinates.
 
     Raises:
         LookupError: If no grid point has a value.
@@ -30,7 +30,7 @@ def centre_offset(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> f
     """Distance from a mark to the fitted minimum, in the unit of the coordinates; NaN where there is none inside.
 
     On a plane through models this is a distance between parameters; on a line the difference in t.
-    `landscape.surfaces.minimum` gives its uncertainty, and the reason where there is none.
+    `landscape.surfaces.minimum` has its uncertainty, and the reason if there is none.
     """
     return fitted_minimum(ds, metric).offset(mark_place(ds, mark, metric))[0]
 
@@ -53,8 +53,8 @@ def loss_excess(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> flo
 def connected(ds: xr.Dataset, level: float | None = None, metric: str = "loss") -> bool:
     """Whether the grid cells nearest to the marks lie in one component of the cells at or below a level.
 
-    Cells touch along edges. Without a level it is the largest value in the marks' own cells, the lowest one at which
-    the answer could be yes.
+    Cells touch along edges. The default level is the largest value in the cells of the marks, the lowest
+    one at which they can be connected.
     """
     values, cells = ds[metric].values, _cells(ds, metric)
     bound = values[cells].max() if level is None else level
@@ -62,10 +62,10 @@ def connected(ds: xr.Dataset, level: float | None = None, metric: str = "loss") 
 
 
 def basin(ds: xr.Dataset, level: float | None = None, metric: str = "loss") -> xr.Dataset:
-    """The component of the cells at or below a level that holds all marks, and its size.
+    """The component of the cells at or below a level that contains all marks, and its size.
 
-    Cells touch along edges; a mark belongs to the nearest one. Without a level it is the lowest one at which there is
-    such a component: what a path on the grid from mark to mark must climb to.
+    Cells touch along edges; a mark belongs to the nearest one. The default level is the lowest one with such a
+    component: the height that a path on the grid between the marks must reach.
 
     Returns:
         Dataset with component, 1 inside and 0 outside, over the grid, level in the metric's unit, area () in squared
@@ -185,14 +185,14 @@ def _mark(ds: xr.Dataset, mark: str) -> xr.Dataset:
 
 
 def _cells(ds: xr.Dataset, metric: str) -> tuple[np.ndarray, ...]:
-    """Indices of the grid cells nearest to the marks, one array (marks,) a dimension."""
+    """Indices of the grid cells nearest to the marks, one array (marks,) per dimension."""
     return tuple(
         np.abs(ds[name].values[None] - ds[f"mark_{name}"].values[:, None]).argmin(1) for name in ds[metric].dims
     )
 
 
 def _component(values: np.ndarray, cells: tuple[np.ndarray, ...], level: float) -> np.ndarray | None:
-    """The component of the cells at or below a level that holds all of `cells`; None where there is none."""
+    """The component of the cells at or below a level that contains all of `cells`, or None."""
     with np.errstate(invalid="ignore"):
         components, _ = ndimage.label(values <= level)
     labels = set(components[cells].tolist())
@@ -200,7 +200,7 @@ def _component(values: np.ndarray, cells: tuple[np.ndarray, ...], level: float) 
 
 
 def _lowest_level(values: np.ndarray, cells: tuple[np.ndarray, ...]) -> float:
-    """Smallest cell value at which one component holds all of `cells`; infinite where missing cells divide them."""
+    """Smallest cell value at which one component contains all of `cells`; infinite if missing cells divide them."""
     levels = np.unique(values[np.isfinite(values)])
     first = bisect_left(levels, True, key=lambda level: _component(values, cells, level) is not None)
     return float(levels[first]) if first < len(levels) else float("inf")

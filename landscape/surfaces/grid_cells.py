@@ -1,4 +1,4 @@
-"""Square cells of a grid: their points, their quarters, and values interpolated between their corners."""
+"""Quadtree of square grid cells: points and quarters of a cell, interpolation between its corners."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def difference(values: np.ndarray) -> float:
     scale = np.abs(values) + np.abs(guess)
     with np.errstate(invalid="ignore"):
         relative = np.where(scale > 0, 2 * np.abs(values - guess) / np.where(scale > 0, scale, 1), 0)
-    # beyond what numbers can hold nothing is left to refine, at its border everything is
+    # two infinite values need no refinement, one infinite value always does
     both = ~np.isfinite(values) & ~np.isfinite(guess)
     return float(np.where(both, 0, np.where(np.isfinite(relative), relative, 2)).max())
 
@@ -46,7 +46,7 @@ def bilinear(corners: np.ndarray, side: int) -> np.ndarray:
 
 
 def interpolate(values: np.ndarray, leaves: Sequence[Cell], evaluated: np.ndarray) -> np.ndarray:
-    """Values (.., rows, columns) with what was not evaluated filled in; a small cell has its say over a large one."""
+    """Values (.., rows, columns), interpolated where they were not evaluated; small cells overrule large ones."""
     filled = values.copy()
     for i, j, side in sorted(leaves, key=lambda cell: (-cell[2], cell)):
         place = (slice(None), slice(i, i + side + 1), slice(j, j + side + 1))

@@ -1,4 +1,4 @@
-"""Where the minimum of a surface is, below its grid, and how sure that is."""
+"""The minimum of a surface at sub-grid resolution, with its uncertainty."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ import xarray as xr
 from landscape.surfaces.quadratic import Quadratic, quadratic
 
 MinimumState = Literal["inside", "edge", "none"]
-"""Inside the grid; at its edge or beyond; nowhere to be located: the surface is flat, a saddle, or too coarse."""
+"""Inside the grid; at its edge or beyond; none: the surface is flat, a saddle, or too coarse."""
 
 MOVES = 20
 """Most moves of the window towards the minimum of its quadratic."""
 
 ROUNDING = 1e-6
-"""Part of the loss by which a quadratic must rise over half its window: less is rounding of single precision."""
+"""Fraction of the loss by which a quadratic must rise over half its window; less is float32 rounding."""
 
 
 @dataclass(frozen=True)
 class Minimum:
-    """A minimum below the grid.
+    """A minimum at sub-grid resolution.
 
     Args:
-        state: Where it is.
-        reason: Why it is not inside, in words; empty where it is.
+        state: Whether it is inside.
+        reason: Why it is not inside; empty if it is.
         at: Coordinates by dimension; NaN where it is not inside.
         value: Value of the quadratic there.
-        covariance: Of the coordinates, shape (n, n): of the fit, and where it was resampled of the samples too.
-        fit: The quadratic that it was read from; None where it is not inside.
+        covariance: Of the coordinates, shape (n, n): of the fit, plus that of the samples after `add_sampling_error`.
+        fit: The fitted quadratic; None if the minimum is not inside.
     """
 
     state: MinimumState
@@ -50,8 +50,8 @@ class Minimum:
     def offset(self, place: Mapping[str, float]) -> tuple[float, float]:
         """Distance to a place, in the unit of the coordinates, and its standard error; NaN where it is not inside.
 
-        The error is the one along the line to the place. The distance of two noisy places is never below 0: one
-        that is smaller than twice its error is not told from 0.
+        The error is the one along the line to the place. The distance of two noisy places is never negative: one
+        below twice its error is compatible with 0.
         """
         away = np.array([self.at[name] - place[name] for name in self.at])
         distance = float(np.linalg.norm(away))
@@ -60,16 +60,16 @@ class Minimum:
 
 
 def fitted_minimum(ds: xr.Dataset, metric: str = "loss") -> Minimum:
-    """Minimum of a line or plane below its grid: that of a quadratic fitted to the three cells a dimension around it.
+    """Minimum of a line or plane at sub-grid resolution, of a quadratic fitted to 3 cells per dimension around it.
 
     The window begins at the lowest cell and moves to the cell nearest to the minimum of its quadratic until this lies
     inside it. Third and fourth derivatives displace the minimum by an amount that shrinks with the square of the
     window. So the standard error of the fit is half the distance to the minimum of a quadratic in the window of five
-    cells a dimension, in every direction; a grid of less than five points a side has no such error and no minimum.
+    cells per dimension, in every direction; a grid of less than five points per side has no such error and no minimum.
 
     Args:
         ds: The metric over one or two dimensions; NaN are cells that are not there.
-        metric: Whose minimum.
+        metric: Metric to minimise.
     """
     values = ds[metric].values
     names = tuple(map(str, ds[metric].dims))
@@ -99,7 +99,7 @@ def fitted_minimum(ds: xr.Dataset, metric: str = "loss") -> Minimum:
 
 
 def label_minimum(minimum: Minimum, ds: xr.Dataset, metric: str = "loss") -> xr.Dataset:
-    """A minimum as variables that are assigned to its surface.
+    """A minimum as variables to assign to its surface.
 
     Returns:
         Dataset of minimum_alpha and minimum_alpha_error (or what the dimensions are called), in the unit of the
@@ -123,7 +123,7 @@ def label_minimum(minimum: Minimum, ds: xr.Dataset, metric: str = "loss") -> xr.
 
 
 def add_sampling_error(minimum: Minimum, values: np.ndarray, sizes: np.ndarray) -> Minimum:
-    """The same minimum, its covariance with that of the samples added, by the jackknife that leaves out one fold.
+    """The same minimum with the covariance of the samples added, by the jackknife over folds.
 
     Args:
         minimum: One that is inside.
@@ -151,7 +151,7 @@ def add_sampling_error(minimum: Minimum, values: np.ndarray, sizes: np.ndarray) 
 
 
 def _enclosing_fit(ds: xr.Dataset, start: tuple[int, ...], metric: str) -> Quadratic:
-    """The quadratic of the window of three cells a dimension that its minimum lies in.
+    """The quadratic of a window of three cells per dimension that contains its minimum.
 
     Raises:
         LookupError: If there is none.
@@ -181,7 +181,7 @@ def _nearest(ds: xr.Dataset, names: tuple[str, ...], at: np.ndarray) -> tuple[in
 
 
 def _at_edge(values: np.ndarray, place: tuple[int, ...]) -> bool:
-    """Whether a cell lies on the edge of the grid, or beside a cell without a value."""
+    """Whether a cell lies on the edge of the grid, or next to a cell without a value."""
     for steps in product((-1, 0, 1), repeat=values.ndim):
         other = tuple(at + step for at, step in zip(place, steps, strict=True))
         if any(not 0 <= at < count for at, count in zip(other, values.shape, strict=True)) or np.isnan(values[other]):

@@ -1,4 +1,4 @@
-"""The loss on a sweep as a labelled dataset that can be computed in several sittings."""
+"""The loss on a sweep as a labelled dataset; the computation is resumable."""
 
 from __future__ import annotations
 
@@ -53,24 +53,22 @@ def surface(
         task: Defines the loss.
         sweep: A line, plane, simplex or slice.
         split: Samples that the metrics are averaged over.
-        metrics: "loss" and names of the task's metrics; all where not given.
-        known: An earlier, perhaps partial result of the same call: its values are kept bit for bit, NaN are computed.
+        metrics: "loss" and names of the task's metrics; by default all.
+        known: An earlier, perhaps partial result of the same call: its values are copied bit for bit, NaN are computed.
         checkpoint: Called with the partial dataset every few seconds.
-        progress: Called with the points that are done, known ones included, and all points: grid and marks.
+        progress: Called with (points done, all points) of grid and marks; known points count as done.
         groups: Group 0, 1, .. of each sample: metrics get a dimension `group`, from the same forward passes.
         statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; stated in the
-        attributes.
-            By default recomputed between models (coefficients that sum to 1, or several models marked), not on
-            slices around one model.
-        workers: Threads, or a crew of processes, that share the points; the values keep their bits.
+            attributes. By default recomputed between models (coefficients that sum to 1, or several models marked),
+            not on slices around one model.
+        workers: Threads, or a pool of processes, that share the points; the bits of the values do not change.
         precision: "fast" for products in bfloat16 (`landscape.sweep.precision`); the largest relative difference in
-        loss
-            from exact ones, over some points, is then stated in the attributes.
+            loss from exact values, over some points, is then stated in the attributes.
 
     Returns:
         Dataset with each metric over the dimensions of the sweep, and over `mark` the marks' places
         (mark_alpha, ..) and exact values (mark_loss, ..), then over `group` where there are groups and over `class`
-        for metrics with several values a sample. Cells outside the sweep are NaN.
+        for metrics with several values per sample. Cells outside the sweep are NaN.
 
     Raises:
         ValueError: If `known` belongs to another sweep, or models and task do not match.
@@ -140,7 +138,7 @@ def surface(
 def _empty(
     task: Task, sweep: Sweep, split: Split, metrics: tuple[str, ...], further: dict[str, dict[str, int]]
 ) -> xr.Dataset:
-    """The dataset with every value missing, labelled in full."""
+    """The labelled dataset with all values missing."""
     ds = xr.Dataset(coords={name: (name, values) for name, values in sweep.coords.items()})
     ds = ds.assign_coords(mark=("mark", np.array([mark.name for mark in sweep.marks], dtype=np.str_)))
     unit = str(sweep.attrs.get("unit", "1"))
@@ -189,7 +187,7 @@ def _between(sweep: Sweep) -> bool:
 
 
 def _single_models(rows: np.ndarray) -> set[int]:
-    """Members of the basis that are a point by themselves, by the coefficients (P, n) of the points."""
+    """Rows of the basis that are points themselves, by the coefficients (P, n) of the points."""
     single = (np.count_nonzero(rows, axis=1) == 1) & (rows.max(axis=1) == 1)
     return set(rows[single].argmax(axis=1).tolist())
 
@@ -197,7 +195,7 @@ def _single_models(rows: np.ndarray) -> set[int]:
 def _buffers(
     task: Task, sweep: Sweep, split: Split, statistics: Statistics | None, calibration: Samples | int
 ) -> Tensor | None:
-    """Buffers of the basis; a member that the grid meets and no mark names, as a mean, is no trained model."""
+    """Buffers of the basis, recalibrated for rows that are grid points without a mark: these are no trained models."""
     met = _single_models(sweep.coefficients) - _single_models(sweep.mark_coefficients)
     if sweep.buffers is None or statistics != "recomputed" or not met:
         return sweep.buffers
@@ -205,7 +203,7 @@ def _buffers(
 
 
 def _grouping(groups: Tensor | None) -> dict[str, str]:
-    """Digest of the groups, so that a result is not continued with others."""
+    """Digest of the groups, so that a result is not resumed with other groups."""
     if groups is None:
         return {}
     digest = hashlib.blake2b(groups.cpu().long().contiguous().numpy().data, digest_size=8)
@@ -213,12 +211,12 @@ def _grouping(groups: Tensor | None) -> dict[str, str]:
 
 
 def _missing(column: np.ndarray) -> np.ndarray:
-    """Whether a point (first axis) has no value at all; a group without samples stays NaN."""
+    """Whether all values of a point (first axis) are missing; groups without samples remain NaN."""
     return np.isnan(column).reshape(len(column), -1).all(1)
 
 
 def _fill(ds: xr.Dataset, known: xr.Dataset) -> None:
-    """Copy known values in, after checking that they belong to the same sweep."""
+    """Copy known values into `ds`, after checking that they belong to the same sweep."""
     for name in ds.coords:
         if name not in known.coords or not np.array_equal(known[name].values, ds[name].values):
             raise ValueError(f"the known surface has other {name} coordinates than this sweep; start it anew.")
@@ -234,7 +232,7 @@ def _fill(ds: xr.Dataset, known: xr.Dataset) -> None:
 
 
 def _fingerprint(sweep: Sweep) -> str:
-    """Digest of all that fixes the sweep's models."""
+    """Digest of all that determines the models of a sweep."""
     digest = hashlib.blake2b(digest_size=8)
     for row in sweep.basis.detach():
         digest.update(row.cpu().contiguous().view(torch.uint8).numpy().data)

@@ -1,6 +1,6 @@
-"""The one evaluator: losses at affine combinations of a few models, and what makes it fast.
+"""The one evaluator of losses at affine combinations of a few models, and its optimisations.
 
-`evaluate.evaluate` is the entry; `grid` describes points, `worker` does a piece of them.
+`evaluate.evaluate` is the entry; `grid` describes points, `worker` evaluates chunks of them.
 """
 
 from landscape import earlier

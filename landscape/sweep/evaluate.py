@@ -1,4 +1,4 @@
-"""The loss at affine combinations of a few models: the one evaluator of every line, plane and simplex."""
+"""Losses at affine combinations of a few models: the one evaluator of lines, planes and simplices."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from landscape.sweep.threads import PointPool, chunks, evaluate_chunks, evaluate
 from landscape.sweep.worker import Work, Worker
 
 MEMORY = 512 * 2**20
-"""Bytes of point models held at once."""
+"""Bytes of point models in memory at a time."""
 
 CHUNK_POINTS = 64
-"""Most point models held at once: more save little of the work that is shared in a chunk."""
+"""Most point models in a chunk: more of them share little more work."""
 
 OnPoints = Callable[[slice, dict[str, Tensor]], None]
 
@@ -55,29 +55,28 @@ def evaluate(
 ) -> dict[str, Tensor]:
     """Mean metrics over a split at the models coefficients @ basis, in eval mode and without gradients.
 
-    On a CPU a point's value has the same bits whichever other points are asked for, in whatever chunks, by however
-    many workers of one torch thread each. On a GPU points are evaluated together (`landscape.sweep.vmap_points`), which
-    may change a value's last bits.
+    On a CPU the bits of a value depend neither on the other points, nor on chunks, nor on the number of workers (of one
+    torch thread each). On a GPU points are evaluated in batches (`landscape.sweep.vmap_points`), which may change the
+    last bits of a value.
 
     Args:
         basis: Models or directions, shape (n, d).
-        coefficients: One row a point, shape (P, n).
-        metrics: "loss" and names of the task's metrics, each with values (n,) or (n, v) a sample; all where not given.
-        buffers: Floating buffers of the basis, shape (n, b); the task's own where not given.
-        block: Samples in one forward pass; chosen from the size of the activations where not given.
-        memory: Bytes of point models held at once; on a GPU with their activations, by default half of what is free.
-        on_points: Called with (points, their values) as points are finished, about every two seconds.
-        groups: Group 0, 1, .. of each sample, shape (samples,): means are then taken within groups.
-        statistics: Of batch normalisation. "recomputed": on `calibration` at every point but those that are one
-            model of the basis, whose `buffers` were given; "averaged": `buffers` combined like the models; "own": the
-            task's. By default averaged where `buffers` are given, else own; `surface` recomputes.
-        calibration: Samples of the statistics, or how many of the split train (else of `split`).
-        workers: Threads that share the points, or the samples where these are fewer; with more than one each uses one
-            core. A GPU needs no more than one.
-            Or other processes that do (`landscape.sweep.threads.PointPool`).
-        precision: "fast" lets inner layers multiply in bfloat16 where the processor can (`landscape.sweep.precision`);
-            `surface` measures and states the error that this makes.
-        progress: Called with the points that are done and all points.
+        coefficients: One row per point, shape (P, n).
+        metrics: "loss" and names of the task's metrics, each with values (n,) or (n, v) for n samples; by default all.
+        buffers: Floating buffers of the basis, shape (n, b); by default those of the task.
+        block: Samples in one forward pass; by default set by the size of the activations.
+        memory: Bytes of point models in memory; on a GPU with their activations, by default half of the free memory.
+        on_points: Called with (points, their values) about every two seconds.
+        groups: Group 0, 1, .. of each sample, shape (samples,); metrics are then means per group.
+        statistics: Of batch normalisation. "recomputed": on `calibration` at every point, except points that are a
+            single model of the basis with `buffers`; "averaged": `buffers` combined like the models; "own": those of
+            the task. By default averaged with `buffers`, own without; `surface` recomputes.
+        calibration: Samples for the statistics, or how many of the split train (if there is none, of `split`).
+        workers: Threads that share the points, or the samples if there are fewer points than threads; more than one
+            use one core each, a GPU needs one. Or a pool of processes (`landscape.sweep.threads.PointPool`).
+        precision: "fast" lets inner layers multiply in bfloat16 if the processor can (`landscape.sweep.precision`);
+            `surface` measures and states the error of that.
+        progress: Called with (points done, all points).
 
     Returns:
         For each metric values (P,), (P, v), with groups (P, groups) or (P, groups, v), in float64 on the CPU; the
@@ -119,7 +118,7 @@ def loss(flat: Flat, basis: Tensor, coefficients: Tensor, samples: Samples) -> T
     """Mean loss () of `samples` at coefficients (n,) @ basis (n, d), differentiable once in the coefficients.
 
     One forward and one backward pass through the model, then the n inner products dL/dc_j = <basis_j, dL/dtheta>.
-    `flat` is left at the point, in the mode (train or eval) that it was in; its `grad` holds dL/dtheta.
+    Afterwards `flat` is at the point and its `grad` is dL/dtheta; its mode (train or eval) does not change.
     """
     return _Loss.apply(coefficients, basis, flat, samples)
 
@@ -142,7 +141,7 @@ class _Loss(torch.autograd.Function):
 def _chunk_values(
     work: Work, points: list[list[float]], memory: int, workers: int | PointPool, soon: bool
 ) -> Iterator[tuple[slice, dict[str, Tensor]]]:
-    """Chunks of points, each with its values; small ones first where these are wanted `soon`."""
+    """(points, values) per chunk; the first chunks are small if values are reported `soon`."""
     basis = work.basis
     if not isinstance(workers, int):
         return workers.evaluate_points(work, points, _most(basis, memory))
@@ -158,7 +157,7 @@ def _chunk_values(
 
 
 def _most(basis: Tensor, memory: int) -> int:
-    """Point models held at once within so many bytes, thrice each: plain, packed, and what its last layers receive."""
+    """Point models that fit into so many bytes at three times their size: plain, packed, and inputs of last layers."""
     return max(1, min(CHUNK_POINTS, memory // (3 * basis.shape[1] * basis.element_size() + 1)))
 
 

@@ -1,4 +1,4 @@
-"""The first layer of a model, computed once for a basis instead of once for every point of a sweep.
+"""The first layer of a model, computed once per basis model instead of once per point of a sweep.
 
 A linear or convolutional layer is affine in its weight and bias together. Where its input does not depend on
 parameters, its output at theta = c @ basis is exactly the combination c of its outputs at the basis models.
@@ -20,22 +20,22 @@ READ_COST = 8
 """Reading one basis output costs about as much as 8 of the products that make one (measured: 5 x 5 convolutions)."""
 
 MOST_BYTES = 4 * 2**20
-"""Basis outputs of one sample that are worth holding."""
+"""Most bytes per sample of outputs at the basis for which sharing pays."""
 
 
 class FirstLayer:
     """A layer of `flat` whose output is the combination of the outputs of the basis models (n, d).
 
-    `prepare` takes a block of inputs, then `at` sets the point; the layer's forward is replaced until `release`.
+    `prepare` sets a block of inputs, `at` the point; the forward of the layer is replaced until `release`.
 
     Where the coefficients sum to 1 and none is zero, the output is O_0 + sum_(j > 0) c_j D_j: D_j is the layer's output
     at basis_j - basis_0, as it is linear in weight and bias together; around a model (c_0 = 1) it is the same with O_j.
-    That is one term less, and the terms of j > 1 are kept for the next point, which often differs in c_1 alone.
-    A point's bits depend on its own row only.
+    That is one term less, and the terms of j > 1 are reused by the next point, which often differs in c_1 only.
+    The bits of a point depend on its own row only.
 
     Args:
         name: The layer's name in the module.
-        held: Bytes a sample of the basis models' outputs.
+        output_bytes: Bytes per sample of the outputs at all basis models.
     """
 
     def __init__(self, flat: Flat, name: str, basis: Tensor, output_bytes: int = 0) -> None:
@@ -56,7 +56,7 @@ class FirstLayer:
         self._forward = vars(self.layer).get("forward")
 
     def prepare(self, inputs: Inputs) -> None:
-        """Take a block of inputs; what the layer makes of it at the basis models is computed once it is needed."""
+        """Set a block of inputs; outputs at the basis models are computed at first use."""
         self._received = layer_input(self._flat, self.layer, inputs)
         self._outputs, self._start = {}, None
 
@@ -71,7 +71,7 @@ class FirstLayer:
         vars(self.layer)["forward"] = lambda _: value
 
     def release(self) -> None:
-        """Give the layer its own forward back."""
+        """Restore the forward of the layer."""
         restore(self.layer, self._forward)
         self._received, self._outputs, self._start = None, {}, None
 
@@ -98,7 +98,7 @@ class FirstLayer:
         return self._outputs[index]
 
     def _buffer(self, name: str) -> Tensor:
-        """Memory for one output, used again for each point."""
+        """Buffer for one output, reused by each point."""
         like = next(iter(self._outputs.values()))
         if name not in self._memory or self._memory[name].shape != like.shape:
             self._memory[name] = torch.empty_like(like)
@@ -106,25 +106,25 @@ class FirstLayer:
 
 
 def is_around(coefficients: Sequence[float]) -> bool:
-    """Whether a combination is the first model and a step from it along every other member of the basis."""
+    """Whether a combination is the first model plus a nonzero multiple of every other row of the basis."""
     return len(coefficients) > 1 and coefficients[0] == 1 and 0 not in coefficients
 
 
 def is_between(coefficients: Sequence[float]) -> bool:
-    """Whether a combination has every model in it and keeps their mean: coefficients (n,), n > 1, that sum to 1."""
+    """Whether no coefficient (n,), n > 1, is zero and they sum to 1."""
     return len(coefficients) > 1 and 0 not in coefficients and abs(sum(coefficients) - 1) < 1e-12
 
 
 def shared_start(coefficients: Sequence[float]) -> tuple[float, ...]:
-    """Sorted by this, points that share the most of `FirstLayer.at` follow each other."""
+    """Sort key that puts points next to each other that share most of the work of `FirstLayer.at`."""
     return tuple(coefficients[2:])
 
 
 def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float], *, out: Tensor | None = None) -> Tensor:
     """sum_j coefficients[j] rows[j], new or in `out`; zeros are skipped, so a corner is its model bit for bit.
 
-    Term by term, never as a matrix product, so that the bits do not depend on what else is computed with it.
-    Memory in use already (`out`) spares the page faults that fresh memory of some MB costs.
+    Term by term, never as a matrix product, so that the bits do not depend on other combinations. Reused memory (`out`)
+    avoids the page faults of fresh memory of some MB.
     """
     total: Tensor | None = None
     for row, coefficient in zip(rows, coefficients, strict=True):
@@ -136,10 +136,10 @@ def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float], *, o
 
 
 def first_layer(flat: Flat, basis: Tensor, probe: Samples) -> FirstLayer | None:
-    """The layer to share over combinations of `basis` (n, d), or None where that is wrong or does not pay.
+    """The layer to share over combinations of `basis` (n, d), or None if sharing is wrong or does not pay.
 
     The first linear or convolutional layer, if on the `probe` what it receives is bit-equal under two thetas,
-    and the loss is the same with the layer's parameters spoilt, which shows any other use of them.
+    and the loss does not change with NaN in the parameters of the layer: nothing else uses them.
     """
     first = _first_called(flat, flat.cast(probe.inputs))
     if first is None:
@@ -154,7 +154,7 @@ def first_layer(flat: Flat, basis: Tensor, probe: Samples) -> FirstLayer | None:
 
 
 def _first_called(flat: Flat, inputs: Inputs) -> tuple[str, int] | None:
-    """Name and output entries a sample of the first plain linear or convolutional layer that the model calls."""
+    """Name, and output entries per sample, of the first plain linear or convolutional layer that the model calls."""
     calls = (call for call in trace_calls(flat, inputs).calls if _is_plain(call, flat))
     return next(((call.name, call.output[0].numel()) for call in calls), None)
 
@@ -174,7 +174,7 @@ def _exact(flat: Flat, name: str, probe: Samples) -> bool:
     inputs, targets = flat.cast(probe.inputs), probe.targets.to(own.device)
     plain = flat.loss(flat.outputs(inputs), targets)
     if not bool(torch.isfinite(plain).all()):
-        return False  # nothing can be compared
+        return False  # cannot be compared
     entered = layer_input(flat, flat.module.get_submodule(name), inputs).clone()
     shared = FirstLayer(flat, name, torch.stack([own + noise, own - noise]))
     flat.load(own + noise)

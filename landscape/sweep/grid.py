@@ -1,4 +1,4 @@
-"""A set of points of parameter space that lie on a labelled grid: what lines, planes and simplexes are."""
+"""`Sweep`: points of parameter space on a labelled grid, as lines, planes and simplices define them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Mark:
-    """A named model on a sweep: where it stands, one number a dimension, and its coefficients (n,) in the basis."""
+    """A named model on a sweep: its coordinates, one per dimension, and its coefficients (n,) in the basis."""
 
     name: str
     at: tuple[float, ...]
@@ -29,9 +29,9 @@ class Sweep:
         axes: Change of the coefficients with each coordinate, shape (dimensions, n).
         coords: Grid coordinates by dimension, in the order of `axes`.
         marks: Named models, evaluated exactly, on or off the grid.
-        inside: Grid cells that belong to the sweep, shape of the grid; all where not given.
-        buffers: Floating buffers of the basis, shape (n, b); the task's own where not given.
-        attrs: Text and numbers that the surface carries, such as analysis, source and the units of the coordinates.
+        inside: Grid cells that belong to the sweep, shape of the grid; by default all.
+        buffers: Floating buffers of the basis, shape (n, b); by default those of the task.
+        attrs: Attributes of the surface (text and numbers), such as analysis, source and the units of the coordinates.
     """
 
     basis: Tensor

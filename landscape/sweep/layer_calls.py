@@ -1,4 +1,4 @@
-"""The layers that a model calls, in order, and what one of them receives."""
+"""The layers that a model calls, in order, and the input of one of them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from landscape.model.samples import Inputs, call_module
 
 @dataclass(frozen=True)
 class Call:
-    """One call of a layer that has no layers inside it."""
+    """One call of a layer without sub-layers."""
 
     name: str
     layer: nn.Module
@@ -24,13 +24,13 @@ class Call:
 
     @property
     def hooked(self) -> bool:
-        """Whether a call does more than the layer's forward."""
+        """Whether the layer has hooks, so that a call does more than its forward."""
         return bool(self.layer._forward_hooks or self.layer._forward_pre_hooks)
 
 
 @dataclass(frozen=True)
 class ForwardTrace:
-    """A forward pass: what the model was given, the calls in order, and what it put out."""
+    """A forward pass: the inputs of the model, the calls in order, and its output."""
 
     inputs: Inputs
     calls: list[Call]
@@ -43,7 +43,7 @@ class ForwardTrace:
 
     @property
     def chained(self) -> bool:
-        """Whether each layer is given just what the one before it put out, from the inputs to the output."""
+        """Whether the calls form a chain from inputs to output: each layer receives the output of the previous one."""
         value: Any = self.inputs
         for call in self.calls:
             if len(call.inputs) != 1 or call.inputs[0] is not value:
@@ -54,7 +54,7 @@ class ForwardTrace:
 
 @torch.no_grad()
 def trace_calls(flat: Flat, inputs: Inputs) -> ForwardTrace:
-    """A forward pass of `flat` on a few inputs; it is left as it was."""
+    """Record the layer calls of a forward pass of `flat`; the model does not change."""
     calls: list[Call] = []
 
     def make_hook(name: str) -> Callable[[nn.Module, tuple[Any, ...], Any], None]:
@@ -72,7 +72,7 @@ def trace_calls(flat: Flat, inputs: Inputs) -> ForwardTrace:
 
 
 def layer_input(flat: Flat, layer: nn.Module, inputs: Inputs) -> Tensor:
-    """What a layer of `flat` receives; the forward pass ends there.
+    """Input of a layer of `flat`; the forward pass ends there.
 
     Raises:
         RuntimeError: If the layer is not called.
@@ -89,7 +89,7 @@ def layer_input(flat: Flat, layer: nn.Module, inputs: Inputs) -> Tensor:
 
 
 def restore(layer: nn.Module, forward: object) -> None:
-    """Put back the forward that `layer` had of its own, or its class's where that is None."""
+    """Restore the forward of a layer: the replacement that it had, or with None that of its class."""
     if forward is None:
         vars(layer).pop("forward", None)
     else:
@@ -97,7 +97,7 @@ def restore(layer: nn.Module, forward: object) -> None:
 
 
 class _Reached(Exception):
-    """Carries a layer's input out of a forward pass that is not needed further."""
+    """Ends a forward pass and carries the input of the layer that was reached."""
 
     def __init__(self, received: Tensor) -> None:
         self.received = received

@@ -1,4 +1,4 @@
-"""What happens where memory ends: work is done in smaller parts, or one clear line says what to lower."""
+"""Handling of out-of-memory errors: smaller parts, or a one-line message that names what to lower."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _SIGNS = ("can't allocate memory", "out of memory", "not enough memory", "std::b
 
 
 class OutOfMemory(RuntimeError):
-    """Memory that did not suffice; the message says for what, and what to lower."""
+    """Memory does not suffice; the message names the work and what to lower."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory, of the machine or of an accelerator, did not suffice."""
+    """Whether an error means that memory of the machine or of an accelerator does not suffice."""
     if isinstance(error, MemoryError | OutOfMemory):
         return True
     return isinstance(error, RuntimeError) and any(sign in str(error).lower() for sign in _SIGNS)
@@ -26,12 +26,12 @@ def is_out_of_memory(error: BaseException) -> bool:
 def halve_on_oom(
     work: Callable[[Sequence[Item]], Result], items: Sequence[Item], free: Callable[[], None]
 ) -> Iterator[Result]:
-    """Results of `work` on all items at once, or on halves of them, and so on, where memory does not suffice.
+    """Results of `work` on all items, or where memory does not suffice on halves of them, and so on.
 
     Args:
-        work: Is given consecutive items.
-        items: What is to be done.
-        free: Gives up memory that is only kept for speed; called before halves are tried.
+        work: Function of consecutive items.
+        items: All items.
+        free: Releases memory that is only a cache; called before halves are tried.
 
     Raises:
         OutOfMemory: If a single item is too much.
@@ -55,23 +55,23 @@ def halve_on_oom(
 
 
 def keep_memory() -> None:
-    """Have this process keep freed memory for its next step, as one that has read a dataset does.
+    """Let this process reuse freed memory instead of returning it to the system.
 
-    glibc hands each block back to the system that is larger than any freed before, up to 32 MiB. Without this, steps
-    have their memory faulted in anew: 1.4 times the CPU time of a training step of the FMNIST CNN, 1.05 of a sweep.
+    glibc returns each block that is larger than any block freed before, up to 32 MiB; the next step then pays for page
+    faults: 1.4 times the CPU time of a training step of the FMNIST CNN, 1.05 of a sweep.
     """
-    import torch  # this module is read by commands that need no torch
+    import torch  # commands without torch import this module
 
-    with suppress(MemoryError, RuntimeError):  # little memory is left; there is nothing to keep then
+    with suppress(MemoryError, RuntimeError):  # too little memory is left to reuse any
         torch.empty(31 * 2**20, dtype=torch.uint8)
 
 
 @contextmanager
 def explain_oom(what: str, remedy: str) -> Iterator[None]:
-    """Turn an error that says memory did not suffice into one line.
+    """Replace an out-of-memory error by one line.
 
     Raises:
-        OutOfMemory: With what it was for and what to lower.
+        OutOfMemory: Names the work and what to lower.
     """
     try:
         yield
@@ -82,7 +82,7 @@ def explain_oom(what: str, remedy: str) -> Iterator[None]:
 
 
 def _requested_amount(error: BaseException) -> str:
-    """The part of a message that says how much was asked for."""
+    """The part of a message that states the requested amount."""
     text = " ".join(str(error).split())
     start = max(text.lower().find("you tried to allocate"), text.lower().find("tried to allocate"))
     return text[start:].split(".")[0][:80] if start >= 0 else text[:80] or type(error).__name__

@@ -1,6 +1,6 @@
 """Faster forward passes of standard layers in sweeps: exact float32 on a CPU, without gradients.
 
-A private copy of a model gets other implementations of the same functions where those measured faster: oneDNN for
+A private copy of a model gets other implementations of the same functions that measured faster: oneDNN for
 dense layers and convolutions (a matrix library may miss a CPU's widest registers; torch's own choice of layout may
 miss oneDNN's fast path for few channels), the 2 x 2 max-pool as two maxima of whole rows, and ReLU in place.
 """
@@ -28,18 +28,17 @@ LEAST_WEIGHTS = 8192
 
 
 def use_onednn(flat: Flat, probe: Samples) -> list[str]:
-    """Replace forwards of plain layers of `flat` for good, and name the layers; it must not be trained afterwards.
+    """Replace forwards of plain layers of `flat` for good, and return their names; it must not be trained afterwards.
 
-    Nothing is replaced on other devices or dtypes, in layers with hooks, or if the outputs on the `probe` come out
-    different (beyond rounding) or are not finite, so that nothing can be compared. Convolutions stay where images
-    have to be contiguous.
+    Nothing is replaced on other devices or dtypes, in layers with hooks, or if outputs on the `probe` are not finite or
+    differ beyond rounding. Convolutions are not replaced if images must be contiguous.
     """
     if flat.theta.device.type != "cpu" or flat.theta.dtype != torch.float32 or not torch.backends.mkldnn.is_available():
         return []
     plain = flat.outputs(probe.inputs)
     if not bool(torch.isfinite(plain).all()):
-        return []  # nothing can be compared
-    images = flat.habits.channels_last  # oneDNN may return them so
+        return []  # cannot be compared
+    images = flat.habits.channels_last  # oneDNN may return channels-last images
     layers = [item for item in flat.module.named_modules() if images or not isinstance(item[1], nn.Conv2d)]
     done = [(name, layer) for name, layer in layers if _replace(layer)]
     done += [(name, layer) for name, layer in _behind_fresh(flat.module) if _replace(layer, _relu)]
@@ -62,11 +61,11 @@ def _replace(layer: nn.Module, make: Callable[..., Forward | None] | None = None
 
 
 class Packed(ABC, Generic[Layer]):
-    """A forward by oneDNN that may keep weights in oneDNN's own order, which it otherwise makes anew in each call.
+    """A forward by oneDNN that can cache weights in the order of oneDNN instead of reordering them in each call.
 
     Attributes:
-        kept: Weights in that order by the address of the plain ones; None: nothing is kept. Whoever lets it keep them
-            clears it when values change.
+        cache: Reordered weights by the address of the plain ones; None: no caching. The owner clears it when values
+            change.
     """
 
     def __init__(self, layer: Layer) -> None:
@@ -74,7 +73,7 @@ class Packed(ABC, Generic[Layer]):
         self.cache: dict[int, Tensor] | None = None
 
     def weight(self, inputs: Tensor) -> Tensor:
-        """The layer's weight, packed where it is kept."""
+        """The weight of the layer, reordered if it is cached."""
         weight = self.layer.weight
         if self.cache is None:
             return weight
@@ -85,7 +84,7 @@ class Packed(ABC, Generic[Layer]):
 
     @abstractmethod
     def pack(self, weight: Tensor, inputs: Tensor) -> Tensor:
-        """A weight in the order that is best for such inputs."""
+        """A weight in the best order for such inputs."""
 
 
 class _Dense(Packed[nn.Linear]):
@@ -115,7 +114,7 @@ class _Convolution(Packed[nn.Conv2d]):
 
 
 def packable_forwards(flat: Flat) -> list[Packed]:
-    """The forwards of a quickened model that can keep packed weights."""
+    """The forwards of a model after `use_onednn` that can cache reordered weights."""
     can_pack = all(hasattr(torch.ops.mkldnn, f"_reorder_{kind}_weight") for kind in ("linear", "convolution"))
     forwards = [vars(layer).get("forward") for layer in flat.module.modules()]
     return [forward for forward in forwards if isinstance(forward, Packed)] if can_pack else []
@@ -134,7 +133,7 @@ def _convolution(layer: nn.Conv2d) -> Forward | None:
 
 
 def _max_pool(layer: nn.MaxPool2d) -> Forward | None:
-    """Maxima are exact in any order and pass NaN on, so the bits are those of torch's own pool."""
+    """Maxima are exact in any order and propagate NaN, so the bits equal those of the pool of torch."""
     halves = (2, (2, 2))
     plain = layer.padding in (0, (0, 0)) and layer.dilation in (1, (1, 1)) and not layer.ceil_mode
     if layer.kernel_size not in halves or layer.stride not in halves or not plain or layer.return_indices:

@@ -1,4 +1,4 @@
-"""Faster sweeps of fewer digits: inner layers multiply in bfloat16 and sum in float32, and the error is measured."""
+"""Faster sweeps in lower precision: inner layers multiply in bfloat16 and sum in float32; the error is measured."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from landscape.sweep.onednn_layers import LEAST_WEIGHTS
 Precision = Literal["exact", "fast"]
 
 CHECKED = 5
-"""Points of a sweep that are evaluated both ways."""
+"""Points of a sweep that are evaluated in both precisions."""
 
 
 def check_precision(precision: str) -> Precision:
-    """The name, checked.
+    """The name of a precision, checked.
 
     Raises:
         ValueError: If it is unknown.
@@ -33,19 +33,19 @@ def check_precision(precision: str) -> Precision:
 
 
 def has_bfloat16() -> bool:
-    """Whether this processor multiplies in bfloat16 (AVX512-BF16 or AMX); others would only emulate it."""
+    """Whether this processor multiplies in bfloat16 (AVX512-BF16 or AMX); other processors emulate it."""
     checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return any(getattr(torch.cpu, check, bool)() for check in checks)
 
 
 @torch.no_grad()
 def use_bfloat16(flat: Flat, probe: Samples) -> list[str]:
-    """Let inner layers of `flat` multiply in bfloat16 for good, and name their parameters.
+    """Let inner layers of `flat` multiply in bfloat16 for good, and return the names of their parameters.
 
     Plain dense layers and convolutions round their inputs and parameters to 8 binary digits, sum the products in
-    float32 and round once more. The first and the last such layer that the model calls stay as they are (the first
-    may be shared by all points, errors of the last are those of the logits), as do small ones. None is changed on
-    other devices or dtypes, or where the processor has no such products.
+    float32 and round once more. The first and the last such layer that the model calls (the first may be shared by all
+    points, errors of the last are errors of the logits) and small layers are not changed, nor any layer on other
+    devices or dtypes or on a processor without such products.
     """
     if flat.theta.device.type != "cpu" or flat.theta.dtype != torch.float32 or not has_bfloat16():
         return []
@@ -62,12 +62,12 @@ def use_bfloat16(flat: Flat, probe: Samples) -> list[str]:
 
 
 def evenly_spaced(indices: np.ndarray) -> np.ndarray:
-    """CHECKED of the indices, evenly spread over them with both ends; all where there are fewer."""
+    """At most CHECKED evenly spaced indices, first and last included."""
     return indices[np.unique(np.linspace(0, len(indices) - 1, min(CHECKED, len(indices))).round().astype(int))]
 
 
 def relative_difference(approximate: Tensor, exact: Tensor) -> float:
-    """Largest |found - exact| / |exact| where both are finite; 0 where nothing is."""
+    """Largest |approximate - exact| / |exact| over finite pairs; 0 if there is none."""
     both = approximate.isfinite() & exact.isfinite() & (exact != 0)
     return float(((approximate - exact).abs() / exact.abs())[both].max()) if bool(both.any()) else 0.0
 

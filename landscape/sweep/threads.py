@@ -1,4 +1,4 @@
-"""How the points of a sweep, or the samples of few points, are shared by threads, chunk by chunk."""
+"""Chunks of points of a sweep, or of samples at few points, shared by threads or processes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from landscape.sweep.memory import explain_oom, halve_on_oom
 from landscape.sweep.worker import Points, Values, Work, Worker, mean_metrics
 
 CHUNK_SECONDS = 2.0
-"""About how often finished points are handed out."""
+"""Approximate time between reports of finished points."""
 
 RUN_BLOCKS = 8
-"""About how many blocks of samples a thread passes before it takes others, where threads share the samples."""
+"""Approximate number of blocks of samples per task of a thread, if threads share the samples."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -28,7 +28,7 @@ class PointPool(Protocol):
     """Other processes that share the points of a sweep."""
 
     def evaluate_points(self, work: Work, points: Points, most: int) -> Iterator[tuple[slice, Values]]:
-        """Chunks of at most `most` points in any order, each with its values."""
+        """(points, values) per chunk of at most `most` points, in any order."""
 
 
 class Evaluator(Protocol):
@@ -40,18 +40,18 @@ class Evaluator(Protocol):
         """Mean metrics at a few points."""
 
     def free(self) -> None:
-        """Give up memory that is only kept for speed."""
+        """Release memory that is only a cache."""
 
 
 def evaluate_in_order(evaluator: Evaluator, points: Points, parts: Iterator[slice]) -> Iterator[tuple[slice, Values]]:
-    """Chunks in order, each with its values, by this thread."""
+    """(points, values) per chunk, in order, by this thread."""
     return ((part, at_points(evaluator, points[part])) for part in parts)
 
 
 def evaluate_chunks(
     first: Worker, points: Points, parts: Iterator[slice], workers: int
 ) -> Iterator[tuple[slice, Values]]:
-    """Chunks in order, each with its values, shared by threads: the points, or of few points the samples."""
+    """(points, values) per chunk, in order, by threads that share the points, or at few points the samples."""
     if workers == 1:
         yield from evaluate_in_order(first, points, parts)
         return
@@ -73,10 +73,10 @@ def _run_in_threads(
     workers: int,
     points: Points | None = None,
 ) -> Iterator[tuple[Item, Result]]:
-    """Items in their order, each with what a thread's worker made of it; few are begun ahead of those asked for.
+    """(item, result) in order, computed by threads with one worker each; few items are started ahead.
 
     Args:
-        points: Taken by every worker before it begins, where given.
+        points: Points that every worker takes before its first item.
     """
     threads, local, spare = torch.get_num_threads(), threading.local(), iter([first])
 
@@ -108,13 +108,13 @@ def _run_in_threads(
 
 @torch.no_grad()
 def at_points(evaluator: Evaluator, points: Points) -> Values:
-    """A chunk's values, computed in smaller chunks where memory does not suffice."""
+    """Values of a chunk, computed in smaller chunks where memory does not suffice."""
     parts = list(halve_on_oom(lambda few: evaluator.chunk(list(few)), points, evaluator.free))
     return parts[0] if len(parts) == 1 else {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
 def pieces(count: int, most: int, workers: int) -> list[slice]:
-    """Consecutive pieces of at most `most`, some eight for each worker, so that all end at about the same time."""
+    """Consecutive pieces of at most `most`, about eight per worker, so that workers end at about the same time."""
     size = min(most, max(1, -(-count // (8 * workers))))
     return [slice(start, min(start + size, count)) for start in range(0, count, size)]
 
@@ -122,7 +122,7 @@ def pieces(count: int, most: int, workers: int) -> list[slice]:
 def chunks(count: int, least: int, most: int, workers: int = 1) -> Iterator[slice]:
     """Consecutive pieces, from `least` to `most` long, that grow until one takes CHUNK_SECONDS.
 
-    Of several workers all get pieces of one size in turn, the last ones too, so that they end together.
+    Several workers get pieces of equal size in turn, also at the end, so that they end at the same time.
     """
     start, size = 0, least
     while start < count:

@@ -1,7 +1,7 @@
-"""A forward pass in two stages: most layers for a small block of samples, the last dense ones for many together.
+"""A forward pass in two stages: most layers per small block of samples, the last dense layers for many samples.
 
-The dense layers at the end hold most weights of a convolutional model. Read anew for every small block of samples,
-these push the images out of the cache, and their matrix products have few rows.
+The dense layers at the end have most weights of a convolutional model. If they are read for every small block of
+samples, they push the images out of the cache, and their matrix products have few rows.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from landscape.sweep.layer_calls import Call, layer_input, trace_calls
 from landscape.sweep.onednn_layers import LEAST_WEIGHTS
 
 ROWS = 256
-"""Samples that pass the last layers together, about."""
+"""Approximate number of samples per pass through the last layers."""
 
 LEAST_BYTES = 2**20
-"""Bytes of what the last layers receive of a point that are little, whatever the model's size."""
+"""Bytes of inputs of the last layers per point that are always acceptable, also for small models."""
 
 _ENTRYWISE = (nn.ReLU, nn.LeakyReLU, nn.ELU, nn.GELU, nn.SiLU, nn.Tanh, nn.Sigmoid, nn.Dropout, nn.Identity)
 
@@ -29,9 +29,9 @@ class Stages:
     """The model of `flat`, cut in front of its last layers.
 
     Args:
-        first: The layers before, where the model is nothing but a chain of layers, which are then called without the
-            modules around them; None: the module itself is called.
-        last: The last layers; none: the first stage makes the outputs.
+        first: The layers before, if the model is a plain chain of layers, which are then called directly; None: the
+            module itself is called.
+        last: The last layers; empty: the first stage returns the outputs.
     """
 
     def __init__(self, flat: Flat, first: Sequence[nn.Module] | None, last: Sequence[nn.Module]) -> None:
@@ -45,22 +45,22 @@ class Stages:
         return bool(self._last)
 
     def first(self, inputs: Inputs) -> Tensor:
-        """What the last layers receive (n, f) for n inputs that are cast; the outputs if there are none."""
+        """Inputs of the last layers (n, f) for n cast inputs; the outputs if there are no last layers."""
         if self._first is not None and isinstance(inputs, Tensor):
             return _through(self._first, inputs)
         return layer_input(self._flat, self._last[0], inputs) if self._last else self._flat.outputs(inputs)
 
     def last(self, entered: Tensor) -> Tensor:
-        """Outputs of the model (n, C) from what the last layers receive (n, f)."""
+        """Outputs of the model (n, C) from the inputs of the last layers (n, f)."""
         return _through(self._last, entered)
 
 
 @torch.no_grad()
 def split_stages(flat: Flat, probe: Samples) -> Stages:
-    """The stages of a model, as they are seen on the `probe`: each layer receives what the one before returned.
+    """The stages of a model, determined on the `probe`.
 
-    Last layers are dense ones and what acts on single entries between them, if layers with parameters in theta come
-    before them. The model stays whole where the stages together do not give its outputs bit for bit.
+    The last layers are dense layers with entrywise functions between them, after layers with parameters in theta. The
+    model is not cut if the stages do not return its outputs bit for bit.
     """
     whole = Stages(flat, None, [])
     seen = trace_calls(flat, probe.inputs)
@@ -81,9 +81,9 @@ def _through(layers: Sequence[nn.Module], value: Tensor) -> Tensor:
 
 
 def _dense_end(flat: Flat, calls: Sequence[Call], output: object) -> Sequence[Call]:
-    """The last calls from a dense layer on that map each row of a matrix by itself.
+    """The last calls, from a dense layer on, that map each row of a matrix independently.
 
-    None where they do little or all of the work, or would hold more memory than the model.
+    Empty if they do little or all of the work, or if their inputs need more memory than the model.
     """
     start = len(calls)
     for place in reversed(range(len(calls))):

@@ -1,4 +1,4 @@
-"""Many point models in one forward pass, for devices that one small model does not fill."""
+"""Many point models per forward pass, for devices that one small model does not fill."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from landscape.sweep.first_layer import combine
 from landscape.sweep.worker import Worker, widest
 
 DEVICES = ("cuda",)
-"""Kinds of devices on which points are batched: a CPU is faster with one model in its cache."""
+"""Types of devices on which points are batched; a CPU is faster with one model in its cache."""
 
 LIVE = 6
-"""Outputs of the largest layer that a forward pass holds at once: input, output, padded and unfolded copies."""
+"""Outputs of the largest layer in memory at a time: input, output, padded and unfolded copies."""
 
 SAMPLES = (64, 2048)
-"""Least samples in a pass that chunks of points leave room for, and most."""
+"""Least and most samples per pass."""
 
 
 class PointBatch:
     """Evaluates a chunk of points with `vmap` over their parameters and buffers.
 
-    A layer that receives the samples themselves becomes one layer with as many outputs as all points have, the layers
-    behind it grouped convolutions and batched matrix products. Values are those of `Worker` but for rounding, which
-    may depend on the size of a chunk and, on a GPU, on `torch.backends.cudnn.allow_tf32` (on unless switched off).
+    The first layer becomes one layer with the outputs of all points, the layers behind it grouped convolutions and
+    batched matrix products. Values equal those of `Worker` up to rounding, which may depend on the size of a chunk and,
+    on a GPU, on `torch.backends.cudnn.allow_tf32` (on by default).
 
     Args:
-        worker: Makes the statistics of batch normalisation.
-        memory: Bytes for point models and activations together.
+        worker: Computes the statistics of batch normalisation.
+        memory: Bytes for point models and activations.
     """
 
     def __init__(self, worker: Worker, memory: int) -> None:
@@ -43,16 +43,16 @@ class PointBatch:
 
     @property
     def most(self) -> int:
-        """Points in a chunk that leave half of the memory to the activations of SAMPLES[0] samples each."""
+        """Points per chunk for which the memory also fits the activations of SAMPLES[0] samples each."""
         return max(1, self.memory // (self.point_bytes + SAMPLES[0] * self.sample_bytes))
 
     def block(self, points: int) -> int:
-        """Samples in one pass of so many points."""
+        """Samples per pass of so many points."""
         left = self.memory - points * self.point_bytes
         return self.work.block or max(1, min(SAMPLES[1], left // (points * self.sample_bytes)))
 
     def free(self) -> None:
-        """Give up what the allocator of the device keeps for later."""
+        """Release cached memory of the allocator of the device."""
         if self.flat.theta.device.type == "cuda":
             torch.cuda.empty_cache()
 
@@ -76,9 +76,7 @@ class PointBatch:
         def at(tensors: dict[str, Tensor]) -> Tensor:
             return call_module(lambda *args, **kwargs: functional_call(self.flat.module, tensors, args, kwargs), inputs)
 
-        inputs = map_leaves(
-            lambda leaf: leaf.contiguous(), self.flat.cast(inputs)
-        )  # vmap knows little of channels-last
+        inputs = map_leaves(lambda leaf: leaf.contiguous(), self.flat.cast(inputs))  # vmap is slow on channels-last
         return vmap(at)(state)
 
     def _state(self, points: list[list[float]]) -> dict[str, Tensor]:
@@ -94,13 +92,13 @@ class PointBatch:
 
 @torch.no_grad()
 def batch_points(worker: Worker, memory: int) -> PointBatch | None:
-    """A batch for the worker's sweep; None where `vmap` lacks an operation of the model or its outputs differ."""
+    """A batch for the sweep of a worker; None if `vmap` lacks an operation of the model or outputs differ."""
     points_batch, work = PointBatch(worker, memory), worker.work
     rows = [[1.0, *[0.0] * (len(work.basis) - 1)]] * 2
     inputs = work.samples[:2].inputs
     try:
         both = points_batch.outputs(points_batch._state(rows), inputs)
-    except RuntimeError:  # what vmap and functional_call raise for an operation that they do not know
+    except RuntimeError:  # vmap or functional_call does not support an operation
         return None
     points_batch.flat.load(work.basis[0], worker.statistics(rows[0], work.basis[0]))
     single = points_batch.flat.outputs(inputs)

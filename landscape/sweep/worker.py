@@ -1,4 +1,4 @@
-"""The work of a sweep: point models share blocks of samples and the first layer."""
+"""Evaluation of chunks of points: point models share blocks of samples and the first layer."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ BLOCK_BYTES = 5 * 2**19
 """Bytes that the largest output of a block of samples may take (measured: flat optimum from 2 to 3 MiB)."""
 
 GPU_BLOCK_BYTES = 2**28
-"""The same on other devices, where a block must be large enough to fill the device (not measured)."""
+"""BLOCK_BYTES of other devices, where a block must fill the device (not measured)."""
 
 OUTPUT_BYTES = 2**15
-"""Bytes of a point's outputs that are gathered before metrics are computed on them."""
+"""Bytes of outputs per point that are collected before metrics are computed."""
 
 Points = list[list[float]]
-"""Coefficients of points, a row each."""
+"""Coefficients, one row per point."""
 
 Values = dict[str, Tensor]
 """Mean metrics at points, by name; the first axis is the point."""
@@ -36,7 +36,7 @@ Values = dict[str, Tensor]
 
 @dataclass
 class Work:
-    """What all points of a sweep have in common."""
+    """What all points of a sweep share."""
 
     task: Task
     basis: Tensor
@@ -50,9 +50,9 @@ class Work:
 
 
 class Worker:
-    """One thread's model, and memory for the point models of a chunk, which is used again for the next."""
+    """The model of one thread, and memory for the point models of a chunk, reused by the next chunk."""
 
-    @torch.no_grad()  # grad mode belongs to a thread
+    @torch.no_grad()  # grad mode is per thread
     def __init__(self, work: Work) -> None:
         self.work = work
         self.flat = work.task.flat(work.basis)
@@ -75,7 +75,7 @@ class Worker:
         return mean_metrics(self.work, len(points), self.outputs(self.stretches))
 
     def take(self, points: Points) -> None:
-        """Make the models of a few points, of which `outputs` then tells."""
+        """Compute the models of a few points, which `outputs` then evaluates."""
         self.models.extend(torch.empty_like(self.work.basis[0]) for _ in range(len(points) - len(self.models)))
         thetas = [combine(self.work.basis, row, out=memory) for row, memory in zip(points, self.models, strict=False)]
         for forward in self.packable:
@@ -87,19 +87,19 @@ class Worker:
 
     @property
     def stretches(self) -> range:
-        """The first sample of every stretch: the blocks that pass the model's last layers together, else one block."""
+        """First sample per stretch: the blocks of one pass through the last layers, or a single block."""
         return range(0, len(self.work.samples), self.stretch)
 
     @torch.no_grad()
     def outputs(self, stretches: range) -> Iterator[list[Tensor]]:
-        """Of one stretch of samples after the other the output of every point."""
+        """Outputs of all points, one stretch of samples after the other."""
         for start in stretches:
             end = min(start + self.stretch, len(self.work.samples))
             blocks = [self._block(begin, min(begin + self.block, end)) for begin in range(start, end, self.block)]
             yield [self._finish(point, [block[point] for block in blocks]) for point in range(len(self.points))]
 
     def _block(self, begin: int, end: int) -> list[Tensor]:
-        """What every point's last layers receive of a block, or its outputs; met while it is in the cache."""
+        """Inputs of the last layers, or outputs, of all points on one block while it is in the cache."""
         flat = self.flat
         inputs = flat.cast(self.work.samples[begin:end].inputs)
         received: dict[int, Tensor] = {}
@@ -111,13 +111,13 @@ class Worker:
                 flat.buffers.copy_(self.point_buffers[point])
             if self.shared is not None:
                 self.shared.at(self.points[point])
-            received[point] = self.stages.first(inputs).clone()  # may be memory of the shared layer
+            received[point] = self.stages.first(inputs).clone()  # may be a buffer of the shared layer
         if self.shared is not None:
             self.shared.release()
         return [received[point] for point in range(len(received))]
 
     def _finish(self, point: int, blocks: list[Tensor]) -> Tensor:
-        """A point's outputs on a stretch of blocks."""
+        """Outputs of a point on a stretch of blocks."""
         whole = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
         if self.stages.cut:
             _bind(self.parameters, self.views[point])
@@ -125,12 +125,12 @@ class Worker:
         return whole
 
     def free(self) -> None:
-        """Give up the memory of the last chunk's models."""
+        """Release the memory of the models of the last chunk."""
         self.models.clear()
         self.take([])
 
     def _views(self, theta: Tensor) -> list[Tensor]:
-        """Parameters of a point, those of coarse layers rounded once for all blocks."""
+        """Parameters of a point; those of bfloat16 layers are rounded once for all blocks."""
         views = self.flat.layout.named(theta).values()
         return [view.bfloat16() if coarse else view for view, coarse in zip(views, self.coarse, strict=True)]
 
@@ -150,7 +150,7 @@ class Worker:
 def mean_metrics(work: Work, points: int, blocks: Iterable[list[Tensor]]) -> Values:
     """Mean metrics of points from their outputs on all blocks of samples in order.
 
-    Outputs are counted many at once, as each time costs some ten small operations.
+    Outputs of several blocks are joined first, since each update costs some ten small operations.
     """
     groups = None if work.groups is None else int(work.groups.max()) + 1
     means = {name: Means(measure, points, groups) for name, measure in work.measures.items()}
@@ -173,7 +173,7 @@ def mean_metrics(work: Work, points: int, blocks: Iterable[list[Tensor]]) -> Val
 
 @torch.no_grad()
 def plan(flat: Flat, basis: Tensor, samples: Samples, block: int | None = None) -> tuple[int, FirstLayer | None]:
-    """Samples in a forward pass, and the first layer if it is shared; never a function of the points."""
+    """Samples per forward pass, and the shared first layer or None; independent of the points."""
     flat.load(basis[0])
     probe = samples[:2]
     shared = first_layer(flat, basis, probe)
@@ -190,7 +190,7 @@ def _bind(parameters: list[nn.Parameter], model: list[Tensor]) -> None:
 
 
 def widest(flat: Flat, probe: Samples) -> int:
-    """Bytes a sample of the largest output of any module."""
+    """Bytes per sample of the largest output of any module."""
     sizes = [1]
 
     def note(module: nn.Module, received: object, output: object) -> None:

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
-from landscape.datasets import _images, _known, _split, _union, open_dataset
-from landscape.datasets._classes import select_classes
+from landscape.datasets import _images, _published, _split, _union, open_dataset
 from landscape.datasets._dataset import merge_splits, select_samples
+from landscape.datasets._split import select_classes
 from tests import hub
 
 DIGITS = tuple("0123456789")
@@ -29,7 +29,10 @@ def folder(tmp_path, monkeypatch) -> Iterator:
 def shrunk(monkeypatch, name, **changes):
     """A dataset's source with the counts of the tiny files."""
     module = import_module(f"landscape.datasets.{name}")
-    monkeypatch.setattr(module, "SOURCE", replace(module.SOURCE, **changes))
+    source = replace(module.SOURCE, **changes)
+    monkeypatch.setattr(module, "SOURCE", source)
+    if module.load.__module__ == _images.__name__:  # made by `loader`
+        monkeypatch.setattr(module, "load", _images.loader(source))
 
 
 def test_cifar100_has_fine_labels_as_classes_and_coarse_ones_as_groups(folder, monkeypatch):
@@ -98,9 +101,9 @@ def test_standard_takes_the_training_images_own_moments_where_none_are_stated(fo
     torch.testing.assert_close(done.test.inputs, expected.float(), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("name", _known.PUBLISHED)
+@pytest.mark.parametrize("name", _published.PUBLISHED)
 def test_known_digests_are_those_of_whole_published_sets(name):
-    source, known = import_module(f"landscape.datasets.{name}").SOURCE, _known.PUBLISHED[name]
+    source, known = import_module(f"landscape.datasets.{name}").SOURCE, _published.PUBLISHED[name]
     assert (known.train, known.test) == (source.train, source.test)
     assert all(len(digest) == 16 and int(digest, 16) for digest in (known.labels, known.whole or known.labels))
 
@@ -109,13 +112,13 @@ def test_known_digests_are_those_of_whole_published_sets(name):
 def test_a_copy_that_differs_from_the_published_set_is_told(folder, monkeypatch, labels, whole):
     _write_digits(folder, monkeypatch, mnist=(5, 2))
     plain = open_dataset("mnist")  # of another size than the published one: not compared
-    told = _known.labels_digest(plain.train, plain.test) if labels == "own" else labels
-    monkeypatch.setitem(_known.PUBLISHED, "mnist", _known.Published(5, 2, told, whole))
+    told = _published.labels_digest(plain.train, plain.test) if labels == "own" else labels
+    monkeypatch.setitem(_published.PUBLISHED, "mnist", _published.Published(5, 2, told, whole))
     what = "other pixels" if whole else "other labels"
     with pytest.warns(UserWarning, match=f"this copy of mnist has {what}.*cannot be compared"):
         open_dataset("mnist")
-    own = _known.labels_digest(plain.train, plain.test)
-    monkeypatch.setitem(_known.PUBLISHED, "mnist", _known.Published(5, 2, own, plain.fingerprint))
+    own = _published.labels_digest(plain.train, plain.test)
+    monkeypatch.setitem(_published.PUBLISHED, "mnist", _published.Published(5, 2, own, plain.fingerprint))
     open_dataset("mnist")  # a warning would be an error
 
 

@@ -1,7 +1,7 @@
-"""Digests of the published image sets that were at hand, with which a copy is compared when it is read.
+"""Digests of published image sets, compared with each copy that is read.
 
-Of cifar100, mnist_m and pacs only the smaller copies were at hand, of svhn, synthdigits, femnist, domainnet and
-movielens1m none: of these the numbers of samples and classes are checked, and nothing else.
+There are none of cifar100, mnist_m, pacs, svhn, synthdigits, femnist, domainnet and movielens1m: only their numbers of
+samples and classes are checked.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ class Published:
 
     Args:
         train, test: Numbers of samples; a copy of other size is not compared.
-        labels: Digest of the labels in the published order, as `labels_digest` makes it.
-        whole: The fingerprint of all tensors; None where no copy with the published pixels was at hand.
+        labels: Digest of the labels in the published order, by `labels_digest`.
+        whole: The fingerprint of all tensors; None if unknown.
     """
 
     train: int
@@ -32,12 +32,12 @@ PUBLISHED = {
     "fashion_mnist": Published(60_000, 10_000, "8ab940a680640f36", "023af56f2df4044c"),
     "mnist": Published(60_000, 10_000, "671ff9d70b481111", "05ab87c0464c87c8"),
     "usps": Published(7_291, 2_007, "23d374427c9e1a00"),  # grey levels are rounded in more ways than one
-    "cifar10": Published(50_000, 10_000, "3edb456524d5918a"),  # 130 images of the copy at hand were lossy
+    "cifar10": Published(50_000, 10_000, "3edb456524d5918a"),  # unknown: 130 images of the measured copy were lossy
 }
 
 
 def difference(name: str, train: Samples, test: Samples, fingerprint: str) -> str:
-    """How a dataset differs from the published one, as the end of a sentence; empty where it does not, or nobody knows.
+    """Difference from the published dataset, as the end of a sentence; empty if there is none or it is unknown.
 
     Args:
         fingerprint: Of train and test.
