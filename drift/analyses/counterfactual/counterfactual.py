@@ -1,20 +1,25 @@
-"""What a round's step is made of, known exactly because every client is trained from the recorded start."""
+"""Exact parts of a round's step, with every client trained from the recorded start."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, Literal
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.cost_estimate import Effort, effort
-from drift.analyses.counterfactual.all_clients import Everyone, Plan, plan, train
+from drift.analyses.cost_estimate import Effort, complete_options, effort
+from drift.analyses.counterfactual.all_clients import (
+    AllClients,
+    ClientsToTrain,
+    find_clients_to_train,
+    train_all_clients,
+)
 from drift.analyses.counterfactual.frozen_gradients import frozen_update
 from drift.analyses.counterfactual.step_parts import PARTS, StepParts, expected_period, step_parts
-from drift.analyses.per_round import evenly_spaced, parameters, resolve_round
+from drift.analyses.per_round import parameters, result, selected_rounds, stack_rows
 from drift.analyses.rounds.variance import client_variance, period_variance
 from drift.config.cohort_weights import cohort_weights
 from drift.runs.registry import analysis
@@ -27,52 +32,51 @@ from landscape.sweep.evaluate import evaluate
 Scale = Literal["fit", "steps"]
 
 ROUNDS = 5
-"""Rounds that are looked at where none are named."""
+"""Default number of rounds."""
 
 
 @analysis("round", "part", "other", "client", cost="training")
 def counterfactual(
     run: Run, *, rounds: Sequence[int] | None = None, split: str = "test", scale: Scale = "fit", workers: int = 1
 ) -> xr.Dataset:
-    """Period drift, client drift and what the server adds, exactly, with the loss that each part costs.
+    """Period drift, client drift and the server's part of a step, exactly, with the loss that each part costs.
 
     All K clients are trained from the start that the record holds. With their updates D_k, weights q_k over all
     clients and p_k over the cohort (data sizes, or uniform where the experiment says so):
 
         step = full + period + server         full = sum_k q_k D_k, the step of full participation
         mean = full + period                  period = sum_k p_k D_k - full; client drift of k: D_k - mean
-        mean = gradient + sampling + local    the same cut at the gradients at the start
+        mean = gradient + sampling + local    the same from the gradients at the start
 
     gradient: all clients with their gradients frozen at the start for as many steps, times one factor a; sampling: the
-    cohort's instead; local: what training adds to that (curvature met on the way, minibatch noise, terms of the
-    method). Client drift is likewise a data part (frozen gradients differ) and a local part. Definitions in
-    `step_parts` and `frozen_update`. For FedAvg the server part is zero to rounding; with full participation so
-    are period and sampling, with one client in the cohort its client drift.
+    cohort's instead; local: the rest of training (curvature on the way, minibatch noise, terms of the method). Client
+    drift is likewise a data part (frozen gradients differ) and a local part. Definitions in `step_parts` and
+    `frozen_update`. For FedAvg the server part is zero to rounding; with full participation so are period and sampling,
+    with one client in the cohort its client drift.
 
     A part's cost is the loss of the recorded end minus the loss of the end without the part: positive where the part
-    does harm. The client's cost is that of its drift: the end with the client replaced by the cohort's mean. Models
+    is harmful. The client's cost is that of its drift: the end with the client replaced by the cohort's mean. Models
     with batch normalisation get statistics recomputed on training samples at every point, the end included.
 
-    Beside the exact variances stand the estimates of FedEve's equation 13, from the recorded Gram matrix:
+    The estimates of FedEve's equation 13 are from the recorded Gram matrix:
 
         period: |period|^2 / (m d)                            estimated by |M - D|^2 / (m d)
         client: sum over all K of |D_k - full|^2 / (K m d)    estimated by sum over the m of |D_k - D|^2 / (m^2 d)
 
-    The cohort's models are taken from the record where it holds them to the bit, which a repeated training would give
-    as well. Clients that keep state between rounds are trained with what they had kept by then, which for clients
-    outside the cohort may be rounds old or nothing (attribute client_state = 1): their updates then differ from
-    the cohort's by age, too. Clients that diverge are left out, those without samples have no weight. Where the
-    partition deals a cohort's data out anew, the others train on their own. A round in which every client diverged
-    is NaN.
+    The cohort's models are those of the record if it has their exact bits, which training again would give as well.
+    Clients that keep state between rounds are trained with their state at that time, which outside the cohort may be
+    several rounds old or missing (attribute client_state = 1); their updates then also differ from the cohort's by the
+    age of the state. Clients that diverge are left out, those without samples have no weight. If the partition deals a
+    cohort's data out anew, the other clients train on their own data. A round in which every client diverged is NaN.
 
-    Source: FedEve, section 3 (the two drifts) and equation 13; the exact split is this package's own.
+    Source: FedEve, section 3 (the two drifts) and equation 13; the exact split: this project.
 
     Args:
-        rounds: Rounds that kept their start and end; negative count from the last. By default 5, evenly spread.
+        rounds: Rounds that kept their start and end; negative count from the last. By default 5, evenly spaced.
         split: Samples that loss (nats) and error (fraction) are averaged over.
         scale: a: "fit", by least squares over all clients, so that the local parts are as short as they can be
-            (`scale` says how far a round goes compared with frozen gradients), or "steps", a = 1.
-        workers: Processes that share the trainings.
+            (`scale` compares the length of a round with frozen gradients), or "steps", a = 1.
+        workers: Number of processes for the trainings.
 
     Returns:
         Dataset with norm, loss_without, error_without, loss_cost, error_cost (round, part), cosine (round, part,
@@ -80,8 +84,8 @@ def counterfactual(
         square over the cohort by p_k), scale, local_share (of the squared updates that frozen gradients miss),
         expected_period (norm of the period part over random cohorts), period_variance, client_variance, _estimate and
         _ratio (estimate over exact) of both, period_share and its estimate (of the sum of both), clients and
-        cohort (how many count); over round and client: share, update_norm, distance and alignment (to the full step),
-        and in the cohort client_drift, client_data, client_local (norms) and client_cost (nats).
+        cohort (numbers of clients that count); over round and client: share, update_norm, distance and alignment (to
+        the full step), and in the cohort client_drift, client_data, client_local (norms) and client_cost (nats).
 
     Raises:
         LookupError: If no round, or one of those named, kept its start, or clients' state was not recorded.
@@ -89,70 +93,69 @@ def counterfactual(
     """
     if scale not in ("fit", "steps"):
         raise ValueError(f"scale is {scale!r}; accepted: fit, steps.")
-    indices = _indices(run, rounds)
-    plans = [plan(run, index) for index in indices]
-    total, done, rows = sum(len(each.trained) for each in plans), 0, []
-    for each in plans:
-        everyone = train(run, each, workers=workers, progress=_beyond(run.context.progress, done, total))
-        rows.append(_measured(run, each, everyone, split, scale) if bool(everyone.weights.any()) else {})
-        done += len(each.trained)
-    attrs = {
-        "analysis": "counterfactual",
-        "source": "FedEve, section 3 and equation 13",
-        "split": split,
-        "scale": scale,
-        "client_state": int(run.method.stateful or run.experiment.local.persist_optimizer),
-        "trainings": total,
-        "d": parameters(run),
-    }
+    indices = selected_rounds(run, "globals", rounds, ROUNDS)
+    plans = [find_clients_to_train(run, index) for index in indices]
+    total, done, rows = sum(len(plan.trained) for plan in plans), 0, []
+    for plan in plans:
+        models = train_all_clients(run, plan, workers=workers, progress=_shift(run.context.progress, done, total))
+        rows.append(_measure(run, plan, models, split, scale) if bool(models.weights.any()) else {})
+        done += len(plan.trained)
     clients = list(range(run.experiment.clients.number))
     coords: dict[str, list] = {"round": indices, "part": list(PARTS), "other": list(PARTS), "client": clients}
-    return _labelled(rows, coords).assign_attrs(attrs)
+    dims = {name: dims for name, (dims, _, _) in _ABOUT.items()}
+    return result(
+        stack_rows(rows, _ABOUT, coords, dims),
+        {name: (text, unit) for name, (_, text, unit) in _ABOUT.items()},
+        coords,
+        analysis="counterfactual",
+        source="FedEve, section 3 and equation 13",
+        split=split,
+        scale=scale,
+        client_state=int(run.method.stateful or run.experiment.local.persist_optimizer),
+        trainings=total,
+        d=parameters(run),
+    )
 
 
-def counterfactual_effort(
-    run: Run, *, rounds: Sequence[int] | None = None, split: str = "test", scale: Scale = "fit", workers: int = 1
-) -> Effort:
-    """What `counterfactual` with the same options costs."""
-    clients = run.experiment.clients
-    trained = [len(plan(run, index).trained) for index in _indices(run, rounds)]
+def counterfactual_effort(run: Run, **options: Any) -> Effort:
+    """Effort of `counterfactual` with the same options."""
+    values, clients = complete_options(counterfactual, run, options), run.experiment.clients
+    indices = selected_rounds(run, "globals", values.rounds, ROUNDS)
+    trainings = sum(len(find_clients_to_train(run, index).trained) for index in indices)
     points = 1 + len(PARTS) + clients.per_round
-    once = points * len(run.task.split(split)) + 3 * sum(len(part) for part in run.parts)  # a gradient is three passes
+    forwards = points * len(run.task.split(values.split)) + 3 * sum(map(len, run.parts))  # a gradient is three passes
     memory = (2 * clients.number + 4 * points) * 4 * parameters(run)
-    return effort(run, trainings=sum(trained), forwards=once * len(trained), memory=memory, workers=workers)
+    return effort(run, trainings=trainings, forwards=forwards * len(indices), memory=memory, workers=values.workers)
 
 
-def _indices(run: Run, rounds: Sequence[int] | None) -> list[int]:
-    wanted = rounds if rounds is not None and len(rounds) else evenly_spaced(run.kept("globals"), ROUNDS) or [-1]
-    return [resolve_round(run, index, "globals") for index in wanted]
-
-
-def _beyond(progress: Progress | None, done: int, total: int) -> Progress | None:
-    """Progress of one round as a part of `total`, of which `done` are done already."""
+def _shift(progress: Progress | None, done: int, total: int) -> Progress | None:
+    """Progress of one round as a part of `total`, of which `done` are done before."""
     return None if progress is None else lambda now, _: progress(done + now, total)
 
 
-def _measured(run: Run, wanted: Plan, everyone: Everyone, split: str, scale: Scale) -> dict[str, np.ndarray | float]:
+def _measure(
+    run: Run, plan: ClientsToTrain, models: AllClients, split: str, scale: Scale
+) -> dict[str, np.ndarray | float]:
     """Every value of one round, by name."""
-    record, q, p = wanted.record, everyone.shares, everyone.weights
+    record, q, p = plan.record, models.shares, models.weights
     start, end = record.kept("start"), record.kept("end")
     nothing = torch.zeros_like(start)
     frozen = [frozen_update(run.client(record.index, k)) if q[k] > 0 else nothing for k in range(len(q))]
-    parts = step_parts(start, end, everyone.models, torch.stack(frozen), q, p, fit=scale == "fit")
+    parts = step_parts(start, end, models.models, torch.stack(frozen), q, p, fit=scale == "fit")
     rounding = 4 * torch.finfo(end.dtype).eps * float(end.double().norm())
-    found: dict[str, np.ndarray | float] = {name: values.numpy() for name, values in parts.clients.items()}
-    found |= {"norm": parts.norms.numpy(), "cosine": parts.cosines(rounding).numpy()}
-    found |= {"share": torch.where(q > 0, q, torch.nan).numpy(), "scale": parts.scale, "local_share": parts.local_share}
-    for name, of in {"client_norm": "drift", "data_norm": "data", "client_local_norm": "local"}.items():
-        found[name] = float(p @ parts.clients[f"client_{of}"].nan_to_num().square()) ** 0.5
-    return found | _costs(run, parts, everyone, end, split) | _variances(run, parts, record, q, p)
+    row: dict[str, np.ndarray | float] = {name: values.numpy() for name, values in parts.clients.items()}
+    row |= {"norm": parts.norms.numpy(), "cosine": parts.cosines(rounding).numpy()}
+    row |= {"share": torch.where(q > 0, q, torch.nan).numpy(), "scale": parts.scale, "local_share": parts.local_share}
+    for name, part in {"client_norm": "drift", "data_norm": "data", "client_local_norm": "local"}.items():
+        row[name] = float(p @ parts.clients[f"client_{part}"].nan_to_num().square()) ** 0.5
+    return row | _costs(run, parts, models, end, split) | _variances(run, parts, record, q, p)
 
 
-def _costs(run: Run, parts: StepParts, everyone: Everyone, end: Tensor, split: str) -> dict[str, np.ndarray | float]:
+def _costs(run: Run, parts: StepParts, models: AllClients, end: Tensor, split: str) -> dict[str, np.ndarray | float]:
     """Losses and errors of the end, and of the end without each part and without each client's drift."""
-    cohort = everyone.weights.nonzero().flatten()
+    cohort = models.weights.nonzero().flatten()
     mean = parts["mean"] + parts.start
-    drifts = [float(everyone.weights[k]) * (everyone.models[k].double() - mean) for k in cohort.tolist()]
+    drifts = [float(models.weights[k]) * (models.models[k].double() - mean) for k in cohort.tolist()]
     basis = torch.stack([end, *(row.to(end) for row in (*parts.vectors, *drifts))])
     points = torch.eye(len(basis), dtype=torch.float64).neg_()
     points[:, 0] = 1  # the first row is the end itself, the others lack one vector each
@@ -165,13 +168,17 @@ def _costs(run: Run, parts: StepParts, everyone: Everyone, end: Tensor, split: s
         statistics=usual_statistics(run.task),
         workers=run.context.pool or 1,
     )
-    found: dict[str, np.ndarray | float] = {}
-    for name, row in values.items():
-        without = row[1 : 1 + len(PARTS)]
-        found |= {name: float(row[0]), f"{name}_without": without.numpy(), f"{name}_cost": (row[0] - without).numpy()}
-    cost = torch.full_like(everyone.weights, torch.nan)
+    row: dict[str, np.ndarray | float] = {}
+    for name, losses in values.items():
+        without = losses[1 : 1 + len(PARTS)]
+        row |= {
+            name: float(losses[0]),
+            f"{name}_without": without.numpy(),
+            f"{name}_cost": (losses[0] - without).numpy(),
+        }
+    cost = torch.full_like(models.weights, torch.nan)
     cost[cohort] = values["loss"][0] - values["loss"][1 + len(PARTS) :]
-    return {**found, "client_cost": cost.numpy()}
+    return {**row, "client_cost": cost.numpy()}
 
 
 def _variances(run: Run, parts: StepParts, record: Round, q: Tensor, p: Tensor) -> dict[str, np.ndarray | float]:
@@ -186,25 +193,15 @@ def _variances(run: Run, parts: StepParts, record: Round, q: Tensor, p: Tensor) 
         "period": period_variance(record.gram, weights, d),
         "client": client_variance(record.gram, weights, d),
     }
-    found: dict[str, np.ndarray | float] = {"clients": number, "cohort": m}
-    found["expected_period"] = expected_period(distances.nan_to_num(), q, m)
+    row: dict[str, np.ndarray | float] = {"clients": number, "cohort": m}
+    row["expected_period"] = expected_period(distances.nan_to_num(), q, m)
     for name in exact:
-        found |= {f"{name}_variance": exact[name], f"{name}_estimate": estimate[name]}
-        found[f"{name}_ratio"] = estimate[name] / exact[name] if exact[name] > 0 else np.nan
+        row |= {f"{name}_variance": exact[name], f"{name}_estimate": estimate[name]}
+        row[f"{name}_ratio"] = estimate[name] / exact[name] if exact[name] > 0 else np.nan
     for name, both in {"period_share": exact, "period_share_estimate": estimate}.items():
         total = both["period"] + both["client"]
-        found[name] = both["period"] / total if total > 0 else np.nan
-    return found
-
-
-def _labelled(rows: Sequence[Mapping[str, np.ndarray | float]], coords: dict[str, list]) -> xr.Dataset:
-    """Values of the rounds under their names; NaN in a round that has none."""
-    found = {}
-    for name, (dims, text, unit) in _ABOUT.items():
-        shape = [len(coords[dim]) for dim in dims]
-        values = [np.broadcast_to(row.get(name, np.nan), shape) for row in rows]
-        found[name] = (("round", *dims), np.stack(values).astype(float), {"long_name": text, "units": unit})
-    return xr.Dataset(found, coords=coords)
+        row[name] = both["period"] / total if total > 0 else np.nan
+    return row
 
 
 _PART, _CLIENT, _ROUND = ("part",), ("client",), ()

@@ -1,4 +1,4 @@
-"""What a client's optimiser would do if the gradient stayed as it is at the start of the round."""
+"""Update of a client whose gradient stays as it is at the start of the round."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ def frozen_update(client: Client) -> Tensor:
         sgd   -lr a G, a = (tau - rho (1 - rho^tau) / (1 - rho)) / (1 - rho) with momentum rho; tau without
         adam  -lr tau G / (|G| + 1e-8), since the moments of a constant gradient are G and G^2
 
-    This is exact for plain local training (optimiser anew in the round); what a method adds to it, such as a
-    proximal term, is left out. Dropout is off; batch normalisation takes the statistics of each block of the
-    size of a minibatch.
+    This is exact for plain local training with a new optimiser per round; terms of the method, such as a proximal
+    term, are left out. Dropout is off; batch normalisation takes the statistics of blocks of the size of a minibatch.
     """
     tau, local = steps(client), client.local
     if tau == 0:

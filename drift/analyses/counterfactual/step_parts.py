@@ -1,4 +1,4 @@
-"""The global step of a round as an exact sum of parts, when all clients' updates from its start are known."""
+"""The global step of a round as an exact sum of parts, from the updates of all clients."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class StepParts:
     """Parts of a round's step, all in float64; letters as in `step_parts`.
 
     Args:
-        start: What the clients received, shape (d,).
-        vectors: One row for each of PARTS, shape (8, d).
-        clients: Norm and alignment of what belongs to a client, by name, shape (K,); NaN where it does not apply.
+        start: Model that the clients received, shape (d,).
+        vectors: One row per name in PARTS, shape (8, d).
+        clients: Norms and alignment of the clients' parts, by name, shape (K,); NaN where they do not apply.
         scale: Factor a of the frozen updates.
         local_share: sum_k q_k |D_k - a U_k|^2 / sum_k q_k |D_k|^2.
     """
@@ -42,8 +42,8 @@ class StepParts:
     def cosines(self, smallest: float = 0.0) -> Tensor:
         """Cosines between the parts, shape (8, 8); NaN where a norm is not above `smallest`."""
         norms = self.norms
-        known = torch.where(norms > smallest, norms, torch.nan)
-        return (self.vectors @ self.vectors.T / known[:, None] / known).clamp(-1, 1)
+        usable = torch.where(norms > smallest, norms, torch.nan)
+        return (self.vectors @ self.vectors.T / usable[:, None] / usable).clamp(-1, 1)
 
 
 def step_parts(
@@ -77,24 +77,24 @@ def step_parts(
     parts = [step, mean, full, mean - full, step - mean, whole, expected - whole, mean - expected]
     vectors = torch.stack(parts)
     names = ("update_norm", "distance", "alignment", "client_drift", "client_data", "client_local", "unexplained")
-    found = {name: torch.full((len(models),), torch.nan, dtype=torch.float64) for name in names}
+    values = {name: torch.full((len(models),), torch.nan, dtype=torch.float64) for name in names}
     for k in range(len(models)):
         update, straight = models[k].double() - origin, scale * frozen[k].double()
         if shares[k] > 0:
-            found["update_norm"][k], found["distance"][k] = update.norm(), (update - full).norm()
-            found["alignment"][k] = F.cosine_similarity(update, full, dim=0)
-            found["unexplained"][k] = (update - straight).norm()
+            values["update_norm"][k], values["distance"][k] = update.norm(), (update - full).norm()
+            values["alignment"][k] = F.cosine_similarity(update, full, dim=0)
+            values["unexplained"][k] = (update - straight).norm()
         if weights[k] > 0:
-            found["client_drift"][k] = (update - mean).norm()
-            found["client_data"][k] = (straight - expected).norm()
-            found["client_local"][k] = (update - straight - (mean - expected)).norm()
-    total = float(shares @ found["update_norm"].nan_to_num().square())
-    rest = float(shares @ found.pop("unexplained").nan_to_num().square())
-    return StepParts(origin, vectors, found, scale, rest / total if total > 0 else float("nan"))
+            values["client_drift"][k] = (update - mean).norm()
+            values["client_data"][k] = (straight - expected).norm()
+            values["client_local"][k] = (update - straight - (mean - expected)).norm()
+    total = float(shares @ values["update_norm"].nan_to_num().square())
+    rest = float(shares @ values.pop("unexplained").nan_to_num().square())
+    return StepParts(origin, vectors, values, scale, rest / total if total > 0 else float("nan"))
 
 
 def expected_period(distances: Tensor, shares: Tensor, cohort: int) -> float:
-    """Norm of the period drift that a cohort drawn at random would have, root of the mean square over cohorts.
+    """Norm of the period drift of a random cohort, root of the mean square over cohorts.
 
         E |mean - full|^2 = K (K - m) / (m (K - 1)) sum_k q_k^2 |D_k - full|^2
 
@@ -103,7 +103,7 @@ def expected_period(distances: Tensor, shares: Tensor, cohort: int) -> float:
     Source: sampling without replacement, Cochran 1977, chapter 2.
 
     Args:
-        distances: |D_k - full|, shape (K,); those of clients without samples do not count.
+        distances: |D_k - full|, shape (K,); clients without samples do not count.
         shares: q_k, shape (K,).
         cohort: m, of the clients that count.
     """

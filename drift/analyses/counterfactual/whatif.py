@@ -1,4 +1,4 @@
-"""What other servers would have made of the rounds that were recorded, without training anything again."""
+"""Other aggregation rules evaluated on recorded rounds, without training."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.cost_estimate import Effort, effort
-from drift.analyses.per_round import evenly_spaced, parameters, resolve_round
+from drift.analyses.cost_estimate import Effort, complete_options, effort
+from drift.analyses.per_round import parameters, result, selected_rounds
 from drift.config.cohort_weights import cohort_weights
 from drift.config.random_keys import rng
 from drift.methods._learned_weights import Aggregate, Learner, Schedule, initial
@@ -29,7 +29,7 @@ from landscape.sweep.evaluate import evaluate
 Choose = Literal["half", "proxy"]
 
 ROUNDS = 10
-"""Rounds that are looked at where none are named."""
+"""Default number of rounds."""
 
 BATCH = 512
 """Samples in a gradient step of the weights."""
@@ -54,27 +54,26 @@ def what_if(
         uniform  mean of the cohort in which all clients with samples weigh the same (a uniform soup)
         ima-P    mean of the last P aggregates; NaN unless all P were kept
         gamma    gamma times fma, the best gamma of a grid from `lowest` to 1 (FedLAW's global weight shrinking)
-        weights  the best weights on the simplex over the cohort, found by Adam on logits from those of fma
+        weights  the best weights on the simplex over the cohort, by Adam on logits, starting from those of fma
 
-    Each variant takes one round's place only: the rounds after it are not played again. Gamma and the weights are
-    chosen on one part of the data, and everything is reported on another, so that choosing gains nothing by
-    itself: by default on a random half of the test set and on the other half. Aggregates are v_t, in IMA's runs before
-    its mean. Models with batch normalisation get statistics recomputed on training samples for every variant, the end
-    included.
+    Each variant replaces the model of one round only: later rounds are not repeated. Gamma and the weights are chosen
+    on one part of the data, and everything is reported on another, so that choosing alone gains nothing: by default on
+    a random half of the test set and on the other half. Aggregates are v_t, in IMA's runs before its mean. Models with
+    batch normalisation get statistics recomputed on training samples for every variant, the end included.
 
     Source: IMA, equation 5; FedLAW, sections 4 and 6; LSS paper, section 3 (uniform soup).
 
     Args:
-        rounds: Rounds that kept their globals; negative count from the last. By default 10, evenly spread.
+        rounds: Rounds that kept their globals; negative count from the last. By default 10, evenly spaced.
         windows: P of ima-P.
-        lowest, points: Smallest gamma, and how many in the grid.
+        lowest, points: Smallest gamma, and the number in the grid.
         choose: "half" of the test set, or the "proxy" set (everything is then reported on the whole test set).
         steps, rate: Gradient steps of the weights, on up to 512 samples each, and Adam's first rate on the logits.
 
     Returns:
         Dataset with loss (nats), error (fraction), gain and error_gain (those of the end minus the variant's: positive
-        is better) over round and variant; gamma (round,), the chosen one; shrink_loss (round, t) over t = gamma as
-        reported; share and weight (round, client), those of fma and the learned ones. What a round did not keep is NaN.
+        is better) over round and variant; gamma (round,), the best one; shrink_loss (round, t) over t = gamma as
+        reported; share and weight (round, client), of fma and learned. Values whose models were not kept are NaN.
 
     Raises:
         LookupError: If no round, or one of those named, kept its globals.
@@ -82,11 +81,11 @@ def what_if(
     """
     _check(windows, lowest, points, steps, rate)
     choosing, reporting = _samples(run, choose)
-    indices, grid = _indices(run, rounds), np.linspace(lowest, 1.0, points)
+    indices, grid = selected_rounds(run, "globals", rounds, ROUNDS), np.linspace(lowest, 1.0, points)
     names = ["end", "fma", "uniform", *(f"ima-{window}" for window in windows), "gamma", "weights"]
     clients = np.arange(run.experiment.clients.number)
     coords: dict[str, Any] = {"round": indices, "variant": names, "t": grid, "client": clients}
-    found = {name: np.full([len(coords[dim]) for dim in dims], np.nan) for name, (dims, _, _) in _ABOUT.items()}
+    columns = {name: np.full([len(coords[dim]) for dim in dims], np.nan) for name, (dims, _, _) in _ABOUT.items()}
     for row, index in enumerate(with_progress(indices, run.context.progress)):
         stack = _stack(run, run.round(index), max(windows, default=1))
         variants = {"end": stack.point(0, [1.0])}
@@ -95,43 +94,41 @@ def what_if(
         if len(stack.ids):
             best = _best_shrink(run, stack, choosing, grid)
             learned = _best_weights(run, stack, choosing, steps, rate)
-            found["gamma"][row], found["share"][row, stack.ids] = best, stack.weights
-            found["weight"][row, stack.ids] = learned
-            some = (stack.weights > 0).double()
-            mixed = {"fma": stack.weights, "uniform": some / some.sum(), "gamma": best * stack.weights}
+            columns["gamma"][row], columns["share"][row, stack.ids] = best, stack.weights
+            columns["weight"][row, stack.ids] = learned
+            usable = (stack.weights > 0).double()
+            mixed = {"fma": stack.weights, "uniform": usable / usable.sum(), "gamma": best * stack.weights}
             variants |= {name: stack.mean(weights) for name, weights in {**mixed, "weights": learned}.items()}
             shrunk = [stack.mean(value * stack.weights) for value in grid.tolist()]
-        values = _evaluated(run, stack, [*variants.values(), *shrunk], reporting)
+        values = _evaluate(run, stack, [*variants.values(), *shrunk], reporting)
         places = [names.index(name) for name in variants]
         for name in ("loss", "error"):
-            found[name][row, places] = values[name][: len(places)]
+            columns[name][row, places] = values[name][: len(places)]
         if shrunk:
-            found["shrink_loss"][row] = values["loss"][len(places) :]
-    found |= {gain: found[name][:, :1] - found[name] for gain, name in (("gain", "loss"), ("error_gain", "error"))}
-    about = {
-        name: (dims, found[name], {"long_name": text, "units": unit}) for name, (dims, text, unit) in _ABOUT.items()
-    }
-    attrs = {"analysis": "what_if", "source": "IMA, equation 5; FedLAW, section 4", "choose": choose}
-    return xr.Dataset(about, coords, {**attrs, "chosen_on": len(choosing), "reported_on": len(reporting)})
+            columns["shrink_loss"][row] = values["loss"][len(places) :]
+    columns |= {gain: columns[name][:, :1] - columns[name] for gain, name in _GAINS.items()}
+    return result(
+        {name: (dims, columns[name]) for name, (dims, _, _) in _ABOUT.items()},
+        {name: (text, unit) for name, (_, text, unit) in _ABOUT.items()},
+        coords,
+        analysis="what_if",
+        source="IMA, equation 5; FedLAW, section 4",
+        choose=choose,
+        chosen_on=len(choosing),
+        reported_on=len(reporting),
+    )
 
 
-def what_if_effort(
-    run: Run,
-    *,
-    rounds: Sequence[int] | None = None,
-    windows: Sequence[int] = (3, 5, 9),
-    lowest: float = 0.9,
-    points: int = 11,
-    choose: Choose = "half",
-    steps: int = 30,
-    rate: float = 0.1,
-) -> Effort:
-    """What `what_if` with the same options costs; nothing is trained."""
-    choosing, reporting = (len(samples) for samples in _samples(run, choose))
-    once = points * choosing + (points + len(windows) + 5) * reporting + 3 * steps * min(BATCH, choosing)
-    rows = 2 + max(windows, default=1) + 2 * run.experiment.clients.per_round
+def what_if_effort(run: Run, **options: Any) -> Effort:
+    """Effort of `what_if` with the same options; nothing is trained."""
+    values = complete_options(what_if, run, options)
+    choosing, reporting = (len(samples) for samples in _samples(run, values.choose))
+    indices, points = selected_rounds(run, "globals", values.rounds, ROUNDS), values.points
+    forwards = points * choosing + (points + len(values.windows) + 5) * reporting
+    forwards += 3 * values.steps * min(BATCH, choosing)
+    rows = 2 + max(values.windows, default=1) + 2 * run.experiment.clients.per_round
     memory = (rows + points) * 4 * parameters(run)
-    return effort(run, trainings=0, forwards=once * len(_indices(run, rounds)), memory=memory)
+    return effort(run, trainings=0, forwards=forwards * len(indices), memory=memory)
 
 
 @dataclass(frozen=True)
@@ -141,8 +138,8 @@ class _Stack:
     Args:
         start: What the clients received, shape (d,).
         basis: Shape (1 + aggregates + m, d); the newest aggregate first.
-        aggregates: How many, without a gap.
-        ids, weights: Of the clients and their weights in fma, shape (m,); none where no clients were kept.
+        aggregates: Number of aggregates of successive rounds.
+        ids, weights: Clients and their weights in fma, shape (m,); empty if no clients were kept.
     """
 
     start: Tensor
@@ -169,9 +166,9 @@ class _Stack:
 
 def _stack(run: Run, record: Round, most: int) -> _Stack:
     start, end = record.kept("start"), record.kept("end")
-    globals_kept, models = set(run.kept("globals")), []
+    available, models = set(run.kept("globals")), []
     for index in range(record.index, max(-1, record.index - most), -1):
-        if index not in globals_kept:
+        if index not in available:
             break
         before = record if index == record.index else run.round(index)
         models.append(before.extras.get("aggregate", before.kept("end")))
@@ -180,44 +177,38 @@ def _stack(run: Run, record: Round, most: int) -> _Stack:
     return _Stack(start, torch.cat([end[None], *(model[None] for model in models), clients]), len(models), ids, weights)
 
 
-def _evaluated(run: Run, stack: _Stack, points: list[Tensor], samples: Samples) -> dict[str, Tensor]:
-    rows, how = torch.stack(points), usual_statistics(run.task)
+def _evaluate(run: Run, stack: _Stack, points: list[Tensor], samples: Samples) -> dict[str, Tensor]:
     return evaluate(
         run.task,
         stack.basis,
-        rows,
+        torch.stack(points),
         split=samples,
         metrics=("loss", "error"),
-        statistics=how,
+        statistics=usual_statistics(run.task),
         workers=run.context.pool or 1,
     )
 
 
 def _best_shrink(run: Run, stack: _Stack, samples: Samples, grid: np.ndarray) -> float:
     """The gamma of the grid with the smallest loss on the samples."""
-    losses = _evaluated(run, stack, [stack.mean(gamma * stack.weights) for gamma in grid.tolist()], samples)["loss"]
+    losses = _evaluate(run, stack, [stack.mean(gamma * stack.weights) for gamma in grid.tolist()], samples)["loss"]
     return float(grid[int(losses.nan_to_num(torch.inf).argmin())])
 
 
 def _best_weights(run: Run, stack: _Stack, samples: Samples, steps: int, rate: float) -> Tensor:
     """Weights (m,) of the clients, sum 1, after gradient steps on their logits; clients with weight 0 keep it."""
-    some = stack.weights > 0
+    usable = stack.weights > 0
     flat = run.task.flat(stack.start)
     use_batches(flat, True)
-    objective = Aggregate(flat, stack.start, stack.clients[some] - stack.start)
+    objective = Aggregate(flat, stack.start, stack.clients[usable] - stack.start)
     count = -(-len(samples) // BATCH)
     blocks = cycle([samples[part] for part in torch.arange(len(samples)).tensor_split(count)])
     schedule = Schedule(rate, (0.5, 0.999), max(1, steps // 3), rate, 0)
-    learner = Learner("exponential", *initial("exponential", stack.weights[some]), schedule)
+    learner = Learner("exponential", *initial("exponential", stack.weights[usable]), schedule)
     learner.learn("shares", steps, objective, lambda: [next(blocks)])
-    found = torch.zeros_like(stack.weights)
-    found[some] = learner.mixture()[1]
-    return found
-
-
-def _indices(run: Run, rounds: Sequence[int] | None) -> list[int]:
-    wanted = rounds if rounds is not None and len(rounds) else evenly_spaced(run.kept("globals"), ROUNDS) or [-1]
-    return [resolve_round(run, index, "globals") for index in wanted]
+    weights = torch.zeros_like(stack.weights)
+    weights[usable] = learner.mixture()[1]
+    return weights
 
 
 def _samples(run: Run, choose: str) -> tuple[Samples, Samples]:
@@ -241,6 +232,7 @@ def _check(windows: Sequence[int], lowest: float, points: int, steps: int, rate:
         raise ValueError(f"steps is {steps} and rate is {rate:g}; give 0 steps or more and a rate above 0.")
 
 
+_GAINS = {"gain": "loss", "error_gain": "error"}
 _TABLE = ("round", "variant")
 _ABOUT = {
     "loss": (_TABLE, "test loss", "nats"),
