@@ -143,6 +143,9 @@ class Method(BaseModel):
     gaps: ClassVar[tuple[str, ...]] = ()
     """Names in what clients report where NaN means that there is none; elsewhere it excludes the client."""
 
+    extra_models: ClassVar[int] = 0
+    """Models (d,) in the extras of a recorded round, for the estimate of a run's size."""
+
     moments: ClassVar[tuple[str, ...]] = ()
     """Names in the server state that are an optimiser's memory; a wrapper such as IMA may reset them."""
 

@@ -1,9 +1,9 @@
-"""Engines decide where and how the cohort's local trainings run; what they compute is the same but for rounding.
+"""Engines: where and how the local trainings of a cohort run; results differ by rounding only.
 
 serial    one client after the other in this process; the reference, bit for bit reproducible
 batched   the clients as rows of one computation; equal to serial but for rounding
 
-Where nothing but the place differs, the bits are those of serial and the choice is no part of a run's identity:
+The following change only the place. Bits are those of serial, and the choice is not part of a run's identity:
 
 processes   the clients shared by processes of this machine (`simulate(..., workers=2)`)
 cluster     the clients shared by the workers of a Dask scheduler (`simulate(..., cluster="tcp://host:8786")`)
@@ -36,7 +36,7 @@ class CohortUpdates:
     """A cohort's updates in the order of its clients.
 
     Args:
-        updates: One a client.
+        updates: One per client.
         useful: Share of the computed samples that was no padding, 0-1; None where nothing is padded.
     """
 
@@ -62,7 +62,7 @@ def train(engine: str, method: Method, clients: Iterable[Client]) -> CohortUpdat
 
 
 class ClientPool(Protocol):
-    """Processes that hold a run's data and model, and train the clients of its rounds with the bits of `serial`.
+    """Processes with a run's data and model that train the clients of its rounds, with the bits of `serial`.
 
     Attributes:
         idle: Cores of this machine on which they wait while the server works.
@@ -78,7 +78,7 @@ class ClientPool(Protocol):
 def client_pool(
     setting: Setting, data: Data, folder: Path, *, workers: int = 1, cluster: str | None = None
 ) -> Iterator[ClientPool | None]:
-    """The crew of a run; None where this process trains the clients itself.
+    """The client pool of a run; None if this process trains the clients itself.
 
     Args:
         folder: The run's folder.

@@ -1,4 +1,4 @@
-"""The clients of a cohort trained at once: step s of all of them is one computation over rows, one row a client.
+"""The clients of a cohort trained at once: step s of all of them is one computation over rows, one row per client.
 
 Every client has the minibatches, in the order, that `serial` gives it, so that results are those of `serial` but for
 rounding. Clients lie in the order of their numbers of steps; those that are done drop out at the end. Minibatches of
@@ -38,8 +38,8 @@ STATES = 6
 def train(method: Method, clients: Iterable[Client]) -> tuple[list[Update], float]:
     """Updates in the order of the clients, and the useful fraction of the computed samples, 0-1; NaN without any."""
     ready = [method.prepare(client) for client in clients]
-    plans = [_plan(client) for client in ready]
-    order = sorted(range(len(ready)), key=lambda place: -len(plans[place].sizes))
+    minibatches = [_minibatches(client) for client in ready]
+    order = sorted(range(len(ready)), key=lambda place: -len(minibatches[place].sizes))
     trained: dict[int, Update] = {}
     useful = computed = 0
     if ready:
@@ -47,7 +47,8 @@ def train(method: Method, clients: Iterable[Client]) -> tuple[list[Update], floa
         size = chunk(ready[0], gradients)
         for begin in range(0, len(order), size):
             places = order[begin : begin + size]
-            group = _Group([ready[place] for place in places], [plans[place] for place in places], method, gradients)
+            rows = [(ready[place], minibatches[place]) for place in places]
+            group = _Group(rows, method, gradients)
             trained |= zip(places, group.train(), strict=True)
             useful, computed = useful + group.useful, computed + group.computed
     updates = [method.finish(client, trained[place]) for place, client in enumerate(ready)]
@@ -61,31 +62,32 @@ def chunk(client: Client, gradients: ModelGradients) -> int:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Minibatches:
     """A client's minibatches: sample numbers one after the other (N,), and how many each step takes (S,)."""
 
     numbers: np.ndarray
     sizes: np.ndarray
 
 
-def _plan(client: Client) -> Plan:
+def _minibatches(client: Client) -> Minibatches:
     orders = list(client.orders())
     if not orders:
-        return Plan(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
-    return Plan(torch.cat(orders).numpy(), _sizes(tuple(map(len, orders)), client.local.batch))
+        return Minibatches(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
+    return Minibatches(torch.cat(orders).numpy(), _sizes(tuple(map(len, orders)), client.local.batch))
 
 
 @lru_cache(maxsize=4096)
 def _sizes(counts: tuple[int, ...], batch: int) -> np.ndarray:
-    """Of the minibatches of epochs of `counts` samples."""
+    """Sizes of the minibatches in epochs of `counts` samples."""
     return np.concatenate([np.minimum(batch, count - np.arange(0, count, batch)) for count in counts])
 
 
 class _Group:
     """Clients that are trained at once, those with most steps first."""
 
-    def __init__(self, clients: list[Client], plans: list[Plan], method: Method, gradients: ModelGradients) -> None:
-        self.clients, self.plans, self.gradients = clients, plans, gradients
+    def __init__(self, rows: list[tuple[Client, Minibatches]], method: Method, gradients: ModelGradients) -> None:
+        clients = [client for client, _ in rows]
+        self.clients, self.minibatches, self.gradients = clients, [batches for _, batches in rows], gradients
         first = clients[0]
         self.local, self.device = first.local, first.start.device
         self.correction = stack_corrections([method.correction(client) for client in clients])
@@ -99,12 +101,12 @@ class _Group:
             block.copy_(starts[:, columns])
         self.pinned = None if self.correction is None else self.correction.pinned(self.thetas[0])
         self.momenta = self._momenta()
-        self.steps = np.array([len(plan.sizes) for plan in plans])
+        self.steps = np.array([len(batches.sizes) for batches in self.minibatches])
         self.losses = torch.zeros(len(clients), dtype=torch.float64, device=self.device)
         self.useful = self.computed = 0
 
     def train(self) -> list[Update]:
-        """One update a client."""
+        """One update per client."""
         samples = joined([client.samples for client in self.clients])
         table, sizes = self._tables()
         counts = torch.from_numpy(sizes)[:, :, None].to(self.device)
@@ -144,7 +146,7 @@ class _Group:
             self.pinned.restore(thetas[0])
 
     def _blocks(self, name: str) -> list[Tensor]:
-        """A matrix (m, d) of any content, each of the chosen columns in a block of its own."""
+        """A matrix (m, d) of any content, one block per range of columns."""
         m, like = len(self.clients), self.clients[0].start
         whole = scratch_buffer(f"batched {name}", (m * len(like),), like)
         return [whole[m * columns.start : m * columns.stop].view(m, -1) for columns in self.columns]
@@ -166,14 +168,14 @@ class _Group:
 
         Padding repeats the client's own first sample, so that one client's data never reach another's row.
         """
-        width = max((int(plan.sizes.max(initial=0)) for plan in self.plans), default=0)
+        width = max((int(batches.sizes.max(initial=0)) for batches in self.minibatches), default=0)
         steps = int(self.steps.max(initial=0))
-        sizes = np.zeros((len(self.plans), steps), dtype=np.int64)
-        sizes[np.arange(steps) < self.steps[:, None]] = np.concatenate([plan.sizes for plan in self.plans])
+        sizes = np.zeros((len(self.minibatches), steps), dtype=np.int64)
+        sizes[np.arange(steps) < self.steps[:, None]] = np.concatenate([batches.sizes for batches in self.minibatches])
         offsets = np.cumsum([0, *(len(client.samples) for client in self.clients[:-1])])
-        table = np.empty((len(self.plans), steps, width), dtype=np.int64)
+        table = np.empty((len(self.minibatches), steps, width), dtype=np.int64)
         table[:] = np.where(sizes > 0, offsets[:, None], 0)[:, :, None]
-        numbers = [plan.numbers + offset for plan, offset in zip(self.plans, offsets, strict=True)]
+        numbers = [batches.numbers + offset for batches, offset in zip(self.minibatches, offsets, strict=True)]
         table[np.arange(width) < sizes[:, :, None]] = np.concatenate(numbers)
         return np.ascontiguousarray(table.swapaxes(0, 1)), np.ascontiguousarray(sizes.T)
 
@@ -200,7 +202,7 @@ def _next(tensors: Iterator[Tensor], leaf: Tensor) -> Tensor:
 
 
 def sample_bytes(samples: Samples) -> int:
-    """Of the inputs of one sample."""
+    """Bytes of the inputs of one sample."""
     return sum(math.prod(leaf.shape[1:]) * leaf.element_size() for leaf in leaves(samples.inputs))
 
 

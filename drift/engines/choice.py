@@ -46,14 +46,14 @@ def choose_engine(asked: str, method: Method, clients: Sequence[Client]) -> Choi
     if asked == "batched":
         return Choice("batched", "asked for")
     seconds = {"serial": _serial_seconds(method, busy), "batched": _batched_seconds(method, busy)}
-    times = ", ".join(f"{name} {1e3 * spent:.2f} ms" for name, spent in seconds.items())
+    times = ", ".join(f"{name} {1e3 * duration:.2f} ms" for name, duration in seconds.items())
     return Choice(min(seconds, key=lambda name: seconds[name]), f"auto: {STEPS} steps of {len(busy)} clients: {times}")
 
 
 def unfit(method: Method, clients: Sequence[Client]) -> str:
-    """What keeps the batched engine from training these clients; "" if nothing does."""
+    """Why the batched engine cannot train these clients; "" if it can."""
     if method.own_training:
-        return f"{method.name()} trains its clients in a way of its own"
+        return f"{method.name()} overrides local training"
     if not clients:
         return "no client of the first cohort has samples"
     first = clients[0]
@@ -84,7 +84,7 @@ def _alike(actual: Tensor, expected: Tensor) -> bool:
 
 
 def _serial_seconds(method: Method, clients: Sequence[Client]) -> float:
-    """Of two steps of all clients, from those of one."""
+    """Seconds for two steps of all clients, extrapolated from one client."""
     first = [_short(clients[0])]
     serial.train(method, first)
     return len(clients) * _timed(lambda: serial.train(method, first), clients[0].start)

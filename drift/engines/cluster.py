@@ -1,8 +1,8 @@
 """The cohort's clients shared by the workers of a Dask scheduler, on one machine or many.
 
-The bits are those of `serial` where machines and versions of torch are alike. The data go to every worker once a run
-(also to those that come later), the global model once a round; a client's training is a pure task keyed by (run, round,
-client). A worker that dies costs the tasks that it held, which others do again. Where the scheduler is lost, the run
+The bits are those of `serial` where machines and versions of torch are alike. The data go to every worker once per run
+(also to workers that start later), the global model once per round; a client's training is a pure task keyed by (run,
+round, client). Tasks of a worker that dies are repeated by others. If the scheduler is lost, the run
 stops with its last whole round.
 """
 
@@ -37,11 +37,11 @@ RESUME = "Whole rounds are kept; give the same command again, with a scheduler o
 
 
 class Lost(RuntimeError):
-    """A scheduler that cannot be reached, or is there no more."""
+    """The scheduler cannot be reached any more, or never could."""
 
 
 class ClientCluster:
-    """A crew (`drift.engines.ClientPool`) of Dask workers; made by `cluster`."""
+    """A client pool (`drift.engines.ClientPool`) of Dask workers, started by `cluster`."""
 
     idle = 1  # they may be on other machines
 
@@ -75,10 +75,10 @@ class ClientCluster:
 
 @contextmanager
 def cluster(setting: Setting, data: Data, folder: Path, address: str) -> Iterator[ClientCluster]:
-    """A crew of a scheduler's workers for a run; what they hold is released with the context.
+    """The workers of a scheduler as the client pool of a run; the context releases their data.
 
     Raises:
-        Lost: If nobody answers at the address.
+        Lost: If no scheduler answers at the address.
         LookupError: If Dask is not installed.
     """
     with connected(address) as client:
@@ -99,9 +99,9 @@ def connected(address: str) -> Iterator[Any]:
     """A `distributed.Client` of a scheduler.
 
     Raises:
-        Lost: If nobody answers at the address.
+        Lost: If no scheduler answers at the address.
         LookupError: If Dask is not installed.
-        ValueError: If the address is none.
+        ValueError: If the address is malformed.
     """
     try:
         import dask
@@ -122,7 +122,7 @@ def connected(address: str) -> Iterator[Any]:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence what Dask and its event loop log, as a lost scheduler is said in one line, by what waits for it.
+    """Silence the logs of Dask and its event loop: a lost scheduler is reported in one line by its caller.
 
     Dask sets levels of single loggers below its own (`distributed.client`, ...), so each is silenced by itself. After
     an error they stay silent: threads of a lost connection end later than the context.
@@ -141,7 +141,7 @@ _LOGGERS = ("distributed", "tornado", "asyncio")
 
 @contextmanager
 def losing(client: Any) -> Iterator[None]:
-    """Turns what a lost scheduler, or a task that kills its workers, raises into one line."""
+    """Reports a lost scheduler, or a task that kills its workers, in one line."""
     from distributed import KilledWorker
     from distributed.comm.core import CommClosedError
 
@@ -155,7 +155,7 @@ def losing(client: Any) -> Iterator[None]:
 
 @dataclass
 class Serialized:
-    """Bytes of a value that a worker opens once, however many tasks ask for it."""
+    """A serialised value that a worker deserialises once, for all tasks that read it."""
 
     text: bytes
 
@@ -170,7 +170,7 @@ class Serialized:
 
 
 WORKER_DATA: dict[str, Serialized] = {}
-"""On a worker: what it holds of each run (`drift.engines.worker_plugin`)."""
+"""On a worker: data per run (written by `drift.engines.worker_plugin`)."""
 
 TORCH_LOCK = threading.Lock()
 """A worker may have several threads; the workspace, and torch's global generator, are for one training at a time."""

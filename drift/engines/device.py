@@ -29,7 +29,7 @@ def choose_device(
 
     Args:
         clients: Of the first cohort, on the CPU.
-        gpu: Name of the machine's GPU device; as torch tells where not given.
+        gpu: Name of the machine's GPU device; by default the one that torch reports.
 
     Raises:
         ValueError: If a GPU was asked for and there is none, or it does not agree with the CPU.
@@ -60,7 +60,7 @@ def exact(device: torch.device) -> Iterator[None]:
 
 
 def _obstacle(name: str, task: Task, method: Method, clients: Sequence[Client]) -> str:
-    """What speaks against a device; "" if nothing does."""
+    """Why a device cannot be used; "" if it can."""
     busy = [client for client in clients if len(client.samples)]
     if not busy:
         return ""

@@ -1,7 +1,7 @@
 """The cohort's clients shared by processes of this machine, which hold data and model during the whole run.
 
 The bits are those of `serial`: a client's training is a pure function of what it receives. The data lie once in memory,
-the global model is written once a round and read by all, and client models are written where the server reads them.
+the global model is written once per round and read by all, and client models are written where the server reads them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from drift.training.server import Server
 
 
 class ClientProcesses:
-    """A crew (`drift.engines.ClientPool`) of processes; made by `processes`."""
+    """A client pool (`drift.engines.ClientPool`) of processes, started by `processes`."""
 
     def __init__(self, setting: Setting, workers: Workers, idle: int) -> None:
         self.setting, self.workers, self.idle = setting, workers, idle
@@ -52,7 +52,7 @@ class ClientProcesses:
 
 @contextmanager
 def processes(setting: Setting, data: Data, folder: Path, workers: int) -> Iterator[ClientProcesses]:
-    """A crew of so many processes for a run; they end with the context."""
+    """Processes as the client pool of a run; they end with the context."""
     worker_data, region = share_memory(WorkerData.of_run(setting, data, folder))
     with region, Workers(workers, _start_worker, worker_data) as pool:
         yield ClientProcesses(setting, pool, workers)
@@ -71,7 +71,7 @@ class _ClientJob:
 
 
 class _WorkerState:
-    """What a worker holds, and what it opened last."""
+    """A worker's data, and what it received last."""
 
     def __init__(self, data: WorkerData) -> None:
         self.data = data

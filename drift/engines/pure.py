@@ -36,7 +36,7 @@ class Received:
 
 @dataclass(frozen=True)
 class WorkerData:
-    """What a worker holds during a run: the training data, and what model and settings are made of.
+    """What a worker stores during a run: the training data, and what the model is built from.
 
     Args:
         settings: The resolved experiment.
@@ -52,14 +52,14 @@ class WorkerData:
 
     @classmethod
     def of_run(cls, setting: Setting, data: Data, folder: Path) -> WorkerData:
-        """What the workers of a run hold."""
+        """The data for the workers of a run."""
         only = replace(data, samples={"train": data.samples["train"]}, groups={})
         deterministic = torch.are_deterministic_algorithms_enabled()
         return cls(setting.experiment.resolved(), only, folder.absolute(), deterministic)
 
     @cached_property
     def setting(self) -> Setting:
-        """The run's setting, with its model made anew."""
+        """The run's setting, with its model rebuilt."""
         experiment = Experiment.model_validate(self.settings)
         return Setting(build_task(experiment, self.data, self.folder), experiment)
 

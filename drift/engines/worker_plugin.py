@@ -1,4 +1,4 @@
-"""What brings a run's data to every worker of a Dask scheduler once, also to those that come later."""
+"""A Dask plugin that loads a run's data on every worker once, also on workers that start later."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from landscape.sweep.memory import keep_memory
 
 
 class WorkerDataPlugin(WorkerPlugin):
-    """Has a worker hold a packed `drift.engines.pure.WorkerData` under the run's name."""
+    """Stores a serialised `drift.engines.pure.WorkerData` on each worker under the run's name."""
 
     idempotent = False
 
@@ -19,10 +19,10 @@ class WorkerDataPlugin(WorkerPlugin):
         self.run, self.text = run, text
 
     def setup(self, worker: Any) -> None:
-        """When a worker begins, or when the run does."""
+        """Called when a worker or the run starts."""
         keep_memory()
         WORKER_DATA[self.run] = Serialized(self.text)
 
     def teardown(self, worker: Any) -> None:
-        """When the run ends."""
+        """Called when the run ends."""
         WORKER_DATA.pop(self.run, None)

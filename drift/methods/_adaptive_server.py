@@ -24,7 +24,7 @@ class FedOpt(Method):
     moments: ClassVar[tuple[str, ...]] = ("momentum", "variance", "steps")
 
     server_lr: float = Field(0.01, gt=0, description="eta_g")
-    beta1: Beta = Field(0.9, description="share of M that stays, a round")
+    beta1: Beta = Field(0.9, description="share of M that stays per round")
     tau: float = Field(1e-3, gt=0, description="keeps the denominator from 0")
     initial_variance: float = Field(0.0, ge=0, description="V_0; tau^2 in Reddi et al.")
 

@@ -1,4 +1,4 @@
-"""Feature anchors: where the features of each class are to lie, and the head that tells the anchors apart."""
+"""Feature anchors: a target point per class for the features, and the head's training on these points."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ClassMeans:
         self.batches += 1
 
     def move(self, beta: float) -> None:
-        """A <- beta A + (1 - beta) mean for the classes met since the last call, and begin anew."""
+        """A <- beta A + (1 - beta) mean for the classes seen since the last call, which resets the sums."""
         met = self.present > 0
         count = self.present.clamp(min=1) if self.over == "present" else torch.full_like(self.present, self.batches)
         mean = self.total / count[:, None]

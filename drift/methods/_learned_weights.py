@@ -89,7 +89,7 @@ class Schedule:
     """How the weights are learned: Adam, its rate times 0.5 every `halve_every` epochs.
 
     With `average` the rate falls along a cosine of 100 epochs for `average_after` epochs, then goes within 10 epochs
-    to `average_lr`, and the running mean of x is taken once an epoch.
+    to `average_lr`, and the running mean of x is taken once per epoch.
     """
 
     lr: float
@@ -101,7 +101,7 @@ class Schedule:
 
 @dataclass
 class Learner:
-    """Free parameters s (), x (m,) of the weights while they are learned, and one row of history an epoch."""
+    """Free parameters s (), x (m,) of the weights while they are learned, and one row of history per epoch."""
 
     base: Base
     s: Tensor

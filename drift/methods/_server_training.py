@@ -1,4 +1,4 @@
-"""Training of the aggregated model on the server's proxy set, and what its teachers say there."""
+"""Training of the aggregated model on the server's proxy set, and the outputs of its teachers on it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from drift.config.method import Beta, Cohort, Method, Setting
 from drift.config.random_keys import generator
-from drift.training.batch_statistics import recompute_statistics, use_batches
+from landscape.model.batchnorm import recompute_statistics, use_batches
 from landscape.model.samples import Samples
 
 BatchLoss = Callable[[Tensor, Tensor], Tensor]
@@ -23,7 +23,7 @@ BatchLoss = Callable[[Tensor, Tensor], Tensor]
 PAPER = {"server_optimizer": "adam", "server_betas": (0.5, 0.999), "server_batch": 128}
 CODE = {"server_optimizer": "sgd", "server_lr": 0.08}
 LACKS = "momentum and weight decay of the server's SGD"
-"""The FedLAW paper's training on the proxy set, its code's, and what of that cannot be had here."""
+"""The FedLAW paper's training on the proxy set, its code's, and what of it this package lacks."""
 
 
 class ServerTraining(Method):

@@ -13,9 +13,9 @@ from torch import Tensor
 
 from drift.config.method import Method
 from drift.config.random_keys import rng
-from drift.training.batch_statistics import recompute_statistics
 from drift.training.model_parts import require_head
 from drift.training.validation import require_held_out, validate, validation_samples
+from landscape.model.batchnorm import recompute_statistics
 
 if TYPE_CHECKING:
     from drift.config.experiment import Experiment

@@ -42,7 +42,7 @@ class FedAdam(FedOpt):
         ),
     }
 
-    beta2: Beta = Field(0.99, description="share of V that stays, a round")
+    beta2: Beta = Field(0.99, description="share of V that stays per round")
     bias_correction: bool = Field(False, description="as in newer versions of Flower; not in the papers' codes")
 
     def variance(self, before: Tensor, squares: Tensor) -> Tensor:

@@ -25,5 +25,5 @@ class FedASAM(Method):
     eta: float = Field(0.2, ge=0, description="added to the size of a weight")
 
     def local(self, client: Client) -> Update:
-        """Two gradients a minibatch."""
+        """Two gradients per minibatch."""
         return client.train(gradient=Ascent(self.rho, self.eta).gradient)

@@ -15,7 +15,7 @@ class FedAvg(Method):
 
     With server_lr = 1, the default of every paper, this is the weighted mean of the clients itself.
 
-    Unlike the paper: local.momentum is 0.9 where the setting says nothing, there 0; clients start a new optimiser every
+    Unlike the paper: local.momentum is 0.9 by default here, there 0; clients start a new optimiser every
     round, so that momentum is dropped between rounds, where FedLAW's code keeps it (local.persist_optimizer).
 
     Source: McMahan et al. 2017, algorithm 1; Zhou et al. 2024, section 3.1.1; Li et al. 2023, equations 2 and 3.

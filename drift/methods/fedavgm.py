@@ -32,7 +32,7 @@ class FedAvgM(Method):
     }
 
     server_lr: float = Field(1.0, gt=0, description="eta_g")
-    beta: Beta = Field(0.9, description="share of the momentum that stays, a round")
+    beta: Beta = Field(0.9, description="share of the momentum that stays per round")
     form: Literal["ema", "sum"] = Field("ema", description="ema as in FedEve's code; sum as in the original and Flower")
     nesterov: bool = Field(False, description="go on from the new momentum")
 

@@ -44,7 +44,7 @@ class FedBE(ServerTraining):
         ),
     }
 
-    server_epochs: int = Field(100, ge=0, description="passes over the proxy set a round")
+    server_epochs: int = Field(100, ge=0, description="passes over the proxy set per round")
     samples: int = Field(1, ge=0, description="models drawn from the Gaussian")
     spread: float = Field(0.1, ge=0, description="factor of the standard deviation")
     ensemble: Literal["logits", "probabilities"] = Field("logits", description="what is averaged over teachers")

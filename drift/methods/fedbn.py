@@ -67,7 +67,7 @@ class FedBN(Method):
     def measured(
         self, setting: Setting, end: Tensor, clients: Mapping[int, State], held: Sequence[np.ndarray]
     ) -> dict[str, float]:
-        """own_loss (nats) and own_accuracy (a fraction) where they are asked for and somebody holds something out."""
+        """own_loss (nats) and own_accuracy (a fraction) if requested and at least one client holds out samples."""
         if not self.own_metrics:
             return {}
         task, total, count = setting.task, dict.fromkeys(("loss", "error"), 0.0), 0

@@ -27,7 +27,7 @@ class FedDF(ServerTraining):
         "code": Bundle("FedLAW's code (methods.md LAW-7)", {"server_epochs": 100, **CODE}, lacks=LACKS),
     }
 
-    server_epochs: int = Field(100, ge=0, description="passes over the proxy set a round")
+    server_epochs: int = Field(100, ge=0, description="passes over the proxy set per round")
 
     def initial(self, setting: Setting, theta: Tensor) -> State:
         """Nothing; the task is checked for classes to distil."""

@@ -60,7 +60,7 @@ class FedFA(Method):
     }
 
     weight: float = Field(0.1, ge=0, description="lambda, of the anchor term")
-    beta: Beta = Field(0.9, description="share of an anchor that stays, an epoch")
+    beta: Beta = Field(0.9, description="share of an anchor that stays per epoch")
     calibration_lr: float = Field(1e-3, gt=0, description="rate of the Adam step on the head")
     calibration_start: float = Field(
         0.25,

@@ -1,4 +1,4 @@
-"""FedFomo, a start of one's own for every client: the other clients' models weighted by how much they help."""
+"""FedFomo: every client starts from its own mixture of other clients' models, weighted by how much they help."""
 
 from __future__ import annotations
 

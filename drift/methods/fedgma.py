@@ -32,7 +32,7 @@ class FedGMA(Method):
         "code": Bundle(
             "FedIMA's code",
             {"threshold": 0.0, "server_lr": 1.0},
-            lacks="masked differences times 1e-4 / m, beside which that code is FedAvg (methods.md 2.2)",
+            lacks="masked differences times 1e-4 / m; otherwise that code is FedAvg (methods.md 2.2)",
         ),
     }
 

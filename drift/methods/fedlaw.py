@@ -14,12 +14,15 @@ from drift.config.random_keys import generator
 from drift.methods._learned_weights import Aggregate, Base, Learner, Learns, Schedule, initial
 from drift.methods._server_training import proxy_statistics
 from drift.plugins.bundles import Bundle, suffix
-from drift.training.batch_statistics import use_batches
+from landscape.model.batchnorm import use_batches
 from landscape.model.samples import Samples
 
 Variant = Literal["joint", "gws", "attentive", "early_stopped", "swa"]
 Stage = tuple[Learns, int, bool]
 """What is learned, for how many server epochs, and whether x is averaged over them."""
+
+RATES = {"cifar10": 0.01}
+"""Server rates of the released code by dataset (LAW-3); 0.005 for others."""
 
 
 class FedLAW(Method):
@@ -138,7 +141,7 @@ class FedLAW(Method):
     def _learner(self, setting: Setting, shares: Tensor) -> Learner:
         lr = self.server_lr
         if lr is None:
-            lr = 0.01 if setting.experiment.task.dataset == "cifar10" else 0.005
+            lr = RATES.get(setting.experiment.task.dataset, 0.005)
         schedule = Schedule(lr, self.server_betas, self.halve_every, self.swa_lr, self.swa_after)
         if self.base == "quadratic" and self.quad_init == "uniform" and self.variant != "gws":
             shares = torch.ones_like(shares)

@@ -23,5 +23,5 @@ class FedSAM(Method):
     rho: float = Field(0.1, ge=0, description="radius of the ascent")
 
     def local(self, client: Client) -> Update:
-        """Two gradients a minibatch."""
+        """Two gradients per minibatch."""
         return client.train(gradient=Ascent(self.rho).gradient)

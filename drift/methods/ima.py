@@ -33,20 +33,21 @@ class IMA(Wrapper):
 
     Any other method can be the base: it broadcasts, trains and steps, and its aggregate is what is averaged.
 
-    With reset = "one_round" the moments start anew in round t_s and those from before it return in the round after, as
+    With reset = "one_round" the moments are reset in round t_s and the previous ones return in the round after, as
     in the released code, where the reset reaches local names alone (IMA-4).
 
     Extras: aggregate, in every round whose end is a mean: the model that the base alone makes of the cohort in that
     round; elsewhere the end is that model. `what_if` and the lines from FMA to IMA average these. Over a base whose
-    server takes a step of its own (FedDyn's dual, FedAdam) it is not v_t; with records = "averaged" it is.
+    server takes its own step (FedDyn's dual, FedAdam) it is not v_t; with records = "averaged" it is.
 
-    Unlike the paper: round t_s starts from v_{t_s-1}, as in the code; the server's moments start anew at t_s (reset),
-    of which the paper says nothing.
+    Unlike the paper: round t_s starts from v_{t_s-1}, as in the code; the server's moments are reset at t_s (reset),
+    about which the paper is silent.
 
     Source: Zhou et al. 2024, section 6, equation 5, algorithm 1: window 5, start at 3/4 of the rounds, "Exp" with
     factor 0.97. Where the released code differs, see methods.md IMA-1..10.
     """
 
+    extra_models: ClassVar[int] = 1
     bundles: ClassVar[dict[str, Bundle]] = {
         "paper": Bundle(
             "IMA paper, section 6 and algorithm 1",
@@ -85,7 +86,7 @@ class IMA(Wrapper):
         json_schema_extra={"fraction": True},
     )
     late: Late = Field("exp", description="what changes for clients from t_s on")
-    late_factor: float = Field(0.97, gt=0, le=1, description="exp: factor a round")
+    late_factor: float = Field(0.97, gt=0, le=1, description="exp: factor per round")
     const_lr: float = Field(5e-5, gt=0, description="const: the rate")
     cycle: int = Field(20, ge=2, description="cyclic: rounds in a cycle")
     cyclic: Literal["sawtooth", "triangular"] = Field(
@@ -94,13 +95,13 @@ class IMA(Wrapper):
     lr_max: float = Field(1e-2, gt=0, description="cyclic: rate at the top of a sawtooth")
     lr_min: float = Field(5e-5, gt=0, description="cyclic: rate at the bottom")
     epoch_every: int = Field(20, ge=1, description="epoch: rounds until one epoch fewer")
-    restart_lr: bool = Field(False, description="epoch: the rate starts anew at t_s, as in the code (IMA-3)")
+    restart_lr: bool = Field(False, description="epoch: the rate restarts at t_s, as in the code (IMA-3)")
     halve_every: int = Field(20, ge=1, description="stage: rounds until the rate is halved")
     placement: Literal["inside", "post"] = Field(
         "inside", description="mean of what goes into the base's server step, or of what comes out of it (IMA-4)"
     )
     reset: bool | Literal["one_round"] = Field(
-        True, description="the base's server moments start anew at t_s: for good, or one_round as in the code (IMA-4)"
+        True, description="the base's server moments are reset at t_s: for good, or one_round as in the code (IMA-4)"
     )
     records: Literal["model", "averaged"] = Field(
         "model", description="extra `aggregate`: the base's model of the round, or what the mean is of"

@@ -13,9 +13,9 @@ from torch import Tensor
 from drift.config.method import Method
 from drift.methods._pool import Coefficients, Distance, Kind, MeanDistance, Volume, simplex_point
 from drift.plugins.bundles import Bundle
-from drift.training.batch_statistics import recompute_statistics
 from drift.training.client import Client, Update
 from drift.training.optimizer import Optimizer
+from landscape.model.batchnorm import recompute_statistics
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 
@@ -99,13 +99,13 @@ class LSS(Method):
     diversity: Literal["mean", "volume"] = Field("mean", description="mean distance or squared volume (LSS-4)")
     diversity_over: Literal["others", "pool"] = Field("others", description="what the mean divides by (LSS-14)")
     coefficients: Coefficients = Field("dirichlet", description="law of the random mixture (LSS-9)")
-    n_samples: int = Field(1, gt=0, description="mixtures a step, their mean loss counts (2 in code, LSS-7)")
+    n_samples: int = Field(1, gt=0, description="mixtures per step, whose mean loss counts (2 in code, LSS-7)")
     step_every: int = Field(1, gt=0, description="only every such minibatch is used (15 in code, LSS-8)")
     thin_first: bool = Field(
         True, description="step_every holds for the first candidate of a trained pool too; off in code (LSS-8)"
     )
     epsilon: float = Field(1e-8, gt=0, description="length at which the l2 distance becomes smooth")
-    recompute_buffers: bool = Field(True, description="batch statistics of the mean anew on local data; code: as left")
+    recompute_buffers: bool = Field(True, description="batch statistics of the mean from local data; code: unchanged")
 
     def check(self, experiment: Experiment) -> None:
         """Raise ValueError where clients keep moments: every candidate has a new optimiser."""
@@ -148,7 +148,7 @@ class LSS(Method):
     def _train(
         self, members: Tensor, client: Client, batches: Iterator[Samples], distance: Distance, mixing: torch.Generator
     ) -> list[Tensor]:
-        """Train the last of `members` (n, d) in place; the data losses, one a step."""
+        """Train the last of `members` (n, d) in place; returns the data losses, one per step."""
         flat, active, losses = client.flat, members[-1], []
         gradient = torch.empty_like(active)
         optimizer = Optimizer(active, gradient, client.local)

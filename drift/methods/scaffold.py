@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Scaffold(Method):
-    """Clients step w <- w - lr (g - c_k + c), with controls c_k of their own and c of the server, all 0 at first.
+    """Clients step w <- w - lr (g - c_k + c), with their own controls c_k and the server's c, all 0 at first.
 
     After tau steps the client keeps c_k' = c_k - c + (b - w_k) / (tau lr) (option II), with b what it received; then
     w' = w + server_lr mean_k (w_k - b) and c' = c + 1/K sum_k (c_k' - c_k), over the cohort; K counts all clients.

@@ -22,7 +22,7 @@ class ServerFT(ServerTraining):
         "code": Bundle("FedLAW's code (methods.md LAW-7)", {"server_epochs": 2, **CODE}, lacks=LACKS),
     }
 
-    server_epochs: int = Field(2, ge=0, description="passes over the proxy set a round")
+    server_epochs: int = Field(2, ge=0, description="passes over the proxy set per round")
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The mean, fine-tuned."""

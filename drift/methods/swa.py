@@ -11,8 +11,8 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.config.method import Method
-from drift.training.batch_statistics import recompute_statistics
 from drift.training.client import steps
+from landscape.model.batchnorm import recompute_statistics
 
 if TYPE_CHECKING:
     from drift.training.client import Client, Update

@@ -11,8 +11,8 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.config.method import Method
-from drift.training.batch_statistics import recompute_statistics
 from drift.training.validation import require_held_out, validate, validation_samples
+from landscape.model.batchnorm import recompute_statistics
 
 if TYPE_CHECKING:
     from drift.config.experiment import Experiment
@@ -26,7 +26,7 @@ class SWAD(Method):
 
     Batch statistics are those of the mean on the client's data. The server is FedAvg's.
 
-    Unlike the paper: losses are looked at once an epoch.
+    Unlike the paper: losses are computed once per epoch.
 
     Source: Cha et al. 2021, algorithm 1, with epochs as segments; budget of the LSS paper, 4 times 8 epochs.
     """

@@ -35,6 +35,17 @@ class Partitioner(BaseModel, ABC):
         """Whether the cohort trains on other samples than its own, other ones each round."""
         return False
 
+    @property
+    def splits_test(self) -> bool:
+        """Whether it splits training and test samples together; `tested` then selects the test samples."""
+        return False
+
+    def tested(
+        self, labels: np.ndarray, parts: Sequence[np.ndarray], rng: np.random.Generator
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Training and test samples of each client, where `splits_test`; no test samples here."""
+        return list(parts), [part[:0] for part in parts]
+
     def for_round(
         self, labels: np.ndarray, parts: Sequence[np.ndarray], cohort: np.ndarray, rng: np.random.Generator
     ) -> list[np.ndarray]:

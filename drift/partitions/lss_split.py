@@ -26,6 +26,11 @@ class Partition(Based):
     test: float = Field(default=0.25, gt=0, lt=1)
     base: SerializeAsAny[Partitioner] = Field(default_factory=lambda: Dirichlet(minimum=40))
 
+    @property
+    def splits_test(self) -> bool:
+        """The test set is split with the training set."""
+        return True
+
     def split(
         self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
     ) -> list[np.ndarray]:

@@ -37,7 +37,7 @@ def expected_bytes(experiment: Experiment, size: int, done: int = 0) -> int:
     """Bytes that the rounds from `done` on will take, for models of `size` numbers."""
     keep, rounds, cohort = experiment.keep, experiment.rounds, experiment.clients.per_round
     width = (2.0 if keep.dtype == "bfloat16 deltas" else 4.0) * (_COMPRESSED if keep.compress else 1.0)
-    models = 2 + (experiment.method.name() == "ima")  # start, end and, under IMA, the aggregate
+    models = 2 + experiment.method.extra_models  # start, end and models in the extras
     total = 4 * size * 8 + (8 * (cohort + 3) ** 2 + 4096) * max(0, rounds - done)
     whole, clients = (_count_rounds(counts, done, rounds) for counts in (keep.keeps_globals, keep.keeps_clients))
     return total + 4 * models * size * whole + int(width * cohort * size) * clients

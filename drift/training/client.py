@@ -11,7 +11,6 @@ from torch import Tensor
 from drift.config.experiment import Local
 from drift.config.method import State
 from drift.config.random_keys import generator, key
-from drift.training.batch_statistics import normalisers
 from drift.training.correction import Correction
 from drift.training.optimizer import Optimizer
 from landscape.batched_training.cuda_graph import step_gradient
@@ -48,7 +47,7 @@ class Client:
         server: The server's state, as far as the method broadcasts it.
         flat: Workspace; its content is not preserved.
         replicate: 0 is the recorded training; others repeat it with fresh randomness.
-        stream: Number of a training of several, where each is to have dropout of its own.
+        stream: Number of one of several trainings, if each draws its own dropout.
     """
 
     id: int
@@ -74,7 +73,7 @@ class Client:
         return generator(self.seed, *self.purpose(what))
 
     def batches(self, *, epochs: int | None = None, order: torch.Generator | None = None) -> Iterator[Samples]:
-        """Minibatches of freshly shuffled epochs, one gather an epoch.
+        """Minibatches of freshly shuffled epochs; samples are gathered once per epoch.
 
         The last partial batch is kept unless `local.drop_last`; a batch of one is dropped where there are
         batch statistics, unless `local.batch` is 1. A client with one sample then trains on nothing.
@@ -83,16 +82,21 @@ class Client:
         for numbers in self.orders(epochs=epochs, order=order):
             yield from self.samples[numbers.to(self.samples.targets.device)].blocks(self.local.batch)
 
+    @property
+    def batches_per_epoch(self) -> int:
+        """Number of minibatches that an epoch yields."""
+        local = self.local
+        least = 2 if local.batch > 1 and self.flat.has_batch_statistics else 1
+        whole, rest = divmod(len(self.samples), local.batch)
+        return whole + int(rest >= least and not (whole and local.drop_last))
+
     def orders(self, *, epochs: int | None = None, order: torch.Generator | None = None) -> Iterator[Tensor]:
         """Sample numbers that the minibatches of each epoch take, one after the other."""
         order = order if order is not None else self.generator("batches")
-        local, n, done = self.local, len(self.samples), 0
+        local, n, done, most = self.local, len(self.samples), 0, self.batches_per_epoch
         limit = local.steps if epochs is None else None
         epochs = local.epochs if epochs is None else epochs
-        least = 2 if local.batch > 1 and self.flat.has_batch_statistics else 1
-        whole, rest = divmod(n, local.batch)
-        most = whole + int(rest >= least and not (whole and local.drop_last))
-        while n >= least and (epochs > 0 if limit is None else done < limit):
+        while most and (epochs > 0 if limit is None else done < limit):
             count = most if limit is None else min(most, limit - done)
             shuffled = torch.randperm(n, generator=order)
             yield shuffled if count * local.batch >= n else shuffled[: count * local.batch]
@@ -160,12 +164,6 @@ class ForkedSeed:
 
 
 def steps(client: Client) -> int:
-    """Number tau of optimiser steps in plain local training: the batches that `client.batches()` gives."""
-    local, n = client.local, len(client.samples)
-    least = 2 if local.batch > 1 and normalisers(client.flat.module) else 1
-    if n < least:
-        return 0
-    if local.steps is not None:
-        return local.steps
-    whole, rest = divmod(n, local.batch)
-    return local.epochs * (whole + int(rest >= least and not (whole and local.drop_last)))
+    """Number tau of optimiser steps in plain local training: the batches that `client.batches()` yields."""
+    per_epoch, local = client.batches_per_epoch, client.local
+    return local.steps if per_epoch and local.steps is not None else local.epochs * per_epoch

@@ -16,7 +16,6 @@ from drift.config.external_run import ToldPartition, UnknownParts
 from drift.config.initial_model import started
 from drift.config.random_keys import cohort, key, rng
 from drift.partitions._grouped import divided
-from drift.partitions.lss_split import Partition as LssSplit
 from drift.plugins import trust
 from drift.training.corruption import corrupted_targets, swaps
 from landscape.datasets import open_dataset
@@ -38,9 +37,9 @@ class Data:
         parts: Sample numbers (into train) of each client, K arrays; what clients train on.
         held_out: Sample numbers that clients keep for validation, K arrays.
         corrupted: The two classes that each corrupted client swaps, by client.
-        normalisation: mean and std of inputs z = (x - mean) / std, x in [0, 1], one number a channel or one for all.
-        groups: Further labels of the samples of train and test by what they tell: "domain", "user", "coarse".
-        loss: "cross_entropy" of one output a class, or "binary": of one output, the logit of class 1.
+        normalisation: mean and std of inputs z = (x - mean) / std, x in [0, 1], one number per channel or one for all.
+        groups: Further labels of the train and test samples by kind: "domain", "user", "coarse".
+        loss: "cross_entropy" of one output per class, or "binary": of one output, the logit of class 1.
     """
 
     samples: dict[str, Samples]
@@ -70,7 +69,7 @@ class Data:
 
 
 def read_data(experiment: Experiment, data: Path | None) -> Data:
-    """Data of an experiment, split as its partition and proxy set say."""
+    """Data of an experiment, split by its partition and proxy set."""
     spec, seed = experiment.task, experiment.seed
     dataset = open_dataset(trust.located(spec.dataset), data=data, scale=spec.scale, **spec.dataset_options)
     if spec.classes is not None:
@@ -90,19 +89,18 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
         splits["proxy"] = splits["test"][torch.from_numpy(proxy_numbers)]
         dataset = select_samples(dataset, None, torch.from_numpy(rest), stated=dataset.fingerprint)
         splits["test"] = dataset.test
+    about = tuple(dataset.classes), tuple(dataset.shape), dataset.fingerprint
+    further = normalisation(dataset), dataset.groups, dataset.loss
     if isinstance(spread.partition, ToldPartition):
-        about = tuple(dataset.classes), tuple(dataset.shape), dataset.fingerprint
-        nobody: Any = UnknownParts()
-        scales = normalisation(dataset)
-        return Data(splits, *about, nobody, nobody, {}, scales, dataset.groups, dataset.loss)
+        unknown: Any = UnknownParts()
+        return Data(splits, *about, unknown, unknown, {}, *further)
     labels = splits["train"].targets.numpy()
     held_out = [_held_out(part, spread.valid_ratio, seed, client) for client, part in enumerate(parts)]
     trained_on = [np.setdiff1d(part, out) for part, out in zip(parts, held_out, strict=True)]
     swapped = swaps(experiment, labels, parts, classes)
     if swapped:
         splits["train"] = replace(splits["train"], targets=corrupted_targets(splits["train"].targets, parts, swapped))
-    about = tuple(dataset.classes), tuple(dataset.shape), dataset.fingerprint
-    return Data(splits, *about, trained_on, held_out, swapped, normalisation(dataset), dataset.groups, dataset.loss)
+    return Data(splits, *about, trained_on, held_out, swapped, *further)
 
 
 def client_samples(experiment: Experiment, data: Data, index: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
@@ -179,18 +177,17 @@ def _partition_seed(experiment: Experiment) -> int:
 
 
 def _parts(experiment: Experiment, dataset: Dataset) -> tuple[Dataset, list[np.ndarray]]:
-    """The dataset and each client's sample numbers into its training set; `lss_split` makes another test set."""
-    spread, seed = experiment.clients, _partition_seed(experiment)
-    if isinstance(spread.partition, ToldPartition):
+    """The dataset, with another test set if the partition `splits_test`, and the sample numbers of each client."""
+    partition, seed = experiment.clients.partition, _partition_seed(experiment)
+    if isinstance(partition, ToldPartition):
         return dataset, []
-    merges = isinstance(spread.partition, LssSplit)
-    whole = merge_splits(dataset) if merges else dataset
+    whole = merge_splits(dataset) if partition.splits_test else dataset
     labels = whole.train.targets.numpy()
     groups = {kind: group.train.numpy() for kind, group in whole.groups.items()}
-    parts = divided(spread.partition, labels, spread.number, rng(seed, "partition"), groups)
-    if not isinstance(spread.partition, LssSplit):
+    parts = divided(partition, labels, experiment.clients.number, rng(seed, "partition"), groups)
+    if not partition.splits_test:
         return dataset, parts
-    train, test = spread.partition.tested(labels, parts, rng(seed, "partition", "test"))
+    train, test = partition.tested(labels, parts, rng(seed, "partition", "test"))
     order, tests = np.concatenate(train), np.sort(np.concatenate(test))
     ends = np.cumsum([len(part) for part in train])
     numbers = [np.arange(end - len(part), end) for end, part in zip(ends, train, strict=True)]

@@ -1,4 +1,4 @@
-"""A method around another one, its base: hooks are the base's, whose state lies beside the wrapper's own."""
+"""Methods that wrap another method, their base: hooks delegate to the base; both states are stored together."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BASE = "base."
 
 
 class Wrapper(Method):
-    """Broadcasts, trains and combines as its base does; what it changes is the subclass's."""
+    """Broadcasts, trains and combines as its base does, unless a subclass overrides it."""
 
     base: Method = Field(default_factory=lambda: load("fedavg")(), description="method that is averaged")
 
@@ -67,7 +67,7 @@ class Wrapper(Method):
 
     @property
     def own_training(self) -> bool:
-        """Whether the base trains in a way of its own."""
+        """Whether the base overrides local training."""
         return self.base.own_training
 
     def local(self, client: Client) -> Update:

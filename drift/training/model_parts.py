@@ -1,4 +1,4 @@
-"""Parts of a model that methods treat apart: its head, its normalisation layers, and the features between."""
+"""Parts of a model that methods treat differently: head, normalisation layers, features."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from landscape.model.layout import Layout
 from landscape.model.samples import Inputs, call_module
 from landscape.model.task import Task
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 NORMALISED = (
     *("alexnet_gn", "cnn_digit5", "densenet121", "resnet8", "resnet18", "resnet18_gn", "resnet20", "resnet50"),
@@ -32,7 +32,7 @@ def head_mask(module: nn.Module, layout: Layout, method: str) -> Tensor:
     """Which entries of theta (d,) belong to the classifier's head, bool.
 
     Raises:
-        ValueError: If the model does not tell its head from its body.
+        ValueError: If the model has no `head` and `body`.
     """
     require_head(module, method)
     return _mask(layout, lambda name: name.startswith("head."))
@@ -42,7 +42,7 @@ def require_head(module: nn.Module, method: str) -> nn.Module:
     """The head of a model: its last layer, whose inputs are the features.
 
     Raises:
-        ValueError: If the model does not tell its head from its body.
+        ValueError: If the model has no `head` and `body`.
     """
     head, body = getattr(module, "head", None), getattr(module, "body", None)
     if not isinstance(head, nn.Module) or not isinstance(body, nn.Module):
@@ -74,24 +74,24 @@ def norm_mask(module: nn.Module, layout: Layout, method: str) -> Tensor:
 
 
 def require_classes(task: Task, method: str) -> None:
-    """Complain about a task whose one output tells two classes apart.
+    """Refuse a task with one output for two classes.
 
     Raises:
         ValueError: If so.
     """
     if task.loss is binary_cross_entropy:
         raise ValueError(
-            f"{method} needs one output a class, and this task has one output for two classes; choose a method that "
-            "does without, such as fedavg or server_ft, or a dataset with one output a class."
+            f"{method} needs one output per class, and this task has one output for two classes; choose a method that "
+            "does without, such as fedavg or server_ft, or a dataset with one output per class."
         )
 
 
 def freeze(mask: Tensor, weight_decay: float) -> Correction:
-    """A correction after which the entries of `mask` (d,) stay as they are, weight decay notwithstanding."""
+    """A correction that keeps the entries of `mask` (d,) unchanged, also under weight decay."""
     return Correction(hold=mask, decay=weight_decay)
 
 
-def features(flat: Flat, compute: Callable[[], Found]) -> tuple[Found, Tensor]:
+def features(flat: Flat, compute: Callable[[], Result]) -> tuple[Result, Tensor]:
     """What `compute` returns, and the features (n, q): what the head received while it ran."""
     received_by_head: list[Tensor] = []
     head: nn.Module = flat.module.head  # type: ignore[assignment]  # `require_head` has looked

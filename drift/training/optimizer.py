@@ -74,7 +74,7 @@ def sgd(
 
 
 def adam(thetas: list[Tensor], grads: list[Tensor], states: list[State], local: Local, factor: float) -> None:
-    """One Adam step of each model (d,) in place; each has moments of its own, which may differ in age."""
+    """One Adam step of each model (d,) in place; each has its own moments and step count."""
     steps = [moments["step"] for moments in states]
     for count in steps:
         count += 1

@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from drift.methods.fednova import path_length
-from drift.training.batch_statistics import normalisers, use_batches
 from drift.training.client import Client, steps
+from landscape.model.batchnorm import normalisers, use_batches
 
 
 def frozen_update(client: Client) -> Tensor:

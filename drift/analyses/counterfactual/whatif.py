@@ -20,8 +20,7 @@ from drift.methods._learned_weights import Aggregate, Learner, Schedule, initial
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
-from drift.training.batch_statistics import use_batches
-from landscape.model.batchnorm import usual_statistics
+from landscape.model.batchnorm import use_batches, usual_statistics
 from landscape.model.samples import Samples
 from landscape.results.progress import with_progress
 from landscape.sweep.evaluate import evaluate

@@ -13,8 +13,7 @@ from drift.analyses.per_round import resolve_round
 from drift.methods.lss import LSS
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.training.batch_statistics import recompute_statistics
-from landscape.model.batchnorm import CALIBRATION, Statistics
+from landscape.model.batchnorm import CALIBRATION, Statistics, recompute_statistics
 from landscape.surfaces.barrier import pairwise_barriers, simplex_losses
 
 

@@ -258,4 +258,4 @@ def test_every_method_runs_when_asked_to_batch(name, tmp_path):
     window = ["method.window=1"] if name == "ima" else []
     run = drift.simulate(experiment(f"method={name}", *settings, *window), runs=tmp_path)
     assert run.about["engine"] == ("serial" if run.method.own_training else "batched")
-    assert ("way of its own" in run.about["engine_reason"]) == run.method.own_training
+    assert ("overrides local training" in run.about["engine_reason"]) == run.method.own_training

@@ -80,7 +80,7 @@ def test_methods_of_classes_refuse_one_output_for_two(name, tmp_path):
         "model_options": {"sizes": movielens.SIZES},
     }
     wanted = read(validated({**SMALL, "task": task}), f"method={name}")
-    with pytest.raises(ValueError, match=f"{name} needs one output a class, and this task has one output for two"):
+    with pytest.raises(ValueError, match=f"{name} needs one output per class, and this task has one output for two"):
         simulate(wanted, runs=tmp_path, data=tmp_path / "data")
 
 
