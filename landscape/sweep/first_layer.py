@@ -14,7 +14,8 @@ from torch.func import functional_call
 
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Inputs, Samples
-from landscape.sweep.layer_calls import Call, layer_input, restore, trace_calls
+from landscape.sweep.layer_calls import Call, layer_input, trace_calls
+from landscape.sweep.layer_forward import override, release
 
 READ_COST = 8
 """Reading one basis output costs about as much as 8 of the products that make one (measured: 5 x 5 convolutions)."""
@@ -26,7 +27,7 @@ MOST_BYTES = 4 * 2**20
 class FirstLayer:
     """A layer of `flat` whose output is the combination of the outputs of the basis models (n, d).
 
-    `prepare` sets a block of inputs, `at` the point; the forward of the layer is replaced until `release`.
+    `prepare` sets a block of inputs, `at` the point; the forward of the layer is overridden until `release`.
 
     Where the coefficients sum to 1 and none is zero, the output is O_0 + sum_(j > 0) c_j D_j: D_j is the layer's output
     at basis_j - basis_0, as it is linear in weight and bias together; around a model (c_0 = 1) it is the same with O_j.
@@ -53,7 +54,6 @@ class FirstLayer:
         self._outputs: dict[int, Tensor] = {}
         self._start: tuple[float, ...] | None = None
         self._memory: dict[str, Tensor] = {}
-        self._forward = vars(self.layer).get("forward")
 
     def prepare(self, inputs: Inputs) -> None:
         """Set a block of inputs; outputs at the basis models are computed at first use."""
@@ -68,11 +68,11 @@ class FirstLayer:
             value = self._stepwise(coefficients, self._count)
         else:
             value = self._anywhere(coefficients)
-        vars(self.layer)["forward"] = lambda _: value
+        override(self.layer, lambda _: value)
 
     def release(self) -> None:
         """Restore the forward of the layer."""
-        restore(self.layer, self._forward)
+        release(self.layer)
         self._received, self._outputs, self._start = None, {}, None
 
     def _stepwise(self, coefficients: Sequence[float], index: int) -> Tensor:
@@ -93,7 +93,7 @@ class FirstLayer:
     def _output(self, index: int) -> Tensor:
         """The layer's output at model `index` of the basis, then at the differences from its first."""
         if index not in self._outputs:
-            restore(self.layer, self._forward)
+            release(self.layer)
             self._outputs[index] = functional_call(self.layer, self._parameters[index], (self._received,))
         return self._outputs[index]
 

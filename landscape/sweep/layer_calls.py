@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Inputs, call_module
+from landscape.sweep.layer_forward import overridden
 
 
 @dataclass(frozen=True)
@@ -77,23 +78,12 @@ def layer_input(flat: Flat, layer: nn.Module, inputs: Inputs) -> Tensor:
     Raises:
         RuntimeError: If the layer is not called.
     """
-    own = vars(layer).get("forward")
-    vars(layer)["forward"] = _stop
-    try:
-        flat.outputs(inputs)
-    except _Reached as reached:
-        return reached.received
-    finally:
-        restore(layer, own)
+    with overridden(layer, _stop):
+        try:
+            flat.outputs(inputs)
+        except _Reached as reached:
+            return reached.received
     raise RuntimeError("the layer was not reached")
-
-
-def restore(layer: nn.Module, forward: object) -> None:
-    """Restore the forward of a layer: the replacement that it had, or with None that of its class."""
-    if forward is None:
-        vars(layer).pop("forward", None)
-    else:
-        vars(layer)["forward"] = forward
 
 
 class _Reached(Exception):

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
+from landscape.sweep.layer_forward import replace_forward, replacement
 
 Forward = Callable[[Tensor], Tensor]
 
@@ -46,17 +47,17 @@ def use_onednn(flat: Flat, probe: Samples) -> list[str]:
     scale = float(plain.abs().max()) if plain.numel() else 0.0
     if not torch.allclose(quick, plain, rtol=0, atol=1e-4 * scale + 1e-30):
         for _, layer in done:
-            del layer.forward
+            replace_forward(layer, None)
         return []
     return [name for name, _ in done]
 
 
 def _replace(layer: nn.Module, make: Callable[..., Forward | None] | None = None) -> bool:
-    if "forward" in vars(layer) or layer._forward_hooks or layer._forward_pre_hooks:
+    if replacement(layer) is not None or layer._forward_hooks or layer._forward_pre_hooks:
         return False
     forward = (make or _FORWARDS.get(type(layer), lambda _: None))(layer)
     if forward is not None:
-        vars(layer)["forward"] = forward
+        replace_forward(layer, forward)
     return forward is not None
 
 
@@ -116,7 +117,7 @@ class _Convolution(Packed[nn.Conv2d]):
 def packable_forwards(flat: Flat) -> list[Packed]:
     """The forwards of a model after `use_onednn` that can cache reordered weights."""
     can_pack = all(hasattr(torch.ops.mkldnn, f"_reorder_{kind}_weight") for kind in ("linear", "convolution"))
-    forwards = [vars(layer).get("forward") for layer in flat.module.modules()]
+    forwards: list[object] = [replacement(layer) for layer in flat.module.modules()]
     return [forward for forward in forwards if isinstance(forward, Packed)] if can_pack else []
 
 

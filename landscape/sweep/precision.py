@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 from landscape.sweep.layer_calls import trace_calls
+from landscape.sweep.layer_forward import replace_forward
 from landscape.sweep.onednn_layers import LEAST_WEIGHTS
 
 Precision = Literal["exact", "fast"]
@@ -56,7 +57,7 @@ def use_bfloat16(flat: Flat, probe: Samples) -> list[str]:
     for name in sorted(inner):
         layer = flat.module.get_submodule(name)
         if layer.get_parameter("weight").numel() >= LEAST_WEIGHTS and getattr(layer, "groups", 1) == 1:
-            vars(layer)["forward"] = _forward(layer)
+            replace_forward(layer, _forward(layer))
             coarse += [f"{name}.{parameter}" for parameter, _ in layer.named_parameters()]
     return coarse
 

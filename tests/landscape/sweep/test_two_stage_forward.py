@@ -12,6 +12,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.sweep import worker
 from landscape.sweep.evaluate import evaluate
+from landscape.sweep.layer_forward import replacement
 from landscape.sweep.onednn_layers import use_onednn
 from landscape.sweep.two_stage_forward import Stages, split_stages
 from tests.oracles import thetas
@@ -66,12 +67,12 @@ def test_a_body_that_is_no_chain_is_called_as_a_whole_and_left_as_it_was():
     task = _task(Doubled(), (1, 12, 12))
     flat, found = _cut(task)
     use_onednn(flat, task.split("test")[:2])
-    forwards = [vars(layer).get("forward") for layer in flat.module.modules()]
+    forwards = [replacement(layer) for layer in flat.module.modules()]
     inputs = flat.cast(task.split("test").inputs)
     entered = found.first(inputs)
     assert found.cut
     assert entered.shape == (7, 400)
-    assert [vars(layer).get("forward") for layer in flat.module.modules()] == forwards
+    assert [replacement(layer) for layer in flat.module.modules()] == forwards
     assert torch.equal(found.last(entered), flat.outputs(inputs))
 
 
