@@ -1,4 +1,4 @@
-"""Claims of the four papers, checked on runs. One file is one paper; each of its claims is a measure of an effect.
+"""Claims of the four papers, checked on runs. One file per paper; each claim measures an effect.
 
 claim      what a claim is, and how it is judged
 select_runs  the runs that a claim is about, picked from those given
@@ -44,7 +44,7 @@ def require_papers(*papers: str) -> None:
 
 
 def check(runs: Sequence[Run], *papers: str) -> list[Verdict]:
-    """What the runs say of every claim.
+    """The verdicts of runs on the claims of papers.
 
     Raises:
         ValueError: If there is no such paper.

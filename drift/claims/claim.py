@@ -1,4 +1,4 @@
-"""A claim of a paper, and what runs say of it."""
+"""A claim of a paper, and the verdict of runs on it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Effects = Mapping[int, float]
 """Effect by seed; positive as claimed."""
 
 Measure = Callable[[Sequence[Run]], Effects]
-"""Runs -> effects; LookupError says which run is missing."""
+"""Runs -> effects; LookupError names the missing run."""
 
 LEAST = 3
-"""Seeds from which a verdict is given; an interval of fewer says next to nothing of chance."""
+"""Smallest number of seeds for a verdict; intervals of fewer are not reliable."""
 
 Judgement = Literal["supported", "not supported", "not testable here"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What runs say of a claim.
+    """The verdict of runs on a claim.
 
     Args:
         effect: Mean over seeds, positive as claimed; NaN where nothing could be measured.
@@ -50,7 +50,7 @@ class Claim:
     Args:
         name: Short name, the paper first.
         item: Figure or table.
-        statement: What the paper says.
+        statement: The statement of the paper.
         effect: What is measured, positive as claimed.
         unit: Its unit.
         measure: Gives it seed by seed; both members of a difference come from one seed.

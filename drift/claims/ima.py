@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from drift.analyses.counterfactual.whatif import what_if
-from drift.analyses.landscapes.averages import error_averaged
 from drift.analyses.landscapes.planes import average_line, global_line, round_plane
 from drift.analyses.rounds.locality import locality
 from drift.claims.claim import Claim, Effects
-from drift.claims.measures import accuracy, biases, late
+from drift.claims.measures import accuracy, biases, late, more_models
 from drift.claims.select_runs import extreme_effects, method_effects, pair_effects
 from drift.config.method import Method
 from drift.runs.run import Run
@@ -45,11 +44,6 @@ def _bounded(run: Run) -> float:
     values = run.cached(locality)["locality"].values
     middle = len(values) // 2
     return float((values[middle] - values[0]) - (values[-1] - values[middle])) / float(np.nanmean(values))
-
-
-def _more_models(run: Run) -> float:
-    error = run.cached(error_averaged, rounds=[late(run)[-1]])["error"].mean("draw", skipna=True).isel(round=0)
-    return 100 * float(error[0] - error[-1])
 
 
 def _between_globals(run: Run) -> float:
@@ -133,7 +127,7 @@ CLAIMS = (
         "the error falls with the number of averaged models",
         "error of one client minus that of the mean of all, a late round of FedAvg",
         "points",
-        lambda runs: method_effects(runs, "fedavg", _more_models, where=lambda run: _cohort(run) >= 2),
+        lambda runs: method_effects(runs, "fedavg", more_models, where=lambda run: _cohort(run) >= 2),
     ),
     Claim(
         "ima-between-globals",

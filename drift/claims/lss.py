@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from drift.analyses.curvature.density_and_minibatches import round_sharpness
-from drift.analyses.landscapes.averages import error_averaged
 from drift.analyses.landscapes.barriers import client_barriers
 from drift.analyses.landscapes.model_quality import noise_robustness, three_accuracies
 from drift.claims.claim import Claim
-from drift.claims.measures import accuracy, late
+from drift.claims.measures import accuracy, late, more_models
 from drift.claims.select_runs import method_effects, pair_effects
 from drift.runs.run import Run
 
@@ -33,11 +32,6 @@ def _outside(run: Run) -> float:
     return 100 * float(run.cached(three_accuracies, round=late(run)[-1])["ood_mean"])
 
 
-def _rises_with_models(run: Run) -> float:
-    error = run.cached(error_averaged, rounds=[late(run)[-1]])["error"].mean("draw", skipna=True).isel(round=0)
-    return 100 * float(error[0] - error[-1])
-
-
 CLAIMS = (
     Claim(
         "lss-accuracy",
@@ -53,7 +47,7 @@ CLAIMS = (
         "the aggregated model is better the more models it averages",
         "error of one client minus that of the mean of all, a late round of LSS",
         "points",
-        lambda runs: method_effects(runs, "lss", _rises_with_models),
+        lambda runs: method_effects(runs, "lss", more_models),
     ),
     Claim(
         "lss-connected",

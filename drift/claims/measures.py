@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.decomposition.decomposition import decomposition
+from drift.analyses.landscapes.averages import error_averaged
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 
@@ -36,6 +37,12 @@ def late(run: Run, what: str = "clients", count: int = 4) -> list[int]:
 def biases(run: Run) -> xr.Dataset:
     """Decomposition by single models in a few rounds after the early phase."""
     return run.cached(decomposition, rounds=late(run, count=6), samples_per_client=100)
+
+
+def more_models(run: Run) -> float:
+    """Error of one client minus that of the mean of all, in a late round, in points."""
+    error = run.cached(error_averaged, rounds=[late(run)[-1]])["error"].mean("draw", skipna=True).isel(round=0)
+    return 100 * float(error[0] - error[-1])
 
 
 def quarters(values: Sequence[float] | np.ndarray) -> tuple[float, float]:

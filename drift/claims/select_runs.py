@@ -1,4 +1,4 @@
-"""Picking runs for a claim: of one method, pairs that differ in the method, series that differ in one setting."""
+"""Runs and effects for a claim: one method, pairs that differ in method, series that differ in one setting."""
 
 from __future__ import annotations
 

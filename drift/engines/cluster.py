@@ -180,9 +180,9 @@ def _trained(run: str, received: Serialized, client: int, state: bytes) -> bytes
     """On a worker: a client's packed update."""
     with TORCH_LOCK:
         threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
-        kept: State = deserialize(state)
+        client_state: State = deserialize(state)
         try:
-            return serialize(WORKER_DATA[run].load().trained(received.load(), client, kept))
+            return serialize(WORKER_DATA[run].load().trained(received.load(), client, client_state))
         finally:
             torch.set_num_threads(threads)
             torch.use_deterministic_algorithms(deterministic)

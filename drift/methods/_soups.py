@@ -80,8 +80,7 @@ class Soup(Method):
             steps += update.steps
             loss += update.loss / self.candidates
         selected = candidates if self.selection == "uniform" else greedy(client, candidates, validation)
-        mean = torch.stack([one.theta for one in selected]).mean(0)
-        client.flat.load(mean, torch.stack([one.buffers for one in selected]).mean(0))
+        mean = _load_mean(client, selected)
         buffers = recompute_statistics(client.flat, client.samples)
         count = torch.tensor(len(selected), dtype=torch.int64)
         return replace(update, theta=mean, buffers=buffers, steps=steps, loss=loss, report={"ingredients": count})
@@ -126,12 +125,18 @@ def greedy(client: Client, candidates: list[Candidate], validation: Samples) -> 
     """
     ingredients: list[Candidate] = []
     least = float("inf")
-    for candidate in sorted(candidates, key=lambda one: one.error):
+    for candidate in sorted(candidates, key=lambda candidate: candidate.error):
         attempt = [*ingredients, candidate]
-        client.flat.load(torch.stack([one.theta for one in attempt]).mean(0))
-        client.flat.buffers.copy_(torch.stack([one.buffers for one in attempt]).mean(0))
+        _load_mean(client, attempt)
         recompute_statistics(client.flat, client.samples)
         wrong = validate(client, validation)[1]
         if wrong <= least:
             ingredients, least = attempt, wrong
     return ingredients
+
+
+def _load_mean(client: Client, candidates: list[Candidate]) -> Tensor:
+    """The mean model (d,) of candidates; it and their mean buffers are loaded into the client's workspace."""
+    mean = torch.stack([candidate.theta for candidate in candidates]).mean(0)
+    client.flat.load(mean, torch.stack([candidate.buffers for candidate in candidates]).mean(0))
+    return mean

@@ -1,4 +1,4 @@
-"""Rounds written by a thread while the next one trains: in order, one commit point each, few of them waiting."""
+"""A thread that writes rounds in order while the next one trains, with one commit point per round."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from drift.store.round_record import Round
 from drift.training.server import Server
 
 WAITING = 2
-"""Rounds that wait to be written, at most, beside the one that is being written."""
+"""Largest number of rounds in the queue, without the one being written."""
 
 SHARE = 0.1
 """Part of the free memory that waiting rounds may take; beyond it a round is written before the next one trains."""
@@ -36,7 +36,7 @@ class _Write:
 
 @dataclass(frozen=True)
 class _Done:
-    """What became of a job: its record where it was committed, or the error that stopped the writer."""
+    """Result of a job: the committed record, or the error that stopped the writer."""
 
     number: int
     record: Round | None = None

@@ -1,4 +1,4 @@
-"""Several methods and seeds of one experiment, trained side by side, and what came out in numbers."""
+"""Training of several methods and seeds of one experiment, and a summary table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings crossed into experiments; a combination that is refused leaves the others as they are."""
+"""Experiments for all combinations of settings; refused combinations do not affect the others."""
 
 from __future__ import annotations
 

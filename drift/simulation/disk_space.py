@@ -1,4 +1,4 @@
-"""Whether a run fits the disk, asked before it starts."""
+"""Check that a run fits the disk, before it starts."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def _count_rounds(keeps: Callable[[int, int], bool], done: int, rounds: int) -> 
 
 
 _SAMPLED = 100_000
-"""Rounds of a policy that are looked at; the share among them stands for the rest of a longer run."""
+"""Rounds on which a policy is evaluated; longer runs are extrapolated from them."""
 
 
 _COMPRESSED = 0.85
-"""Size of packed client models beside unpacked ones, on the safe side of what was measured."""
+"""Size of compressed client models relative to uncompressed ones, a safe upper estimate."""
 
 
 def _size(number: int) -> str:

@@ -93,7 +93,7 @@ def _train(
 
 
 def _client_states(updates: dict[int, Update]) -> State:
-    """What clients keep, stacked by name; those that keep less than others (for want of samples) are left out."""
+    """The clients' states, stacked by name; clients without samples, which keep less, are left out."""
     names = max((tuple(update.state) for update in updates.values()), key=len, default=())
     if not names:
         return {}
@@ -103,24 +103,24 @@ def _client_states(updates: dict[int, Update]) -> State:
 
 
 def _finite(method: Method, update: Update) -> bool:
-    """Whether all that a client returned is finite: what it reports and keeps is used like its model."""
+    """Whether everything that a client returned is finite: model, buffers, report and state."""
     reports = (value for name, value in update.report.items() if name not in method.gaps)
     parts = (update.theta, update.buffers, *reports, *update.state.values())
     return all(bool(torch.isfinite(part).all()) for part in parts)
 
 
 def _require_shapes(method: Method, updates: dict[int, Update], start: Tensor, buffers: Tensor) -> None:
-    """Refuse updates that are no models of this run, or reports that differ in what they hold.
+    """Refuse updates whose shapes differ from the run's, and reports of different shapes.
 
     Raises:
         ValueError: With the first client whose update has another shape.
     """
     reports: dict[str, tuple[int, ...]] | None = None
     for client, update in updates.items():
-        for what, found, expected in (("a model", update.theta, start), ("buffers", update.buffers, buffers)):
-            if found.shape != expected.shape:
+        for what, part, expected in (("a model", update.theta, start), ("buffers", update.buffers, buffers)):
+            if part.shape != expected.shape:
                 raise ValueError(
-                    f"client {client} returned {what} of shape {tuple(found.shape)} under {method.name()}, the run has "
+                    f"client {client} returned {what} of shape {tuple(part.shape)} under {method.name()}, the run has "
                     f"{tuple(expected.shape)}; correct the method's local training."
                 )
         shapes = {name: tuple(value.shape) for name, value in update.report.items()}
@@ -173,7 +173,7 @@ def _metrics(setting: Setting, end: Tensor, buffers: Tensor, group: Cohort, loss
 def _method_metrics(
     setting: Setting, end: Tensor, index: int, after: Server, held_out: list[np.ndarray]
 ) -> dict[str, float]:
-    """What else the method measures of a finite global model, in rounds that evaluate it."""
+    """Extra metrics defined by the method, in rounds that evaluate a finite global model."""
     if not _evaluates(setting.experiment, index) or not bool(torch.isfinite(end).all()):
         return {}
     with device.exact(setting.device):

@@ -1,4 +1,4 @@
-"""A pre-trained start from data of one's own: plain training in one place, stored as a checkpoint."""
+"""Pre-training: centralised training on the user's data, stored as a checkpoint."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ def pretrain(
     data: str | Path | None = None,
     progress: EpochProgress | None = None,
 ) -> dict[str, Any]:
-    """A checkpoint at `path` that the experiment can start from (`init`), and what it says of itself.
+    """A checkpoint at `path` that the experiment can start from (`init`), and its description.
 
     The experiment's model is trained as one client that holds all samples of another dataset, or of some classes, with
     the experiment's local settings and seed; images get the size and channels of the experiment's own. Where the same
     checkpoint is there already, it is not trained again.
 
-    Source: the pre-trained start of the LSS paper (methods.md 5.3), on data of one's own in place of ImageNet.
+    Source: the pre-trained start of the LSS paper (methods.md 5.3), on the user's data in place of ImageNet.
 
     Args:
         experiment: Names model, scaling of pixels, local settings, seed and threads.
         path: Ends in .safetensors.
         dataset: What is trained on; the experiment's own where not given.
-        dataset_options: Options of that dataset, such as its domains; beside those of the experiment's own, if it is.
+        dataset_options: Options of that dataset, added to the experiment's if it is the same dataset.
         classes: Numbers of the classes that are trained on; all where not given.
         epochs: Over all samples; the rate decays by local.lr_decay after each.
         data: Folder of the datasets.
@@ -114,7 +114,7 @@ def pretrain(
 
 
 def description_of(path: Path) -> dict[str, Any]:
-    """What a checkpoint by `pretrain` says of itself.
+    """The description that `pretrain` stored in a checkpoint.
 
     Raises:
         LookupError: If the file is damaged, or was not written by fedscape.
@@ -172,7 +172,7 @@ def _require_others(dataset: str, source: Dataset, numbers: Sequence[int], own: 
 
 
 def _origins(dataset: Dataset) -> set[str]:
-    """Where its samples are from: the domains, by the names of the datasets that they are, or else the dataset."""
+    """Origins of its samples: the domains (named as datasets where they are ones), or else the dataset."""
     if "domain" not in dataset.groups:
         return {dataset.name}
     shipped = datasets.names()
@@ -224,7 +224,7 @@ def _train(
 
 
 def _settings(experiment: Experiment, source: Dataset) -> dict[str, Any]:
-    """What else the bits of a checkpoint depend on."""
+    """Further settings that the bits of a checkpoint depend on."""
     local = experiment.local.model_dump(mode="json")
     left = {name: value for name, value in local.items() if name not in ("epochs", "steps", "persist_optimizer")}
     return {

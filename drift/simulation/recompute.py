@@ -1,4 +1,4 @@
-"""Rounds played again from the record of the round before, where that gives the bits that were lost."""
+"""Recomputation of lost rounds from the round before, where that gives the same bits."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from drift.training.server import Server
 
 
 class Inexact(Exception):
-    """A round that cannot be had again with its bits; the message says why."""
+    """A round whose bits cannot be recomputed; the message states why."""
 
 
 @dataclass(frozen=True)
 class Recomputed:
-    """A round played again: its record, what it started from, and what shows that its bits are right.
+    """A recomputed round: its record, its starting point, and the evidence that its bits are right.
 
     Its metric `seconds` is missing: how long the lost one took is not known.
     """
@@ -47,7 +47,7 @@ def recompute_rounds(run: Run, indices: Sequence[int], whole: Sequence[int]) -> 
         whole: Rounds that can be read.
 
     Raises:
-        Inexact: If the bits cannot be had, or are not those that the rest of the run needs.
+        Inexact: If the bits cannot be recomputed, or do not fit the rest of the run.
         LookupError: If the data are not there.
         ValueError: If the data have changed.
     """
@@ -72,7 +72,7 @@ def recompute_state(run: Run, whole: Sequence[int]) -> Server:
     """The server after the last round of a run, as it was when that was committed.
 
     Raises:
-        Inexact: If it cannot be had, or rounds before are missing.
+        Inexact: If it cannot be recomputed, or rounds before are missing.
     """
     readable = [index for index in whole if _finite(files.read_round(run.folder, index))]
     if not readable or readable != list(range(len(readable))):
@@ -101,7 +101,7 @@ def server_after(run: Run, index: int, whole: Sequence[int]) -> Server:
 
 
 def _memory(run: Run) -> str:
-    """What the run carries from round to round beside models; "" where nothing."""
+    """The state that a run keeps between rounds in addition to models; "" if none."""
     if run.experiment.local.persist_optimizer:
         return "the clients' optimisers"
     if run.method.stateful:
@@ -141,7 +141,7 @@ def _proof(run: Run, last: int, server: Server, whole: Sequence[int]) -> str:
 
 
 _ROUNDING = 1e-12
-"""Relative difference of two float64 sums of the same squares in another order, amply."""
+"""Upper bound on the relative difference of float64 sums of the same squares in another order."""
 
 
 def _require_same(same: bool, proof: str) -> str:

@@ -1,4 +1,4 @@
-"""What of a damaged run can be had again without training it anew: done, and told; the rest is named and left."""
+"""Recover what can be recovered of a damaged run without retraining it; report the rest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drift.config.experiment import Experiment
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.recompute import Inexact, Recomputed, recompute_rounds, recompute_state
-from drift.simulation.verify import Fault, Problem, broken_rounds, results_of, verify
+from drift.simulation.verify import Fault, Problem, broken_rounds, consecutive, results_of, verify
 from drift.store import files, links, locks, round_headers
 from drift.training.server import Server
 from landscape.results import zarr_files
@@ -20,7 +20,7 @@ from landscape.results import zarr_files
 
 @dataclass(frozen=True)
 class Repair:
-    """What became of one file.
+    """The outcome for one file.
 
     Args:
         file: Its path inside the run's folder.
@@ -121,7 +121,7 @@ def _training(folder: Path, data: Path | None) -> list[Repair]:
         about = files.read_json(folder / "run.json")
         experiment = Experiment.model_validate(about["experiment"])
     except (files.Damaged, ValueError):
-        return []  # without the settings nothing is recomputed; what to do is said with the problem
+        return []  # without the settings nothing is recomputed; the problem states what to do
     imported = bool(about.get("imported"))
     moved = _put_back(folder, broken_rounds(folder, experiment, imported)[0])
     faults, whole = broken_rounds(folder, experiment, imported)
@@ -131,7 +131,7 @@ def _training(folder: Path, data: Path | None) -> list[Repair]:
     if imported or "run.json" in chain.faults(folder) or not (problems or lost):
         return moved  # of a run.json of another run nothing is recomputed
     run, repairs = Run(folder, Context(data)), moved
-    for group in _neighbours(problems):
+    for group in consecutive(problems):
         try:
             for recomputed in recompute_rounds(run, group, whole):
                 repairs.append(_written(run, recomputed, problems[recomputed.record.index]))
@@ -167,7 +167,7 @@ def _set_aside(folder: Path, index: int, fault: Fault) -> Repair:
 
 def _aside(path: Path) -> str:
     """Rename a file or a result so that nothing reads it; the new name."""
-    number, names = 1, {found.name for found in path.parent.iterdir()}
+    number, names = 1, {other.name for other in path.parent.iterdir()}
     while (name := f"{path.name}.aside{number if number > 1 else ''}") in names:
         number += 1
     path.rename(path.with_name(name))
@@ -187,17 +187,6 @@ def _put_back(folder: Path, problems: Iterable[int]) -> list[Repair]:
             path.rename(files.round_path(folder, own))
             repairs.append(_repaired(folder, path, f"held round {own}, which was missing; renamed"))
     return repairs
-
-
-def _neighbours(indices: Iterable[int]) -> list[list[int]]:
-    """Runs of consecutive numbers."""
-    groups: list[list[int]] = []
-    for index in indices:
-        if groups and index == groups[-1][-1] + 1:
-            groups[-1].append(index)
-        else:
-            groups.append([index])
-    return groups
 
 
 def _written(run: Run, recomputed: Recomputed, problem: str) -> Repair:
@@ -220,7 +209,7 @@ def _written_state(run: Run, server: Server) -> Repair:
 
 
 def _room(path: Path) -> str:
-    """Set a whole file aside that lies where another one is to be written; what to say of it."""
+    """Rename an intact file in the place of one to be written; returns a clause for the report."""
     try:
         files.read_tensors(path)
     except files.Damaged:

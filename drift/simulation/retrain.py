@@ -1,4 +1,4 @@
-"""Clients of a recorded round trained again, alone, from what the record holds."""
+"""Retraining of single clients of recorded rounds."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def replay(
 
     Args:
         workers: Processes that share the trainings; each holds the dataset and one model.
-        progress: Hears how many trainings are done.
+        progress: Called with the number of trainings done and in all.
 
     Raises:
         LookupError: If a round kept no start.

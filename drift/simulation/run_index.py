@@ -1,7 +1,7 @@
-"""What runs exist: a table in runs/index.sqlite, made anew from the folders whenever it is lost.
+"""Index of the runs in a folder: a table in index.sqlite, rebuilt from the folders when it is lost.
 
-The table remembers which folders were read in full. It may be a stranger's: a row counts only where settings and
-headers in the folder say the same. What reads the run itself checks all of its files anew.
+The table remembers which folders were read in full. It is not trusted: a row counts only if settings and
+headers in the folder agree with it. Opening the run checks all of its files again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LONGEST = 1 << 16
 """Bytes of a row, and of the schema, that are read."""
 
 STEPS = 100_000
-"""Steps of the database's machine that a question may take; a row by its key takes some dozens."""
+"""Limit of SQLite virtual machine steps per query; a lookup by key takes a few dozen."""
 
 
 def index(runs: str | Path = "runs") -> list[Row]:
@@ -71,7 +71,7 @@ def index(runs: str | Path = "runs") -> list[Row]:
 
 
 NO_TEXT = "the name of its folder is not valid UTF-8; rename the folder"
-"""Problem of a run that is named and not read."""
+"""Problem of a run that is listed without being read."""
 
 
 def _is_text(name: str) -> bool:
@@ -85,7 +85,7 @@ def _escaped(name: str) -> str:
 
 
 def _row(folder: Path) -> Row:
-    """What a run is, once its state and its last round were read in full."""
+    """The row of a run, after its state and last round were read in full."""
     try:
         run = Run(folder)
         if run.rounds():
@@ -97,7 +97,7 @@ def _row(folder: Path) -> Row:
 
 
 def _quick_row(folder: Path) -> Row:
-    """What a run is, by its settings and headers; nothing where these cannot be read."""
+    """The row of a run from its settings and headers; empty if these cannot be read."""
     try:
         return _columns(Run(folder))
     except (LookupError, ValueError, OSError, TypeError, AttributeError):
@@ -181,18 +181,18 @@ def _read(path: Path, names: list[str]) -> Iterator[tuple[str, tuple[str, str]]]
             if set(_query(base, "SELECT type, name, sql FROM sqlite_master LIMIT 3")) != _SCHEMA:
                 return
             for name in names:
-                question = "SELECT stamp, content, digest FROM fedscape_2 WHERE name = ? LIMIT 1"
-                for stamp, content, digest in _query(base, question, name):
+                query = "SELECT stamp, content, digest FROM fedscape_2 WHERE name = ? LIMIT 1"
+                for stamp, content, digest in _query(base, query, name):
                     if digest == _digest(name, stamp, content):
                         yield name, (stamp, content)
     except (sqlite3.Error, TypeError, ValueError, OSError):
         return
 
 
-def _query(base: sqlite3.Connection, question: str, *values: str) -> list[tuple[str, ...]]:
-    """Rows of a question, which is given up after `STEPS`."""
+def _query(base: sqlite3.Connection, query: str, *values: str) -> list[tuple[str, ...]]:
+    """Rows of a query, which is aborted after `STEPS`."""
     base.set_progress_handler(lambda: 1, STEPS)
-    return base.execute(question, values).fetchall()
+    return base.execute(query, values).fetchall()
 
 
 def _write(path: Path, rows: Mapping[str, tuple[str, str]]) -> None:
@@ -209,5 +209,5 @@ def _write(path: Path, rows: Mapping[str, tuple[str, str]]) -> None:
 
 
 def _digest(*texts: str) -> str:
-    """Tells a row that was altered on the disk; such a row is made anew."""
+    """Digest by which rows altered on disk are detected and rebuilt."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]

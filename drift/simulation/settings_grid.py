@@ -1,4 +1,4 @@
-"""Many experiments at once: whole runs scheduled on processes or on a cluster, each on its own feet."""
+"""Settings grids: many runs, trained independently by processes or a cluster."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from drift.simulation.crossed_settings import OnRefused, cross_settings
 from drift.simulation.simulate import simulate
 
 LOOK = 0.5
-"""Seconds between two looks at what is on disk."""
+"""Seconds between two checks of the files on disk."""
 
 
 @dataclass(frozen=True)
 class Planned:
-    """A run of a grid, as far as it is.
+    """A run of a grid, and its progress.
 
     Args:
         run: Its folder.
@@ -129,14 +129,14 @@ class _Training:
 
 
 class _Board:
-    """Where every run of a grid is; tells whoever watches what changed."""
+    """The progress of all runs of a grid; calls `watch` when it changes."""
 
     def __init__(self, planned: list[Planned], watch: Watch | None) -> None:
         self.planned, self.watch = planned, watch or (lambda planned: None)
         self.watch(list(planned))
 
     def training(self, places: set[int]) -> None:
-        """These are being trained; how far, is read from the disk."""
+        """Mark these runs as training; their rounds are counted on disk."""
         before = list(self.planned)
         for place in places:
             old = self.planned[place]
@@ -144,7 +144,7 @@ class _Board:
         self._notify(before)
 
     def ended(self, place: int, error: BaseException | None) -> None:
-        """One has ended."""
+        """Mark a run as done, or as failed with its reason."""
         before, old = list(self.planned), self.planned[place]
         state = "done" if error is None else "failed"
         reason = "" if error is None else " ".join((str(error) or type(error).__name__).split())
@@ -192,7 +192,7 @@ def _on_cluster(address: str, jobs: Sequence[_Training], places: list[int], boar
 
 
 def _train_locked(job: _Training) -> None:
-    """On a worker of a cluster: one run at a time in a process, whatever its threads."""
+    """On a worker of a cluster: one run at a time per process, whatever its threads."""
     from drift.engines.cluster import TORCH_LOCK
 
     with TORCH_LOCK:

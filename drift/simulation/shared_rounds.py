@@ -1,4 +1,4 @@
-"""Begin a run with the first rounds of another that has the same bits until then."""
+"""Start a run from the first rounds of another run with the same bits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drift.training.server import Server
 def begin_from(run: Run, experiment: Experiment, *, runs: str | Path) -> int:
     """Write the rounds on disk of `run` as the first ones of a run of `experiment`; returns their number.
 
-    The experiment has the settings of the run but for its method, which says how many rounds are shared
+    The experiment has the settings of the run except its method, which states how many rounds are shared
     (`Method.rounds_shared`): IMA has the bits of the method that it averages until its window begins. Nothing is
     written where the run of the experiment has begun already.
 

@@ -1,4 +1,4 @@
-"""The round loop: rounds are played, recorded and committed until the run is complete."""
+"""The round loop: train, record and commit rounds until the run is complete."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def simulate(
         size = task.layout.size + task.layout.buffer_size
         require_space(folder, experiment, size, done)
         setting = Setting(task, experiment, content.samples.get("proxy"))
-        fresh = Server.fresh(setting)  # a method that the model does not suit says so before anything is written
+        fresh = Server.fresh(setting)  # a method that does not suit the model raises before anything is written
         with locks.locked(folder):
             atomic_write.clear(folder, folder / "rounds")
             keep_start(folder, experiment.init)
@@ -152,7 +152,7 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
 
 
 _PATIENCE = 0.002
-"""Part of a round's time that is waited for its file, so that a long round is told when it is done."""
+"""Fraction of a round's time to wait for its file, so that long rounds are reported when they end."""
 
 
 def _has_description(folder: Path, experiment: Experiment) -> bool:
@@ -258,7 +258,7 @@ def _describe(
 
 
 def versions() -> dict[str, str]:
-    """What the bits of a run depend on beside its settings."""
+    """Versions that the bits of a run depend on, in addition to its settings."""
     return {
         "python": platform.python_version(),
         "torch": torch.__version__,

@@ -1,6 +1,6 @@
-"""The points of a sweep shared by other processes: fresh ones of this machine, or the workers of a Dask scheduler.
+"""Evaluation of a sweep's points in other processes: new ones on this machine, or the workers of a Dask scheduler.
 
-A chunk of points is a pure task, so that a worker that is killed costs one chunk, which another does again, and values
+A chunk of points is a pure task: if a worker is killed, another one repeats its chunk. Values
 have the bits that one process on one thread gives where machines and versions of torch are alike.
 """
 
@@ -71,7 +71,7 @@ class PointCluster:
 
 
 def point_pool(workers: int = 1, cluster: str | None = None) -> PointPool | None:
-    """Who shares the points of a sweep; None where this process does them all.
+    """The pool that shares the points of a sweep; None if this process evaluates them all.
 
     Raises:
         ValueError: If both are given, or workers is not positive.
@@ -84,10 +84,10 @@ def point_pool(workers: int = 1, cluster: str | None = None) -> PointPool | None
 
 
 def _send(send: Callable[[Work], Sent], work: Work) -> Sent:
-    """What `send` makes of a work.
+    """Serialise a work with `send`.
 
     Raises:
-        ValueError: If other processes could not find its code.
+        ValueError: If other processes cannot import its code.
     """
     try:
         return send(work)
@@ -104,7 +104,7 @@ def _start_worker(shared: SharedValue) -> Worker:
 
 
 def _remote(work: Serialized, points: Points) -> bytes:
-    """On a worker of a cluster: the packed values of a chunk; the model is made once for all chunks."""
+    """On a worker of a cluster: the packed values of a chunk; the model is built once for all chunks."""
     with TORCH_LOCK:
         threads = torch.get_num_threads()
         try:

@@ -1,9 +1,9 @@
-"""What is whole in a run's folder: every file read, every damaged, missing or foreign one named."""
+"""Check a run's folder: read every file and report each damaged, missing or foreign one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +29,7 @@ class Problem:
     Args:
         file: Its path inside the run's folder.
         what: What is wrong with it.
-        usable: What can be used in spite of it, and what to do.
+        usable: What can still be used, and what to do.
     """
 
     file: str
@@ -43,10 +43,9 @@ class Problem:
 def verify(folder: str | Path) -> list[Problem]:
     """Problems of a run's folder, none where all is whole.
 
-    Every file is read and its digest is compared, and the chain of the rounds is followed (`drift.config.chain`). What
-    a
-    stopped process leaves behind (temporary files, a round after the commit point) is no problem, as resuming replaces
-    it; nor is what repair has set aside.
+    Every file is read and its digest compared, and the chain of the rounds is followed (`drift.config.chain`). Files
+    of a stopped process (temporary ones, a round after the commit point) are no problem, as resuming replaces them;
+    nor are files that repair has set aside.
 
     Raises:
         LookupError: If there is no such folder.
@@ -82,8 +81,8 @@ def verify(folder: str | Path) -> list[Problem]:
         usable = "train or record again with the same settings"
         problems.append(Problem("rounds", "no round is recorded, and there is no state", usable))
     imported = bool(about.get("imported"))
-    found = [*_state(folder, experiment), *_start(folder), *_rounds(folder, experiment, imported), *results_of(folder)]
-    return [*problems, *found]
+    problems += [*_state(folder, experiment), *_start(folder), *_rounds(folder, experiment, imported)]
+    return [*problems, *results_of(folder)]
 
 
 def _foreign(folder: Path) -> list[Problem]:
@@ -268,7 +267,7 @@ def results_of(folder: Path) -> list[Problem]:
     """Results that cannot be read, or are of another run."""
     problems, run = [], Run(folder)
     if "run.json" in chain.faults(folder):
-        return []  # nothing tells whose they are
+        return []  # their run is unknown
     heads = round_headers.all_links(folder)
     for path in sorted((folder / "results").glob("[!.]*.zarr")):
         try:
@@ -286,17 +285,23 @@ def results_of(folder: Path) -> list[Problem]:
 
 def spans(numbers: list[int]) -> str:
     """Ascending numbers as ranges: "0-3, 5"; "none" for no number."""
+    texts = [str(group[0]) if len(group) == 1 else f"{group[0]}-{group[-1]}" for group in consecutive(numbers)]
+    return ", ".join(texts) or "none"
+
+
+def consecutive(numbers: Iterable[int]) -> list[list[int]]:
+    """Ascending numbers in groups without gaps."""
     groups: list[list[int]] = []
     for number in numbers:
-        if groups and number == groups[-1][1] + 1:
-            groups[-1][1] = number
+        if groups and number == groups[-1][-1] + 1:
+            groups[-1].append(number)
         else:
-            groups.append([number, number])
-    return ", ".join(f"{low}-{high}" if low < high else str(low) for low, high in groups) or "none"
+            groups.append([number])
+    return groups
 
 
 def _lower(text: str) -> str:
-    """A sentence that goes on after another one."""
+    """A sentence without capital and full stop."""
     return text[0].lower() + text[1:].rstrip(".")
 
 

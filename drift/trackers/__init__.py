@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Tracker(Protocol):
-    """What a tracker is told, by a run that is over or by a training loop that goes on."""
+    """Interface of a tracker, for finished runs and for training loops."""
 
     def begin(self, name: str, settings: Mapping[str, Any]) -> None:
         """Open a run of this name with its settings, dotted keys to text or numbers."""

@@ -1,4 +1,4 @@
-"""The clients of a round, ready to train: their data, what they receive and what they kept."""
+"""The clients of a round with their data, what they receive and their state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a method adds to every gradient of a client, and which entries it holds, for one client or a cohort at once."""
+"""What a method adds to the gradients of a client, and which entries it keeps fixed; for one client or a cohort."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Correction:
-    """g <- clipped(g + pull (w - anchor) + shift); entries in `hold` do not move by a bit.
+    """g <- clipped(g + pull (w - anchor) + shift); entries in `hold` keep their bits.
 
     Tensors are (d,) for one client, and (m, d) for a cohort (`stack_corrections`). After a step, entries that must not
     move are restored by `pinned`: rounding, weight decay and moments change entries whatever their gradient is.
@@ -60,7 +60,7 @@ class Correction:
 
 
 class Pinned:
-    """Values of some entries of models (.., d), to be put back after every step.
+    """Fixed entries of models (.., d), restored after every step.
 
     Args:
         places: Numbers of the entries, shape (n,).
@@ -71,12 +71,12 @@ class Pinned:
         self.places, self.values = places, theta[..., places]
 
     def restore(self, theta: Tensor) -> None:
-        """Put the values back in one model (d,), or in the first rows (.., d) of the models."""
+        """Restore the values in one model (d,), or in the first rows (.., d) of the models."""
         theta[..., self.places] = self.values if theta.ndim == 1 else self.values[: len(theta)]
 
 
 def stack_corrections(corrections: Sequence[Correction | None]) -> Correction | None:
-    """Corrections of several clients as one of their rows; they differ in tensors alone, since a method made them.
+    """Corrections of several clients as one of their rows; those of one method differ in tensors only.
 
     Raises:
         ValueError: If some have a tensor that others lack, or other numbers.

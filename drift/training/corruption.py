@@ -1,4 +1,4 @@
-"""Clients whose data are wrong: two of their labels swapped."""
+"""Corrupted clients: two of their labels are swapped."""
 
 from __future__ import annotations
 

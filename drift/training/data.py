@@ -29,7 +29,7 @@ from landscape.models import build_model
 
 @dataclass(frozen=True, repr=False)
 class Data:
-    """Samples by split, classes, shape of an input, and who holds what.
+    """Samples by split, classes, shape of an input, and the samples of each client.
 
     Args:
         samples: Splits train, test and, where the experiment has one, proxy. Targets of train are those that clients

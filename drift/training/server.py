@@ -1,4 +1,4 @@
-"""What a run carries from round to round, and as what it is stored."""
+"""The server's state from round to round, and its form on disk."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drift.config.method import Setting, State
 
 @dataclass(frozen=True)
 class Server:
-    """What a run carries from round to round.
+    """The server's state from round to round.
 
     Args:
         theta, buffers: Global model (d,) and floating buffers (b,).

@@ -1,4 +1,4 @@
-"""Clients and their updates in the memory of another device."""
+"""Copies of clients and their updates on another device."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from landscape.model.bound_model import Flat
 
 
 def to_device(client: Client, device: torch.device, flat: Flat) -> Client:
-    """The client with all that it holds on a device; itself where it is there already.
+    """The client with its data and models on a device; the same object if it is there already.
 
     Args:
         flat: Workspace on that device.

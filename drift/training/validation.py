@@ -1,4 +1,4 @@
-"""A client's own validation: loss and error of the model in its workspace on data that it holds out."""
+"""Validation on a client: loss and error of its model on held-out data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def require_held_out(experiment: Experiment, method: str) -> None:
-    """Complain where clients hold no validation data.
+    """Refuse an experiment whose clients hold out no validation data.
 
     Raises:
         ValueError: If clients.valid_ratio is 0.
@@ -29,7 +29,7 @@ def require_held_out(experiment: Experiment, method: str) -> None:
 
 
 def validation_samples(client: Client) -> Samples:
-    """What the client holds out; its training data where its share is too small to hold out anything."""
+    """The held-out samples of a client; its training data if it has too few to hold any out."""
     return client.held_out if client.held_out is not None and len(client.held_out) else client.samples
 
 

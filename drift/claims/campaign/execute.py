@@ -8,7 +8,7 @@ from concurrent.futures import as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
-from drift.claims import claims as known_claims
+from drift.claims import claims as all_claims
 from drift.claims.campaign import records
 from drift.claims.campaign.plan import Unit, identity
 from drift.config.experiment import Experiment
@@ -125,16 +125,14 @@ def _train(
         if spent():
             raise _BudgetUsed
 
-    sharing = {
-        one: experiment_of.method.rounds_shared(experiment.method, experiment.rounds)
-        for one, experiment_of in ((one, _on(one.experiment, device)) for one in later)
-    }
+    others = [_on(other.experiment, device) for other in later]
+    shared = [other.method.rounds_shared(experiment.method, experiment.rounds) for other in others]
     try:
-        for stop in sorted({*sharing.values(), experiment.rounds} - {0}):
+        for stop in sorted({*shared, experiment.rounds} - {0}):
             run = simulate(experiment, runs=places.runs, data=places.data, until=stop, progress=watch)
-            for one, shared in sharing.items():
-                if shared == stop < experiment.rounds and run.committed == stop:
-                    begin_from(run, _on(one.experiment, device), runs=places.runs)
+            for other, rounds in zip(others, shared, strict=True):
+                if rounds == stop < experiment.rounds and run.committed == stop:
+                    begin_from(run, other, runs=places.runs)
     except _BudgetUsed:
         return UnitResult(unit, "stopped")
     records.write(places.files, run, {})
@@ -144,14 +142,14 @@ def _train(
 def record_claims(units: Sequence[Unit], places: Places) -> None:
     """Write what the claims of an item ask of its finished runs on disk into the runs' files."""
     runs = [Run(places.runs / unit.experiment.slug, Context(places.data)) for unit in units]
-    observed = [records.Observed(run) for run in runs if (places.files / f"{run.name}.json").exists()]
-    observed = [one for one in observed if (one.folder / "run.json").exists()]
-    for claim in known_claims(units[0].item.paper):
+    finished = [run for run in runs if (places.files / f"{run.name}.json").exists()]
+    observed = [records.Observed(run) for run in finished if (run.folder / "run.json").exists()]
+    for claim in all_claims(units[0].item.paper):
         if claim.name in units[0].item.claims:
             claim.judge(observed)  # type: ignore[arg-type]  # each stands for its run and remembers what is asked
-    for one in observed:
-        if one.results:
-            records.write(places.files, one.run, one.results)
+    for run in observed:
+        if run.results:
+            records.write(places.files, run.run, run.results)
 
 
 def _on(experiment: Experiment, device: str) -> Experiment:

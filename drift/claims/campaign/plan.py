@@ -28,7 +28,7 @@ class _Part(BaseModel):
 class PlanRow(_Part):
     """Runs of one method of an item, one per seed."""
 
-    set: tuple[str, ...] = Field(description="settings beside the item's, KEY=VALUE, the method first")
+    set: tuple[str, ...] = Field(description="settings added to the item's, KEY=VALUE, the method first")
     seeds: int = Field(ge=1, description="number of seeds, counted from the item's first_seed")
     minutes: float = Field(gt=0, description="core-minutes of one run, measured on the processor that the plan names")
 

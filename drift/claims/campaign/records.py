@@ -176,7 +176,7 @@ def _key(run: Any, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any
 def _stored(result: xr.Dataset) -> dict[str, Any]:
     """A dataset as JSON: dimensions, values and attributes of each variable; coordinates by name."""
     variables = {
-        str(name): {"dims": list(values.dims), "values": _plain(values.values), "attrs": dict(values.attrs)}
+        str(name): {"dims": list(values.dims), "values": values.values.tolist(), "attrs": dict(values.attrs)}
         for name, values in sorted(result.variables.items(), key=lambda entry: str(entry[0]))
     }
     return {"variables": variables, "coords": sorted(map(str, result.coords))}
@@ -184,13 +184,9 @@ def _stored(result: xr.Dataset) -> dict[str, Any]:
 
 def _dataset(stored: Mapping[str, Any]) -> xr.Dataset:
     variables = {
-        name: (one["dims"], _numbers(one["values"]), one["attrs"]) for name, one in stored["variables"].items()
+        name: (entry["dims"], _numbers(entry["values"]), entry["attrs"]) for name, entry in stored["variables"].items()
     }
     return xr.Dataset(variables).set_coords(stored["coords"])
-
-
-def _plain(values: np.ndarray) -> Any:
-    return values.tolist()
 
 
 def _numbers(values: Any) -> np.ndarray:
@@ -216,7 +212,7 @@ def _text(content: Mapping[str, Any]) -> str:
     for name, value in content.items():
         short = _short(value)
         if name in ("series", "results"):
-            inner = ",\n  ".join(f"{json.dumps(key)}: {_compact(one)}" for key, one in short.items())
+            inner = ",\n  ".join(f"{json.dumps(key)}: {_compact(entry)}" for key, entry in short.items())
             lines.append(f'"{name}": {{\n  {inner}\n }}' if inner else f'"{name}": {{}}')
         else:
             lines.append(f"{json.dumps(name)}: {_compact(short)}")

@@ -189,7 +189,7 @@ class Odd(nn.Module):
 def test_what_cannot_be_batched_falls_back_and_says_why():
     clients = _clients(Local(batch=4))
     assert choice.unfit(methods.load("fedavg")(), clients) == ""
-    assert "fedsam trains its clients" in choice.unfit(methods.load("fedsam")(), clients)
+    assert "fedsam overrides local training" in choice.unfit(methods.load("fedsam")(), clients)
     assert "no client" in choice.unfit(methods.load("fedavg")(), [])
     odd = Task(Odd(), {})
     strange = [replace(client, start=odd.theta, flat=odd.flat(odd.theta)) for client in clients]

@@ -26,7 +26,7 @@ ENGINES = [
     for engine in ("serial", "batched")
     if engine == "serial" or not methods.load(name.removeprefix("ima over "))().own_training
 ]
-"""FedRep trains in a way of its own, which the batched engine leaves to the serial one."""
+"""FedRep overrides local training, which the batched engine leaves to the serial one."""
 
 OPTIMISERS = {
     "sgd": {"optimizer": "sgd", "momentum": 0.9, "lr": 0.3},
