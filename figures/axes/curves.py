@@ -86,6 +86,11 @@ def split_algorithms(values: xr.DataArray) -> list[tuple[str | None, xr.DataArra
     return [(name, part) for name, part in parts if bool(part.notnull().any())]
 
 
+def method_look(name: str | None) -> dict[str, Any]:
+    """Colour and label of a method's lines or bars; none without a method."""
+    return {} if name is None else {"color": style.colour(name), "label": style.label(name)}
+
+
 def mean(values: xr.DataArray, over: str) -> xr.DataArray:
     """Mean of what is there; the values themselves where the dimension is absent."""
     return values.mean(over) if over in values.dims else values

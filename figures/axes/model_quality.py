@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.textpath import TextPath
 
 from figures import style
-from figures.axes.curves import deviation, mean, require_values, split_algorithms
+from figures.axes.curves import deviation, mean, method_look, require_values, split_algorithms
 
 
 def bars(
@@ -33,11 +33,10 @@ def bars(
     parts = split_algorithms(values)
     places, width = np.arange(values.sizes[over]), 0.8 / len(parts)
     for index, (name, part) in enumerate(parts):
-        method_look = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
         spread = deviation(part, "seed")
         whisker = {} if spread is None else {"yerr": spread.values, "error_kw": {"lw": 0.8}}
         shift = (index - (len(parts) - 1) / 2) * width
-        ax.bar(places + shift, mean(part, "seed").values, 0.9 * width, **{**method_look, **whisker, **look})
+        ax.bar(places + shift, mean(part, "seed").values, 0.9 * width, **{**method_look(name), **whisker, **look})
     ax.set_xticks(places, [str(value) for value in values[over].values] if ticks is None else list(ticks))
     ax.grid(False, axis="x")
     ax.set_ylabel(style.text(values))
@@ -58,8 +57,7 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     width = centres[1] - centres[0]
     edges = np.append(centres - width / 2, centres[-1] + width / 2)
     for name, part in split_algorithms(values):
-        method_look = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
-        ax.stairs(mean(part, "seed").values, edges, **{"linewidth": 1.1, **method_look, **look})
+        ax.stairs(mean(part, "seed").values, edges, **{"linewidth": 1.1, **method_look(name), **look})
     ax.set_yscale("log")
     ax.set_xlabel("parameter value")
     ax.set_ylabel(f"parameters in a bin of {width:.2g}")

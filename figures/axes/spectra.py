@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from figures import style
-from figures.axes.curves import curve, line_with_band, mean, split_algorithms
+from figures.axes.curves import curve, line_with_band, mean, method_look, split_algorithms
 
 
 def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look: Any) -> Axes:
@@ -69,8 +69,7 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = 1e-5, **lo
         places = (
             ds["eigenvalue"] if name is None or "algorithm" not in ds.dims else ds["eigenvalue"].sel(algorithm=name)
         )
-        shown = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
-        ax.plot(places.values, part.values, **{"linewidth": 1.0, **shown, **look})
+        ax.plot(places.values, part.values, **{"linewidth": 1.0, **method_look(name), **look})
         highest = max(highest, float(part.max()))
     if highest <= 0:
         raise LookupError("the spectral density is 0 everywhere; there is no spectrum to draw.")
@@ -113,9 +112,8 @@ def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     places = np.arange(ds.sizes["layer"])
     numbered = abs(ds["eigenvalue"]).assign_coords(layer=places)
     for name, part in split_algorithms(numbered):
-        method_look = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
         line_with_band(
-            part, ax=ax, over="layer", **{"marker": "o", "markersize": 3, "linewidth": 1.0, **method_look, **look}
+            part, ax=ax, over="layer", **{"marker": "o", "markersize": 3, "linewidth": 1.0, **method_look(name), **look}
         )
     for name, part in split_algorithms(ds["eigenvalue"].assign_coords(layer=places)):
         middle = mean(part, "seed").values

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from figures import style
 from figures.axes.colour_bars import colorbar, norm
-from figures.axes.curves import line_with_band, require_values, split_algorithms
+from figures.axes.curves import line_with_band, method_look, require_values, split_algorithms
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
 __all__ = ["colorbar", "common_levels", "contour", "ends", "norm", "profile", "row"]
@@ -132,9 +132,7 @@ def profile(
     require_values(values)
     ax = style.axes(ax)
     for name, part in split_algorithms(values):
-        method_look = {} if name is None else {"color": style.colour(name), "label": style.label(name)}
-        line_look = {**method_look, **look}
-        line_with_band(part, ax=ax, over="t", **line_look)
+        line_with_band(part, ax=ax, over="t", **{**method_look(name), **look})
         middle = part.mean("seed") if "seed" in part.dims else part
         lowest = fitted_minimum(xr.Dataset({variable: middle}), variable)
         if lowest.state == "inside":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
@@ -64,15 +63,10 @@ def draw_over_models(ds: xr.Dataset, name: str, ax: Axes) -> None:
     if f"fedavg_{name}" not in ds:
         return
     values, colour = ds[f"fedavg_{name}"], style.colour("fedavg")
-    middle, spread = float(values.mean()), spread_of(values)
+    middle, deviation = float(values.mean()), curves.deviation(values, "seed")
+    spread = 0.0 if deviation is None else float(deviation)
     ax.axhline(middle, linestyle="--", linewidth=1.0, label=style.label("fedavg"), color=colour)
     ax.axhspan(middle - spread, middle + spread, alpha=0.13, linewidth=0, color=colour)
-
-
-def spread_of(values: xr.DataArray) -> float:
-    """Standard deviation (n - 1) over the seeds that there are; 0 where there is one."""
-    finite = values.values[np.isfinite(values.values)]
-    return float(finite.std(ddof=1)) if len(finite) > 1 else 0.0
 
 
 def _setting(run: Run) -> str:

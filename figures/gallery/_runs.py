@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from drift.runs.run import Run
 from figures import style
 from figures.selection import setting_text
 from figures.selection.run_selection import describe_groups, narrow, required_runs, select_runs, settings_key, subset
+
+KEEP_CLIENTS = "fedscape train digits-shards2 --set keep.clients=all"
+"""Command that trains a run with the models of its clients."""
+
+KEEP_GLOBALS = "fedscape train digits-shards2 --set keep.globals=all"
+"""Command that trains a run with the global model of every round."""
 
 
 def select_comparable(runs: Sequence[Run], over: Collection[str] = ()) -> Sequence[Run]:
@@ -114,9 +120,55 @@ def run_with_planes(runs: Sequence[Run], method: str | None, seed: int | None = 
     run = one_run(runs, method, seed)
     rounds = run.kept("clients")
     if not rounds or run.experiment.clients.per_round < 3:
-        command = "fedscape train digits-shards2 --set keep.clients=all"
-        raise missing(f"run {run.name} kept no round with three clients", command)
+        raise missing(f"run {run.name} kept no round with three clients", KEEP_CLIENTS)
     return run, rounds
+
+
+def rounds_with_clients(run: Run) -> list[int]:
+    """The rounds of a run that kept their clients.
+
+    Raises:
+        LookupError: If there is none.
+    """
+    if rounds := run.kept("clients"):
+        return rounds
+    raise missing(f"run {run.name} kept no clients", KEEP_CLIENTS)
+
+
+def select_suited(
+    runs: Sequence[Run], suits: Callable[[Run], object], *, what: str, command: str, why: str
+) -> Sequence[Run]:
+    """The runs that a figure can show.
+
+    Args:
+        suits: Whether it can show a run.
+        what: What is missing where it can show none.
+        command: Trains a run that it can show.
+        why: Reason why it cannot show a run, in words.
+
+    Raises:
+        LookupError: If it can show none.
+        ValueError: If it cannot show a run that was named.
+    """
+    if not (suited := [run for run in runs if suits(run)]):
+        raise missing(what, command)
+    return narrow(runs, suited, why)
+
+
+def select_fedlaw(runs: Sequence[Run]) -> Sequence[Run]:
+    """The runs of FedLAW, any variant.
+
+    Raises:
+        LookupError: If there is none.
+        ValueError: If a run of another method was named.
+    """
+    return select_suited(
+        runs,
+        lambda run: run.label.partition("-")[0] == "fedlaw",
+        what=f"none of {len(runs)} runs learned its weights",
+        command="fedscape train digits-shards2 --set method.name=fedlaw",
+        why="it learned no weights",
+    )
 
 
 def missing(what: str, command: str) -> LookupError:

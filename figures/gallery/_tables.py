@@ -124,6 +124,18 @@ def tabulate_several(
     return joined.assign(printed=(("row", "column"), array, joined.printed.attrs))
 
 
+def label_numbers(ds: xr.Dataset, long_name: str, units: str) -> xr.Dataset:
+    """A table with units, and with a long name for numbers that have none."""
+    for name in {"measured", "printed"} & set(ds):
+        ds[name].attrs = {"long_name": long_name, **ds[name].attrs, "units": units}
+    return ds
+
+
+def over_text(ds: xr.Dataset) -> str:
+    """The settings whose values are columns of a table, in words."""
+    return ", ".join(setting_text.key_label(key) for key in str(ds.attrs["over"]).split(", ") if key)
+
+
 def numbers_after(number: Callable[..., float], rounds: Sequence[int]) -> dict[str, Callable[[Run], float]]:
     """`number(run, round)`, of the state after so many rounds, by name of the column, like "R = 3".
 

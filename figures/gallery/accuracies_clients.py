@@ -12,7 +12,6 @@ from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, model_quality
 from figures.gallery import _runs, _stack
-from figures.selection import run_selection
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of a round"
 
@@ -26,13 +25,10 @@ def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> x
         round: Round that kept its clients; negative counts from the last one.
         criterion: What a client's data are: "label" (test data in its class shares) or "train".
     """
-    comparable = _runs.select_comparable(runs)
-    selected: Sequence[Run] = [run for run in comparable if run.kept("clients")]
-    if not selected:
-        command = "fedscape train digits-shards2 --set keep.clients=all"
-        raise _runs.missing("no run kept the clients of a round", command)
-
-    selected = run_selection.narrow(comparable, selected, "it kept no clients")
+    what, why = "no run kept the clients of a round", "it kept no clients"
+    selected = _runs.select_suited(
+        _runs.select_comparable(runs), lambda run: run.kept("clients"), what=what, command=_runs.KEEP_CLIENTS, why=why
+    )
 
     def compute(run: Run) -> xr.Dataset:
         return run.cached(three_accuracies, round=round, criterion=criterion)

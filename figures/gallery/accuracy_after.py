@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from drift.runs.run import Run
 from figures import style
 from figures.gallery import _table_figure, _tables
-from figures.selection import setting_text
 
 NEEDS = "runs of any methods in any settings"
 
@@ -37,15 +36,14 @@ def data(
     """
     numbers = _tables.numbers_after(_accuracy, after)
     ds = _tables.tabulate_several(runs, numbers, rows=rows, over=over, paper=paper, item=item)
-    for name in {"measured", "printed"} & set(ds):
-        ds[name].attrs = {"long_name": "accuracy", **ds[name].attrs, "units": "fraction"}
+    ds = _tables.label_numbers(ds, "accuracy", "fraction")
     return ds if "printed" not in ds else ds.assign(printed=ds.printed / 100)
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
-    over = ", ".join(setting_text.key_label(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    over = _tables.over_text(ds)
     title = f"test accuracy in % after R rounds{f', by {over}' if over else ''}"
     return _table_figure.draw_table(ds, title=title, write=_table_figure.percent)
 

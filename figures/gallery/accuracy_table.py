@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 from drift.runs.run import Run
 from figures import style
 from figures.gallery import _table_figure, _tables
-from figures.selection import setting_text
 
 NEEDS = "runs of any methods in any settings"
 
@@ -40,8 +39,7 @@ def data(
         runs, lambda run: _tables.mean_of_last(run, metric, last), rows=rows, over=over, paper=paper, item=item
     )
     units = "fraction" if metric in ("accuracy", "error") else "nats" if "loss" in metric else "1"
-    for name in {"measured", "printed"} & set(ds):
-        ds[name].attrs = {"long_name": metric, **ds[name].attrs, "units": units}
+    ds = _tables.label_numbers(ds, metric, units)
     return ds.assign_attrs(metric=metric, last=last)
 
 
@@ -53,7 +51,7 @@ def draw(ds: xr.Dataset) -> Figure:
     rounds = "last round" if ds.attrs["last"] == 1 else f"mean of the last {ds.attrs['last']} rounds"
     metric = f"test {metric}" if metric in ("accuracy", "error", "loss") else metric
     title = f"{metric}{' in %' if fraction else ''}, {rounds}"
-    over = ", ".join(setting_text.key_label(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    over = _tables.over_text(ds)
     return _table_figure.draw_table(
         ds, title=f"{title}, by {over}" if over else title, write=_table_figure.percent if fraction else "{:.4g}".format
     )

@@ -44,9 +44,7 @@ def data(
     cohorts = [run.round(index).ids.tolist() for index in indices]
     count = min([most, *map(len, cohorts)])
     if not cohorts or count < 2:
-        raise _runs.missing(
-            f"run {run.name} kept no round with two clients", "fedscape train digits-shards2 --set keep.clients=all"
-        )
+        raise _runs.missing(f"run {run.name} kept no round with two clients", _runs.KEEP_CLIENTS)
     results = [
         run.cached(client_barriers, round=index, clients=ids[:count], points=points).assign_attrs(
             label=f"round {index}"

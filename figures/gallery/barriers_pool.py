@@ -43,10 +43,13 @@ def data(
         split: Samples of the loss.
     """
     runs = run_selection.select_runs(runs, method, seed)
-    suited: Sequence[Run] = [run for run in runs if isinstance(run.method, LSS) and run.kept("globals")]
-    if not suited:
-        raise _runs.missing("no run grew pools of models", "fedscape train digits-shards2 --set method=lss")
-    suited = run_selection.narrow(runs, suited, "it grew no pools of models, or kept none")
+    suited = _runs.select_suited(
+        runs,
+        lambda run: isinstance(run.method, LSS) and run.kept("globals"),
+        what="no run grew pools of models",
+        command="fedscape train digits-shards2 --set method=lss",
+        why="it grew no pools of models, or kept none",
+    )
     run = _runs.one_run(suited, method, seed, usual="lss")
     indices = evenly_spaced(run.kept("globals"), 2) if rounds is None else list(rounds)
     results = [run.cached(pool_barriers, round=index, points=points, count=count, split=split) for index in indices]

@@ -41,9 +41,7 @@ def data(
     run = _runs.one_run(runs, method, seed)
     indices = evenly_spaced(run.kept("clients"), 2) if rounds is None else list(rounds)
     if not indices or run.experiment.clients.per_round < 2:
-        raise _runs.missing(
-            f"run {run.name} kept no round with two clients", "fedscape train digits-shards2 --set keep.clients=all"
-        )
+        raise _runs.missing(f"run {run.name} kept no round with two clients", _runs.KEEP_CLIENTS)
     results = [run.cached(mode_curve, round=index, kind=kind, steps=steps, points=points) for index in indices]
     whole = xr.concat([result.drop_attrs(deep=False) for result in results], "round", join="exact")
     return _stack.name_runs(whole.assign_coords(round=indices), [run]).assign_attrs(kind=kind)

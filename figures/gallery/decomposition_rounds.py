@@ -52,10 +52,7 @@ def data(
     shown = [group[0] for group in groups.values()] if estimator == "runs" else selected
 
     def compute(run: Run) -> xr.Dataset:
-        indices = per_round.evenly_spaced(run.kept("clients"), rounds)
-        if not indices:
-            command = "fedscape train digits-shards2 --set keep.clients=all"
-            raise _runs.missing(f"run {run.name} kept no clients", command)
+        indices = per_round.evenly_spaced(_runs.rounds_with_clients(run), rounds)
         more: dict[str, object] = {"estimator": estimator, "replicates": replicates, "workers": workers}
         if estimator == "runs":
             more["others"] = [str(other.folder) for other in groups[run.label][1:]]

@@ -38,10 +38,7 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        stored = run.kept("clients")
-        if not stored:
-            command = "fedscape train digits-shards2 --set keep.clients=all"
-            raise _runs.missing(f"run {run.name} kept no clients", command)
+        stored = _runs.rounds_with_clients(run)
         errors = run.cached(averages.error_averaged, rounds=per_round.evenly_spaced(stored, rounds), subsets=subsets)
         similarity = run.cached(averages.similarity_rounds, rounds=per_round.evenly_spaced(stored, cka_rounds))
         return errors[["error"]].merge(similarity[["cka"]].rename(round="cka_round"))

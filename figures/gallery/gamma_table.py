@@ -11,7 +11,6 @@ from drift.analyses.rounds.norms_and_weights import balance_mean
 from drift.runs.run import Run
 from figures import style
 from figures.gallery import _table_figure, _tables
-from figures.selection import setting_text
 
 NEEDS = "runs of FedLAW (joint or GWS) or any other methods, in any settings"
 
@@ -39,14 +38,13 @@ def data(
         return float(run.cached(balance_mean, window=window).gamma)
 
     ds = _tables.tabulate(runs, mean, rows=rows, over=over, paper=paper, item=item)
-    for name in {"measured", "printed"} & set(ds):
-        ds[name].attrs = {"long_name": "shrinking factor", **ds[name].attrs, "units": "1"}
+    ds = _tables.label_numbers(ds, "shrinking factor", "1")
     return ds.assign_attrs(about=f"rounds {window[0]:.0%} to {window[1]:.0%} of a run")
 
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
-    over = ", ".join(setting_text.key_label(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    over = _tables.over_text(ds)
     title = f"shrinking factor, mean of {ds.attrs['about']}{', by ' + over if over else ''}"
     return _table_figure.draw_table(ds, title=title, write="{:.4f}".format)

@@ -40,8 +40,7 @@ def data(
     run, *others = sorted(_runs.runs_of_method(runs, method), key=lambda run: run.experiment.seed)
     indices = evenly_spaced(run.kept("clients"), 2) if rounds is None else list(rounds)
     if not indices or run.experiment.clients.per_round < 2:
-        command = "fedscape train digits-shards2 --set keep.clients=all"
-        raise _runs.missing(f"run {run.name} kept no round with two clients", command)
+        raise _runs.missing(f"run {run.name} kept no round with two clients", _runs.KEEP_CLIENTS)
     options = {"points": points, "split": split}
     results = [
         run.cached(aligned_barrier, round=index, **options).assign_attrs(label=f"two clients, round {index}")

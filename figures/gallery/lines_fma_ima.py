@@ -30,7 +30,7 @@ def data(runs: Sequence[Run], *, window: int = 5, points: int = 41) -> xr.Datase
         if len(run.kept("globals")) < 2:
             raise _runs.missing(
                 f"run {run.name} kept fewer than two global models",
-                "fedscape train digits-shards2 --set keep.globals=all",
+                _runs.KEEP_GLOBALS,
             )
         return run.cached(planes.average_line, window=window, points=points)[["loss", "error"]]
 

@@ -41,7 +41,7 @@ def data(
     if len(stored) <= gap:
         raise _runs.missing(
             f"run {run.name} kept {len(stored)} global models, the lines need {gap + 1}",
-            "fedscape train digits-shards2 --set keep.globals=all",
+            _runs.KEEP_GLOBALS,
         )
     firsts = per_round.evenly_spaced(range(len(stored) - gap), lines)
     pairs = [(stored[place], stored[place + gap]) for place in firsts]

@@ -39,8 +39,7 @@ def data(
     run = _runs.one_run(runs, method, seed)
     stored = run.kept("globals")
     if not stored:
-        command = "fedscape train digits-shards2 --set keep.globals=all"
-        raise _runs.missing(f"run {run.name} kept no global models", command)
+        raise _runs.missing(f"run {run.name} kept no global models", _runs.KEEP_GLOBALS)
     results = run.cached(ntk_variance, rounds=evenly_spaced(stored, rounds), points=points, union=union)
     shown = results[["variance", "expression", "mmd2", "diagonal", "off_diagonal"]]
     return _stack.name_runs(shown.assign_attrs(label=run.label), [run])

@@ -41,9 +41,8 @@ def data(
         raise ValueError(f"variable is {variable!r}; give loss or error.")
     rows = _rows(runs, paper, item)
     if not rows:
-        command = "fedscape train digits-shards2 --set keep.clients=all"
         few = f"none of {len(runs)} runs kept three clients in each of three rounds, and three global models"
-        raise _runs.missing(few, command)
+        raise _runs.missing(few, _runs.KEEP_CLIENTS)
     rows = dict(list(rows.items())[:most])
     why = f"this figure shows one seed per method and setting, {most} rows, and runs with clients of three rounds"
     run_selection.narrow(runs, rows.values(), why)

@@ -37,12 +37,13 @@ def data(
         points: Grid points an axis.
         split: Samples of loss and error.
     """
-    selected = run_selection.select_runs(runs, method, seed)
-    suited: Sequence[Run] = [run for run in selected if run.kept("clients") and run.task.layout.buffers]
-    if not suited:
-        command = "fedscape train digits-shards2 --set task.model=resnet8"
-        raise _runs.missing("no run has a model with batch normalisation and kept clients", command)
-    suited = run_selection.narrow(selected, suited, "it kept no clients or has no batch normalisation")
+    suited = _runs.select_suited(
+        run_selection.select_runs(runs, method, seed),
+        lambda run: run.kept("clients") and run.task.layout.buffers,
+        what="no run has a model with batch normalisation and kept clients",
+        command="fedscape train digits-shards2 --set task.model=resnet8",
+        why="it kept no clients or has no batch normalisation",
+    )
     run, rounds = _runs.run_with_planes(suited, method, seed)
     index = rounds[-1] if round is None else round
     options = {"round": index, "points": points, "split": split, "clients": _planes.largest_triangle(run, index)}

@@ -12,7 +12,6 @@ from drift.analyses.accuracy.ranking import ranking_rounds
 from drift.runs.run import Run
 from figures import style
 from figures.gallery import _runs, _table_figure, _tables
-from figures.selection import run_selection
 
 NEEDS = "runs of any methods on movielens1m that kept their last global model"
 
@@ -26,18 +25,18 @@ def data(runs: Sequence[Run], *, ranks: Sequence[int] = (5, 10), paper: str = ""
         ranks: Lengths k of the recommended lists.
         paper, item: Whose printed numbers stand beside, such as fedeve and "Table 2".
     """
-    suited: Sequence[Run] = [run for run in runs if run.about["experiment"]["task"]["dataset"] == "movielens1m"]
-    if not suited:
-        what = f"none of {len(runs)} runs recommends anything"
-        raise _runs.missing(what, "fedscape train fedeve-movielens")
-    suited = run_selection.narrow(runs, suited, "it recommends nothing")
+    suited = _runs.select_suited(
+        runs,
+        lambda run: run.about["experiment"]["task"]["dataset"] == "movielens1m",
+        what=f"none of {len(runs)} runs recommends anything",
+        command="fedscape train fedeve-movielens",
+        why="it recommends nothing",
+    )
     numbers: dict[str, Callable[[Run], float]] = {"AUC": partial(_number, variable="auc", ranks=ranks)}
     for name, variable in (("HR", "hit_rate"), ("NDCG", "ndcg")):
         numbers |= {f"{name}@{k}": partial(_number, variable=variable, ranks=ranks, rank=k) for k in ranks}
     ds = _tables.tabulate_several(suited, numbers, paper=paper, item=item)
-    for name in {"measured", "printed"} & set(ds):
-        ds[name].attrs = {"long_name": "ranking", **ds[name].attrs, "units": "fraction"}
-    return ds
+    return _tables.label_numbers(ds, "ranking", "fraction")
 
 
 @style.styled

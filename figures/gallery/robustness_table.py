@@ -43,8 +43,7 @@ def data(
             f"{255 * level:.3g}/255, {name}": table for name, table in _tables.numbers_after(drop, after).items()
         }
     ds = _tables.tabulate_several(runs, numbers, paper=paper, item=item)
-    for name in {"measured", "printed"} & set(ds):
-        ds[name].attrs = {"long_name": "accuracy drop", **ds[name].attrs, "units": "points"}
+    ds = _tables.label_numbers(ds, "accuracy drop", "points")
     return ds.assign_attrs(draws=draws)
 
 

@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from drift.runs.run import Run
 from figures import style
 from figures.gallery import _runs, _table_figure, _tables
-from figures.selection import setting_text
 
 NEEDS = "runs of any methods, trained in one setting"
 
@@ -45,8 +44,7 @@ def data(
     runs = runs if paper or over else _runs.select_comparable(runs)
     goal = _goal(runs, target, last)
     ds = _tables.tabulate(runs, lambda run: _first(run, goal), rows=rows, over=over, paper=paper, item=item)
-    for name in {"measured", "printed"} & set(ds):
-        ds[name].attrs = {"long_name": "rounds to the target", **ds[name].attrs, "units": "rounds"}
+    ds = _tables.label_numbers(ds, "rounds to the target", "rounds")
     return ds.assign_attrs(target=goal, by=target if isinstance(target, str) else "")
 
 
@@ -54,7 +52,7 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """A table; a dash where the target was not reached."""
     whose = f" (that of {style.label(ds.attrs['by'])})" if ds.attrs["by"] else ""
-    over = ", ".join(setting_text.key_label(key) for key in str(ds.attrs["over"]).split(", ") if key)
+    over = _tables.over_text(ds)
     title = f"rounds to {100 * ds.attrs['target']:.2f} % test accuracy{whose}{', by ' + over if over else ''}"
     return _table_figure.draw_table(ds, title=title, write=lambda value: f"{value:.0f}")
 

@@ -29,13 +29,8 @@ def data(
         method: Whose run is shown, if it is there.
         rounds: Rounds shown; by default the first, a middle and the last one in which the server learned.
     """
-    comparable = run_selection.select_runs(runs, method, seed)
-    results: Sequence[Run] = [run for run in comparable if run.label.partition("-")[0] == "fedlaw"]
-    if not results:
-        command = "fedscape train digits-shards2 --set method.name=fedlaw"
-        raise _runs.missing(f"none of {len(runs)} runs learned its weights", command)
-    results = run_selection.narrow(comparable, results, "it learned no weights")
-    run = _runs.one_run(results, method, seed, usual="fedlaw")
+    suited = _runs.select_fedlaw(run_selection.select_runs(runs, method, seed))
+    run = _runs.one_run(suited, method, seed, usual="fedlaw")
     last = getattr(run.method, "stop_round", None)
     learning = [index for index in run.rounds() if last is None or index <= last]
     selected = evenly_spaced(learning, 3) if rounds is None else list(rounds)

@@ -39,9 +39,8 @@ def data(
     """
     run = _runs.one_run(runs, method, seed)
     if len(run.kept("globals")) < 3:
-        command = "fedscape train digits-shards2 --set keep.globals=all"
         few = f"run {run.name} kept {len(run.kept('globals'))} global models, a plane takes three"
-        raise _runs.missing(few, command)
+        raise _runs.missing(few, _runs.KEEP_GLOBALS)
     options = {} if rounds is None else {"rounds": list(rounds)}
     with_clients = clients and bool(set(run.kept("clients")) & set(rounds or run.kept("globals")))
     return _stack.name_runs(run.cached(trajectory_plane, points=points, clients=with_clients, **options), [run])

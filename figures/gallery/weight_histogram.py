@@ -12,7 +12,6 @@ from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, model_quality
 from figures.gallery import _runs, _stack
-from figures.selection import run_selection
 from landscape.measures.norms import NEAR_ZERO
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
@@ -27,11 +26,11 @@ def data(runs: Sequence[Run], *, bins: int = 101, limit: float | None = None) ->
         bins: Bins of the histogram.
         limit: It reaches from -limit to limit; by default to the largest magnitude in all models.
     """
-    comparable = _runs.select_comparable(runs)
-    selected: Sequence[Run] = [run for run in comparable if run.kept("globals")]
-    if not selected:
-        raise _runs.missing("no run kept a global model", "fedscape train digits-shards2")
-    selected = run_selection.narrow(comparable, selected, "it kept no global model")
+    what, why = "no run kept a global model", "it kept no global model"
+    command = "fedscape train digits-shards2"
+    selected = _runs.select_suited(
+        _runs.select_comparable(runs), lambda run: run.kept("globals"), what=what, command=command, why=why
+    )
     last = [run.round(run.kept("globals")[-1]).kept("end") for run in selected]
     reach = limit if limit is not None else max(float(theta.abs().max()) for theta in last)
 

@@ -13,7 +13,6 @@ from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, weights
 from figures.gallery import _runs, _stack
-from figures.selection import run_selection
 
 NEEDS = "runs of FedLAW, any variant, trained in one setting"
 
@@ -27,12 +26,7 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     evenly (`drift.analyses.rounds.label_shares.balance_groups`), the sum of their weights, and of their shares of the
     cohort's data; not where it is unknown who held which samples.
     """
-    selected: Sequence[Run] = [run for run in runs if run.label.partition("-")[0] == "fedlaw"]
-    if not selected:
-        command = "fedscape train digits-shards2 --set method.name=fedlaw"
-        raise _runs.missing(f"none of {len(runs)} runs learned its weights", command)
-    selected = run_selection.narrow(runs, selected, "it learned no weights")
-    return _stack.stack_runs(_runs.select_comparable(selected), _with_groups)
+    return _stack.stack_runs(_runs.select_comparable(_runs.select_fedlaw(runs)), _with_groups)
 
 
 @style.styled

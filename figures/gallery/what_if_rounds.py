@@ -39,9 +39,7 @@ def data(
     """
 
     def compute(run: Run) -> xr.Dataset:
-        if not run.kept("clients"):
-            command = "fedscape train digits-shards2 --set keep.clients=all"
-            raise _runs.missing(f"run {run.name} kept no clients", command)
+        _runs.rounds_with_clients(run)
         indices = per_round.evenly_spaced(run.kept("globals"), rounds)
         return run.cached(what_if, rounds=indices, windows=list(windows))[["gain", "error_gain", "gamma"]]
 
