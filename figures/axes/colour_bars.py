@@ -1,4 +1,4 @@
-"""Colour bars of maps: as tall as the maps are drawn, with ticks that can be told apart."""
+"""Colour bars of maps: as tall as the maps are drawn, with ticks whose labels differ."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def colorbar(
 def _match_height(bar: Axes, maps: Sequence[Axes]) -> None:
     """Make a vertical colour bar as tall as its maps are drawn, at their edge.
 
-    A layout gives it the height of their cells, which maps of equal aspect do not fill.
+    A layout makes it as tall as their cells, which maps of equal aspect do not fill.
     """
     inside = cast("Callable[[Axes, RendererBase], Bbox]", bar.get_axes_locator())
 
@@ -77,6 +77,6 @@ class _ThinnedTicks(FixedLocator):
 
 
 def _distinct_labels(numbers: Sequence[float]) -> list[str]:
-    """Numbers in as few digits, two or more, as tell them apart."""
+    """Numbers in the fewest digits, two or more, in which they differ."""
     written = ([f"{value:.{digits}g}" for value in numbers] for digits in range(2, 17))
     return next((texts for texts in written if len(set(texts)) == len(texts)), [str(value) for value in numbers])

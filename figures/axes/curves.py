@@ -1,4 +1,4 @@
-"""Curves with bands over seeds: any variable over rounds, one line a method."""
+"""Curves with bands over seeds: any variable over rounds, one line per method."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def curve(
     names: bool = True,
     **look: Any,
 ) -> Axes:
-    """A variable over rounds (or another dimension): one line a method, the mean of the seeds, in a band of one std.
+    """A variable over rounds (or another dimension): one line per method, the mean of the seeds, in a band of one std.
 
     Args:
         ds: The variable over `over`, and perhaps `algorithm` and `seed`.
         over: Dimension along the horizontal axis.
         log: Logarithmic vertical axis.
         names: Methods appear in the legend.
-        look: As `Axes.plot` takes it; goes to every line.
+        look: Passed to `Axes.plot`; goes to every line.
 
     Raises:
-        LookupError: If the variable has no values at all.
+        LookupError: If the variable has no values.
     """
     values = ds[variable]
     require_values(values)
@@ -92,7 +92,7 @@ def method_look(name: str | None) -> dict[str, Any]:
 
 
 def mean(values: xr.DataArray, over: str) -> xr.DataArray:
-    """Mean of what is there; the values themselves where the dimension is absent."""
+    """Mean without missing values; the values themselves where the dimension is absent."""
     return values.mean(over) if over in values.dims else values
 
 

@@ -27,7 +27,7 @@ def coherence(
     Args:
         ds: coherence, coherence_smooth (round,), critical_point, critical_low and critical_high (), and perhaps
             `algorithm` and `seed`.
-        variable: "coherence", or "mean_cosine", which has no moving average of its own.
+        variable: "coherence", or "mean_cosine", which has no moving average.
         raw: Also the single rounds.
     """
     ax = style.axes(ax)
@@ -46,8 +46,8 @@ def group_cosines(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "gr
     """Mean cosine of client updates within and between groups: every round pale, the moving average bold.
 
     Args:
-        ds: The variable over round and pair, perhaps seed, and where it is there its moving average (..._smooth).
-        look: As `Axes.plot` takes it, for the bold lines.
+        ds: The variable over round and pair, perhaps seed, and perhaps its moving average (..._smooth).
+        look: Passed to `Axes.plot`, for the bold lines.
     """
     values = ds[variable]
     require_values(values)
@@ -72,7 +72,7 @@ def evenness(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
 
     Args:
         ds: evenness and balanced over client.
-        look: As `Axes.scatter` takes it.
+        look: Passed to `Axes.scatter`.
     """
     require_values(ds["evenness"])
     ax = style.axes(ax)
@@ -102,14 +102,14 @@ def variances(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
 
 
 def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """Box plots of the Kalman gain over rounds and seeds, one box a concentration, in groups of local epochs.
+    """Box plots of the Kalman gain over rounds and seeds, one box per concentration, in groups of local epochs.
 
     Whiskers reach the last values within 1.5 interquartile ranges. An infinite concentration is called natural: users
     who hold their own data.
 
     Args:
         ds: gain over concentration, perhaps epochs, and whatever is pooled.
-        look: As `Axes.boxplot` takes it.
+        look: Passed to `Axes.boxplot`.
     """
     values = ds["gain"]
     require_values(values)
@@ -150,7 +150,7 @@ def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
 
 
 def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error", **look: Any) -> Axes:
-    """Error against the number of averaged models, one line a round, in a band of one std over the draws."""
+    """Error against the number of averaged models, one line per round, in a band of one std over the draws."""
     values = ds[variable]
     require_values(values)
     ax = style.axes(ax)
@@ -171,7 +171,7 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
     Args:
         ds: count over client and class, samples.
         largest: Area of the largest bubble, points squared.
-        look: As `Axes.scatter` takes it.
+        look: Passed to `Axes.scatter`.
     """
     counts = ds["count"].transpose("client", "class")
     require_values(counts)
@@ -190,7 +190,7 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
 
 
 def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round") -> Axes:
-    """Stacked bars of class shares, one bar a round (or client)."""
+    """Stacked bars of class shares, one bar per round (or client)."""
     shares = ds[variable].transpose(over, "class")
     require_values(shares)
     ax = style.axes(ax)

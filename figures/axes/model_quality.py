@@ -17,13 +17,13 @@ from figures.axes.curves import deviation, mean, method_look, require_values, sp
 def bars(
     values: xr.DataArray, *, ax: Axes | None = None, over: str, ticks: Sequence[str] | None = None, **look: Any
 ) -> Axes:
-    """Groups of bars, one bar a method, seeds as a whisker of one standard deviation.
+    """Groups of bars, one bar per method, seeds as a whisker of one standard deviation.
 
     Args:
         values: Over `over`, and perhaps `algorithm` and `seed`.
         over: Dimension whose entries are the groups.
-        ticks: Names of the groups; the coordinates where not given.
-        look: As `Axes.bar` takes it.
+        ticks: Names of the groups.
+        look: Passed to `Axes.bar`.
 
     Raises:
         LookupError: If nothing has a value.
@@ -44,11 +44,11 @@ def bars(
 
 
 def histogram(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """How many parameters have which value, one stepped line a method, on a logarithmic axis; seeds are averaged.
+    """How many parameters have which value, one stepped line per method, on a logarithmic axis; seeds are averaged.
 
     Args:
         ds: count over value, and perhaps `algorithm` and `seed`.
-        look: As `Axes.stairs` takes it.
+        look: Passed to `Axes.stairs`.
     """
     values = ds["count"]
     require_values(values)
@@ -69,7 +69,7 @@ def matrix(values: xr.DataArray, *, ax: Axes | None = None, **look: Any) -> Axes
 
     Args:
         values: Fractions over client and holder.
-        look: As `Axes.imshow` takes it.
+        look: Passed to `Axes.imshow`.
     """
     require_values(values)
     ax = style.axes(ax)

@@ -13,7 +13,7 @@ from figures.axes.curves import curve, line_with_band, mean, method_look, split_
 
 
 def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look: Any) -> Axes:
-    """One Hessian eigenvalue of the global model over rounds, one line a method, on a logarithmic axis.
+    """One Hessian eigenvalue of the global model over rounds, one line per method, on a logarithmic axis.
 
     Args:
         ds: eigenvalue over round and rank, and perhaps `algorithm` and `seed`.
@@ -58,7 +58,7 @@ def sharpest(
 
 
 def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = 1e-5, **look: Any) -> Axes:
-    """Spectral density, one line a method, on a logarithmic axis that ends at `floor` of the highest peak.
+    """Spectral density, one line per method, on a logarithmic axis that ends at `floor` of the highest peak.
 
     Args:
         ds: density and eigenvalue over `mark`, the positions on each method's own grid, and perhaps `algorithm`.
@@ -81,7 +81,7 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = 1e-5, **lo
 
 
 def batches(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """Largest eigenvalues of minibatches as dots in a column a method, all seeds together; a bar is their median.
+    """Largest eigenvalues of minibatches as dots in a column per method, all seeds together; a bar is their median.
 
     Args:
         ds: eigenvalue over `batch`, and perhaps `algorithm` and `seed`.
@@ -101,7 +101,7 @@ def batches(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
 
 
 def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """Magnitude of each layer's largest eigenvalue, one line a method over the layers in the model's order, in log.
+    """Magnitude of each layer's largest eigenvalue, one line per method over the layers in the model's order, in log.
 
     A hollow dot stands for a negative eigenvalue. Seeds are a band of one standard deviation.
 

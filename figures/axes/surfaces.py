@@ -33,16 +33,16 @@ def contour(
     """Contour map of a plane, with its models (triangles), their mean (white cross) and its minimum (circle).
 
     The minimum is that of the loss, fitted below the grid (`landscape.surfaces.minimum`), with bars of one standard
-    error; a note says where it is at the edge of the map, or cannot be located.
+    error; a note replaces it where it is at the edge of the map or cannot be located.
 
     Args:
-        ds: The variable over two dimensions; marks as `landscape.surface` gives them, and perhaps the minimum as
+        ds: The variable over two dimensions; marks as `landscape.surface` returns them, and perhaps the minimum as
             `landscape.surfaces.minimum.label_minimum` does: `drift.analyses.landscapes.minima` adds the error of the
             samples to that of the fit.
         levels: Shared by maps that are compared; `figures.common_levels` makes them.
         marks, names: Models are marked, and named.
-        bar: Whether a colour bar stands beside the map; by default where no levels are given, which several maps share.
-        look: As `Axes.contourf` takes it.
+        bar: Whether to add a colour bar; by default only where no levels are given.
+        look: Passed to `Axes.contourf`.
 
     Raises:
         LookupError: If the surface has no values.
@@ -76,11 +76,12 @@ def contour(
 def row(figure: Figure, axs: Sequence[Axes], planes: Sequence[xr.Dataset], variable: str, **look: Any) -> None:
     """Maps of planes side by side: those of one kind on common levels with one bar, each kind with its own.
 
-    Global models of successive rounds lie so close that the levels of client planes would leave one colour there.
+    Global models of successive rounds are so close that the levels of client planes would show them in one colour.
 
     Args:
-        planes: As `drift.analyses.landscapes.planes` gives them, through clients or through globals, those of one kind
-        in succession. look: As `contour` takes it; `top` as `common_levels` does.
+        planes: As `drift.analyses.landscapes.planes` returns them, through clients or
+            globals, those of one kind in succession.
+        look: Passed to `contour`, but `top` to `common_levels`.
     """
     top = look.pop("top", 0.9)
     kinds = [str(plane.attrs.get("analysis", "")) for plane in planes]
@@ -122,8 +123,8 @@ def profile(
 
     Args:
         ds: The variable over t, and perhaps `algorithm` and `seed`.
-        log: Logarithmic vertical axis; for a positive loss where not given.
-        look: As `Axes.plot` takes it.
+        log: Logarithmic vertical axis; by default for a positive loss.
+        look: Passed to `Axes.plot`.
 
     Raises:
         LookupError: If the line has no values.
@@ -164,7 +165,7 @@ def ends(ax: Axes, first: str, second: str) -> None:
 def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -> None:
     """A ring with bars of one standard error at the minimum, or a note that there is none inside.
 
-    Of the loss, also on maps of other metrics; fitted here where the dataset does not tell it.
+    Of the loss, also on maps of other metrics; fitted here where the dataset has none.
     """
     if "minimum_state" not in ds:
         metric = "loss" if "loss" in ds and ds["loss"].ndim == 2 else variable

@@ -25,9 +25,9 @@ def triangle(
     of the triangle are drawn.
 
     Args:
-        ds: The variable over alpha and beta, the first two weights; marks as `drift.weight_simplex` gives them.
+        ds: The variable over alpha and beta, the first two weights; marks as `drift.weight_simplex` returns them.
         levels: Shared by maps that are compared; `figures.common_levels` makes them.
-        look: As `Axes.contourf` takes it.
+        look: Passed to `Axes.contourf`.
 
     Raises:
         LookupError: If there are no values.
@@ -69,7 +69,7 @@ def optima(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     Args:
         ds: best_weight (round, client), mean (client,) and perhaps covariance (client, client_other), as
             `drift.best_weights` gives them.
-        look: As `Axes.scatter` takes it.
+        look: Passed to `Axes.scatter`.
     """
     ax = style.axes(ax)
     best = ds["best_weight"].dropna("round").transpose("client", "round")

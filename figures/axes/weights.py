@@ -28,7 +28,7 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
     Args:
         ds: The variable over round and client. "weight_ratio", the weight over the client's share of the data, is
             drawn in a diverging map centred at 1.
-        look: As `Axes.pcolormesh` takes it.
+        look: Passed to `Axes.pcolormesh`.
     """
     values = ds[variable].transpose("client", "round")
     require_values(values)
@@ -76,7 +76,7 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio"
 
     Args:
         ds: The variable over sample, with the coordinate algorithm.
-        look: As `Axes.hist` takes it.
+        look: Passed to `Axes.hist`.
     """
     values = ds[variable]
     require_values(values)
@@ -104,13 +104,13 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio"
 def epochs(
     ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "gamma", settled: str | None = None, **look: Any
 ) -> Axes:
-    """What the server learned after each of its epochs: a line a round, or a pale line a client.
+    """What the server learned after each of its epochs: a line per round, or a pale line per client.
 
     Args:
         ds: The variable over epoch and round, or over epoch and client.
         settled: Variable with the epoch from which a curve has settled, dotted; the last round's where there are
             several.
-        look: As `Axes.plot` takes it.
+        look: Passed to `Axes.plot`.
     """
     values = ds[variable]
     require_values(values)
@@ -131,11 +131,11 @@ def epochs(
 
 
 def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """Correlations with their intervals, one row a sample from the top, and both as numbers beside.
+    """Correlations with their intervals, one row per sample from the top, and both as numbers.
 
     Args:
         ds: pearson, low and high over sample; "undefined" where there is no correlation.
-        look: As `Axes.errorbar` takes it.
+        look: Passed to `Axes.errorbar`.
     """
     ax = style.axes(ax)
     for row, (r, low, high) in enumerate(zip(ds["pearson"].values, ds["low"].values, ds["high"].values, strict=True)):

@@ -7,7 +7,8 @@ A file's docstring begins with what the figure shows. It holds
     data(runs, **options)     computes what is drawn, or takes it from the runs' cached results
     draw(ds)                  draws that dataset
 
-`load` checks both: a figure draws every run of a list or refuses, of `AnyOf(runs)` a part, and states what it shows.
+`load` adds the checks: a figure shows every run of a list or refuses, may leave out some of `AnyOf(runs)`, and states
+what it shows.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ __all__ = ["COSTS", "AnyOf", "NamedFigure", "constant", "load", "names", "requir
 
 
 def __getattr__(name: str) -> Any:
-    """`AnyOf`, which needs torch, where it is asked for; a list of figures does without."""
+    """Import `AnyOf`, which needs torch, on first use."""
     if name == "AnyOf":
         from figures.selection.run_selection import AnyOf
 
@@ -42,25 +43,25 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-COSTS = ("seconds", "seconds a run", "a minute a run", "minutes a run")
-"""What a figure costs for models of some ten thousand parameters on one core; what is cached costs nothing again."""
+COSTS = ("seconds", "seconds per run", "a minute per run", "minutes per run")
+"""Times of `data` for models of some ten thousand parameters on one core, without cached results."""
 
 
 class NamedFigure(Protocol):
-    """What a file of the gallery holds."""
+    """What a file of the gallery contains."""
 
     NEEDS: str
     COST: str
 
     def data(self, runs: Sequence[Run], **options: Any) -> xr.Dataset:
-        """What is drawn.
+        """The dataset that `draw` shows.
 
         Raises:
-            LookupError: If no run among them suits; says how to train one.
+            LookupError: If it can show none of the runs; the message ends in the command that trains one.
         """
 
     def draw(self, ds: xr.Dataset) -> Figure:
-        """The figure of a dataset that `data` gave."""
+        """The figure of a dataset that `data` returned."""
 
 
 def names() -> list[str]:
@@ -69,10 +70,10 @@ def names() -> list[str]:
 
 
 def require(name: str) -> None:
-    """Refuse a name that no figure has; no figure of the gallery is imported, code of one's own is.
+    """Refuse the name of no figure; imports no figure of the gallery, but code of the user.
 
     Raises:
-        ValueError: If there is none; lists what there is and the nearest match. Or if it is code that is not trusted.
+        ValueError: If there is no such figure, with the list and the nearest match; or if its code is not trusted.
     """
     plain, available = name.replace("_", "-"), names()
     if plain not in available and _own(name) is None:
@@ -80,10 +81,10 @@ def require(name: str) -> None:
 
 
 def load(name: str) -> CheckedFigure:
-    """The figure called `name`, whose data and picture state what they show.
+    """The figure called `name`; its data and picture state what they show.
 
-    It is one of the gallery, an entry point, or FILE.py:NAME or module:NAME of one's own: a class, module or other
-    object with NEEDS, COST, `data` and `draw`, as a file of the gallery has them.
+    The name of a gallery file, of an entry point, or FILE.py:NAME or module:NAME of a user's class, module or other
+    object with NEEDS, COST, `data` and `draw`.
 
     Raises:
         ValueError: As `require`.
@@ -102,7 +103,7 @@ def constant(name: str, what: str) -> str:
         ValueError: If there is no such figure.
     """
     if (own := _own(name)) is not None:
-        return str(getattr(own, what, "")) or "not said"
+        return str(getattr(own, what, "")) or "not stated"
     plain = plugins.require(__name__, name, "figure")
     for node in ast.parse((Path(__file__).parent / f"{plain}.py").read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == what:
@@ -117,13 +118,13 @@ def file_stem(name: str) -> str:
 
 
 def origin(name: str) -> dict[str, str]:
-    """Name and digest of the source of a figure that is none of this package; nothing for one that is."""
+    """Name and source digest of a figure outside this package; empty for figures of the gallery."""
     recorded = plugins.recorded_name(__name__, name, "figure")
     return {"figure": outside.portable(recorded), "source_digest": outside.digest(recorded)} if _own(name) else {}
 
 
 def _own(name: str) -> NamedFigure | None:
-    """A figure that is none of this package; None where the name is one of it, or of none."""
+    """The figure outside this package with this name; None where it is a figure of the gallery, or none at all."""
     plain = name.replace("-", "_")
     if plain in plugins.names(__name__):
         return None

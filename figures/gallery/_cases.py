@@ -1,4 +1,4 @@
-"""The same figure for several values of a setting, one below the other."""
+"""Figures with a row of panels per value of a setting."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from figures.selection import setting_text
 
 
 def stack_cases(runs: Sequence[Run], by: str, compute: Callable[[Sequence[Run]], xr.Dataset]) -> xr.Dataset:
-    """What `compute` makes of the runs of each value of a setting, along `case`; of all runs without a setting.
+    """Results of `compute` on the runs of each value of a setting, along `case`; on all runs without a setting.
 
     Args:
         by: The setting by key, such as local.lr_decay; "" for none.
@@ -37,7 +37,7 @@ def stack_cases(runs: Sequence[Run], by: str, compute: Callable[[Sequence[Run]],
 
 
 def split_cases(ds: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
-    """Title and dataset of each case, untitled where there is one."""
+    """Title and dataset of each case; the title is empty where there is one dataset."""
     if "case" not in ds.dims:
         return [("", ds)]
     name = style.text(ds.case)
@@ -45,7 +45,7 @@ def split_cases(ds: xr.Dataset) -> list[tuple[str, xr.Dataset]]:
 
 
 def share_ranges(axs: np.ndarray) -> None:
-    """Give the panels of each column one vertical range, and only the last ones a name below."""
+    """Set one vertical range per column of panels; only the lowest panel keeps its horizontal label."""
     for column in axs.T:
         style.same_range(*column)
         for ax in column[:-1]:
@@ -53,6 +53,6 @@ def share_ranges(axs: np.ndarray) -> None:
 
 
 def set_title(ax: Axes, text: str) -> None:
-    """The title of a case, over its first panel."""
+    """Write the title of a case above its first panel."""
     if text:
         ax.set_title(text, fontsize=7, loc="left")

@@ -1,4 +1,4 @@
-"""The one way into a figure: it draws every run that was named, and its data and its picture state what it shows."""
+"""The checks around each figure: it shows every run that was named, and its data and picture state what they show."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CheckedFigure:
 
 
 def check(module: NamedFigure) -> CheckedFigure:
-    """The figure of a file."""
+    """The figure of a file, with these checks."""
 
     @wraps(module.data)
     def data(runs: Sequence[Run], **options: Any) -> xr.Dataset:
@@ -66,7 +66,7 @@ def check(module: NamedFigure) -> CheckedFigure:
 
 
 def _wanted(figure: Callable[..., Any], runs: Sequence[Run], options: Mapping[str, Any]) -> Sequence[Run]:
-    """The runs of the methods and of the seed that options of the figure ask for."""
+    """The runs that the figure's options method, methods, reference and seed select."""
     accepted = inspect.signature(figure).parameters
     methods = options.get("methods", options.get("method"))
     if {"method", "reference"} <= accepted.keys() and {"method", "reference"} & options.keys():
@@ -75,7 +75,7 @@ def _wanted(figure: Callable[..., Any], runs: Sequence[Run], options: Mapping[st
 
 
 def runs_of(ds: xr.Dataset, runs: Sequence[Run]) -> list[Run]:
-    """Those of the runs that a figure's data name; all where they name none."""
+    """The runs that a figure's data name in the attribute `runs`; all where it is absent."""
     if "runs" not in ds.attrs:
         return list(runs)
     rest, shown = f", {ds.attrs['runs']}, ", []

@@ -13,7 +13,7 @@ from drift.analyses.landscapes import minima, planes
 from drift.runs.run import Run
 
 OWN_SCALE = "own scale"
-"""What the title of a map says whose levels are not those of its row."""
+"""In the title of a map with other levels than the maps in its row."""
 
 
 def round_plane(run: Run, **how: Any) -> xr.Dataset:
@@ -27,14 +27,15 @@ def global_plane(run: Run, **how: Any) -> xr.Dataset:
 
 
 def short_marks(planes: Sequence[xr.Dataset]) -> list[xr.Dataset]:
-    """The planes with models called by their number alone: what they are stands above."""
+    """The planes with the numbers of models as their names."""
     return [plane.assign_coords(mark=[str(name).rpartition(" ")[2] for name in plane.mark.values]) for plane in planes]
 
 
 def largest_triangle(run: Run, index: int) -> list[int]:
-    """The three clients of a round that span the largest triangle, the two farthest apart first: the plane lies flat.
+    """The three clients of a round with the largest triangle; the two with the largest distance come first.
 
-    Of cohorts of more than ten, the first ten are looked at; two clients with the same classes end up close together.
+    Only the first ten clients of a cohort are compared. Other triples are thin triangles where clients have the same
+    classes, and a map with the longest side along alpha is wide and low.
     """
     record = run.round(index)
     models, ids = record.kept("clients")[:10].double(), record.ids.tolist()
@@ -43,7 +44,7 @@ def largest_triangle(run: Run, index: int) -> list[int]:
     distances = torch.cdist(models, models)
 
     def area(triple: tuple[int, ...]) -> float:
-        """Of the triangle, by Heron's formula."""
+        """Area times area of a triangle, by Heron's formula."""
         sides = [float(distances[first, second]) for first, second in combinations(triple, 2)]
         half = sum(sides) / 2
         return half * (half - sides[0]) * (half - sides[1]) * (half - sides[2])

@@ -1,4 +1,4 @@
-"""Runs of LSS that differ in how many models a client trains, the FedAvg runs beside them, and their curves."""
+"""Runs of LSS with different numbers of models per client, the FedAvg runs of their setting, and their curves."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def stack_over_models(runs: Sequence[Run], compute: _stack.Compute) -> xr.Datase
 
 
 def draw_over_models(ds: xr.Dataset, name: str, ax: Axes) -> None:
-    """A variable of what `over_models` gave: LSS over the models, FedAvg, where it is there, as a dashed level.
+    """Draw a variable of `stack_over_models`: LSS over the number of models, FedAvg, if any, as a dashed level.
 
     Bands are one standard deviation over seeds.
     """

@@ -63,7 +63,7 @@ def _without_variants(group: Sequence[Run], needed: set[Path], over: Collection[
 
 
 def prefer_methods(runs: Sequence[Run], methods: Sequence[str] | None, usual: Sequence[str]) -> Sequence[Run]:
-    """The runs of these methods; by default those of the usual methods, where a figure may choose and they are there.
+    """The runs of these methods; by default, where a figure may choose, those of the usual methods, if any.
 
     Raises:
         LookupError: If no run is of a method that was asked for; names the methods of the runs.
@@ -77,7 +77,7 @@ def prefer_methods(runs: Sequence[Run], methods: Sequence[str] | None, usual: Se
 def runs_of_method(
     runs: Sequence[Run], method: str | None, seed: int | None = None, usual: str = "fedavg"
 ) -> Sequence[Run]:
-    """The comparable runs of one method: the one asked for; by default the usual one, else the first in legends.
+    """The comparable runs of one method: `method`, by default the usual one, else the first in legends.
 
     Raises:
         LookupError: If no run is of the method or of the seed asked for; names those that there are.

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
+import numpy as np
 import xarray as xr
 
 from drift.runs.run import Run
@@ -13,6 +14,8 @@ from figures.selection.groups import differing_names, settings
 from figures.selection.run_selection import settings_key
 
 Compute = Callable[[Run], xr.Dataset]
+
+Place = TypeVar("Place", bound=tuple[Any, ...])
 
 
 def stack_runs(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
@@ -35,7 +38,7 @@ def stack_runs(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
             if run.seed is None or before.seed is None:
                 unsaid = before.name if before.seed is None else run.name
                 raise ValueError(
-                    f"{before.name} and {run.name} are both {run.label}, and nobody said the seed of {unsaid}; give it "
+                    f"{before.name} and {run.name} are both {run.label}, and the seed of {unsaid} is unknown; give it "
                     "where the run is recorded or imported: seed=N in Recorder, recorded and record_checkpoints, "
                     "fedscape import --set seed=N."
                 )
@@ -56,10 +59,48 @@ def stack_runs(runs: Sequence[Run], compute: Compute) -> xr.Dataset:
     return name_runs(joined.assign_coords(seed=seeds, algorithm=algorithms), list(table.values()))
 
 
-def join_panels(parts: Sequence[xr.Dataset], dim: str = "panel") -> xr.Dataset:
-    """Surfaces with different grids in one dataset: joined by position, their coordinates kept as variables.
+def by_place(runs: Iterable[tuple[Place, Run]], refusal: Callable[[Run, Run, Place], str]) -> dict[Place, Run]:
+    """Runs by their place in a figure, such as (method, seed); a run that is given twice counts once.
 
-    `subset(ds, i)` gives the i-th back.
+    Args:
+        runs: Each with its place.
+        refusal: The sentence for two runs in one place.
+
+    Raises:
+        ValueError: If two runs have one place.
+    """
+    table: dict[Place, Run] = {}
+    for place, run in runs:
+        if (before := table.setdefault(place, run)).folder != run.folder:
+            raise ValueError(refusal(before, run, place))
+    return table
+
+
+def fill_array(numbers: Mapping[Any, Any], *axes: Sequence[Any], length: int | None = None) -> np.ndarray:
+    """Numbers by their labels as an array, NaN where there is none.
+
+    Args:
+        numbers: A number per tuple of labels, or with `length` a series, which may be shorter.
+        axes: The labels of each dimension.
+        length: Size of a last dimension, that of the series.
+
+    Returns:
+        Shape (labels of the first dimension, labels of the second, .., length).
+    """
+    array = np.full([*map(len, axes), *([] if length is None else [length])], np.nan)
+    for labels, values in numbers.items():
+        place = tuple(list(axis).index(label) for axis, label in zip(axes, labels, strict=True))
+        if length is None:
+            array[place] = values
+        else:
+            array[place][: len(values)] = values
+    return array
+
+
+def join_panels(parts: Sequence[xr.Dataset], dim: str = "panel") -> xr.Dataset:
+    """Surfaces with different grids in one dataset: joined by position, with their coordinates as variables.
+
+    `panel(ds, i)` is the i-th surface again.
     """
     by_position = []
     for part in parts:
@@ -70,7 +111,7 @@ def join_panels(parts: Sequence[xr.Dataset], dim: str = "panel") -> xr.Dataset:
 
 
 def panel(ds: xr.Dataset, index: int, dim: str = "panel") -> xr.Dataset:
-    """The surface at a position of what `beside` made, with its own coordinates."""
+    """The surface at a position of a result of `join_panels`, with its coordinates."""
     selected = ds.isel({dim: index})
     places = {str(name): values for name, values in selected.items() if str(name).startswith("at_")}
     about = {str(name): values for name, values in selected.items() if str(name).startswith("is_")}

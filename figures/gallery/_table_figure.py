@@ -1,4 +1,4 @@
-"""The picture of a table: what was measured, and in grey on grey what a paper prints."""
+"""The figure of a table: measured numbers, and in grey on grey those that a paper prints."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PALE = "#6a6a6a"
 
 
 def draw_table(ds: xr.Dataset, *, title: str, write: Callable[[float], str]) -> Figure:
-    """A table: for each column what was measured, and beside it what the paper prints.
+    """A table: per column the measured numbers, and next to them those that the paper prints.
 
-    Columns that do not fit beside each other stand below, with the rows that have a number there.
+    Columns that do not fit into one block form another below it, with the rows that have numbers there.
 
     Args:
-        ds: As `_tables.tabulate` gives it.
+        ds: As `_tables.tabulate` returns it.
         title: What the numbers are.
         write: A number as text.
     """
@@ -48,7 +48,7 @@ def percent(value: float) -> str:
 
 
 _Group = dict[str, Any]
-"""Columns that stand under one head: head (lines), subheads, texts (one list a subhead), pale (whether the paper's)."""
+"""Columns under one head: head (lines), subheads, texts (one list per subhead), pale (whether the paper's)."""
 
 
 def _group(ds: xr.Dataset, write: Callable[[float], str]) -> _Group:
@@ -92,7 +92,7 @@ LETTERS = 112.0
 
 
 def _blocks(groups: Sequence[_Group], names: Sequence[str]) -> list[list[_Group]]:
-    """Groups that fit beside each other, as even as they come."""
+    """The groups in blocks that fit the width, of about equal numbers of groups."""
     room = LETTERS - 2 - max(map(len, names))
     count = int(np.ceil(sum(sum(_widths(group)) for group in groups) / room))
     size = int(np.ceil(len(groups) / max(count, 1)))

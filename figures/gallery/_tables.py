@@ -1,4 +1,4 @@
-"""Tables of one number a run: rows and columns by what runs are, and beside them what a paper prints."""
+"""Tables of numbers of runs: rows and columns are methods and settings; a paper's printed numbers are added."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def tabulate(
     paper: str = "",
     item: str = "",
 ) -> xr.Dataset:
-    """One number a run over row, column and seed; where a paper prints them, its numbers over row and column.
+    """One number per run over row, column and seed; where a paper prints them, its numbers over row and column.
 
     Args:
         number: Of a run.
         rows: "method", "base" (what IMA averages counts as the same) or a setting by key.
         over: Settings by key whose values are columns, after the runs' setting where there are several.
-        paper, item: Whose numbers stand beside, such as ima and "Table I"; settings are then called as there.
+        paper, item: Whose printed numbers are added, such as ima and "Table I"; settings have its names.
 
     Returns:
         Dataset with measured and, for a paper, printed (row, column), quick (column; 1 for runs of quick variants).
@@ -56,26 +56,20 @@ def tabulate(
     labels, quick = _from_paper(runs, paper, item) if paper else (_in_words(runs), set())
     if over and len(set(labels.values())) == 1:
         labels = dict.fromkeys(labels, "")
-    table: dict[tuple[str, str, int], Run] = {}
-    for run in runs:
+
+    def place(run: Run) -> tuple[str, str, int]:
         parts = [labels[run.folder], *(setting_text.value_text(setting_text.value(run, key)) for key in over)]
         row = setting_text.value_text(setting_text.value(run, rows))
-        place = row, ", ".join(filter(None, parts)), run.experiment.seed
-        before = table.setdefault(place, run)
-        if before.folder != run.folder:
-            raise ValueError(
-                f"{before.name} and {run.name} are both {row} in {place[1] or 'one setting'} with seed {place[2]}; "
-                "name the setting that tells them apart, as in --set over='[\"local.epochs\"]'."
-            )
+        return row, ", ".join(filter(None, parts)), run.experiment.seed
+
+    table = _stack.by_place(((place(run), run) for run in runs), same_cell)
     printed = papers.load(paper).item(item).numbers if paper else ()
     names = _order([row for row, _, _ in table], [entry.row for entry in printed], rows)
     columns = _order([column for _, column, _ in table], [entry.column for entry in printed])
     seeds = sorted({seed for _, _, seed in table})
-    array = np.full((len(names), len(columns), len(seeds)), np.nan)
-    quick_columns = np.zeros(len(columns), int)
-    for (row, column, seed), run in table.items():
-        array[names.index(row), columns.index(column), seeds.index(seed)] = number(run)
-        quick_columns[columns.index(column)] |= run.folder in quick
+    array = _stack.fill_array({place: number(run) for place, run in table.items()}, names, columns, seeds)
+    of_quick = {column for (_, column, _), run in table.items() if run.folder in quick}
+    quick_columns = np.array([int(column in of_quick) for column in columns])
     ds = xr.Dataset(
         {
             "measured": (("row", "column", "seed"), array),
@@ -85,12 +79,16 @@ def tabulate(
         attrs={"rows": rows, "over": ", ".join(over)},
     )
     if printed:
-        values = np.full((len(names), len(columns)), np.nan)
-        for entry in printed:
-            if entry.row in names and entry.column in columns:
-                scale = 100 if entry.units == "%" else 1
-                values[names.index(entry.row), columns.index(entry.column)] = entry.value / scale
-        ds["printed"] = (("row", "column"), values, {"long_name": f"printed in the paper, {item}"})
+        values = {
+            (entry.row, entry.column): entry.value / (100 if entry.units == "%" else 1)
+            for entry in printed
+            if entry.row in names and entry.column in columns
+        }
+        ds["printed"] = (
+            ("row", "column"),
+            _stack.fill_array(values, names, columns),
+            {"long_name": f"printed in the paper, {item}"},
+        )
     return _stack.name_runs(ds, runs)
 
 
@@ -103,7 +101,7 @@ def tabulate_several(
     paper: str = "",
     item: str = "",
 ) -> xr.Dataset:
-    """As `measured`, with a column a number for each setting; its name comes after the setting's.
+    """As `tabulate`, with one column per setting and number; its name is that of the setting and of the number.
 
     Args:
         numbers: Of a run, by name.
@@ -117,11 +115,21 @@ def tabulate_several(
     joined["measured"] = joined.measured.transpose("row", "column", "seed")
     if "printed" not in joined:
         return joined
-    array = np.full((joined.sizes["row"], len(columns)), np.nan)
-    for entry in papers.load(paper).item(item).numbers:
-        if entry.row in joined.row.values and entry.column in columns:
-            array[list(joined.row.values).index(entry.row), columns.index(entry.column)] = entry.value
-    return joined.assign(printed=(("row", "column"), array, joined.printed.attrs))
+    names = joined.row.values.tolist()
+    printed = {
+        (entry.row, entry.column): entry.value
+        for entry in papers.load(paper).item(item).numbers
+        if entry.row in names and entry.column in columns
+    }
+    return joined.assign(printed=(("row", "column"), _stack.fill_array(printed, names, columns), joined.printed.attrs))
+
+
+def same_cell(first: Run, second: Run, place: tuple[str, str, int]) -> str:
+    """The refusal of two runs with the same row, setting and seed."""
+    return (
+        f"{first.name} and {second.name} are both {place[0]} in {place[1] or 'one setting'} with seed {place[2]}; "
+        "name the setting in which they differ, as in --set over='[\"local.epochs\"]'."
+    )
 
 
 def label_numbers(ds: xr.Dataset, long_name: str, units: str) -> xr.Dataset:
@@ -137,7 +145,7 @@ def over_text(ds: xr.Dataset) -> str:
 
 
 def numbers_after(number: Callable[..., float], rounds: Sequence[int]) -> dict[str, Callable[[Run], float]]:
-    """`number(run, round)`, of the state after so many rounds, by name of the column, like "R = 3".
+    """`number(run, round)` after each of these numbers of rounds, by the name of its column, like "R = 3".
 
     Raises:
         ValueError: If a number of rounds is below 1.
@@ -163,7 +171,7 @@ def _from_paper(runs: Sequence[Run], paper: str, item: str) -> tuple[dict[Any, s
 
 
 def _in_words(runs: Sequence[Run]) -> dict[Any, str]:
-    """Each run's setting by what tells the given ones apart: data, model, partition, clients, rounds."""
+    """Each run's setting in words: data, partition, and of model, clients and rounds those that differ."""
     parts = {
         run.folder: (
             run.experiment.task.dataset.replace("_", " "),
@@ -179,7 +187,7 @@ def _in_words(runs: Sequence[Run]) -> dict[Any, str]:
 
 
 def _order(names: Sequence[str], printed: Sequence[str], key: str = "") -> list[str]:
-    """Names as the paper orders them, others after: methods as in legends, numbers by size, else as they came."""
+    """Names in the order of the paper, then the others: methods as in legends, numbers by size, else as they came."""
     first = [name for name in dict.fromkeys(printed) if name in names]
     rest = [name for name in dict.fromkeys(names) if name not in first]
     if key in ("method", "base", "pool"):

@@ -15,7 +15,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of a round"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> xr.Dataset:

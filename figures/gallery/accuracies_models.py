@@ -49,7 +49,7 @@ def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> x
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel an accuracy: LSS over the number of models, FedAvg as a dashed level."""
+    """A panel per accuracy: LSS over the number of models, FedAvg as a dashed level."""
     figure, axs = style.panels(1, 3, height=2.5)
     for ax, (name, title) in zip(axs.flat, _PANELS.items(), strict=True):
         _pools.draw_over_models(ds, name, ax)

@@ -1,4 +1,4 @@
-"""Accuracy after few rounds, methods in rows, settings in columns, the paper's own beside (LSS paper, Table 1)."""
+"""Accuracy after few rounds, methods in rows, settings in columns, with the paper's own (LSS paper, Table 1)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def data(
         after: Rounds trained when the accuracy is taken.
         rows: What rows are: "method", "pool" (with the models of a client of LSS) or a setting, such as method.window.
         over: Settings whose values are columns, such as ["clients.concentration"].
-        paper, item: Whose printed numbers stand beside, such as lss and "Table 1".
+        paper, item: Whose printed numbers are added, such as lss and "Table 1".
     """
     numbers = _tables.numbers_after(_accuracy, after)
     ds = _tables.tabulate_several(runs, numbers, rows=rows, over=over, paper=paper, item=item)

@@ -1,11 +1,10 @@
-"""Smoothed accuracy over rounds for each value of a setting, a panel a method (IMA paper, Figs. 7a and 7b)."""
+"""Smoothed accuracy over rounds for each value of a setting, a panel per method (IMA paper, Figs. 7a and 7b)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 from scipy.signal import savgol_filter
@@ -24,10 +23,10 @@ COST = "seconds"
 def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth: int = 11) -> xr.Dataset:
     """accuracy (fraction) over row (a method), line (values of the settings), seed and round, not smoothed.
 
-    Runs whose method has none of the settings, such as FedAvg beside IMA, have a line of their own.
+    Runs whose method has none of the settings, such as FedAvg for settings of IMA, have a separate line.
 
     Args:
-        over: Settings by key that tell lines apart, such as method.start and method.window.
+        over: Settings by key that distinguish lines, such as method.start and method.window.
         smooth: Rounds in the window of the drawn lines (Savitzky-Golay of order 2); 1 draws what was recorded. The
             paper has 10, and a window has a middle.
 
@@ -37,23 +36,23 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth
     """
     if smooth < 1 or smooth % 2 == 0:
         raise ValueError(f"smooth is {smooth}; give an odd number of rounds, 1 for none.")
-    table: dict[tuple[str, tuple[Any, ...], int], Run] = {}
-    for run in _runs.select_comparable(runs, over):
-        place = setting_text.base(run.label), tuple(setting_text.value(run, key) for key in over), run.experiment.seed
-        before = table.setdefault(place, run)
-        if before.folder != run.folder:
-            raise ValueError(
-                f"{before.name} and {run.name} agree in method, seed and {', '.join(over)}; name in over what tells "
-                "them apart, or give fewer runs."
-            )
+
+    def place(run: Run) -> tuple[str, tuple[Any, ...], int]:
+        return setting_text.base(run.label), tuple(setting_text.value(run, key) for key in over), run.experiment.seed
+
+    table = _stack.by_place(
+        ((place(run), run) for run in _runs.select_comparable(runs, over)),
+        lambda first, second, _: (
+            f"{first.name} and {second.name} agree in method, seed and {', '.join(over)}; name in "
+            "over the setting in which they differ, or give fewer runs."
+        ),
+    )
     rows, seeds = style.order(row for row, _, _ in table), sorted({seed for _, _, seed in table})
     lines = sorted({values for _, values, _ in table}, key=lambda values: tuple((v is not None, v) for v in values))
     names = [_name(values, over) for values in lines]
     rounds = max(run.experiment.rounds for run in table.values())
-    array = np.full((len(rows), len(lines), len(seeds), rounds), np.nan)
-    for (row, values, seed), run in table.items():
-        recorded = run.metrics().accuracy
-        array[rows.index(row), lines.index(values), seeds.index(seed), recorded["round"].values] = recorded.values
+    accuracies = {place: run.metrics().accuracy.reindex(round=range(rounds)).values for place, run in table.items()}
+    array = _stack.fill_array(accuracies, rows, lines, seeds, length=rounds)
     about = {"long_name": "test accuracy", "units": "fraction"}
     ds = xr.Dataset(
         {"accuracy": (("row", "line", "seed", "round"), array, about)},
@@ -65,7 +64,7 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """One panel a method on one scale, which leaves out the steep beginning; dashed without the setting."""
+    """One panel per method on one scale, which leaves out the steep beginning; dashed without the setting."""
     count = ds.sizes["row"]
     columns = min(3, count)
     wide = style.WIDE if columns > 1 else style.NARROW

@@ -1,4 +1,4 @@
-"""Test accuracy over the first rounds and over all of them, one line a method (LSS paper, Figs. 3 and 9)."""
+"""Test accuracy over the first rounds and over all of them, one line per method (LSS paper, Figs. 3 and 9)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,10 @@
-"""Test accuracy over rounds, a panel a setting, one line a method (FedLAW paper, Figs. 15-17)."""
+"""Test accuracy over rounds, a panel per setting, one line per method (FedLAW paper, Figs. 15-17)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -13,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves
-from figures.gallery import _runs, _stack
+from figures.gallery import _runs, _stack, _tables
 from figures.selection import partition_text, setting_text
 
 NEEDS = "runs of any methods in any settings"
@@ -35,21 +34,13 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ()) -> xr.Dataset:
     """
     if not runs:
         raise _runs.missing("no run was given", "fedscape train digits-shards2")
-    table: dict[tuple[str, str, int], Run] = {}
-    for run in runs:
-        place = _panel(run, over), run.label, run.experiment.seed
-        if (before := table.setdefault(place, run)).folder != run.folder:
-            raise ValueError(
-                f"{before.name} and {run.name} are both {run.label} in {place[0]} with seed {place[2]}; name the "
-                "setting that tells them apart, as in --set over='[\"local.epochs\"]'."
-            )
-    panels = list(dict.fromkeys(panel for panel, _, _ in table))
-    names, seeds = style.order(name for _, name, _ in table), sorted({seed for _, _, seed in table})
+    cells = (((run.label, _panel(run, over), run.experiment.seed), run) for run in runs)
+    table = _stack.by_place(cells, _tables.same_cell)
+    panels = list(dict.fromkeys(panel for _, panel, _ in table))
+    names, seeds = style.order(name for name, _, _ in table), sorted({seed for _, _, seed in table})
     rounds = max(len(run.rounds()) for run in table.values())
-    array = np.full((len(panels), len(names), len(seeds), rounds), np.nan)
-    for (panel, name, seed), run in table.items():
-        values = run.metrics().accuracy.values
-        array[panels.index(panel), names.index(name), seeds.index(seed), : len(values)] = values
+    accuracies = {(panel, name, seed): run.metrics().accuracy.values for (name, panel, seed), run in table.items()}
+    array = _stack.fill_array(accuracies, panels, names, seeds, length=rounds)
     about = {"long_name": "test accuracy", "units": "fraction"}
     ds = xr.Dataset(
         {"accuracy": (("panel", "algorithm", "seed", "round"), array, about)},

@@ -1,4 +1,4 @@
-"""Accuracy over a setting, with and without IMA, and the gain, one line a method (IMA paper, Figs. 6a-c)."""
+"""Accuracy over a setting, with and without IMA, and the gain, one line per method (IMA paper, Figs. 6a-c)."""
 
 from __future__ import annotations
 
@@ -45,20 +45,17 @@ def data(
         ValueError: If two runs have the same method, value and seed.
     """
     selected, key = _select(runs, over)
-    table: dict[tuple[str, Any, int], Run] = {}
-    for run in selected:
-        place = run.label, setting_text.value(run, key), run.experiment.seed
-        before = table.setdefault(place, run)
-        if before.folder != run.folder:
-            raise ValueError(
-                f"{before.name} and {run.name} are both {place[0]} with {key} = {setting_text.value_text(place[1])} "
-                f"and seed {place[2]}; give runs of one setting."
-            )
+    table = _stack.by_place(
+        (((run.label, setting_text.value(run, key), run.experiment.seed), run) for run in selected),
+        lambda first, second, place: (
+            f"{first.name} and {second.name} are both {place[0]} with {key} = "
+            f"{setting_text.value_text(place[1])} and seed {place[2]}; give runs of one setting."
+        ),
+    )
     rows, seeds = setting_text.sort_rows(row for row, _, _ in table), sorted({seed for _, _, seed in table})
     values = sorted({value for _, value, _ in table})
-    array = np.full((len(rows), len(values), len(seeds)), np.nan)
-    for (row, value, seed), run in table.items():
-        array[rows.index(row), values.index(value), seeds.index(seed)] = _tables.mean_of_last(run, metric, last)
+    late = {place: _tables.mean_of_last(run, metric, last) for place, run in table.items()}
+    array = _stack.fill_array(late, rows, values, seeds)
     about = {"long_name": f"{'test ' if metric == 'accuracy' else ''}{metric}", "units": _unit(metric)}
     ds = xr.Dataset(
         {metric: (("row", "value", "seed"), array, about)},
@@ -70,7 +67,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """One line a method in bands over seeds, dashed with IMA; the gain in a panel of its own."""
+    """One line per method in bands over seeds, dashed with IMA; the gain in a panel of its own."""
     metric = str(ds.attrs["metric"])
     shown = [metric, *(["gain"] if "gain" in ds else [])]
     figure, axs = style.panels(1, len(shown), width=style.WIDE if len(shown) > 1 else style.NARROW, height=2.9)
@@ -155,7 +152,7 @@ def _select(runs: Sequence[Run], over: str) -> tuple[list[Run], str]:
 
 
 def _rest(run: Run, key: str) -> str:
-    """What runs beside each other share, as text: all but method, seed, what is kept, and the setting itself.
+    """The settings that runs of one figure share, as text: rounds, task and clients without the setting of the figure.
 
     Local training is left out where it is not the setting, as methods may want their own.
     """

@@ -1,4 +1,4 @@
-"""Accuracy of the last rounds, methods in rows, settings in columns, the paper's own beside (IMA paper, Table I)."""
+"""Accuracy of the last rounds, methods in rows, settings in columns, with the paper's own (IMA paper, Table I)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def data(
         last: Rounds at the end that it is averaged over (methods.md 7: ten).
         rows: What rows are: "method", "base" (with and without IMA in one row) or a setting, such as method.window.
         over: Settings whose values are columns, such as ["method.late"].
-        paper, item: Whose printed numbers stand beside, such as ima and "Table I".
+        paper, item: Whose printed numbers are added, such as ima and "Table I".
     """
     ds = _tables.tabulate(
         runs, lambda run: _tables.mean_of_last(run, metric, last), rows=rows, over=over, paper=paper, item=item

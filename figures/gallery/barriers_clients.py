@@ -19,7 +19,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "one run that kept the clients of a round with two clients or more"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -37,7 +37,7 @@ def data(
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         rounds: By default the first, a middle and the last one that kept its clients.
         points: Evaluations on each line.
-        most: Clients a round.
+        most: Clients per round.
     """
     run = _runs.one_run(runs, method, seed)
     indices = evenly_spaced(run.kept("clients"), 3) if rounds is None else list(rounds)
@@ -56,7 +56,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """One matrix a round: barriers above, the loss of the mean of two models minus their mean loss below."""
+    """One matrix per round: barriers above, the loss of the mean of two models minus their mean loss below."""
     count = ds.sizes["panel"]
     figure, rows = style.panels(2, count, height=2 * ((style.WIDE - 1.2) / max(count, 2) + 0.3))
     reach = max(float(abs(ds.midpoint).max()), LEAST)

@@ -20,7 +20,7 @@ from figures.selection import run_selection
 
 NEEDS = "one run of lss that kept what the clients received in some rounds"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -63,7 +63,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A row a round: barriers, midpoints minus mean losses, and losses of members and of random averages."""
+    """A row per round: barriers, midpoints minus mean losses, and losses of members and of random averages."""
     count = ds.sizes["panel"]
     figure, rows = style.panels(count, 3, height=2.15 * count + 0.3, width_ratios=(1, 1, 0.85))
     reach = max(float(abs(ds.midpoint).max()), LEAST)

@@ -16,9 +16,9 @@ from figures.axes import curves
 from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 
-NEEDS = "runs of any methods with three clients a round or more, trained in one setting, that kept clients of rounds"
+NEEDS = "runs of any methods with three or more clients per round, trained in one setting, that kept clients of rounds"
 
-COST = "a minute a run"
+COST = "a minute per run"
 
 _SHOWN = ("climb", "excess", "offset", "radius", "area", "curvature", "offset_error", "located")
 
@@ -31,10 +31,10 @@ def data(
     The offset is NaN where the minimum is not inside the plane (located is 0).
 
     Args:
-        rounds: How many rounds are looked at, evenly spread over those that kept their models.
+        rounds: How many rounds are evaluated, evenly spaced among those that kept their models.
         models: What the planes go through: "clients" of a round, or "globals" of three.
         rise: Height above the minimum (nats) within which radius and area are taken.
-        points: Grid points an axis.
+        points: Grid points per axis.
     """
     comparable = _runs.select_comparable(runs)
     selected: Sequence[Run] = [run for run in comparable if len(run.kept(models)) > 2 * (models == "globals")]

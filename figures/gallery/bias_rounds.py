@@ -1,4 +1,4 @@
-"""Train bias and heterogeneity bias of the clients over rounds, beside the errors of their mean (IMA paper, Fig. 2)."""
+"""Train bias and heterogeneity bias of the clients over rounds, with the errors of their mean (IMA paper, Fig. 2)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from figures.gallery import _cases, _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of case_runs rounds"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 _SHOWN = {"train_bias": "train bias", "heterogeneity_bias": "heterogeneity bias"}
 
@@ -27,7 +27,7 @@ def data(runs: Sequence[Run], *, rounds: int = 8, samples_per_client: int = 50, 
     """train_bias, heterogeneity_bias, fma_error and error over algorithm, seed and round (and case).
 
     Args:
-        rounds: How many rounds are looked at, evenly spread over those that kept clients.
+        rounds: How many rounds are evaluated, evenly spaced among those that kept clients.
         samples_per_client: Training samples of each client that the biases and fma_error are averaged over.
         by: A setting whose values are shown below each other, such as local.lr_decay.
     """

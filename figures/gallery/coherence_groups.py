@@ -16,7 +16,7 @@ from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 
 NEEDS = (
-    "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one setting with label skew, two clients a round"
+    "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one setting with label skew, two clients per round"
 )
 
 COST = "seconds"
@@ -49,7 +49,7 @@ TIED = 0.02
 
 
 def _require_groups(ds: xr.Dataset) -> None:
-    """Refuse groups that tell nothing apart: where most clients are as even as the median, the groups split equals.
+    """Refuse groups without a difference: where most clients are as even as the median client.
 
     Raises:
         LookupError: If half of the clients or more are so, with every seed; names a partition that does.
@@ -67,7 +67,7 @@ def _require_groups(ds: xr.Dataset) -> None:
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel a method on one scale; how evenly the clients of one seed hold the classes."""
+    """A panel per method on one scale; how evenly the clients of one seed hold the classes."""
     parts = curves.split_algorithms(ds.group_cosine)[:2]
     figure, axs = style.panels(1, len(parts) + 1, height=2.5)
     for ax, (name, _) in zip(axs[0], parts, strict=False):

@@ -14,7 +14,7 @@ from figures.axes import curves, drifts
 from figures.gallery import _runs, _stack
 from figures.selection import run_selection
 
-NEEDS = "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one setting with two clients a round or more"
+NEEDS = "runs of FedAvg and FedLAW (GWS), or of any methods, trained in one setting with two or more clients per round"
 
 COST = "seconds"
 
@@ -31,7 +31,7 @@ def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None, smooth: i
     )
     if selected[0].experiment.clients.per_round < 2:
         command = "fedscape train digits-shards2 --set clients.per_round=5"
-        raise _runs.missing(f"run {selected[0].name} has one client a round, coherence needs two", command)
+        raise _runs.missing(f"run {selected[0].name} has one client per round, coherence needs two", command)
 
     def compute(run: Run) -> xr.Dataset:
         return run.cached(coherence, smooth=smooth).assign(accuracy=run.metrics()["accuracy"])

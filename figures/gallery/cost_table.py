@@ -20,7 +20,7 @@ from landscape.measures.cost import REPEATS
 
 NEEDS = "runs of any methods, trained in one setting, that kept a global model and what its clients received"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 COLUMNS = {
     "macs": ("forward pass\nof a sample", "MAC"),
@@ -51,7 +51,7 @@ def data(
     Args:
         round: Round whose largest client is trained again; negative counts from the last one kept.
         repeats: Measured trainings: seconds are their median, with their range.
-        paper, item: Whose numbers stand below, as NAME_printed, such as lss and "Table 5".
+        paper, item: Whose printed numbers are added below, as NAME_printed, such as lss and "Table 5".
     """
     selected: dict[str, Run] = {}
     comparable = _runs.select_comparable(runs, ["pool"])

@@ -19,7 +19,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "a run that kept its globals; runs of the same method with other seeds are averaged"
 
-COST = "minutes a run"
+COST = "minutes per run"
 
 _PARTS = {
     "full": ("full participation", "black"),
@@ -57,7 +57,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """Sizes of both splits of the step, losses that the parts cost, and drift variances beside their estimates."""
+    """Sizes of both splits of the step, losses that the parts cost, and drift variances with their estimates."""
     figure, axs = style.panels(2, 2, height=4.9)
     parts = ds.isel(algorithm=0)
     has_server = float(parts.norm.sel(part="server").max()) > 1e-4 * float(parts.norm.sel(part="step").max())

@@ -16,7 +16,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "one run that kept the clients of a round with two clients or more"
 
-COST = "a minute a run"
+COST = "a minute per run"
 
 
 def data(
@@ -49,7 +49,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """Loss and error: curves solid, straight lines dashed, one colour a round."""
+    """Loss and error: curves solid, straight lines dashed, one colour per round."""
     figure, (row,) = style.panels(1, 2, height=2.4)
     name = {"bezier": "Bezier curve", "polygon": "polygonal chain"}[ds.attrs["kind"]]
     for ax, variable in zip(row, ("loss", "error"), strict=True):

@@ -16,7 +16,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds; trains clients again"
 
-COST = "a minute a run"
+COST = "a minute per run"
 
 _SHOWN = {
     "bias2": "squared bias",
@@ -40,7 +40,7 @@ def data(
     """bias2, var, cov, cov_bound, residual and locality over algorithm, seed and round.
 
     Args:
-        rounds: How many rounds are looked at, evenly spread over those that kept clients.
+        rounds: How many rounds are evaluated, evenly spaced among those that kept clients.
         replicates: Models of each client for the estimator local.
         samples_per_client: Training samples of each client that everything is averaged over.
         estimator: "local" trains the clients of these rounds again; "runs" takes the given runs of a method with
@@ -64,7 +64,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """One panel a quantity; covariance beside its lower bound (corollary 1, dashed)."""
+    """One panel per quantity; covariance with its lower bound (corollary 1, dashed)."""
     figure, axs = style.panels(1, 4, height=2.4)
     for ax, name in zip(axs.flat, ("bias2", "var", "cov", "residual"), strict=True):
         curves.curve(ds, ax=ax, variable=name, marker="o", markersize=2.5)

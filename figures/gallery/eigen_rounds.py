@@ -17,7 +17,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -26,8 +26,8 @@ def data(
     """eigenvalue over algorithm, seed, eigen_round and rank; ratio; end_norm over algorithm, seed and round.
 
     Args:
-        rounds: How many rounds are looked at, evenly spread over those that kept their global model.
-        k: Eigenvalues a round; the ratio is that of the first to the k-th.
+        rounds: How many rounds are evaluated, evenly spaced among those that kept their global model.
+        k: Eigenvalues per round; the ratio is that of the first to the k-th.
         split: Samples of the Hessian.
         tolerance: Relative error of the eigenvalues.
     """

@@ -16,7 +16,7 @@ from figures.gallery import _cases, _runs, _stack
 
 NEEDS = "a run that kept the clients of case_runs rounds; runs of the same method with other seeds are averaged"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -32,7 +32,7 @@ def data(
 
     Args:
         method: Whose runs are shown; by default those of FedAvg, or of the first method.
-        rounds, cka_rounds: How many rounds are looked at.
+        rounds, cka_rounds: How many rounds are evaluated.
         subsets: Random subsets averaged for each number of models.
         by: A setting whose values are shown below each other, such as local.lr_decay.
     """

@@ -47,7 +47,7 @@ def data(runs: Sequence[Run], *, skip: int = 1, momentum: str = "recorded") -> x
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """One box a concentration and number of epochs."""
+    """One box per concentration and number of epochs."""
     figure, axs = style.panels(1, 1, width=style.NARROW, height=2.4)
     ax = drifts.gains(ds, ax=axs[0, 0])
     ax.set_ylim(0, 1.02)

@@ -1,4 +1,4 @@
-"""Shrinking factor, methods in rows, settings in columns, the paper's own beside (FedLAW paper, Tables 2 and 10)."""
+"""Shrinking factor, methods in rows, settings in columns, with the paper's own (FedLAW paper, Tables 2 and 10)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def data(
     Args:
         rows, over: As in accuracy-table.
         window: Rounds that it is the mean over, as in `drift.balance_mean`.
-        paper, item: Whose printed numbers stand beside, such as fedlaw and "Table 2 (gamma)".
+        paper, item: Whose printed numbers are added, such as fedlaw and "Table 2 (gamma)".
     """
 
     def mean(run: Run) -> float:

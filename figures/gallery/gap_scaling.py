@@ -20,14 +20,14 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the clients of some rounds"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(runs: Sequence[Run], *, rounds: int = 6, samples: int = 500) -> xr.Dataset:
     """gap over algorithm, seed, round and scale; slope over algorithm, seed and round.
 
     Args:
-        rounds: How many rounds are looked at, evenly spread over those that kept clients.
+        rounds: How many rounds are evaluated, evenly spaced among those that kept clients.
         samples: Test samples that the gap is averaged over.
     """
 
@@ -40,7 +40,7 @@ def data(runs: Sequence[Run], *, rounds: int = 6, samples: int = 500) -> xr.Data
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """The gap of the first method against the scale, one line a round, with a line of slope 2; slopes over rounds."""
+    """The gap of the first method against the scale, one line per round, with a line of slope 2; slopes over rounds."""
     figure, axs = style.panels(1, 2, height=2.5)
     name, values = curves.split_algorithms(ds["gap"])[0]
     _against_scale(values, axs[0, 0])

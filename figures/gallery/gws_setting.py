@@ -57,16 +57,16 @@ def data(
         command = f"fedscape sweep fedlaw-cifar10-gws-quick --grid method=fedavg,fedlaw {over}=1,2"
         raise _runs.missing(f"{method} and {reference} share {len(values)} values of {over}", command)
     seeds = sorted({seed for _, _, seed in pairs})
-    arrays = {name: np.full((len(lines), len(values), len(seeds)), np.nan) for name in _SHOWN}
-    for (line, value, seed), (run, other) in pairs.items():
-        at = lines.index(line), values.index(value), seeds.index(seed)
-        middle = run.cached(balance_mean, window=window)
-        arrays["gain"][at] = 100 * (
-            _tables.mean_of_last(run, "accuracy", last) - _tables.mean_of_last(other, "accuracy", last)
-        )
-        arrays["gamma"][at], arrays["optimisation"][at] = float(middle.gamma), float(middle.optimisation)
+    late = {run.folder: _tables.mean_of_last(run, "accuracy", last) for pair in pairs.values() for run in pair}
+    middle = {place: run.cached(balance_mean, window=window) for place, (run, _) in pairs.items()}
+    numbers = {
+        "gain": {place: 100 * (late[run.folder] - late[other.folder]) for place, (run, other) in pairs.items()},
+        "gamma": {place: float(means.gamma) for place, means in middle.items()},
+        "optimisation": {place: float(means.optimisation) for place, means in middle.items()},
+    }
+    dims = ("line", "value", "seed")
     ds = xr.Dataset(
-        {name: (("line", "value", "seed"), numbers) for name, numbers in arrays.items()},
+        {name: (dims, _stack.fill_array(cells, lines, values, seeds)) for name, cells in numbers.items()},
         coords={"line": lines, "value": ("value", values, {"long_name": setting_text.key_label(over)}), "seed": seeds},
         attrs={"over": over, "method": method, "reference": reference},
     )
@@ -78,7 +78,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """Gain, factor, norm: a line a partition, values of the setting evenly spaced."""
+    """Gain, factor, norm: a line per partition, values of the setting evenly spaced."""
     figure, axs = style.panels(1, 3, height=2.5)
     for ax, name in zip(axs.flat, _SHOWN, strict=True):
         _lines(ds, name, ax)
@@ -102,13 +102,18 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
 
 def _pairs(runs: Sequence[Run], over: str, method: str, reference: str) -> dict[_Place, tuple[Run, Run]]:
     """The run of the method and that of the reference, wherever both are there."""
-    table: dict[str, dict[_Place, Run]] = {method: {}, reference: {}}
-    for run in runs:
-        if run.label in table and (value := setting_text.value(run, over)) is not None:
-            before = table[run.label].setdefault((_line(run, over), value, run.experiment.seed), run)
-            if before.folder != run.folder:
-                raise ValueError(f"{before.name} and {run.name} differ in more than {over}; give runs of one setting.")
-    return {place: (run, table[reference][place]) for place, run in table[method].items() if place in table[reference]}
+    table = _stack.by_place(
+        (
+            ((run.label, _line(run, over), value, run.experiment.seed), run)
+            for run in runs
+            if run.label in (method, reference) and (value := setting_text.value(run, over)) is not None
+        ),
+        lambda first, second, _: (
+            f"{first.name} and {second.name} differ in more than {over}; give runs of one setting."
+        ),
+    )
+    pairs = {(line, value, seed): run for (label, line, value, seed), run in table.items() if label == method}
+    return {place: (run, table[reference, *place]) for place, run in pairs.items() if (reference, *place) in table}
 
 
 def _line(run: Run, over: str) -> str:

@@ -16,7 +16,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -25,7 +25,7 @@ def data(
     """density and eigenvalue over algorithm, seed, density_round and mark, the positions on each grid.
 
     Args:
-        rounds: How many rounds are looked at, evenly spread over those that kept their global model.
+        rounds: How many rounds are evaluated, evenly spaced among those that kept their global model.
         steps, probes, points: As in `landscape.density`.
         split: Samples of the Hessian.
     """
@@ -41,7 +41,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel a round, a line a method; the first seed."""
+    """A panel per round, a line per method; the first seed."""
     rounds = ds.density_round.values.tolist()
     figure, axs = style.panels(1, len(rounds), height=2.7, sharey=True)
     for ax, index in zip(axs[0], rounds, strict=True):

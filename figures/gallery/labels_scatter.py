@@ -58,7 +58,7 @@ def data(runs: Sequence[Run], *, rounds: int = 20) -> xr.Dataset:
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A row of bubbles for each partition, its divergences beside it."""
+    """A row per partition: bubbles, and both divergences."""
     rows = ds.sizes["panel"]
     figure, axs = style.panels(rows, 2, height=1.6 * rows + 0.9, sharex="col", width_ratios=[2.2, 1])
     for row, panel in enumerate(ds.panel.values):

@@ -16,7 +16,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -25,7 +25,7 @@ def data(
     """eigenvalue over algorithm, seed, layer_round and layer; size (parameters) over layer.
 
     Args:
-        rounds: How many rounds are looked at, evenly spread over those that kept their global model.
+        rounds: How many rounds are evaluated, evenly spaced among those that kept their global model.
         split: Samples of the Hessian.
         curvature: "hessian" or "gauss_newton".
         tolerance: Of the eigenvalues.
@@ -42,7 +42,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel a round, a line a method over the layers, from the input to the output."""
+    """A panel per round, a line per method over the layers, from the input to the output."""
     rounds = ds.layer_round.values.tolist()
     figure, (row,) = style.panels(1, len(rounds), height=2.9, sharey=True)
     for ax, index in zip(row, rounds, strict=True):

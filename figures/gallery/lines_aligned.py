@@ -17,7 +17,7 @@ from figures.selection import run_selection
 
 NEEDS = "one run of a plain stack of layers that kept the clients of some rounds; with a second seed also two runs"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -59,7 +59,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel a pair: the line as it is dashed, the aligned one solid; barriers and distances above."""
+    """A panel per pair: the line as it is dashed, the aligned one solid; barriers and distances above."""
     figure, (row,) = style.panels(1, ds.sizes["panel"], height=2.6)
     before, after = style.steps(2)
     for index, ax in enumerate(row):

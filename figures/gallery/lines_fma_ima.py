@@ -15,7 +15,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of their last rounds"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(runs: Sequence[Run], *, window: int = 5, points: int = 41) -> xr.Dataset:

@@ -16,7 +16,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "one run that kept the global models of two rounds or more"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -53,7 +53,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """Loss and error, one line a pair of rounds."""
+    """Loss and error, one line per pair of rounds."""
     figure, axs = style.panels(1, 2, height=2.4)
     colours = style.steps(ds.sizes["round"])
     for ax, variable in zip(axs.flat, ("loss", "error"), strict=True):

@@ -16,7 +16,7 @@ from landscape.measures.robustness import LEVELS
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(runs: Sequence[Run], *, levels: Sequence[float] = LEVELS, draws: int = 3, split: str = "test") -> xr.Dataset:

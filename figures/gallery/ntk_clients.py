@@ -17,7 +17,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "a run that kept the global models of some rounds"
 
-COST = "minutes a run"
+COST = "minutes per run"
 
 
 def data(
@@ -32,7 +32,7 @@ def data(
     """variance, expression, mmd2, diagonal and off_diagonal over round and client of the first run of a method.
 
     Args:
-        rounds: How many rounds are looked at, evenly spread over those that kept their models.
+        rounds: How many rounds are evaluated, evenly spaced among those that kept their models.
         points: Most points of each client, and of all data.
         union: What clients are compared with: data of the "cohort" or of "all" clients.
     """
@@ -69,7 +69,7 @@ def draw(ds: xr.Dataset) -> Figure:
     axs[0, 2].set_xticks(range(ds.sizes["round"]), [str(number) for number in ds["round"].values])
     axs[0, 2].set_ylim(0, 1.08 * max(1.0, float(ds.off_diagonal.max())))
     axs[0, 2].axhline(1, color="#777777", linewidth=0.6)
-    title = f"{style.label(ds.attrs['label'])}, one dot a client; $\\lambda$: mean kernel of a point with itself"
+    title = f"{style.label(ds.attrs['label'])}, one dot per client; $\\lambda$: mean kernel of a point with itself"
     style.key(figure, axs[0, :2], title=title)
     return figure
 

@@ -14,9 +14,9 @@ from figures import style
 from figures.axes import surfaces
 from figures.gallery import _planes, _runs, _stack
 
-NEEDS = "one run with three clients a round or more, that kept the clients of some round"
+NEEDS = "one run with three or more clients per round, that kept the clients of some round"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -32,7 +32,7 @@ def data(
     Args:
         method, seed: Whose run is shown, in the last round that kept its clients; by default that of FedAvg, or of the
             first method, with the smallest seed.
-        points: Grid points an axis, 2^k m + 1.
+        points: Grid points per axis, 2^k m + 1.
         tolerance: Part of the loss by which interpolated points may be off.
     """
     run, rounds = _runs.run_with_planes(runs, method, seed)

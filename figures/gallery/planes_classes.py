@@ -15,9 +15,9 @@ from figures import style
 from figures.axes import surfaces
 from figures.gallery import _planes, _runs, _stack
 
-NEEDS = "one run with three clients a round or more, that kept the clients of some round"
+NEEDS = "one run with three or more clients per round, that kept the clients of some round"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -34,7 +34,7 @@ def data(
     Args:
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         round: By default the last one that kept its clients.
-        points: Grid points an axis.
+        points: Grid points per axis.
         most: Classes shown, the first ones.
     """
     run, rounds = _runs.run_with_planes(runs, method, seed)
@@ -49,7 +49,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A map a class; the clients that hold samples of it are black, the others white."""
+    """A map per class; the clients that hold samples of it are black, the others white."""
     count = ds.sizes["class"]
     columns = min(5, count)
     rows = -(-count // columns)

@@ -13,9 +13,9 @@ from figures import style
 from figures.axes import surfaces
 from figures.gallery import _planes, _runs, _stack
 
-NEEDS = "one run with three clients a round or more, that kept the clients of some rounds and its last three models"
+NEEDS = "one run with three or more clients per round, that kept the clients of some rounds and its last three models"
 
-COST = "a minute a run"
+COST = "a minute per run"
 
 
 def data(
@@ -31,7 +31,7 @@ def data(
     Args:
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         rounds: Rounds of the client planes; by default an early, a middle and the last one that kept its clients.
-        points: Grid points an axis.
+        points: Grid points per axis.
     """
     run, stored = _runs.run_with_planes(runs, method, seed)
     indices = _planes.early_middle_last(stored) if rounds is None else list(rounds)

@@ -19,12 +19,12 @@ from figures import style
 from figures.axes import surfaces
 from figures.gallery import _planes, _runs, _stack
 
-NEEDS = "one run with three clients a round or more, that kept the clients of some rounds"
+NEEDS = "one run with three or more clients per round, that kept the clients of some rounds"
 
-COST = "a minute a run"
+COST = "a minute per run"
 
 COLOURS = ("#D55E00", "#0072B2", "#CC79A7")
-"""Of the three clients; they differ in lightness too, so that they can be told apart in grey."""
+"""Of the three clients; they differ in lightness too, so that they differ in grey print."""
 
 
 def data(
@@ -40,7 +40,7 @@ def data(
     Args:
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         rounds: Rounds shown; by default an early one and the last one that kept its clients.
-        points: Grid points an axis.
+        points: Grid points per axis.
     """
     run, stored = _runs.run_with_planes(runs, method, seed)
     indices = sorted({stored[len(stored) // 10], stored[-1]}) if rounds is None else list(rounds)

@@ -15,9 +15,9 @@ from figures import style
 from figures.axes import surfaces
 from figures.gallery import _planes, _runs, _stack
 
-NEEDS = "one run with three clients a round or more, that kept the clients of some round"
+NEEDS = "one run with three or more clients per round, that kept the clients of some round"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -34,7 +34,7 @@ def data(
     Args:
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         round: By default the last one that kept its clients.
-        points: Grid points an axis.
+        points: Grid points per axis.
         split: Samples of the loss.
     """
     run, rounds = _runs.run_with_planes(runs, method, seed)
@@ -68,7 +68,7 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 _SIDES = {"start": ((0, -5), "center", "top"), "global": ((-5, 0), "right", "center")}
-"""Where the names of models stand that lie close to each other and to clients, whose names stand above."""
+"""Places of the names of models that are close to each other and to clients, whose names are above them."""
 
 
 def _gaps(ds: xr.Dataset, ax: Axes) -> None:

@@ -16,7 +16,7 @@ from figures.selection import run_selection
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -25,7 +25,7 @@ def data(
     """loss (nats) and error (fraction) over algorithm, seed, alpha and beta, in filter norms.
 
     Args:
-        points, radius: Grid points an axis, and the largest coordinate.
+        points, radius: Grid points per axis, and the largest coordinate.
         seed: Of the two directions, the same for all runs.
         split: Samples of the loss.
     """
@@ -43,7 +43,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A map a method with common levels; the model stands in the middle."""
+    """A map per method with common levels; the model stands in the middle."""
     names = style.order(map(str, ds.algorithm.values))
     columns = min(4, len(names))
     rows = -(-len(names) // columns)

@@ -1,4 +1,4 @@
-"""Planes through clients and globals, a row a setting or method, a column a round (IMA paper, Figs. 8 to 10)."""
+"""Planes through clients and globals, a row per setting or method, a column per round (IMA paper, Figs. 8 to 10)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from figures.axes import surfaces
 from figures.gallery import _planes, _runs, _stack
 from figures.selection import partition_text, run_selection
 
-NEEDS = "runs of any methods and settings with three clients a round or more, that kept the clients of some rounds"
+NEEDS = "runs of any methods and settings with three or more clients per round, that kept the clients of some rounds"
 
-COST = "a minute a run"
+COST = "a minute per run"
 
 
 def data(
@@ -29,7 +29,7 @@ def data(
 
     Args:
         variable: Which is drawn, "loss" or "error".
-        points: Grid points an axis.
+        points: Grid points per axis.
         most: Rows; the first ones, one seed of each method and setting.
         paper, item: What settings are called, such as ima and "Fig. 10".
 

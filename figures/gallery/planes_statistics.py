@@ -13,9 +13,11 @@ from figures.axes import surfaces
 from figures.gallery import _planes, _runs, _stack
 from figures.selection import run_selection
 
-NEEDS = "one run of a model with batch normalisation, with three clients a round or more, that kept clients of a round"
+NEEDS = (
+    "one run of a model with batch normalisation, with three or more clients per round, that kept clients of a round"
+)
 
-COST = "minutes a run"
+COST = "minutes per run"
 
 _SHOWN = {"recomputed": "statistics recomputed at every point", "averaged": "statistics averaged like the models"}
 
@@ -34,7 +36,7 @@ def data(
     Args:
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         round: By default the last one that kept its clients.
-        points: Grid points an axis.
+        points: Grid points per axis.
         split: Samples of loss and error.
     """
     suited = _runs.select_suited(

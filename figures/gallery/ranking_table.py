@@ -1,4 +1,4 @@
-"""AUC, hit rates and NDCG of recommendations, methods in rows, the paper's own beside (FedEve paper, Table 2)."""
+"""AUC, hit rates and NDCG of recommendations, methods in rows, with the paper's own (FedEve paper, Table 2)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from figures.gallery import _runs, _table_figure, _tables
 
 NEEDS = "runs of any methods on movielens1m that kept their last global model"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(runs: Sequence[Run], *, ranks: Sequence[int] = (5, 10), paper: str = "", item: str = "") -> xr.Dataset:
@@ -23,7 +23,7 @@ def data(runs: Sequence[Run], *, ranks: Sequence[int] = (5, 10), paper: str = ""
 
     Args:
         ranks: Lengths k of the recommended lists.
-        paper, item: Whose printed numbers stand beside, such as fedeve and "Table 2".
+        paper, item: Whose printed numbers are added, such as fedeve and "Table 2".
     """
     suited = _runs.select_suited(
         runs,

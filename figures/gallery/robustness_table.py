@@ -14,9 +14,9 @@ from figures import style
 from figures.gallery import _table_figure, _tables
 from landscape.measures.robustness import LEVELS
 
-NEEDS = "runs of any methods in any settings, that kept the global models of the rounds looked at"
+NEEDS = "runs of any methods in any settings, that kept the global models of the evaluated rounds"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -34,7 +34,7 @@ def data(
         after: Rounds trained when the model is taken.
         levels: Amplitudes of the uniform noise, as fractions of an input's range.
         draws: Noises averaged.
-        paper, item: Whose printed numbers stand beside, such as lss and "Table 6".
+        paper, item: Whose printed numbers are added, such as lss and "Table 6".
     """
     numbers: dict[str, Callable[[Run], float]] = {}
     for level in levels:

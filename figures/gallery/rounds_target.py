@@ -1,4 +1,4 @@
-"""Rounds until a test accuracy is reached, methods in rows, the paper's own beside (IMA paper, Table II)."""
+"""Rounds until a test accuracy is reached, methods in rows, with the paper's own (IMA paper, Table II)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def data(
             as fedadam in Table II; by default the lowest such mean of any method.
         rows, over: As in accuracy-table: rows "base" and over ["method.start"] give Table II.
         last: Rounds that such a mean is over.
-        paper, item: Whose printed numbers stand beside.
+        paper, item: Whose printed numbers are added.
 
     Raises:
         LookupError: If no run is of the method that sets the target.

@@ -15,7 +15,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept their last global model"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(

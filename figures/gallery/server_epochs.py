@@ -41,7 +41,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """gamma and the proxy loss, a line a round; lambda of the last round, a line a client."""
+    """gamma and the proxy loss, a line per round; lambda of the last round, a line per client."""
     figure, axs = style.panels(1, 3)
     weights.epochs(ds, ax=axs[0, 0], variable="gamma", settled="gamma_settled")
     axs[0, 0].set_ylabel(r"shrinking factor $\gamma$")

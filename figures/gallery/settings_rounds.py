@@ -58,7 +58,7 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel a concentration, a row a number of local epochs, one line a setting."""
+    """A panel per concentration, a row per number of local epochs, one line per setting."""
     rows, columns = ds.sizes["epochs"], ds.sizes["concentration"]
     wide = style.NARROW if columns == 1 else style.WIDE
     figure, axs = style.panels(rows, columns, width=wide, height=2.2 * rows + 0.4, sharey=True, sharex=True)

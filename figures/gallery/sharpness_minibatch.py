@@ -17,7 +17,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 
-COST = "a minute a run"
+COST = "a minute per run"
 
 
 def data(
@@ -26,8 +26,8 @@ def data(
     """eigenvalue over algorithm, seed, eigen_round and batch; median and full without batch.
 
     Args:
-        rounds: How many rounds are looked at, evenly spread over those that kept their global model.
-        batch, batches: Samples in a batch, and how many are looked at; None for all.
+        rounds: How many rounds are evaluated, evenly spaced among those that kept their global model.
+        batch, batches: Samples per batch, and how many batches are evaluated; None for all.
         split: Samples of the Hessian.
     """
 

@@ -18,7 +18,7 @@ from figures.gallery import _pools, _table_figure
 
 NEEDS = "runs of lss with two numbers of candidates or more, alike in all else, that kept the global model of a round"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -35,9 +35,9 @@ def data(
 
     Args:
         round: Round of the global model; negative counts from the last one that kept it.
-        batch, batches: Samples in a batch, and how many are looked at; None for all.
+        batch, batches: Samples per batch, and how many batches are evaluated; None for all.
         split: Samples of the Hessian.
-        paper, item: Whose numbers stand beside, as printed (mark,) and fedavg_printed, such as lss, "Table 7".
+        paper, item: Whose printed numbers are added, as printed (mark,) and fedavg_printed, such as lss, "Table 7".
     """
 
     def compute(run: Run) -> xr.Dataset:

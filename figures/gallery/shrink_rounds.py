@@ -42,10 +42,8 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
         command = "fedscape sweep digits-shards2 --grid method=shrink method.gamma=1.0,0.97,0.9"
         raise _runs.missing(f"{len(runs)} runs have {len(factors)} shrinking factors", command)
     rounds = max(len(run.rounds()) for run in selected.values())
-    array = np.full((len(factors), len(seeds), rounds), np.nan)
-    for (factor, seed), run in selected.items():
-        values = run.metrics().accuracy.values
-        array[factors.index(factor), seeds.index(seed), : len(values)] = values
+    accuracies = {place: run.metrics().accuracy.values for place, run in selected.items()}
+    array = _stack.fill_array(accuracies, factors, seeds, length=rounds)
     about = {"long_name": "test accuracy", "units": "fraction"}
     ds = xr.Dataset(
         {"accuracy": (("factor", "seed", "round"), array, about)},
@@ -58,7 +56,7 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A line a factor, from the smallest (dark) to the largest; the mean of the last rounds, a dot a factor."""
+    """A line per factor, from the smallest (dark) to the largest; the mean of the last rounds, a dot per factor."""
     figure, axs = style.panels(1, 2, height=2.8, width_ratios=(1.5, 1))
     colours = style.steps(ds.sizes["factor"])
     for colour, factor in zip(colours, ds.factor.values, strict=True):

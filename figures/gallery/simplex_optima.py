@@ -21,7 +21,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "one run that kept the same three clients in several rounds, best one with full participation"
 
-COST = "a minute a run"
+COST = "a minute per run"
 
 
 def data(

@@ -20,7 +20,7 @@ NEEDS = "runs of one method with three clients in two partitions or more, that k
 PRINTED = 10
 """Round that the paper shows."""
 
-COST = "a minute a run"
+COST = "a minute per run"
 
 
 def data(
@@ -32,7 +32,7 @@ def data(
     step: float = 0.05,
     extend: float = 0.2,
 ) -> xr.Dataset:
-    """class_share over panel, client and class; beside it what simplex-optima has of one run, over panel.
+    """class_share over panel, client and class; and the data of simplex-optima, over panel.
 
     Args:
         method: Whose runs are shown, that of the smallest seed of each partition; by default those of FedAvg.
@@ -70,7 +70,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A column a partition: classes of the three clients; the landscape with the path of the best weights."""
+    """A column per partition: classes of the three clients; the landscape with the path of the best weights."""
     count = ds.sizes["panel"]
     figure, axs = style.panels(2, count, height=4.7, height_ratios=(1, 1.7))
     levels = surfaces.common_levels(ds.loss)

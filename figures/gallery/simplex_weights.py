@@ -14,9 +14,9 @@ from figures.axes import surfaces
 from figures.axes.triangles import triangle
 from figures.gallery import _runs, _stack
 
-NEEDS = "one run with three clients a round or more, that kept the clients of some rounds"
+NEEDS = "one run with three or more clients per round, that kept the clients of some rounds"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(

@@ -16,14 +16,14 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "runs of any methods, trained in one setting, that kept the global models of some rounds"
 
-COST = "a minute a run"
+COST = "a minute per run"
 
 
 def data(runs: Sequence[Run], *, rounds: int = 4, split: str = "test", products: int = 60) -> xr.Dataset:
     """trace, gauss_newton_trace, their ratio and frobenius over algorithm, seed and trace_round.
 
     Args:
-        rounds: How many rounds are looked at, evenly spread over those that kept their global model.
+        rounds: How many rounds are evaluated, evenly spaced among those that kept their global model.
         split: Samples of the loss.
         products: Matrix-vector products for each trace.
     """

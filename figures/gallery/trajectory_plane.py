@@ -17,7 +17,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "one run that kept the global models of two rounds or more"
 
-COST = "seconds a run"
+COST = "seconds per run"
 
 
 def data(
@@ -33,7 +33,7 @@ def data(
 
     Args:
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
-        points: Grid points an axis.
+        points: Grid points per axis.
         rounds: Whose global models; at most 20 by default, evenly spread.
         clients: Whether the clients of rounds that kept them are drawn as well.
     """

@@ -30,7 +30,7 @@ def data(
     Args:
         over: "sum" or "mean" of a client's weights over rounds, as in `drift.weight_factors`.
         confidence: Of the intervals.
-        paper, item: Whose printed numbers stand beside, such as fedlaw and "Table 11".
+        paper, item: Whose printed numbers are added, such as fedlaw and "Table 11".
     """
     selected = [run for run in runs if run.label.partition("-")[0] == "fedlaw" and "gws" not in run.label]
     parts = [run.cached(weight_factors, over=over, confidence=confidence) for run in selected]
@@ -55,7 +55,7 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel a factor, a row a run: the correlation, its interval, and both as numbers."""
+    """A panel per factor, a row per run: the correlation, its interval, and both as numbers."""
     height = 0.9 + 0.24 * ds.sizes["sample"] + (0.25 if "printed" in ds else 0)
     figure, axs = style.panels(1, ds.sizes["factor"], height=height, sharey=True)
     for ax, factor in zip(axs[0], map(str, ds.factor.values), strict=True):

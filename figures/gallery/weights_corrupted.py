@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -34,26 +33,25 @@ def data(runs: Sequence[Run], *, smooth: int = 3) -> xr.Dataset:
         LookupError: If no run has corrupted clients.
         ValueError: If two runs have the same method, share and seed.
     """
-    table: dict[tuple[float, str, int], Run] = {}
-    for run in runs:
-        if run.experiment.clients.corrupted:
-            share = len(run.dataset.corrupted) / run.experiment.clients.number
-            place = share, run.label, run.experiment.seed
-            if (before := table.setdefault(place, run)).folder != run.folder:
-                raise ValueError(f"{before.name} and {run.name} differ in other settings; give runs of one setting.")
+    corrupted = [run for run in runs if run.experiment.clients.corrupted]
+    shares = [len(run.dataset.corrupted) / run.experiment.clients.number for run in corrupted]
+    table = _stack.by_place(
+        (((share, run.label, run.experiment.seed), run) for share, run in zip(shares, corrupted, strict=True)),
+        lambda first, second, _: f"{first.name} and {second.name} differ in other settings; give runs of one setting.",
+    )
     if not table:
         command = "fedscape train fedlaw-cifar10-dir1-quick --set clients.corrupted=0.5"
         raise _runs.missing(f"none of {len(runs)} runs has corrupted clients", command)
     panels = sorted({share for share, _, _ in table})
     names, seeds = style.order(name for _, name, _ in table), sorted({seed for _, _, seed in table})
     rounds = max(len(run.rounds()) for run in table.values())
-    array = np.full((len(panels), len(names), len(_GROUPS), len(seeds), rounds), np.nan)
+    ratios = {}
     for (panel, name, seed), run in table.items():
         ratio = run.cached(learned).weight_ratio.rolling(round=smooth, min_periods=1).mean()
         bad = ratio.client.isin(sorted(run.dataset.corrupted))
-        for group, part in enumerate((ratio.where(~bad), ratio.where(bad))):
-            at = panels.index(panel), names.index(name), group, seeds.index(seed)
-            array[at][: ratio.sizes["round"]] = part.mean("client").transpose("round").values
+        for group, part in zip(_GROUPS, (ratio.where(~bad), ratio.where(bad)), strict=True):
+            ratios[panel, name, group, seed] = part.mean("client").transpose("round").values
+    array = _stack.fill_array(ratios, panels, names, list(_GROUPS), seeds, length=rounds)
     about = {"long_name": r"weight $\lambda$ over data share", "units": "1"}
     ds = xr.Dataset(
         {"weight_ratio": (("panel", "algorithm", "group", "seed", "round"), array, about)},
@@ -64,7 +62,7 @@ def data(runs: Sequence[Run], *, smooth: int = 3) -> xr.Dataset:
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel a share of corrupted clients on one scale: clean solid, corrupted dashed."""
+    """A panel per share of corrupted clients on one scale: clean solid, corrupted dashed."""
     count = ds.sizes["panel"]
     figure, axs = style.panels(1, count, width=style.WIDE if count > 1 else style.NARROW, height=2.6, sharey=True)
     for ax, panel in zip(axs[0], ds.panel.values, strict=True):

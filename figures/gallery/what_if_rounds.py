@@ -20,7 +20,7 @@ from figures.gallery import _runs, _stack
 
 NEEDS = "a run that kept the clients of some rounds; runs of the same method with other seeds are averaged"
 
-COST = "a minute a run"
+COST = "a minute per run"
 
 _COLOURS = {"fma": "#555555", "uniform": "#56B4E9", "gamma": "#882255", "weights": "#009E73"}
 _LABELS = {"fma": "data-size weights", "uniform": "equal weights", "gamma": r"best $\gamma$", "weights": "best weights"}
@@ -34,7 +34,7 @@ def data(
 
     Args:
         method: Whose runs are shown; by default those of FedAvg, or of the first method.
-        rounds: How many rounds are looked at, evenly spread over those that kept their globals.
+        rounds: How many rounds are evaluated, evenly spaced among those that kept their globals.
         windows: Numbers of aggregates in the window means.
     """
 

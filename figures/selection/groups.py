@@ -14,8 +14,8 @@ def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
     """Runs that differ in their seed only, by name.
 
     The name is the method's label, and where two settings share it, how they differ; runs of the same settings and
-    seed, such as two that were imported, are told apart by their own names. No run is dropped; one given twice counts
-    once. Methods stand in the order of legends, runs in the order of seeds.
+    seed, such as two that were imported, also have their own names in it. No run is dropped; a run that is given
+    twice counts once. Methods are in the order of legends, runs in the order of seeds.
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
@@ -54,7 +54,7 @@ def has_planes(run: Run) -> bool:
 
 
 def _unlike(runs: list[Run]) -> list[list[Run]]:
-    """The runs of one setting in one group; where two have one seed, each in a group of its own."""
+    """The runs of one setting in one group; where two have one seed, one group per run."""
     seeds = {run.experiment.seed for run in runs}
     return [runs] if len(seeds) == len(runs) else [[run] for run in runs]
 

@@ -1,4 +1,4 @@
-"""What a figure shows, in words: methods, data, partition, seeds, rounds and samples of the runs that it draws."""
+"""What a figure shows, in words: methods, data, partition, seeds, rounds and samples of its runs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _partition(run: Run) -> str:
 
 
 def _rounds(ds: xr.Dataset, runs: Sequence[Run]) -> str:
-    """The rounds that the data hold, out of those trained."""
+    """The rounds in the data, out of those trained."""
     total = _span(len(run.rounds()) for run in runs)
     shown = sorted(_rounds_of(ds))
     if not shown or len(shown) >= max(len(run.rounds()) for run in runs):
@@ -119,7 +119,7 @@ def _sizes(run: Run) -> dict[str, int]:
 
 
 def _span(numbers: Iterable[int]) -> str:
-    """Equal numbers as one, others as a range; nothing where there is none."""
+    """Equal numbers as one number, others as a range; empty without numbers."""
     distinct = sorted(set(numbers))
     return "" if not distinct else str(distinct[0]) if len(distinct) == 1 else f"{distinct[0]} to {distinct[-1]}"
 

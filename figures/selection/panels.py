@@ -1,4 +1,4 @@
-"""What the panels of a drawn figure show nothing of: one value throughout, one line for several series, two points."""
+"""The panels of a drawn figure, and why one shows nothing: one value throughout, equal series, lines of two points."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ONE_COLOUR = 0.02
 class Panel:
     """One panel: what it is called, why it shows nothing (empty: it shows something), and what else limits it.
 
-    Its content tells panels that show the same.
+    Panels with equal content show the same.
     """
 
     name: str
@@ -95,7 +95,7 @@ def _bars(figure: Figure) -> dict[tuple[str, tuple[float, float]], str]:
 
 
 def _name(ax: Axes, bars: dict[tuple[str, tuple[float, float]], str]) -> str:
-    """What its colour bar says and its title, else what stands at its axes."""
+    """The label of its colour bar and its title, else the labels of its axes."""
     scales = [
         bars.get((mesh.get_cmap().name, mesh.get_clim()), "") for mesh in ax.collections if isinstance(mesh, QuadMesh)
     ]
@@ -146,7 +146,7 @@ def _span(low: float, high: float) -> str:
 
 
 def _heights(ax: Axes) -> Iterator[np.ndarray]:
-    """Vertical places of everything that is drawn; of dots in sizes or colours of their own also these."""
+    """Vertical positions of everything drawn, and sizes of dots where these differ."""
     for line in _lines(ax):
         yield _places(line)[1]
     for group in ax.containers:

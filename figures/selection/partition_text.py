@@ -8,21 +8,21 @@ from drift.runs.run import Run
 
 
 def partition_label(run: Run) -> str:
-    """The run's partition, like "Dir(0.1)", "2 shards a client" or "period drift, Dir(0.01)"."""
+    """The run's partition, like "Dir(0.1)", "2 shards per client" or "period drift, Dir(0.01)"."""
     return describe_partition(run.experiment.clients.partition)
 
 
 def describe_partition(partition: Partitioner) -> str:
-    """A partition, like "Dir(0.1)", "2 shards a client", "pachinko, Dir(0.1)" or "domains, 2 shards a client"."""
+    """A partition, like "Dir(0.1)", "2 shards per client", "pachinko, Dir(0.1)" or "domains, 2 shards per client"."""
     name = tables.name(partition).replace("_", " ")
     options = partition.model_dump(exclude_none=True)
     spread = f"Dir({options['concentration']:g})" if "concentration" in options else ""
     if (setting := options.get("setting")) is not None:
         return {"iid": "iid", "both": f"both drifts, {spread}"}.get(setting, f"{setting} drift, {spread}")
     if "shards" in options:
-        return f"{options['shards']} shards a client"
+        return f"{options['shards']} shards per client"
     if name == "class quantity":
-        return f"{options['classes']} classes a client"
+        return f"{options['classes']} classes per client"
     if name == "hybrid dirichlet":
         return f"hybrid Dir({options['even']:g}) and Dir({options['skewed']:g})"
     if isinstance(base := getattr(partition, "base", None), Partitioner):

@@ -1,4 +1,4 @@
-"""Which runs a figure draws: every run that was named, a part of those that lie in a folder; and the rest in words.
+"""Which runs a figure shows: every run that was named, or some of a folder; and the others in words.
 
 A list of runs is a list of named runs: a figure draws all of them, or refuses. `AnyOf` marks runs among which a figure
 may choose, as `fedscape figures draw NAME FOLDER` does; the figure states what it leaves out.
@@ -42,7 +42,7 @@ def subset(runs: Sequence[Run], selected: Iterable[Run]) -> Sequence[Run]:
 
 
 def map_runs(runs: Sequence[Run], change: Callable[[Run], Run]) -> Sequence[Run]:
-    """The runs with a change that leaves their folders as they are, such as another progress."""
+    """The changed runs, with the same freedom to choose; a change keeps the folder, such as another progress."""
     changed = [change(run) for run in runs]
     if not isinstance(runs, AnyOf):
         return changed
@@ -78,7 +78,7 @@ def refusal(out: Sequence[Run], why: str) -> str:
 def select_runs(
     runs: Sequence[Run], methods: str | Sequence[str] | None = None, seed: int | None = None
 ) -> Sequence[Run]:
-    """The runs of the methods and of the seed that were asked for; all where neither was.
+    """The runs of these methods and of this seed; None stands for all.
 
     Raises:
         LookupError: If there is none of a method or of the seed; names those that there are.
@@ -120,7 +120,7 @@ def describe_groups(groups: Sequence[Sequence[Run]], keys: Collection[str]) -> s
 
 
 def settings_key(run: Run, over: Collection[str] = ()) -> str:
-    """What the run shares with those that differ from it in their seed only, or in settings that a figure compares.
+    """The settings of a run as text, without its seed and without the settings that a figure compares.
 
     Args:
         over: Keys of these settings, such as local.lr_decay or method.start.
@@ -135,7 +135,7 @@ def _within(name: str, key: str) -> bool:
 
 
 def group_left_out(runs: Sequence[Run], shown: Sequence[Run]) -> dict[str, list[str]]:
-    """Names of the runs that are not drawn, by the settings in which they differ from the drawn ones."""
+    """Names of the runs that are not shown, by the settings in which they differ from those that are."""
     places = {run.folder for run in shown}
     groups: dict[str, list[str]] = {}
     for run in runs:
@@ -145,7 +145,7 @@ def group_left_out(runs: Sequence[Run], shown: Sequence[Run]) -> dict[str, list[
 
 
 def describe_difference(run: Run, shown: Sequence[Run]) -> str:
-    """The settings in which a run differs from that drawn run which is nearest to it."""
+    """The settings in which a run differs from the most similar of the shown runs."""
     names = min((_names(run, other) for other in shown), key=len, default=[])
     return join_names(names, MOST) or "no setting"
 
@@ -161,7 +161,7 @@ MOST = 3
 
 
 def _names(run: Run, other: Run) -> list[str]:
-    """Settings in which two runs differ; where it is the method, without the seed and what the method brings along."""
+    """Settings in which two runs differ; where the method differs, without the seed and the method's own settings."""
     names = differing_names([_settings(run), _settings(other)])
     if run.label == other.label:
         return names

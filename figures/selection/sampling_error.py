@@ -1,4 +1,4 @@
-"""Accuracies that are compared on few test samples: which ones the samples cannot tell apart."""
+"""Sampling error of compared accuracies: which differences may be chance on so few test samples."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from figures import style
 from figures.selection import setting_text
 
 SURE = 1.96
-"""Standard errors within which a difference is not told apart from chance: 95 percent."""
+"""Standard errors within which a difference may be chance: 95 percent."""
 
 ALONG = ("algorithm", "row")
 """Dimensions along which methods or settings are compared."""
 
 Groups = list[dict[str, float]]
-"""Numbers of two methods or more that stand beside each other, by name."""
+"""Numbers of two or more methods that a figure compares, by name."""
 
 
 def comparisons(values: xr.DataArray) -> Groups:
-    """What a variable compares, mean over seeds and the last ten rounds: one group per panel, column or mark."""
+    """The comparisons of a variable, means over seeds and the last ten rounds: one group per panel, column or mark."""
     dim = next((name for name in ALONG if name in values.dims), None)
     places = {dim, "seed", "round", "panel", "column", "mark", "value"}
     if dim is None or values.dtype.kind != "f" or values.name in ("printed", "quick") or set(values.dims) - places:
@@ -37,13 +37,13 @@ def comparisons(values: xr.DataArray) -> Groups:
 
 
 def sentences(ds: xr.Dataset, samples: int) -> list[str]:
-    """What of the compared accuracies, errors and accuracy drops is within chance on so many test samples.
+    """Which compared accuracies, errors and accuracy drops may differ by chance on so many test samples, in sentences.
 
     The standard error of the difference of two accuracies p on n samples is at most sqrt(2 p (1 - p) / n), which holds
     where the models err independently of each other; seeds share the test samples and do not lower it.
 
     Args:
-        ds: As a figure's data() gives it.
+        ds: As a figure's data() returns it.
         samples: Test samples that the accuracies are measured on.
     """
     remarks = []
@@ -89,7 +89,7 @@ def _name(values: xr.DataArray) -> str:
 
 
 def _near(group: dict[str, float], samples: int, kind: str) -> tuple[list[str], float] | None:
-    """Methods within chance of the best one, best first, and how much chance is; None where the best is alone."""
+    """Methods within chance of the best one, best first, and how much chance is; None where there is no other."""
     order = sorted(group, key=lambda name: group[name], reverse=kind == "accuracy")
     best = min(max(group[order[0]], 0.0), 1.0)
     error = max(SURE * (2 * best * (1 - best) / samples) ** 0.5, 1 / samples)

@@ -93,7 +93,7 @@ def key_label(key: str) -> str:
 
 
 def row_label(row: str) -> str:
-    """A row of a table as a picture writes it: FedAvg+IMA for ima, beside FedAvg; "LSS, M = 4" for "lss, M = 4"."""
+    """A row of a table as figures write it: FedAvg+IMA for ima; "LSS, M = 4" for "lss, M = 4"."""
     name, comma, rest = row.partition(", ")
     return "FedAvg+IMA" if row == "ima" else f"{style.label(name)}{comma}{rest}"
 

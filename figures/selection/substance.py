@@ -1,7 +1,7 @@
-"""Whether a figure shows something of its runs: refused where nothing does, a plain remark where a part does not.
+"""Whether a drawn figure shows something: refused where nothing does, a remark where a part does not.
 
-One door for every figure of the gallery, after it is drawn and before it is saved. It reads the drawn panels and the
-numbers, so that a new figure is checked unasked.
+Every figure of the gallery passes through it after drawing and before saving. It reads the panels and the numbers, so
+that a new figure needs no code for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from figures.selection.panels import equal_panels, panels
 
 
 def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None = None) -> list[str]:
-    """What of a figure shows nothing, or no more than chance, in sentences for its reader.
+    """Which parts of a figure show nothing, or no more than chance, in sentences for its reader.
 
     Args:
         figure: Drawn from the dataset.
@@ -26,7 +26,7 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
         samples: Test samples that its accuracies are measured on.
 
     Raises:
-        LookupError: If no part of it shows anything; says why, and which runs would do.
+        LookupError: If no part of it shows anything; with the reason, and the runs that it takes.
     """
     shown = panels(figure)
     mute = _collected((panel.mute, panel.name) for panel in shown if panel.mute)

@@ -115,6 +115,6 @@ def test_two_runs_whose_seed_nobody_said_are_refused_with_how_to_say_it(tmp_path
 
     runs = [run_of(tmp_path / name, **told) for name, told in (("a", {}), ("b", {}), ("c", {"seed": 0}))]
     for some, unsaid in ((runs[:2], "a"), (runs[1:], "b"), (runs[::-1], "b")):
-        with pytest.raises(ValueError, match=rf"nobody said the seed of {unsaid}; .* seed=N in Recorder") as refused:
+        with pytest.raises(ValueError, match=rf"the seed of {unsaid} is unknown; .* seed=N in Recorder") as refused:
             _stack.stack_runs(some, lambda run: None)
         assert "seed 0" not in str(refused.value)
