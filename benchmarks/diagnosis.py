@@ -26,7 +26,7 @@ from drift.analyses.counterfactual.replayed_rounds import bounded_losses, play_a
 from drift.analyses.rounds.run_state import run_state
 from drift.config.experiment import Experiment
 from drift.config.load import read, validated
-from drift.diagnosis.diagnose import tested
+from drift.diagnosis.diagnose import run_tests
 from drift.runs.run import Run
 from drift.simulation.simulate import Diverged, simulate
 
@@ -112,7 +112,7 @@ def judged(run: Run) -> dict[str, Any]:
     """State and first advice of a run, and the final loss of a training from round 0 with each advice there is."""
     begun = time.process_time()
     state = run_state(run)
-    tests = tested(run, state, 1)
+    tests = run_tests(run, state, 1)
     first = next((cause for cause in tests.causes if cause.clear), None)
     diagnosed = time.process_time() - begun
     advice = {cause.name: cause for cause in tests.causes}

@@ -1,4 +1,4 @@
-"""What would have made a run better, in the order of what it gains when it is followed."""
+"""Causes of a run's loss: tested changes of settings, ordered by their gain."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from drift.diagnosis.outlying_clients import APART
 from drift.runs.run import Run
 
 CLEAR = 0.02
-"""Part of the loss that must be gained for a cause to be clear."""
+"""Smallest gain of a clear cause, as a fraction of the loss."""
 
 WRONG = 2.0
-"""Loss on a client's data over that on others' data of the same classes from which the client is suspected."""
+"""Ratio from which a client is suspected: loss on its data over that on others' data of the same classes."""
 
 LONG = 5.0
-"""Length of a suspected client's updates, over the median, from which its inputs are suspected, not its labels."""
+"""Length of a client's updates over the median from which its inputs are suspected, not its labels."""
 
 LEAVE_OUT = 2
-"""Clients that are left out, at most, to see whether that gains."""
+"""Largest number of clients that are left out as a test."""
 
 FOLLOWED = 4
-"""Changes that are followed, at most, of those that gain most within windows; suspected clients come on top."""
+"""Largest number of changes that are followed, those with the largest gain in windows; suspected clients are extra."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +37,17 @@ class Cause:
 
     Args:
         name: Such as participation, rate, rate-small, epochs, shrinking, rounds, method.mu-large or client-K.
-        title: It in plain words.
-        test: What was changed in the test.
-        gain: Loss gained by that, in nats: over seeds where it was followed, else over windows.
+        title: Description of the cause.
+        test: Change that was tested.
+        gain: Gain in loss by that, nats: over seeds if it was followed, else over windows.
         share: The gain as a part of the loss without the change.
         clear: Whether it is a cause by the rule of `ranked`.
-        note: What else speaks for or against it.
-        figure: Of the gallery, to look at.
-        followed: Rounds for which it was followed, such as "rounds 0 to 24"; empty where it was tried in windows only.
-        placebo: What a change of the seed alone moves the loss by at most in these rounds, nats.
-        command: What to run next.
-        change: Name of the change that was tried, of `drift.analyses.counterfactual.changes`.
+        note: Further evidence.
+        figure: Figure of the gallery that shows it.
+        followed: Rounds for which it was followed, such as "rounds 0 to 24"; empty if it was tested in windows only.
+        placebo: Largest effect of a change of the seed alone in these rounds, nats.
+        command: Command to run next.
+        change: Name of the tested change, of `drift.analyses.counterfactual.changes`.
     """
 
     name: str
@@ -82,12 +82,12 @@ _WORDS = {
     "local.weight_decay-smaller": ("weight_decay-large", "weight decay too large", "norms-rounds"),
     "local.weight_decay-larger": ("weight_decay-small", "weight decay too small", "norms-rounds"),
 }
-"""Name and title of what a change undoes, and a figure to look at."""
+"""Name and title of the cause that a change removes, and a figure."""
 
 
 def suspects(clients: xr.Dataset) -> list[int]:
     """Clients whose labels or inputs may be wrong, the most striking first: the loss of the global model on their data
-    stands apart (z > 3.5) and is at least twice that on others' data of the same classes."""
+    is an outlier (z > 3.5) and at least twice that on others' data of the same classes."""
     odd = (clients.excess_z > APART) & (clients.ratio >= WRONG)
     numbers = clients.client.values[odd.values]
     order = sorted(numbers, key=lambda number: -float(clients.excess_z.sel(client=number)))
@@ -98,14 +98,14 @@ def suspected(client: xr.Dataset) -> str:
     """What may be wrong with a suspected client, "inputs" or "labels".
 
     Inputs of a wrong scale, or noise, make gradients and so updates many times as long as those of others (5 medians
-    or more, and apart from them); wrong labels leave the length of a step about as it is.
+    or more, and an outlier); wrong labels hardly change the length of a step.
     """
     return "inputs" if float(client.length) >= LONG and float(client.length_z) > APART else "labels"
 
 
 def promising(tests: xr.Dataset, state: RunState) -> list[str]:
-    """Changes that are worth following: the four that gain most in the mean over windows, if that is above zero;
-    suspected clients; even labels, if that gains 2 %; and longer training where the loss still falls."""
+    """Changes to follow: the four with the largest mean gain over windows, if above zero; suspected clients; even
+    labels, if they gain 2 %; and longer training if the loss still falls."""
     shares = {str(name): _share(tests, str(name)) for name in tests.change.values}
     clients = [name for name in shares if name.startswith("without-")]
     ranking = sorted((name for name in shares if name not in [*clients, "even"]), key=lambda name: -shares[name])
@@ -124,21 +124,21 @@ def ranked(run: Run, tests: xr.Dataset, long: xr.Dataset | None, clients: xr.Dat
         gains 2 % of the loss (a single client of many need not), and
         where the first rounds were followed as well, loses there no more than the placebo.
 
-    Even labels are no cause: what heterogeneity costs is a finding (`drift.diagnosis.findings`).
+    Even labels are no cause: the cost of heterogeneity is a finding (`drift.diagnosis.findings`).
 
     Args:
-        tests: What `interventions` gives.
-        long: What `followed` gives; None where nothing was followed.
-        clients: What `apart` gives.
+        tests: Result of `interventions`.
+        long: Result of `followed`; None if nothing was followed.
+        clients: Result of `apart`.
     """
     names = [] if long is None else [str(name) for name in long.change.values if name != "even"]
-    known = {change.name: change.options for change in changes(run) + changes(run, broken=True)}
-    known[LONGER] = f"--set rounds={longest(run)}"
+    options = {change.name: change.options for change in changes(run) + changes(run, broken=True)}
+    options[LONGER] = f"--set rounds={longest(run)}"
     rest = [str(name) for name in tests.change.values if name not in (*names, "even")]
     causes = []
     if long is not None:
-        causes += [_followed(run, long, name, clients, known.get(name, "")) for name in names]
-    causes += [_screened(run, tests, name, clients, known.get(name, "")) for name in rest]
+        causes += [_followed(run, long, name, clients, options.get(name, "")) for name in names]
+    causes += [_screened(run, tests, name, clients, options.get(name, "")) for name in rest]
     return sorted(causes, key=_order)
 
 
@@ -147,7 +147,7 @@ def _order(cause: Cause) -> tuple[bool, bool, bool, float]:
     return not cause.clear, not cause.followed, cause.change == LONGER, -_finite(cause.share)
 
 
-def gained(long: xr.Dataset, name: str) -> tuple[Estimate, float, float]:
+def gain_of(long: xr.Dataset, name: str) -> tuple[Estimate, float, float]:
     """Gain of a followed change over seeds at the last start, its share in the loss, and the placebo there, nats."""
     row, loss = long.gain.sel(change=name)[-1], float(long.loss[-1].mean())
     gain = mean_interval(row.values)
@@ -160,9 +160,11 @@ def beyond(gain: Estimate, placebo: float) -> bool:
 
 
 def _followed(run: Run, long: xr.Dataset, name: str, clients: xr.Dataset, options: str) -> Cause:
-    gain, share, placebo = gained(long, name)
+    gain, share, placebo = gain_of(long, name)
     early = [(float(long.gain.sel(change=name)[place].mean()), place) for place in range(long.sizes["round"] - 1)]
-    harmless = all(not value < -float(long.placebo[place]) for value, place in early)  # NaN, as of "longer", is fine
+    harmless = all(
+        not value < -float(long.placebo[place]) for value, place in early
+    )  # NaN, as for "longer", is harmless
     least = -inf if name.startswith("without-") else CLEAR
     clear = beyond(gain, placebo) and share >= least and harmless
     note = "" if harmless else "loses in the first rounds"
@@ -192,7 +194,7 @@ def _cause(
     followed: str,
     placebo: float,
 ) -> Cause:
-    name, title, figure = _named(change, clients)
+    name, title, figure = _describe(change, clients)
     if change.startswith("without-"):
         client = clients.sel(client=int(change.removeprefix("without-")))
         far = f"z = {float(client.excess_z):.1f}, update {float(client.length):.2g} x the median length"
@@ -203,8 +205,8 @@ def _cause(
     return Cause(name, title, test, gain, share, clear, note, figure, followed, placebo, command, change)
 
 
-def _named(change: str, clients: xr.Dataset) -> tuple[str, str, str]:
-    """Name and title of what a change undoes, and a figure."""
+def _describe(change: str, clients: xr.Dataset) -> tuple[str, str, str]:
+    """Name and title of the cause that a change removes, and a figure."""
     if change in _WORDS:
         return _WORDS[change]
     if change.startswith("without-"):
@@ -219,8 +221,8 @@ def _named(change: str, clients: xr.Dataset) -> tuple[str, str, str]:
 def _share(tests: xr.Dataset, name: str) -> float:
     """Gain of a change as a part of the loss, in the mean over the windows that have it; 0 without any."""
     values = (tests.gain.sel(change=name) / tests.loss).values
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else 0.0
+    finite = values[np.isfinite(values)]
+    return float(finite.mean()) if len(finite) else 0.0
 
 
 def _finite(value: float) -> float:

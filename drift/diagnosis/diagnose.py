@@ -1,4 +1,4 @@
-"""Where a run stands, what would have made it better, and what its record says."""
+"""The diagnosis of a run: its state, tested causes, and findings."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Diagnosis:
     Args:
         run: Name of the run.
         rounds, clients, per_round: Complete rounds, clients in all and per round.
-        loss, error: Of the last round that was evaluated, nats and a fraction.
-        state: Where the run stands, one of `drift.analyses.rounds.run_state.STATES`.
-        fall: Loss that the next round is expected to gain if training goes on, nats.
+        loss, error: Test loss (nats) and error (fraction) of the last evaluated round.
+        state: State of the run, one of `drift.analyses.rounds.run_state.STATES`.
+        fall: Expected decrease of the loss in the next round, nats.
         broken: Whether it diverged, lost what it had learned, or learned nothing.
         causes: Tested causes, clear ones first; none with `quick`.
-        findings: Answers read from the record.
-        untested: Why no cause was tested; empty where they were.
-        memory: What server and clients remember in the windows played again: none, restored or anew; empty untested.
+        findings: Answers from the record.
+        untested: Why no cause was tested; empty if they were.
+        memory: State of server and clients in replays: none, restored or anew; empty if nothing was tested.
     """
 
     run: str
@@ -52,7 +52,7 @@ class Diagnosis:
 
     @property
     def first(self) -> Cause | None:
-        """The first clear cause; None where there is none."""
+        """The first clear cause, or None."""
         return next((cause for cause in self.causes if cause.clear), None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,8 +61,8 @@ class Diagnosis:
 
 
 @dataclass(frozen=True)
-class Tests:
-    """What was tried on a run: windows, changes that were followed, or why there is neither."""
+class TestedCauses:
+    """Tested causes of a run and the followed changes, or why there are none."""
 
     causes: tuple[Cause, ...] = ()
     long: xr.Dataset | None = None
@@ -71,17 +71,16 @@ class Tests:
 
 
 def diagnose(run: Run, *, quick: bool = False, workers: int = 1) -> Diagnosis:
-    """What drifts in a run, by how much, and what would help.
+    """Diagnose a run: what drifts, by how much, and what would help.
 
-    The state comes first (`run_state`). Causes are found by trying: rounds of the record are played again with one
-    setting changed in either direction, in short windows (`interventions`); what gains there is followed through the
-    run (`followed`) and compared with a placebo, in which only the seed differs (`causes.ranked` has the rule). Then
-    come answers to eight questions (`findings`). Results are stored in the run's folder, so that asking again takes
-    seconds.
+    First the state (`run_state`). Then causes, by test: recorded rounds are repeated with one setting changed in either
+    direction, in short windows (`interventions`); changes that gain there are followed through the run (`followed`)
+    and compared with a placebo, in which only the seed differs (`causes.ranked` has the rule). Then answers to eight
+    questions (`findings`). Results are stored in the run's folder, so that a second diagnosis takes seconds.
 
     Args:
-        quick: Read the record only, train nothing: no causes, and no variance, covariance and exact drift.
-        workers: Processes that share the trainings.
+        quick: Read the record only, without training: no causes, no variance and covariance, no exact drift.
+        workers: Number of processes for the trainings.
 
     Raises:
         LookupError: If the run has no complete round.
@@ -90,7 +89,7 @@ def diagnose(run: Run, *, quick: bool = False, workers: int = 1) -> Diagnosis:
     if not indices:
         raise LookupError(f"run {run.name} has no complete round; train it first.")
     state = run_state(run)
-    tests = Tests(untested="nothing was trained (--quick)") if quick else tested(run, state, workers)
+    tests = TestedCauses(untested="nothing was trained (--quick)") if quick else run_tests(run, state, workers)
     spec = run.experiment.clients
     last = {name: _last(metrics[name].values) if name in metrics else np.nan for name in ("loss", "error")}
     return Diagnosis(
@@ -110,17 +109,17 @@ def diagnose(run: Run, *, quick: bool = False, workers: int = 1) -> Diagnosis:
     )
 
 
-def tested(run: Run, state: RunState, workers: int) -> Tests:
-    """Causes of a run in their order, or none and why."""
+def run_tests(run: Run, state: RunState, workers: int) -> TestedCauses:
+    """Causes of a run in their order, or why there are none."""
     try:
         clients = run.cached(apart)
-        doubted = [] if state.broken else suspects(clients)  # the losses of a broken model say nothing about labels
-        tests = run.cached(interventions, starts=_starts(run, state), without=doubted, workers=workers)
+        suspected = [] if state.broken else suspects(clients)  # losses of a broken model are no sign of wrong labels
+        tests = run.cached(interventions, starts=_starts(run, state), without=suspected, workers=workers)
         names = promising(tests, state)
         long = run.cached(followed, names=names, workers=workers) if names else None
     except LookupError as missing:
-        return Tests(untested=str(missing))
-    return Tests(tuple(ranked(run, tests, long, clients)), long, str(tests.attrs["memory"]))
+        return TestedCauses(untested=str(missing))
+    return TestedCauses(tuple(ranked(run, tests, long, clients)), long, str(tests.attrs["memory"]))
 
 
 def _starts(run: Run, state: RunState) -> list[int] | None:
@@ -129,11 +128,11 @@ def _starts(run: Run, state: RunState) -> list[int] | None:
         return None
     stored, first = set(run.kept("globals")), max(0, state.best + 1)
     last = len(run.rounds()) - 1
-    wanted = [0, first, first + window_length(run)]
-    starts = sorted({index for index in wanted if index in stored and index <= last})[:WINDOWS]
+    candidates = [0, first, first + window_length(run)]
+    starts = sorted({index for index in candidates if index in stored and index <= last})[:WINDOWS]
     return starts or None
 
 
 def _last(values: np.ndarray) -> float:
-    known = values[np.isfinite(values)]
-    return float(known[-1]) if len(known) else float("nan")
+    finite = values[np.isfinite(values)]
+    return float(finite[-1]) if len(finite) else float("nan")

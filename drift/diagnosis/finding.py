@@ -1,4 +1,4 @@
-"""One answer that a record gives about a run."""
+"""An answer about a run from its record."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class Finding:
 
     Args:
         name: training, labels, centre, error, drift, coherence, shrink or clients.
-        statement: The answer in plain words.
-        measure: What its number is; empty where there is none.
-        value, low, high: The number, and its interval over rounds or seeds; NaN where there is none.
-        unit: Of the number.
-        tested: Whether the answer was tried out on the record, not only read from it.
-        figure: Of the gallery, to look at.
-        suggestion: What to do; empty where there is nothing.
+        statement: The answer as a sentence.
+        measure: Description of its number; empty without a number.
+        value, low, high: The number, and its interval over rounds or seeds; NaN without a number.
+        unit: Unit of the number.
+        tested: Whether models were evaluated or trained for the answer.
+        figure: Figure of the gallery that shows it.
+        suggestion: Advice; empty if there is none.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What would have been: other aggregations, frozen gradients, all clients, changed settings.
+"""Counterfactual rounds: other aggregations, frozen gradients, all clients, changed settings.
 
 Rounds are trained again from the record; `changes` lists what can be changed.
 """

@@ -1,4 +1,4 @@
-"""One thing about a run that is changed, when some of its rounds are played again."""
+"""Changes of one setting or of the data, for replays of rounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from drift.analyses.counterfactual.numeric_settings import knobs, moved, present, with_settings
+from drift.analyses.counterfactual.numeric_settings import knobs, present_value, value_to_try, with_settings
 from drift.analyses.rounds.labels import js_divergence
 from drift.config.experiment import Experiment
 from drift.config.random_keys import rng
@@ -18,12 +18,12 @@ from drift.runs.run import Run
 from drift.training.data import Data
 
 UNEVEN = 1.5
-"""Divergence of the clients' labels, over that of the same data dealt out at random, from which labels differ."""
+"""Ratio from which labels differ: their divergence over that of the same data, partitioned at random."""
 
 _WITHOUT = "without-"
 
-_STIRRING = ("local.lr-larger", "local.epochs-larger", "local.steps-larger", "local.momentum-larger")
-"""Changes that make the clients' way longer; not tried in a run that diverged or lost what it had."""
+_LENGTHENING = ("local.lr-larger", "local.epochs-larger", "local.steps-larger", "local.momentum-larger")
+"""Changes that lengthen local training; not tried in a run that diverged or lost what it had."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Change:
 
     Args:
         name: everyone, even, plain, without-K, or the key of a setting with "-smaller" or "-larger".
-        text: It in words.
+        text: Description.
         cost: Its local training as a multiple of that of the recorded rounds.
-        settings: What is set, by key, as --set takes it; empty where no setting does it.
+        settings: Values by key, as --set takes them; empty if no setting makes the change.
     """
 
     name: str
@@ -52,7 +52,7 @@ UNCHANGED = Change("unchanged", "nothing changed", 1.0)
 
 
 def changes(run: Run, *, without: Sequence[int] = (), broken: bool = False) -> list[Change]:
-    """The changes that make sense for a run, as its record and settings show:
+    """The possible changes of a run, by its record and settings:
 
         everyone      all K clients in every round; where the cohort is smaller
         KEY-smaller   every numeric setting of local training (rate, its decay, epochs or steps, momentum, weight decay)
@@ -73,26 +73,26 @@ def changes(run: Run, *, without: Sequence[int] = (), broken: bool = False) -> l
 
 @lru_cache(maxsize=8)
 def _changes(run: Run, without: tuple[int, ...], broken: bool, committed: int) -> tuple[Change, ...]:
-    """The changes of a run that has so many rounds."""
+    """The changes of a run with `committed` rounds."""
     spec = run.experiment
     number, cohort = spec.clients.number, spec.clients.per_round
-    tried = []
+    possible = []
     if cohort < number:
         cost = 1.0 if spec.clients.train_all else number / cohort
-        tried.append(Change("everyone", f"all {number} clients per round", cost, {"clients.per_round": number}))
+        possible.append(Change("everyone", f"all {number} clients per round", cost, {"clients.per_round": number}))
     for key, values in knobs(spec).items():
-        before = present(spec, key)
+        before = present_value(spec, key)
         for direction, value in values.items():
             name = f"{key}-{direction}"
-            if (broken and name in _STIRRING) or (direction == "smallest" and not broken):
+            if (broken and name in _LENGTHENING) or (direction == "smallest" and not broken):
                 continue
             cost = value / before if key in ("local.epochs", "local.steps") else 1.0
-            tried.append(Change(name, f"{key} {value:g} instead of {before:g}", cost, {key: value}))
+            possible.append(Change(name, f"{key} {value:g} instead of {before:g}", cost, {key: value}))
     if uneven(run):
-        tried.append(Change("even", "all data dealt out evenly to the clients", 1.0))
+        possible.append(Change("even", "all data dealt out evenly to the clients", 1.0))
     if shrinks(run):
-        tried.append(Change("plain", "plain averaging, weights that sum to 1", 1.0, {"method": "fedavg"}))
-    return (*tried, *(Change(f"{_WITHOUT}{client}", f"without client {client}", 1.0) for client in without))
+        possible.append(Change("plain", "plain averaging, weights that sum to 1", 1.0, {"method": "fedavg"}))
+    return (*possible, *(Change(f"{_WITHOUT}{client}", f"without client {client}", 1.0) for client in without))
 
 
 def uneven(run: Run) -> bool:
@@ -137,11 +137,11 @@ def changed(run: Run, name: str) -> tuple[Experiment, Data]:
         return spec, replace(data, parts=parts, held_out=buffer)
     key, _, direction = name.rpartition("-")
     try:
-        return with_settings(spec, {key: moved(spec, key, direction)}), data
+        return with_settings(spec, {key: value_to_try(spec, key, direction)}), data
     except KeyError:
         settings = ", ".join(f"{key}-{direction}" for key, values in knobs(spec).items() for direction in values)
-        known = f"everyone, even, plain, without-K with the number K of a client, {settings}"
-        raise ValueError(f"no change is called {name!r}; accepted: {known}.") from None
+        accepted = f"everyone, even, plain, without-K with the number K of a client, {settings}"
+        raise ValueError(f"no change is called {name!r}; accepted: {accepted}.") from None
 
 
 def _dealt(parts: Sequence[np.ndarray], seed: int) -> list[np.ndarray]:

@@ -1,31 +1,32 @@
-"""Advice followed for the whole of a run, or its first and last rounds, by several seeds."""
+"""Changes followed through a whole run, or its first and last rounds, with several seeds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
 
-from drift.analyses.cost_estimate import Effort, effort
+from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.counterfactual.changes import UNCHANGED, Change, changes
 from drift.analyses.counterfactual.interventions import LENGTH, memory, require_replayable
-from drift.analyses.counterfactual.replayed_rounds import bounded_losses, played
-from drift.analyses.per_round import parameters
+from drift.analyses.counterfactual.replayed_rounds import bounded_losses, replay_jobs
+from drift.analyses.per_round import parameters, result
 from drift.analyses.rounds.run_state import run_state
 from drift.runs.run import Run
 
 ROUNDS = 30
-"""Rounds for which a change is followed from one start; six windows."""
+"""Default number of rounds for which a change is followed from one start; six windows."""
 
 DRAWS = 3
-"""Seeds of cohorts and batches; the first is the run's own."""
+"""Default number of seeds of cohorts and batches; the first is the run's own."""
 
 LAST = 3
-"""Last models of a replay whose mean loss is what it comes to."""
+"""Number of last models of a replay whose losses are averaged."""
 
 LONGER = "longer"
-"""The change that goes on training where the run ended."""
+"""Name of the change that goes on training where the run ended."""
 
 
 def followed(
@@ -37,17 +38,17 @@ def followed(
     split: str = "test",
     workers: int = 1,
 ) -> xr.Dataset:
-    """Gain in the last loss if a change had been followed for long, for the changes of these names.
+    """Gain in the last loss if a change had been followed for many rounds, for the changes of these names.
 
-    A run of at most `rounds` rounds is played again as a whole, from its initial model. A longer one is played from
+    A run of at most `rounds` rounds is repeated as a whole, from its initial model. A longer one is repeated from
     two starts: its first rounds, and its last ones (those after its best round, if it broke down). Unchanged and
     changed rounds are paired by the seed of cohorts and batches:
 
         gain_s = L(end unchanged, seed s) - L(end with the change, seed s)
 
     with L the mean over the last three models. The placebo of a start is the largest difference between two seeds of
-    the unchanged rounds: what is gained by chance alone. The change "longer" goes on unchanged where the run ended,
-    for half as many rounds again (at least three windows, at most `rounds`), by the schedule as it stands; its gain
+    the unchanged rounds: the gain by chance alone. The change "longer" goes on unchanged where the run ended,
+    for half as many rounds again (at least three windows, at most `rounds`), by the same schedule; its gain
     is over the unchanged rounds of the last start.
 
     Args:
@@ -55,26 +56,26 @@ def followed(
         rounds: Rounds for which a change is followed from one start, at least three windows.
         draws: Seeds, at least 2; the first is the run's own.
         split: Samples that the loss is averaged over.
-        workers: Processes that share the work.
+        workers: Number of processes.
 
     Returns:
         Dataset with loss (round, draw) of the unchanged rounds, gain (change, round, draw), placebo (round,), nats,
-        first (round,), where round is the last that is played; text (change,).
+        first (round,), where round is the last of a replay; text (change,).
 
     Raises:
-        LookupError: If training is not known (an import), or the run has no complete round.
+        LookupError: If the training is not known (an import), or the run has no complete round.
         ValueError: If draws is below 2 or rounds below 15.
     """
     if draws < 2 or rounds < 3 * LENGTH:
         raise ValueError(f"draws is {draws} and rounds is {rounds}; give 2 seeds and {3 * LENGTH} rounds or more.")
     require_replayable(run)
     spans = spans_of(run, rounds)
-    tried = [name for name in names if name != LONGER]
-    jobs = [(name, *span, draw) for name in (UNCHANGED.name, *tried) for span in spans for draw in range(draws)]
-    more = (run.committed, longer_by(run, rounds))
+    changed = [name for name in names if name != LONGER]
+    jobs = [(name, *span, draw) for name in (UNCHANGED.name, *changed) for span in spans for draw in range(draws)]
+    longer = (run.committed, longer_by(run, rounds))
     if LONGER in names:
-        jobs += [(UNCHANGED.name, *more, draw) for draw in range(draws)]
-    losses = bounded_losses(run, played(run, jobs, workers), [_last(job[1], job[2]) for job in jobs], split)
+        jobs += [(UNCHANGED.name, *longer, draw) for draw in range(draws)]
+    losses = bounded_losses(run, replay_jobs(run, jobs, workers), [_last(job[1], job[2]) for job in jobs], split)
     values = dict(zip(jobs, losses, strict=True))
     loss = np.array([[values[UNCHANGED.name, *span, draw] for draw in range(draws)] for span in spans])
     gain = np.full((len(names), len(spans), draws), np.nan)
@@ -83,49 +84,56 @@ def followed(
             if name != LONGER:
                 gain[row, column] = loss[column] - [values[name, *span, draw] for draw in range(draws)]
             elif column == len(spans) - 1:
-                gain[row, column] = loss[column] - [values[UNCHANGED.name, *more, draw] for draw in range(draws)]
-    texts = {change.name: change.text for change in _known(run)}
-    texts[LONGER] = f"{run.committed + more[1]} rounds instead of {run.committed}"
+                gain[row, column] = loss[column] - [values[UNCHANGED.name, *longer, draw] for draw in range(draws)]
+    texts = {change.name: change.text for change in _all_changes(run)}
+    texts[LONGER] = f"{run.committed + longer[1]} rounds instead of {run.committed}"
     variables = {
-        "loss": (("round", "draw"), loss, {"long_name": "loss of the unchanged rounds", "units": "nats"}),
-        "gain": (("change", "round", "draw"), gain, {"long_name": "loss gained by the change", "units": "nats"}),
-        "placebo": ("round", np.ptp(loss, axis=1), {"long_name": "largest difference of seeds", "units": "nats"}),
-        "first": ("round", [first for first, _ in spans], {"long_name": "first round", "units": "1"}),
-        "text": ("change", np.array([texts[name] for name in names], dtype=str), {"long_name": "change in words"}),
+        "loss": (("round", "draw"), loss),
+        "gain": (("change", "round", "draw"), gain),
+        "placebo": ("round", np.ptp(loss, axis=1)),
+        "first": ("round", [first for first, _ in spans]),
+        "text": ("change", np.array([texts[name] for name in names], dtype=str)),
     }
     coords = {
         "change": np.array(list(names), dtype=str),
         "round": [first + length - 1 for first, length in spans],
         "draw": list(range(draws)),
     }
-    attrs = {"analysis": "followed", "source": "this project", "split": split}
-    return xr.Dataset(variables, coords, {**attrs, "memory": memory(run, [first for first, _ in spans])})
+    attrs = {"split": split, "memory": memory(run, [first for first, _ in spans])}
+    return result(variables, _ABOUT, coords, analysis="followed", source="this project", **attrs)
 
 
-def followed_effort(
-    run: Run,
-    *,
-    names: Sequence[str],
-    rounds: int = ROUNDS,
-    draws: int = DRAWS,
-    split: str = "test",
-    workers: int = 1,
-) -> Effort:
-    """What `followed` with the same options costs; a training is one as long as those of the record."""
-    lengths = sum(length for _, length in spans_of(run, rounds))
-    costs = {change.name: change.cost for change in _known(run)}
+def followed_effort(run: Run, **options: Any) -> Effort:
+    """Effort of `followed` with the same options; a training is as long as those of the record."""
+    values = complete_options(followed, run, options)
+    names, draws = values.names, values.draws
+    lengths = sum(length for _, length in spans_of(run, values.rounds))
+    costs = {change.name: change.cost for change in _all_changes(run)}
     clients = run.experiment.clients.number if run.experiment.clients.train_all else run.experiment.clients.per_round
-    whole = lengths * (1 + sum(costs[name] for name in names if name != LONGER))
-    whole += longer_by(run, rounds) if LONGER in names else 0
-    forwards = LAST * draws * (1 + len(names)) * len(run.task.split(split))
-    memory_used = 4 * parameters(run) * lengths * draws * (1 + len(names))
-    return effort(run, trainings=round(whole * clients * draws), forwards=forwards, memory=memory_used, workers=workers)
+    rounds = lengths * (1 + sum(costs[name] for name in names if name != LONGER))
+    rounds += longer_by(run, values.rounds) if LONGER in names else 0
+    return effort(
+        run,
+        trainings=round(rounds * clients * draws),
+        forwards=LAST * draws * (1 + len(names)) * len(run.task.split(values.split)),
+        memory=4 * parameters(run) * lengths * draws * (1 + len(names)),
+        workers=values.workers,
+    )
+
+
+_ABOUT = {
+    "loss": ("loss of the unchanged rounds", "nats"),
+    "gain": ("loss gained by the change", "nats"),
+    "placebo": ("largest difference of seeds", "nats"),
+    "first": ("first round", "1"),
+    "text": ("change in words", "1"),
+}
 
 
 def spans_of(run: Run, rounds: int = ROUNDS) -> list[tuple[int, int]]:
     """First round and number of rounds of the replays: the whole run, or its first and its last rounds.
 
-    A run that stopped because nothing finite was left is played for as many rounds as it was to have.
+    A run that stopped because nothing finite was left is repeated for its planned number of rounds.
     """
     state = run_state(run)
     whole = run.experiment.rounds if state.name == "diverged" else len(run.rounds())
@@ -146,8 +154,8 @@ def longest(run: Run, rounds: int = ROUNDS) -> int:
     return run.committed + longer_by(run, rounds)
 
 
-def _known(run: Run) -> list[Change]:
-    """Every change there is."""
+def _all_changes(run: Run) -> list[Change]:
+    """All possible changes of a run."""
     return changes(run, without=range(run.experiment.clients.number)) + changes(run, broken=True)
 
 

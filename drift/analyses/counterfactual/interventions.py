@@ -1,17 +1,19 @@
-"""Short windows of recorded rounds played again with one thing changed: what the loss would have been."""
+"""Short windows of recorded rounds, repeated with one change: gain in loss."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import torch
 import xarray as xr
 
-from drift.analyses.cost_estimate import Effort, effort
+from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.counterfactual.changes import UNCHANGED, changes
-from drift.analyses.counterfactual.replayed_rounds import Job, Models, bounded_losses, play_again, played
+from drift.analyses.counterfactual.replayed_rounds import Job, Models, bounded_losses, play_again, replay_jobs
 from drift.analyses.counterfactual.server_memory import remembers, server_before
-from drift.analyses.per_round import parameters
+from drift.analyses.per_round import parameters, result
 from drift.analyses.rounds.run_state import run_state
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -19,7 +21,7 @@ from drift.runs.run import Run
 __all__ = ["interventions", "interventions_effort", "play_again", "remembers", "require_replayable", "window_length"]
 
 LENGTH, WINDOWS = 5, 3
-"""Rounds in a window, and windows."""
+"""Default numbers of rounds in a window, and of windows."""
 
 DRAWS = 1
 """Placebos per window: the same rounds with nothing changed but the seed of cohorts and batches."""
@@ -38,107 +40,102 @@ def interventions(
 ) -> xr.Dataset:
     """Gain in loss if a few rounds had been trained with one thing changed, for each of the `changes`.
 
-    From the recorded start of a window of rounds the same rounds are played again, unchanged and with each change, by
-    the same seed:
+    From the recorded start of a window the same rounds are repeated, unchanged and with each change, with the same
+    seed:
 
         gain = mean over the window's last half of L(end unchanged) - L(end with the change)
 
-    positive where the change helps. A placebo changes nothing but the seed of cohorts and batches; what it "gains" is
-    how far chance alone moves a window. Windows do not overlap and are spread evenly from the first round to the last
-    one; for a run that broke down, give the `starts` of windows around the break. A window is short: what pays off
-    slowly shows less than it is worth, and what slows training down shows its price at once. It screens; whether a
-    change is advised is for `drift.analyses.counterfactual.followed_changes` to say.
+    positive where the change helps. A placebo changes only the seed of cohorts and batches; its "gain" is the
+    effect of chance alone. Windows do not overlap and are spread evenly from the first round to the last
+    one; for a run that broke down, give the `starts` of windows around the break. As windows are short, slow
+    gains are underestimated and slower training counts at once: windows are for screening, and
+    `drift.analyses.counterfactual.followed_changes` decides whether a change is advised.
 
     A change that leaves the last window's models as they are, bit for bit, has no effect in this run (an option of
-    another variant of the method, say) and is left out. What server and clients remember is as it was, where the
-    record allows it (attribute memory: none, restored or anew). Losses are cut at ten times that of the constant
-    answer. With batch normalisation, statistics are recomputed on training samples for every model.
+    another variant of the method, say) and is left out. The state of server and clients is as it was, if the record
+    allows it (attribute memory: none, restored or anew). Losses are at most ten times that of the constant answer. With
+    batch normalisation, statistics are recomputed on training samples for every model.
 
     Args:
         length: Rounds in a window; by default 5, or a third of a run of fewer than 15 rounds.
-        windows: At most so many.
-        starts: First rounds of the windows, in place of those; they may overlap.
-        without: Clients to be left out, one at a time; NaN in windows that they have no part in.
+        windows: Largest number of windows.
+        starts: First rounds of the windows, in place of evenly spaced ones; they may overlap.
+        without: Clients to be left out, one at a time; NaN in windows in which they do not train.
         split: Samples that the loss is averaged over.
-        workers: Processes that share the work.
+        workers: Number of processes.
 
     Returns:
         Dataset with loss (round,) in nats of the unchanged rounds, changed_loss and gain (change, round), placebo
-        (round, draw), the placebos' gain, first (round,), where round is the last of a window; change is the name,
+        (round, draw), the gain of placebos, first (round,), where round is the last of a window; change is the name,
         text (change,) the change in words.
 
     Raises:
-        LookupError: If no window has its first start on record, or training is not known (an import).
+        LookupError: If no window has a recorded start, or the training is not known (an import).
         ValueError: If length or windows are below 1.
     """
     length = window_length(run) if length is None else length
     spans = _spans(run, length, windows, starts)
-    tried = changes(run, without=without, broken=run_state(run).broken)
-    names = [change.name for change in tried]
-    late = spans[-1]
+    candidates = changes(run, without=without, broken=run_state(run).broken)
+    names = [change.name for change in candidates]
+    last = spans[-1]
     jobs = [(UNCHANGED.name, first, length, draw) for first in spans for draw in range(DRAWS + 1)]
-    jobs += [(name, late, length, 0) for name in names]
-    models: dict[Job, Models] = dict(zip(jobs, played(run, jobs, workers), strict=True))
-    base = models[UNCHANGED.name, late, length, 0]
-    tried = [
+    jobs += [(name, last, length, 0) for name in names]
+    models: dict[Job, Models] = dict(zip(jobs, replay_jobs(run, jobs, workers), strict=True))
+    base = models[UNCHANGED.name, last, length, 0]
+    candidates = [
         change
-        for change in tried
-        if change.name.startswith("without-") or not _same(base, models[change.name, late, length, 0])
-    ] or tried
-    more = [(change.name, first, length, 0) for first in spans[:-1] for change in tried]
-    models |= dict(zip(more, played(run, more, workers), strict=True))
+        for change in candidates
+        if change.name.startswith("without-") or not _same(base, models[change.name, last, length, 0])
+    ] or candidates
+    further = [(change.name, first, length, 0) for first in spans[:-1] for change in candidates]
+    models |= dict(zip(further, replay_jobs(run, further, workers), strict=True))
 
     values = bounded_losses(run, list(models.values()), [_late(job[1], length) for job in models], split)
     losses = dict(zip(models, values, strict=True))
     recorded = np.array([losses[UNCHANGED.name, first, length, 0] for first in spans])
-    other = np.array([[losses[change.name, first, length, 0] for first in spans] for change in tried])
-    other = other.reshape(len(tried), len(spans))
+    with_change = np.array([[losses[change.name, first, length, 0] for first in spans] for change in candidates])
+    with_change = with_change.reshape(len(candidates), len(spans))
     draws = range(1, DRAWS + 1)
-    again = np.array([[losses[UNCHANGED.name, first, length, draw] for draw in draws] for first in spans])
-    for row, change in enumerate(tried):
+    placebos = np.array([[losses[UNCHANGED.name, first, length, draw] for draw in draws] for first in spans])
+    for row, change in enumerate(candidates):
         client = change.name.removeprefix("without-")
         for column, first in enumerate(spans):
             window = range(first, first + length)
             if client.isdigit() and not any(int(client) in run.trained(index) for index in window):
-                other[row, column] = np.nan
+                with_change[row, column] = np.nan
     variables = {
         "loss": ("round", recorded),
-        "changed_loss": (("change", "round"), other),
-        "gain": (("change", "round"), recorded - other),
-        "placebo": (("round", "draw"), recorded[:, None] - again),
+        "changed_loss": (("change", "round"), with_change),
+        "gain": (("change", "round"), recorded - with_change),
+        "placebo": (("round", "draw"), recorded[:, None] - placebos),
         "first": ("round", spans),
-        "text": ("change", np.array([change.text for change in tried], dtype=str)),
+        "text": ("change", np.array([change.text for change in candidates], dtype=str)),
     }
     coords = {
-        "change": np.array([change.name for change in tried], dtype=str),
+        "change": np.array([change.name for change in candidates], dtype=str),
         "round": [first + length - 1 for first in spans],
         "draw": list(range(1, DRAWS + 1)),
     }
-    ds = xr.Dataset(variables, coords, {"analysis": "interventions", "source": "this project", "length": length})
-    for name, (text, unit) in _ABOUT.items():
-        ds[name].attrs.update(long_name=text, units=unit)
-    return ds.assign_attrs(memory=memory(run, spans), split=split)
+    attrs = {"length": length, "memory": memory(run, spans), "split": split}
+    return result(variables, _ABOUT, coords, analysis="interventions", source="this project", **attrs)
 
 
-def interventions_effort(
-    run: Run,
-    *,
-    length: int | None = None,
-    windows: int = WINDOWS,
-    starts: Sequence[int] | None = None,
-    without: Sequence[int] = (),
-    split: str = "test",
-    workers: int = 1,
-) -> Effort:
-    """What `interventions` with the same options costs at most; a training is one as long as those of the record."""
-    length = window_length(run) if length is None else length
-    spans = _spans(run, length, windows, starts)
-    tried = changes(run, without=without, broken=run_state(run).broken)
+def interventions_effort(run: Run, **options: Any) -> Effort:
+    """Largest effort of `interventions` with the same options; a training is as long as those of the record."""
+    values = complete_options(interventions, run, options)
+    length = window_length(run) if values.length is None else values.length
+    windows = len(_spans(run, length, values.windows, values.starts))
+    candidates = changes(run, without=values.without, broken=run_state(run).broken)
     clients = run.experiment.clients.number if run.experiment.clients.train_all else run.experiment.clients.per_round
-    trainings = len(spans) * length * clients * (DRAWS + 1 + sum(change.cost for change in tried))
-    forwards = len(spans) * (len(tried) + DRAWS + 1) * (length - length // 2) * len(run.task.split(split))
-    memory_used = 4 * parameters(run) * length * len(spans) * (len(tried) + DRAWS + 1)
-    return effort(run, trainings=round(trainings), forwards=forwards, memory=memory_used, workers=workers)
+    trainings = windows * length * clients * (DRAWS + 1 + sum(change.cost for change in candidates))
+    replays = windows * (len(candidates) + DRAWS + 1)
+    return effort(
+        run,
+        trainings=round(trainings),
+        forwards=replays * (length - length // 2) * len(run.task.split(values.split)),
+        memory=4 * parameters(run) * length * replays,
+        workers=values.workers,
+    )
 
 
 def window_length(run: Run) -> int:
@@ -157,15 +154,15 @@ def require_replayable(run: Run) -> None:
 
 
 def memory(run: Run, firsts: Sequence[int]) -> str:
-    """What server and clients remember in replays from these rounds: "none", "restored" as it was, or "anew"."""
+    """State of server and clients in replays from these rounds: "none", "restored" as it was, or "anew"."""
     if not remembers(run):
         return "none"
     return "restored" if all(server_before(run, first)[1] for first in firsts) else "anew"
 
 
-def _same(one: Models, other: Models) -> bool:
+def _same(first: Models, second: Models) -> bool:
     """Whether two replays have the same models, bit for bit."""
-    return bool(one) and one.keys() == other.keys() and all(bool((one[index] == other[index]).all()) for index in one)
+    return bool(first) and first.keys() == second.keys() and all(torch.equal(first[i], second[i]) for i in first)
 
 
 def _late(first: int, length: int) -> range:

@@ -1,4 +1,4 @@
-"""Numeric settings of a run, and what to try in place of each: a smaller and a larger value."""
+"""Numeric settings of a run, with a smaller and a larger value to try for each."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from drift.config.load import validated
 from drift.config.method import Method
 
 FACTOR = 4
-"""What a rate, a number of epochs or a field of the method is multiplied and divided by."""
+"""Factor of a larger or smaller rate, number of epochs or field of the method."""
 
 Values = dict[str, float]
 """Values to try, by "smaller" and "larger"; "smallest" is for runs that broke down."""
 
 
 def numeric_fields(method: Method, prefix: str = "method") -> Iterator[tuple[str, Method, str]]:
-    """Settings of a method that are one number: (its key, the method that has it, the field).
+    """Settings of a method that are one number: (key, method with this field, field).
 
-    A method inside, such as the one that IMA averages, is gone through as well. Absent numbers (None), numbers that
-    belong together in a tuple, switches and names are left out.
+    An inner method, such as the one that IMA averages, is included. Absent numbers (None), numbers that
+    belong to a tuple, switches and names are left out.
     """
     for name in type(method).model_fields:
         value = getattr(method, name)
@@ -30,7 +30,7 @@ def numeric_fields(method: Method, prefix: str = "method") -> Iterator[tuple[str
             yield f"{prefix}.{name}", method, name
 
 
-def around(method: Method, name: str) -> Values:
+def values_around(method: Method, name: str) -> Values:
     """A smaller and a larger value of a numeric field:
 
         whole numbers   half and twice; 1 in place of 0
@@ -52,10 +52,10 @@ def around(method: Method, name: str) -> Values:
 
 
 def local_values(spec: Experiment) -> dict[str, Values]:
-    """What to try in place of the settings of local training, by key.
+    """Values to try for the settings of local training, by key.
 
-    Momentum and the decay of the rate are the part that stays: what is lost of it is tenfold or a tenth (momentum), or
-    fourfold or a quarter (decay; a run without decay gets one to a tenth of the rate over its rounds). A run without
+    Momentum and the decay of the rate are the fraction that stays: the lost fraction is tenfold or a tenth (momentum),
+    or fourfold or a quarter (decay; a run without decay gets one to a tenth of the rate over its rounds). A run without
     weight decay gets 0.001; one with it none, or four times as much.
     """
     local = spec.local
@@ -77,14 +77,14 @@ def local_values(spec: Experiment) -> dict[str, Values]:
 
 
 def knobs(spec: Experiment) -> dict[str, Values]:
-    """What to try in place of every numeric setting of local training and method, by key.
+    """Values to try for every numeric setting of local training and method, by key.
 
     Values that equal the present one, or that the experiment does not accept, are left out.
     """
     return {key: accepted for key, values in _tried(spec).items() if (accepted := _accepted(spec, key, values))}
 
 
-def moved(spec: Experiment, key: str, direction: str) -> float:
+def value_to_try(spec: Experiment, key: str, direction: str) -> float:
     """The value that `knobs` tries for one setting in one direction, accepted or not.
 
     Raises:
@@ -109,7 +109,7 @@ def with_settings(spec: Experiment, settings: dict[str, Any]) -> Experiment:
     return validated(content)
 
 
-def present(spec: Experiment, key: str) -> float:
+def present_value(spec: Experiment, key: str) -> float:
     """The present value of a numeric setting."""
     value: Any = spec
     for part in key.split("."):
@@ -119,7 +119,7 @@ def present(spec: Experiment, key: str) -> float:
 
 def _tried(spec: Experiment) -> dict[str, Values]:
     every = local_values(spec)
-    return every | {key: around(owner, name) for key, owner, name in numeric_fields(spec.method)}
+    return every | {key: values_around(owner, name) for key, owner, name in numeric_fields(spec.method)}
 
 
 def _rounded(value: float) -> float:
@@ -131,7 +131,7 @@ def _accepted(spec: Experiment, key: str, values: Values) -> Values:
     accepted = {}
     for direction, value in values.items():
         rounded = _rounded(value)
-        if rounded == present(spec, key):
+        if rounded == present_value(spec, key):
             continue
         try:
             with_settings(spec, {key: rounded})

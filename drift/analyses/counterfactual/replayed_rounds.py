@@ -1,4 +1,4 @@
-"""Recorded rounds played again, with a change or with another seed, and the loss of what comes out."""
+"""Replays of recorded rounds with a change or another seed, and the losses of their models."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ Models = dict[int, Tensor]
 """Global models (d,) after rounds, by round."""
 
 BEYOND = 10.0
-"""Multiple of the constant answer's loss at which losses are cut: what a model beyond it is worth does not matter."""
+"""Largest loss that is distinguished, as a multiple of the constant answer's loss."""
 
 
 def play_again(run: Run, name: str, first: int, length: int, draw: int = 0) -> Models:
-    """Global models (d,) after each of the rounds first, .., first + length - 1, played with a change.
+    """Global models (d,) after each of the rounds first, .., first + length - 1, trained with a change.
 
-    What server and clients remember is as it was where the record allows (`server_before`), and begins anew where the
-    change is one of method. Where nothing finite is left, the rounds from there on are missing.
+    The state of server and clients is as it was if the record allows it (`server_before`), and new if the method
+    changes. Rounds without a finite model are missing.
 
     Args:
-        draw: 0 draws the cohorts and batches of the record; others draw them with another seed.
+        draw: 0 for the cohorts and batches of the record; others take another seed.
     """
     spec, data = changed(run, name)
     seed = spec.seed if draw == 0 else key(spec.seed, "placebo", draw)
@@ -64,8 +64,8 @@ def play_again(run: Run, name: str, first: int, length: int, draw: int = 0) -> M
     return models
 
 
-def played(run: Run, jobs: Sequence[Job], workers: int) -> list[Models]:
-    """Models of every job, in its order; `run.context.progress` hears of the jobs that are done.
+def replay_jobs(run: Run, jobs: Sequence[Job], workers: int) -> list[Models]:
+    """Models of every job, in its order; `run.context.progress` is called after each of them.
 
     Raises:
         ValueError: If workers is below 1.
@@ -75,7 +75,7 @@ def played(run: Run, jobs: Sequence[Job], workers: int) -> list[Models]:
     report = run.context.progress or (lambda done, total: None)
     report(0, len(jobs))
     results: list[Models] = []
-    for models in _done(run, jobs, workers):
+    for models in _replay_each(run, jobs, workers):
         results.append(models)
         report(len(results), len(jobs))
     return results
@@ -84,13 +84,12 @@ def played(run: Run, jobs: Sequence[Job], workers: int) -> list[Models]:
 def bounded_losses(run: Run, replays: Sequence[Models], rounds: Sequence[Sequence[int]], split: str) -> np.ndarray:
     """Mean loss of each replay's models after its rounds, at most ten times that of the constant answer; shape (n,).
 
-    Where a model is missing it is that bound. A model that diverged is thereby as bad as can be, and no number of 20
-    digits enters a mean.
+    It is that bound where a model is missing, so that models that diverged have the largest loss, which stays finite.
     """
     constant = chance(run)
     most = BEYOND * constant if isfinite(constant) else float("nan")
     losses = np.full(len(replays), most)
-    whole = [place for place, wanted in enumerate(rounds) if all(index in replays[place] for index in wanted)]
+    whole = [place for place, indices in enumerate(rounds) if all(index in replays[place] for index in indices)]
     if not whole:
         return losses
     models = torch.stack([replays[place][index] for place in whole for index in rounds[place]])
@@ -109,13 +108,13 @@ def bounded_losses(run: Run, replays: Sequence[Models], rounds: Sequence[Sequenc
     return losses
 
 
-def _done(run: Run, jobs: Sequence[Job], workers: int) -> Iterator[Models]:
+def _replay_each(run: Run, jobs: Sequence[Job], workers: int) -> Iterator[Models]:
     if workers == 1 or len(jobs) < 2:
         for job in jobs:
             yield play_again(run, *job)
         return
     with processes(min(workers, len(jobs))) as pool:
-        yield from pool.map(_elsewhere, *zip(*((run.folder, run.context.data, job) for job in jobs), strict=True))
+        yield from pool.map(_play_in_process, *zip(*((run.folder, run.context.data, job) for job in jobs), strict=True))
 
 
 @lru_cache(maxsize=1)
@@ -123,5 +122,5 @@ def _opened(folder: Path, data: Path | None) -> Run:
     return Run(folder, Context(data))
 
 
-def _elsewhere(folder: Path, data: Path | None, job: Job) -> Models:
+def _play_in_process(folder: Path, data: Path | None, job: Job) -> Models:
     return play_again(_opened(folder, data), *job)

@@ -1,4 +1,4 @@
-"""The server as it was when a recorded round began, with what it and its clients had kept by then."""
+"""The server at the start of a recorded round, with its state and that of its clients."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ NEAR = 1e-5
 
 
 def remembers(run: Run) -> bool:
-    """Whether server or clients keep something between rounds beside the model."""
+    """Whether server or clients have a state besides the model."""
     server = Server.from_tensors(*run.state())
     return bool(server.state or server.clients)
 
 
 @lru_cache(maxsize=8)
 def server_before(run: Run, first: int) -> tuple[Server, bool]:
-    """The server before round `first`, and whether all that it and its clients remember is as it was.
+    """The server before round `first`, and whether its state and that of its clients are as they were.
 
     Before round 0 it is fresh, after the last round it is stored. In between, the record holds the model, what clients
-    receive beside it, and what they keep. The rest of the server's memory, such as the moments of FedAdam, is had by
-    aggregating the recorded clients of all rounds before once more, which trains nothing; it counts only if every
-    global model comes out as recorded. Where that cannot be done (the clients were not kept, or the server used what
-    is not recorded) the memory begins anew.
+    receive beside it, and their state. The rest of the server's state, such as the moments of FedAdam, follows from
+    aggregating the recorded clients of all earlier rounds again, without training; it counts only if every global
+    model is as recorded. If that is impossible (clients were not kept, or the server used what is not recorded) the
+    state is new.
 
     Raises:
         LookupError: If the round kept no start.
@@ -59,13 +59,13 @@ def server_before(run: Run, first: int) -> tuple[Server, bool]:
 
 
 def _theta(run: Run, first: int) -> torch.Tensor:
-    """The server's own model before a round; what clients received may lie ahead of it."""
+    """The server's own model before a round; the model that clients received may be ahead of it."""
     before = run.round(first - 1)
     return run.round(first).kept("start") if before.end is None else before.end
 
 
 def _carried(run: Run, first: int) -> dict[int, State]:
-    """What each client had kept before a round, by client."""
+    """State of each client before a round."""
     if not (run.method.stateful or run.experiment.local.persist_optimizer):
         return {}
     clients = ((client, carried(run, first, client)) for client in range(run.experiment.clients.number))
@@ -84,7 +84,7 @@ def _aggregated(run: Run, setting: Setting, first: int) -> State | None:
         theta = setting.task.theta if index == 0 else _theta(run, index)
         try:
             outcome = run.method.aggregate(setting, state, _cohort(run, record, theta))
-        except KeyError:  # of something that clients reported, which is not recorded
+        except KeyError:  # of a client report, which is not recorded
             return None
         if not torch.allclose(outcome.end, record.end, rtol=0, atol=NEAR * float(record.end.abs().max())):
             return None
