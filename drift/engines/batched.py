@@ -1,7 +1,7 @@
-"""The clients of a cohort trained at once: step s of all of them is one computation over rows, one row per client.
+"""Clients of a cohort trained at once: step s of all is one computation, with one row per client.
 
 Every client has the minibatches, in the order, that `serial` gives it, so that results are those of `serial` but for
-rounding. Clients lie in the order of their numbers of steps; those that are done drop out at the end. Minibatches of
+rounding. Rows are ordered by the number of steps; finished clients drop out at the end. Minibatches of
 unequal size are padded with samples of weight 0.
 """
 
@@ -56,7 +56,7 @@ def train(method: Method, clients: Iterable[Client]) -> tuple[list[Update], floa
 
 
 def chunk(client: Client, gradients: ModelGradients) -> int:
-    """How many clients like this one are trained at once; it depends on nothing that changes during a run."""
+    """Number of clients like this one to train at once; constant during a run."""
     values = STATES * len(client.start) + client.local.batch * gradients.step_values(client.samples.inputs)
     return max(1, BUDGET[client.start.device.type] // (client.start.element_size() * values))
 

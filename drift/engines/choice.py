@@ -1,4 +1,4 @@
-"""Which engine trains a run, and why: asked for, possible, and with "auto" the faster one of two timed steps."""
+"""Choice of the engine: the requested one if possible; with "auto" the faster one over two timed steps."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Choice:
 
 
 def choose_engine(asked: str, method: Method, clients: Sequence[Client]) -> Choice:
-    """The engine of a run that asked for "serial", "batched" or "auto", by the clients of one cohort.
+    """The engine for the setting "serial", "batched" or "auto", chosen by the clients of one cohort.
 
-    Nothing is kept of what is trained here. Timings differ from machine to machine, so the choice is made once, when a
+    Models trained here are discarded. Timings differ between machines, so the choice is made once, when a
     run begins, and stays.
     """
     if asked == "serial":

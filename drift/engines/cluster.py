@@ -177,7 +177,7 @@ TORCH_LOCK = threading.Lock()
 
 
 def _trained(run: str, received: Serialized, client: int, state: bytes) -> bytes:
-    """On a worker: a client's packed update."""
+    """On a worker: a client's serialised update."""
     with TORCH_LOCK:
         threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
         client_state: State = deserialize(state)

@@ -1,4 +1,4 @@
-"""Where the clients of a run are trained: this machine's GPU where it has one and agrees with the CPU, else the CPU."""
+"""Choice of the device: this machine's GPU if it has one that agrees with the CPU, else the CPU."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from drift.training.transfer import to_cpu, to_device
 from landscape.model.task import Task
 
 STEPS = 2
-"""Minibatch steps of one client that both devices train before the first round."""
+"""Minibatch steps of one client on each device before the first round."""
 
 TOLERANCE = 1e-3
-"""Length of the difference between the updates that they come to, relative to the update's, at most."""
+"""Largest norm of the difference of the two updates, relative to the norm of the update."""
 
 
 def choose_device(
     asked: str, task: Task, method: Method, clients: Sequence[Client], *, gpu: str | None = None
 ) -> Choice:
-    """The device of a run that asked for "cpu", "cuda" or "auto", by one client of the first cohort.
+    """The device for the setting "cpu", "cuda" or "auto", tested on one client of the first cohort.
 
     Args:
         clients: Of the first cohort, on the CPU.

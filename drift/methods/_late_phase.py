@@ -52,5 +52,5 @@ def late_local(options: IMA, plain: Callable[[int], Local], start: int, since: i
 
 
 def _triangle(top: float, bottom: float, cycles: float) -> float:
-    """Value after so many cycles of falling from top to bottom and rising back."""
+    """Value after a number of cycles, each from top to bottom and back."""
     return bottom + (top - bottom) * abs(1 - 2 * (cycles % 1))

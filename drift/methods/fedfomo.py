@@ -100,7 +100,7 @@ class FedFomo(Method):
         return ready
 
     def finish(self, client: Client, update: Update) -> Update:
-        """The client's model, and what it began from where that is asked for, kept for the next round."""
+        """The client's model, and its start if baseline = "before_training", stored for the next round."""
         state = {**update.state, "theta": update.theta, "buffers": update.buffers}
         if self.baseline == "before_training":
             state |= {"begun": client.start, "begun_buffers": client.buffers}

@@ -23,7 +23,7 @@ _RETURNING = "returning."
 class IMA(Wrapper):
     """w_{t+1} = v_t for t < t_s, the mean of v_t, .., v_{t-P+1} from t_s on, with v_t the plain aggregate of round t.
 
-    The window holds aggregates, never averaged models; where fewer than P exist, the mean is over those. Unlike
+    The window contains aggregates, never averaged models; where fewer than P exist, the mean is over those. Unlike
     SWA, clients continue from the mean, so the first round t_s still starts at w = v_{t_s-1}. From t_s on
     clients also follow a late-phase schedule.
 

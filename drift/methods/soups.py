@@ -6,7 +6,7 @@ from drift.methods._soups import Soup
 
 
 class Soups(Soup):
-    """Clients send the mean of 32 candidates trained with random settings; the uniform one unless asked otherwise.
+    """Clients send the mean of 32 candidates trained with random settings; the uniform mean by default.
 
     Source: Wortsman et al. 2022, uniform and greedy soups; ranges and budget of the LSS paper's code.
     """

@@ -90,7 +90,7 @@ class Writer:
             self._wait(0)
 
     def committed(self, seconds: float = 0.0) -> list[Round]:
-        """Rounds committed since the last call; waits for the last one put, at most so many seconds.
+        """Rounds committed since the last call; waits at most `seconds` for the last one.
 
         Raises:
             OSError: If a round could not be written.
@@ -125,7 +125,7 @@ class Writer:
             self._wait(0)
 
     def _wait(self, most: int, seconds: float | None = None) -> None:
-        """Take what the thread answered, until at most so many rounds are unanswered or the seconds are over."""
+        """Process the thread's results until at most `most` rounds are pending or the time is over."""
         end = None if seconds is None else time.monotonic() + seconds
         while True:
             unanswered = self._put - self._answered

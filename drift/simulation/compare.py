@@ -37,14 +37,14 @@ def compare(
     workers: int = 1,
     progress: RunProgress | None = None,
 ) -> list[Run]:
-    """One run for each method and seed, trained as far as it is not on disk already.
+    """One run per method and seed; rounds on disk are not trained again.
 
     All see the same initial model, partition, cohorts and batches for a seed. A run that diverges is reported by a
     warning; the others go on. A method that refuses the setting is left out, by a warning too.
 
     Args:
         source: Preset, file or experiment; its `[variants.METHOD]` apply.
-        methods, seeds: What is crossed, in this order.
+        methods, seeds: All combinations are trained, in this order.
         runs, data: Folders of runs and of datasets.
         overrides: Settings for all of them, like "rounds=10".
         workers: Processes; more than one are started afresh, one thread each.

@@ -52,7 +52,7 @@ def pretrain(
     Args:
         experiment: Names model, scaling of pixels, local settings, seed and threads.
         path: Ends in .safetensors.
-        dataset: What is trained on; the experiment's own where not given.
+        dataset: The training data; by default the experiment's.
         dataset_options: Options of that dataset, added to the experiment's if it is the same dataset.
         classes: Numbers of the classes that are trained on; all where not given.
         epochs: Over all samples; the rate decays by local.lr_decay after each.

@@ -90,7 +90,7 @@ def train_grid(
     cluster: str | None = None,
     watch: Watch | None = None,
 ) -> list[Planned]:
-    """Every experiment trained as far as it is not on disk, equal ones once; an error stops its own run alone.
+    """Train every experiment, equal ones once; rounds on disk are not trained again, and an error stops one run only.
 
     A process that dies is replaced, and its run goes on where it was.
 

@@ -29,7 +29,7 @@ Sent = TypeVar("Sent")
 
 @dataclass(frozen=True)
 class PointProcesses:
-    """A crew (`landscape.sweep.threads.PointPool`) of so many processes on this machine, of one torch thread each."""
+    """A pool (`landscape.sweep.threads.PointPool`) of processes on this machine, with one torch thread each."""
 
     number: int
 
@@ -46,7 +46,7 @@ class PointProcesses:
 
 @dataclass(frozen=True)
 class PointCluster:
-    """A crew (`landscape.sweep.threads.PointPool`) of the workers of the Dask scheduler at an address."""
+    """A pool (`landscape.sweep.threads.PointPool`) of the workers of the Dask scheduler at an address."""
 
     address: str
 
@@ -104,7 +104,7 @@ def _start_worker(shared: SharedValue) -> Worker:
 
 
 def _remote(work: Serialized, points: Points) -> bytes:
-    """On a worker of a cluster: the packed values of a chunk; the model is built once for all chunks."""
+    """On a worker of a cluster: the serialised values of a chunk; the model is built once for all chunks."""
     with TORCH_LOCK:
         threads = torch.get_num_threads()
         try:

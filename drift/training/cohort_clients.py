@@ -24,7 +24,7 @@ def clients(
     start: Tensor,
     ids: np.ndarray,
 ) -> Iterator[Client]:
-    """Clients of the server's next round in the order of `ids`, each made when it is asked for.
+    """Clients of the server's next round in the order of `ids`, each created when iterated.
 
     Args:
         parts, held: Sample numbers (into train) that each of the K clients trains on, and that it holds out.

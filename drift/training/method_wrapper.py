@@ -79,15 +79,15 @@ class Wrapper(Method):
         return self.base.prepare(at_base(client))
 
     def correction(self, client: Client) -> Correction | None:
-        """What the base adds to every gradient."""
+        """The base's correction of every gradient."""
         return self.base.correction(client)
 
     def finish(self, client: Client, update: Update) -> Update:
-        """What the base's client keeps and reports."""
+        """The base's update with state and report."""
         return self.base.finish(client, update)
 
     def holds(self, setting: Setting) -> Tensor | None:
-        """What the base holds."""
+        """Entries that the base keeps fixed."""
         return self.base.holds(setting)
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
@@ -95,13 +95,13 @@ class Wrapper(Method):
         return self.base.combine(setting, inner(state), cohort)
 
     def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
-        """What the base makes of the last cohort's buffers; they are not averaged over the window."""
+        """The base's buffers of the last cohort; they are not averaged over the window."""
         return self.base.buffers(setting, end, averaged)
 
     def measured(
         self, setting: Setting, end: Tensor, clients: Mapping[int, State], held: Sequence[np.ndarray]
     ) -> dict[str, float]:
-        """What the base measures, of the averaged model."""
+        """The base's extra metrics, of the averaged model."""
         return self.base.measured(setting, end, clients, held)
 
     def momentum(self, state: State) -> Tensor | None:

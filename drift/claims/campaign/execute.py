@@ -1,4 +1,4 @@
-"""Trains the runs of a plan within a budget and writes their files; what is recorded is never trained again."""
+"""Train the runs of a plan within a budget and write their files; recorded runs are not trained again."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class UnitResult:
 
 
 class _BudgetUsed(Exception):
-    """Raised between two rounds; what is committed stays."""
+    """Raised between two rounds; committed rounds stay."""
 
 
 def recorded(files: Path) -> set[str]:
@@ -140,7 +140,7 @@ def _train(
 
 
 def record_claims(units: Sequence[Unit], places: Places) -> None:
-    """Write what the claims of an item ask of its finished runs on disk into the runs' files."""
+    """Write the results that the claims of an item read from its finished runs into the runs' files."""
     runs = [Run(places.runs / unit.experiment.slug, Context(places.data)) for unit in units]
     finished = [run for run in runs if (places.files / f"{run.name}.json").exists()]
     observed = [records.Observed(run) for run in finished if (run.folder / "run.json").exists()]

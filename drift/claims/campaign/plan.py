@@ -1,4 +1,4 @@
-"""The plan of a campaign: what is trained, for which claim, at which cost, and in which order."""
+"""The plan of a campaign: its runs, their claims, cost and order."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Unit:
     """One run of the plan.
 
     Args:
-        item: What it belongs to.
+        item: The item that it belongs to.
         row: Its row.
         seed: Its seed.
     """
@@ -76,7 +76,7 @@ class Unit:
 
     @cached_property
     def experiment(self) -> Experiment:
-        """What it trains.
+        """The experiment that it trains.
 
         Raises:
             LookupError: If the item starts from a checkpoint that is not there yet; names the command that makes it.

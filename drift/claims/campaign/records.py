@@ -1,4 +1,4 @@
-"""One small file per finished run: settings, numbers of every round, and the results that claims ask for."""
+"""One small file per finished run: settings, numbers of every round, and the results that claims read."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DIGITS = 7
 
 
 class Observed:
-    """A run that remembers which cached results were asked of it; otherwise the run itself.
+    """A run that records which cached results are read.
 
     Args:
         run: The run on disk.
@@ -115,7 +115,7 @@ def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset]) -> Path:
     """Write the file of a finished run; seconds per round are a column of its series.
 
     Args:
-        results: What claims asked of it, as `Observed.results`; joined with what the file holds already.
+        results: Results that claims read, as `Observed.results`; merged with those in the file.
     """
     path = folder / f"{run.name}.json"
     before = read(path).content["results"] if path.exists() else {}
