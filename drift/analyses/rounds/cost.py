@@ -102,20 +102,19 @@ def _epochs(run: Run, samples: int) -> float:
     return float(trained * (local.epochs if local.steps is None else local.steps * local.batch / samples))
 
 
+_RANGES = {
+    "seconds_epoch": ("an epoch", "s"),
+    "seconds_round": ("local training", "s"),
+    "plain_ratio": ("time over that of plain training", "1"),
+}
 _ABOUT = {
+    **_RANGES,
+    **{f"{name}_low": (f"{text}, fastest", unit) for name, (text, unit) in _RANGES.items()},
+    **{f"{name}_high": (f"{text}, slowest", unit) for name, (text, unit) in _RANGES.items()},
     "macs": ("forward pass of a sample", "MAC"),
     "macs_training": ("forward pass of a sample, by pool size", "MAC"),
     "macs_round": ("local training", "MAC"),
     "macs_plain": ("plain local training", "MAC"),
-    "seconds_epoch": ("an epoch", "s"),
-    "seconds_epoch_low": ("an epoch, fastest", "s"),
-    "seconds_epoch_high": ("an epoch, slowest", "s"),
-    "seconds_round": ("local training", "s"),
-    "seconds_round_low": ("local training, fastest", "s"),
-    "seconds_round_high": ("local training, slowest", "s"),
-    "plain_ratio": ("time over that of plain training", "1"),
-    "plain_ratio_low": ("time over that of plain training, fastest", "1"),
-    "plain_ratio_high": ("time over that of plain training, slowest", "1"),
     "seconds_recorded": ("a round", "s"),
     "memory_round": ("memory of local training", "bytes"),
     "bytes_up": ("upload of a round", "bytes"),
