@@ -59,8 +59,8 @@ from drift.config.load import read as read
 from drift.diagnosis.diagnose import diagnose as diagnose
 from drift.diagnosis.outlying_clients import apart as apart
 from drift.record.recorder import Recorder as Recorder
-from drift.runs.open import open as open
 from drift.runs.run import Run as Run
+from drift.runs.run import open as open
 from drift.simulation.compare import compare as compare
 from drift.simulation.simulate import simulate as simulate
 from drift.store.foreign_tensors import read_tensors as read_tensors

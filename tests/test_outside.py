@@ -243,7 +243,7 @@ def test_a_changed_source_is_told_when_opened_and_refused_when_gone_on_with(else
     run = tiny.trained(Path("runs"), setting)
     path = elsewhere / f"my_{kind}.py"
     path.write_text(path.read_text() + "\n# other\n")
-    with pytest.warns(UserWarning, match=f"my_{kind}.py:{NAMES[kind]} has changed since run {run.name} was begun"):
+    with pytest.warns(UserWarning, match=f"my_{kind}.py:{NAMES[kind]} has changed since run {run.name} was started"):
         _ = Run(run.folder).task
     (run.folder / "state.safetensors").unlink()
     for record in (run.folder / "rounds").iterdir():

@@ -155,7 +155,7 @@ def stale() -> list[str]:
 
 def make(out: Path, workers: int) -> list[str]:
     """Train, draw and write every picture and the record; figures that could not be drawn, with the reason."""
-    from drift.runs.open import open as opened
+    from drift.runs.run import open as opened
     from drift.simulation.compare import train_all
     from figures.commands._draw_files import draw_all
 

@@ -15,7 +15,7 @@ from drift.config.identity import identifying
 from drift.config.method import Beta, Method
 from drift.partitions import Partitioner
 from drift.plugins import tables
-from drift.plugins.reserved_names import GIVEN, require_free
+from drift.plugins.reserved_names import USER_TASK, require_free
 from drift.store.keep import Keep
 from landscape import outside, plugins
 
@@ -44,14 +44,14 @@ class TaskPart(Part):
     @field_validator("dataset")
     @classmethod
     def _dataset_is_known(cls, name: str) -> str:
-        if name != GIVEN:
+        if name != USER_TASK:
             return plugins.recorded_name("landscape.datasets", name, "dataset")
         return name
 
     @field_validator("model")
     @classmethod
     def _model_is_known(cls, name: str) -> str:
-        if name != GIVEN:  # code from outside is looked for when the model is built
+        if name != USER_TASK:  # code from outside is looked for when the model is built
             return plugins.recorded_name("landscape.models", name, "model")
         return name
 

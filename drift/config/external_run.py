@@ -1,4 +1,4 @@
-"""What was told of a run that another program trained, in place of settings that are not known here."""
+"""Runs of other programs: stated descriptions in place of unknown settings, in the experiment of a run.json."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from drift.partitions import Partitioner
 UNKNOWN = "not said"
 
 
-class ToldMethod(Method):
-    """A method of which the name is all that is known; it cannot train."""
+class ExternalMethod(Method):
+    """A method of another program, known by name only; it cannot train."""
 
     public: ClassVar[str] = "told"
     called: str = UNKNOWN
 
     @property
     def label(self) -> str:
-        """What it was called; the name of the built-in method where it is one's, as FedProx is fedprox."""
+        """Its name; that of the built-in method if there is one, so that FedProx is fedprox."""
         plain = self.called.lower()
         return plain if plain in methods.names() else self.called
 
@@ -36,8 +36,8 @@ class ToldMethod(Method):
         raise LookupError("the run was trained by another program: its method and local settings are not known here.")
 
 
-class ToldPartition(Partitioner):
-    """A partition of which the name is all that is known."""
+class ExternalPartition(Partitioner):
+    """A partition of another program, known by name only."""
 
     public: ClassVar[str] = "told"
     called: str = UNKNOWN
@@ -52,11 +52,11 @@ class ToldPartition(Partitioner):
 
 
 class UnknownParts(Sequence[np.ndarray]):
-    """Parts of a run of which nobody said who holds which samples."""
+    """Parts of a run that does not state which client holds which samples."""
 
     def __len__(self) -> NoReturn:
         raise LookupError(
-            "who holds which samples is not known; give it beside the task: drift.open(folder, task=task, parts=...), "
+            "who holds which samples is not known; give it with the task: drift.open(folder, task=task, parts=...), "
             "the sample numbers of each client."
         )
 
@@ -65,32 +65,32 @@ class UnknownParts(Sequence[np.ndarray]):
         raise IndexError(index)
 
 
-def completed(about: Mapping[str, Any]) -> dict[str, Any]:
-    """The experiment in a run.json, with what was told of an imported run in place of defaults that nobody said."""
+def complete_experiment(about: Mapping[str, Any]) -> dict[str, Any]:
+    """The experiment in a run.json; in an imported run, stated descriptions replace settings that are defaults."""
     content = migrated(about)
     if not about.get("imported"):
         return content
-    told, missing = about.get("told", {}), [str(text) for text in about.get("unknown") or ()]
+    stated, missing = about.get("told", {}), [str(text) for text in about.get("unknown") or ()]
     default = "method" not in content or _name(content["method"]) == "fedavg"
-    if "method" in told:
-        content["method"] = ToldMethod(called=str(told["method"]))
+    if "method" in stated:
+        content["method"] = ExternalMethod(called=str(stated["method"]))
     elif default and any(text.startswith("method") for text in missing):
-        content["method"] = ToldMethod()
+        content["method"] = ExternalMethod()
     clients = dict(content["clients"])
-    if "partition" in told:
-        clients["partition"] = ToldPartition(called=str(told["partition"]))
+    if "partition" in stated:
+        clients["partition"] = ExternalPartition(called=str(stated["partition"]))
     elif any(text.startswith("partition") for text in missing):
-        clients["partition"] = ToldPartition()
+        clients["partition"] = ExternalPartition()
     content["clients"] = clients
-    if isinstance(told.get("seed"), int):
-        content["seed"] = told["seed"]
+    if isinstance(stated.get("seed"), int):
+        content["seed"] = stated["seed"]
     return content
 
 
 def seed_of(about: Mapping[str, Any], seed: int) -> int | None:
-    """The seed of a run; None where another program trained it and nobody said."""
-    unsaid = about.get("imported") and "seed" not in about.get("told", {}) and not seed
-    return None if unsaid else seed
+    """The seed of a run; None for a run of another program that does not state it."""
+    unknown = about.get("imported") and "seed" not in about.get("told", {}) and not seed
+    return None if unknown else seed
 
 
 def _name(table: Any) -> Any:

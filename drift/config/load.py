@@ -97,7 +97,7 @@ def _of_run(folder: Path) -> dict[str, Any]:
     """The settings of a trained run, from its description."""
     about = files.read_json(folder / "run.json")
     if about.get("unknown") or not isinstance(about.get("experiment"), dict):
-        raise LookupError(f"{folder} tells no experiment that can be trained again; give a preset or a TOML file.")
+        raise LookupError(f"{folder} contains no experiment that can be trained again; give a preset or a TOML file.")
     return migrated(about)
 
 

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor
 
 from drift.plugins import tables, trust
-from drift.plugins.bundles import Bundle, filled, suffix
+from drift.plugins.bundles import Bundle, suffix, with_bundle
 from landscape import outside, plugins
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
@@ -165,7 +165,7 @@ class Method(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_published(cls, values: Any) -> Any:
-        return filled(cls.name(), cls.bundles, values)
+        return with_bundle(cls.name(), cls.bundles, values)
 
     @property
     def label(self) -> str:

@@ -1,4 +1,4 @@
 """Runs of other programs: checkpoint folders, Flower strategies, FL frameworks by the names of their files.
 
-What they read becomes a run as `drift.runs` opens it; nothing of theirs is executed without trust.
+Imported files become a run that `drift.runs` opens; code of other programs is not executed without trust.
 """

@@ -1,4 +1,4 @@
-"""A folder of checkpoints that another program wrote, as a run like any other."""
+"""A folder of checkpoints of another program as a run with a dataset of fedscape."""
 
 from __future__ import annotations
 
@@ -12,11 +12,19 @@ from torch import Tensor
 
 from drift.config.experiment import Experiment
 from drift.config.load import read
-from drift.importers.found import Found
-from drift.importers.models import Model, checkpoints, measured, read_model, read_round, read_sizes, run_name
+from drift.importers.checkpoint_files import CheckpointFiles
+from drift.importers.models import (
+    Model,
+    evaluate_model,
+    read_model,
+    read_round,
+    read_sizes,
+    run_name,
+    usable_checkpoints,
+)
 from drift.importers.patterns import Patterns
 from drift.plugins import trust
-from drift.record.run_description import SAYABLE, said
+from drift.record.run_description import DESCRIBED, describe_training
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.disk_space import require_space
@@ -42,35 +50,35 @@ def import_checkpoints(
     progress: Progress | None = None,
     told: Mapping[str, Any] | None = None,
 ) -> Run:
-    """A run on disk made from state dicts, its models, Gram matrices and test metrics as if it were trained here.
+    """A run made from state dicts, with models, Gram matrices and test metrics as in a run trained here.
 
     The folder holds `round_003/global.pt` (the global model after round 3), `round_003/client_7.pt` and, where
     it differs from the global model before, `round_003/start.pt`; also .pth, .safetensors and .npz; or whatever
-    `patterns` say. `sizes.json` beside them gives the samples of each client, like {"7": 120}; without it all count
-    the same. The first round needs a start, else it only serves as the start of the next. Nothing is unpickled but
-    tensors. Where there are no global models, means of the clients by their sizes stand for them.
+    `patterns` say. `sizes.json` in the folder has the samples of each client, like {"7": 120}; without it all weigh
+    the same. The first round needs a start, else it only serves as the start of the next. Only tensors are unpickled.
+    Without global models, means of the clients by their sizes replace them.
 
     Args:
-        folder: Where the checkpoints lie.
-        overrides: What is known of the training, like "clients.partition=dirichlet" or "local.lr=0.1".
+        folder: Folder of the checkpoints.
+        overrides: Settings of the training, like "clients.partition=dirichlet" or "local.lr=0.1".
         model: Architecture: a plug-in or module:function.
-        dataset: Data that loss and error are measured on.
-        patterns: Which file is which model.
+        dataset: Data of which loss and error are computed.
+        patterns: Patterns of the paths of models.
         runs, data: Folders of runs and of datasets.
-        progress: Called with the rounds that are read and all rounds: once for their digests, once for the models.
-        told: A name, and a method that is none of fedscape's, by "name" and "method".
+        progress: Called with the finished and the total number of rounds: once for digests, once for models.
+        told: Name of the run, and of a method of another program, by "name" and "method".
 
     Raises:
         LookupError: If the folder holds no round with a known start.
-        ValueError: If a checkpoint is none, is damaged, or is of another architecture; the file is named.
+        ValueError: If a file is no checkpoint, damaged, or of another architecture; the message names it.
     """
     folder = Path(folder)
-    files = checkpoints(folder, patterns)
+    files = usable_checkpoints(folder, patterns)
     sizes = read_sizes(folder, files)
     trust.allow_setting("task.model", model)
     trust.allow_setting("task.dataset", dataset)
     experiment = _experiment(files, model, dataset, overrides)
-    told = said(**{**dict.fromkeys(SAYABLE), **(told or {})})
+    told = describe_training(**{**dict.fromkeys(DESCRIBED), **(told or {})})
     keys = {text.partition("=")[0].strip() for text in overrides}
     settings = (
         experiment.hash + (str(patterns) if patterns else "") + (json.dumps(told, sort_keys=True) if told else "")
@@ -116,18 +124,18 @@ def _write(
     path: Path,
     task: Task,
     experiment: Experiment,
-    files: Found,
+    files: CheckpointFiles,
     sizes: dict[int | str, int],
     progress: Progress | None,
 ) -> None:
-    """Every round whose start is known, then the commit point."""
+    """Write all rounds with a known start, then the commit point."""
     before: tuple[int, Model] | None = None
     previous, link = torch.zeros(task.layout.size), ""
     numbers = files.numbers()
-    for index, one in with_progress(list(files.usable().items()), progress):
-        end, clients = read_round(one, task, sizes)
+    for index, paths in with_progress(list(files.usable().items()), progress):
+        end, clients = read_round(paths, task, sizes)
         follows = before is not None and before[0] == index - 1
-        start = read_model(one.start, task) if one.start is not None else before[1] if before and follows else None
+        start = read_model(paths.start, task) if paths.start is not None else before[1] if before and follows else None
         if start is not None:
             counts = [sizes.get(name, 1) for name in clients]
             record = _record(index, task, start, end, previous, [numbers[name] for name in clients], counts, clients)
@@ -161,7 +169,7 @@ def _record(
         sizes=counts,
         weights=counts.double() / counts.sum() if len(counts) else torch.zeros(0, dtype=torch.float64),
         gram=gram(start[0], previous, end[0] - start[0], clients - start[0]),
-        metrics=measured(task, end),
+        metrics=evaluate_model(task, end),
         start=start[0],
         end=end[0],
         clients=clients,
@@ -171,14 +179,14 @@ def _record(
     )
 
 
-def _experiment(files: Found, model: str, dataset: str, overrides: tuple[str, ...]) -> Experiment:
+def _experiment(files: CheckpointFiles, model: str, dataset: str, overrides: tuple[str, ...]) -> Experiment:
     number = max(files.numbers().values(), default=0) + 1
     base = {
         "rounds": max(files.usable()) + 1,
         "task": {"dataset": dataset, "model": model},
         "clients": {
             "number": number,
-            "per_round": max(1, *(len(one.clients) for one in files.rounds.values()), 0),
+            "per_round": max(1, *(len(paths.clients) for paths in files.rounds.values()), 0),
             "partition": {"name": "iid"},
         },
     }

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from drift.record.flat_arrays import State, named
+from drift.record.flat_arrays import State, arrays_by_name
 from drift.record.recorder import Recorder
 
 Strategy = TypeVar("Strategy")
@@ -100,7 +100,10 @@ def read_weights(source: str | Path, folder: str | Path, *, model: State) -> Pat
         raise LookupError(
             f"{source} holds no two rounds in a row; expected are round-1-weights.npz, round-2-weights.npz."
         )
-    recorder, shapes = Recorder(folder, model, continuous=False), [value.shape for value in named(model).values()]
+    recorder, shapes = (
+        Recorder(folder, model, continuous=False),
+        [value.shape for value in arrays_by_name(model).values()],
+    )
     for start, end, index in pairs:
         if index >= recorder.next:
             recorder.round(start=_arrays(start, shapes), clients={}, end=_arrays(end, shapes), index=index)
@@ -138,7 +141,7 @@ class _Watch:
     def start(self, *args: Any, **kwargs: Any) -> Any:
         bound = inspect.signature(self.original["start"]).bind(*args, **kwargs)
         if (initial := bound.arguments.get("initial_arrays")) is not None:
-            self.recorder.require_start(named(initial))
+            self.recorder.require_start(arrays_by_name(initial))
         if (evaluate := bound.arguments.get("evaluate_fn")) is not None:
             bound.arguments["evaluate_fn"], self.evaluated = self._evaluating(evaluate), True
         try:
@@ -148,11 +151,11 @@ class _Watch:
 
     def configure_train(self, server_round: int, arrays: Any, config: Any, grid: Any) -> list[Any]:
         self._write()
-        self.globals = named(arrays)
+        self.globals = arrays_by_name(arrays)
         messages = list(self.original["configure_train"](server_round, arrays, config, grid))
         sent = [self._model(message) for message in messages]
         alike = bool(sent) and all(_equal(sent[0], other) for other in sent)
-        self.begun = named(sent[0]) if alike else self.globals
+        self.begun = arrays_by_name(sent[0]) if alike else self.globals
         return messages
 
     def aggregate_train(self, server_round: int, replies: Iterable[Any]) -> Any:
@@ -160,7 +163,7 @@ class _Watch:
         clients = {} if self.stopped else dict(filter(None, map(self._client, replies)))
         result = self.original["aggregate_train"](server_round, replies)
         arrays, metrics = result
-        end = self.globals if arrays is None else named(arrays)
+        end = self.globals if arrays is None else arrays_by_name(arrays)
         self.pending = {"start": self.begun, "clients": clients, "end": end, "metrics": _numbers("train_", metrics)}
         return result
 
@@ -205,7 +208,7 @@ class _Watch:
         sizes = [round(value) for value in told if isinstance(value, int | float)]
         number = reply.content.config_records.get(_NAME)
         name = str(reply.metadata.src_node_id) if number is None else int(number["client"])
-        return name, (named(arrays), sizes[0] if sizes else 1)
+        return name, (arrays_by_name(arrays), sizes[0] if sizes else 1)
 
     def _model(self, message: Any) -> Any:
         """The model in a message: the record that has all arrays of the global one; None where there is none."""

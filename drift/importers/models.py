@@ -1,4 +1,4 @@
-"""Models, sizes and names of a folder of checkpoints: what both ways of importing share."""
+"""Models, sizes and names of a folder of checkpoints, for imports with a dataset and without."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from drift.importers.found import Files, Found, found
+from drift.importers.checkpoint_files import CheckpointFiles, RoundFiles, find_checkpoints
 from drift.importers.patterns import Patterns
 from drift.importers.programs import SHIPPED
-from drift.importers.unnamed import in_order, without_names
+from drift.importers.unnamed_tensors import are_unnamed, name_tensors
 from drift.store.foreign_tensors import one_line, read_tensors
 from drift.store.guarded_load import require_inside, require_room
 from landscape.model.task import Task
@@ -24,17 +24,17 @@ Model = tuple[Tensor, Tensor]
 """theta (d,) and floating buffers (b,)."""
 
 
-def checkpoints(folder: str | Path, patterns: Patterns | None = None) -> Found:
-    """Checkpoint files of a folder, of which at least one round has a known start.
+def usable_checkpoints(folder: str | Path, patterns: Patterns | None = None) -> CheckpointFiles:
+    """Checkpoints of a folder with at least one round whose start is known.
 
     Raises:
         LookupError: If there are none.
     """
-    files = found(folder, patterns or SHIPPED["fedscape"])
+    files = find_checkpoints(folder, patterns or SHIPPED["fedscape"])
     if not files.started():
         raise LookupError(
-            f"{folder} holds round {min(files.rounds)} only, or no two in a row, and what its clients received is "
-            "unknown; add start.pt beside its global model, or the round before."
+            f"{folder} holds round {min(files.rounds)} only, or no two in a row, and the start of its clients is "
+            "unknown; add start.pt next to its global model, or the round before."
         )
     return files
 
@@ -43,17 +43,17 @@ def read_model(path: Path, task: Task) -> Model:
     """theta and buffers of a state dict.
 
     Raises:
-        ValueError: If the file is no state dict of the task's architecture; it is named.
+        ValueError: If the file is no state dict of the task's architecture; the message names it.
     """
     tensors = read_tensors(path)
     layout = task.layout
-    if without_names(tensors):
-        tensors = in_order(path, tensors, task)
-    known = {name for name, _ in (*layout.parameters, *layout.buffers)} | set(task.model.state_dict())
-    if extra := sorted(set(tensors) - known):
+    if are_unnamed(tensors):
+        tensors = name_tensors(path, tensors, task)
+    accepted = {name for name, _ in (*layout.parameters, *layout.buffers)} | set(task.model.state_dict())
+    if extra := sorted(set(tensors) - accepted):
         raise ValueError(
             f"{path}: the model has no tensor {extra[0]!r}; was it trained with another model? "
-            f"Its tensors are {', '.join(sorted(known)[:8])}."
+            f"Its tensors are {', '.join(sorted(accepted)[:8])}."
         )
     try:
         model = layout.theta(tensors).float(), layout.buffer_vector(tensors).float()
@@ -64,23 +64,23 @@ def read_model(path: Path, task: Task) -> Model:
     return model
 
 
-def read_round(one: Files, task: Task, sizes: dict[int | str, int]) -> tuple[Model, dict[int | str, Model]]:
-    """Global model after a round, or the mean of its clients by size where there is none, and client models.
+def read_round(files: RoundFiles, task: Task, sizes: dict[int | str, int]) -> tuple[Model, dict[int | str, Model]]:
+    """Global model after a round (the mean of its clients by size if there is none), and client models.
 
     Raises:
-        ValueError: If a file is no state dict of the task's architecture; it is named.
+        ValueError: If a file is no state dict of the task's architecture; the message names it.
     """
-    clients = {name: read_model(path, task) for name, path in one.clients.items()}
-    if one.end is not None:
-        return read_model(one.end, task), clients
+    clients = {name: read_model(path, task) for name, path in files.clients.items()}
+    if files.end is not None:
+        return read_model(files.end, task), clients
     counts = torch.tensor([sizes.get(name, 1) for name in clients], dtype=torch.float64)
     theta, buffers = (torch.stack(part).double() for part in zip(*clients.values(), strict=True))
     weights = counts / counts.sum()
     return ((weights @ theta).float(), (weights @ buffers).float()), clients
 
 
-def read_sizes(folder: Path, files: Found) -> dict[int | str, int]:
-    """Samples by client, as sizes.json in the folder says; nothing where they are unknown.
+def read_sizes(folder: Path, files: CheckpointFiles) -> dict[int | str, int]:
+    """Samples by client, from sizes.json in the folder; empty without this file.
 
     Raises:
         ValueError: If the file cannot be read or leaves a client out.
@@ -101,15 +101,14 @@ def read_sizes(folder: Path, files: Found) -> dict[int | str, int]:
     return sizes
 
 
-def run_name(folder: Path, files: Found, settings: str, progress: Progress | None, called: str | None = None) -> str:
-    """Name of the run, from `called` or its folder; it ends in eight digits of what is imported.
-
-    These are of settings, names and bytes of all files.
-    """
+def run_name(
+    folder: Path, files: CheckpointFiles, settings: str, progress: Progress | None, called: str | None = None
+) -> str:
+    """Name of the run, from `called` or its folder; it ends in eight digits of the SHA-256 of settings and files."""
     total = hashlib.sha256(settings.encode())
-    for one in with_progress(list(files.rounds.values()), progress):
-        for path in filter(None, (one.end, one.start, *one.clients.values())):
-            require_room(path, path.stat().st_size)  # before it is digested: a sparse file may be without end
+    for round_files in with_progress(list(files.rounds.values()), progress):
+        for path in round_files.paths():
+            require_room(path, path.stat().st_size)  # before it is digested: a sparse file may have any size
             total.update(str(path.relative_to(folder)).encode())
             with open(path, "rb") as file:
                 total.update(hashlib.file_digest(file, "sha256").digest())
@@ -119,10 +118,10 @@ def run_name(folder: Path, files: Found, settings: str, progress: Progress | Non
     return f"imported-{slug}-{total.hexdigest()[:8]}"
 
 
-def measured(task: Task, end: Model) -> dict[str, float]:
+def evaluate_model(task: Task, end: Model) -> dict[str, float]:
     """Loss and metrics of a model on the test split."""
     theta, buffers = end
-    held = buffers[None] if len(buffers) else None
-    test = evaluate(task, theta[None], torch.ones(1, 1), split="test", buffers=held)
+    rows = buffers[None] if len(buffers) else None
+    test = evaluate(task, theta[None], torch.ones(1, 1), split="test", buffers=rows)
     metrics = {name: float(value) for name, value in test.items()}
     return {**metrics, "accuracy": 1 - metrics["error"]} if "error" in metrics else metrics

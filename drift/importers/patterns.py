@@ -1,4 +1,4 @@
-"""Patterns of paths: which file of a folder is which model, like `round{round}/client{client}.pt`."""
+"""Patterns of the paths of models in a folder, like `round{round}/client{client}.pt`."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import PurePosixPath
 
 @dataclass(frozen=True)
 class Patterns:
-    """Paths below a folder, with `{round}` and `{client}` where these stand, and `*` for anything within one name.
+    """Paths below a folder, with `{round}` and `{client}` for numbers and names, and `*` for any part of a name.
 
     Args:
         clients: Client models; None: there are none.
-        globals: Global models after the rounds; None: looked for beside the clients, as `global.pt` or `server.pt`.
-        starts: What the clients of a round received; None: the global model of the round before.
+        globals: Global models after the rounds; None: `global.pt` or `server.pt` in the folder of the clients.
+        starts: Models that the clients of a round received; None: the global model of the previous round.
 
     Raises:
         ValueError: If a pattern leads out of the folder, lacks `{round}`, or has another field.
@@ -33,8 +33,8 @@ class Patterns:
             if text is not None:
                 _require(text, client)
 
-    def beside(self) -> tuple[str, ...]:
-        """Patterns that global models are looked for by."""
+    def global_patterns(self) -> tuple[str, ...]:
+        """Patterns of global models, in the order in which they are tried."""
         if self.globals is not None:
             return (self.globals,)
         path = PurePosixPath(self.clients or "")
@@ -43,11 +43,11 @@ class Patterns:
         return tuple(str(path.parent / f"{name}{path.suffix}") for name in ("global", "server", "global_model"))
 
     def __str__(self) -> str:
-        return ", ".join(text for text in (self.clients, *self.beside(), self.starts) if text)
+        return ", ".join(text for text in (self.clients, *self.global_patterns(), self.starts) if text)
 
 
 def expression(pattern: str) -> re.Pattern[str]:
-    """The regular expression of a pattern; the same field twice is the same text twice."""
+    """The regular expression of a pattern; a repeated field matches the same text."""
     seen: set[str] = set()
     parts = []
     for piece in re.split(r"(\{round\}|\{client\}|\*)", pattern):

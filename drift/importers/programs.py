@@ -1,4 +1,4 @@
-"""Patterns of the files that known programs write."""
+"""Patterns of the checkpoint files of other programs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHIPPED: Mapping[str, Patterns] = {
 ASSUMED: Mapping[str, str] = {
     "flower": (
         "np.savez(f'round-{server_round}-weights.npz', *arrays) in every round, as Flower's guide on checkpoints has "
-        "it; arrays have no names there, so that --task or --model tells the model"
+        "it; arrays have no names there, so --task or --model is needed"
     ),
     "pfllib": (
         "PFLlib saves a whole module once, over the one before. Call in every round, in server and clients, "
@@ -33,11 +33,11 @@ ASSUMED: Mapping[str, str] = {
     "fedlab": (
         "FedLab writes no models and names no files. Call in every round, with a folder of your own, "
         "torch.save(handler.model_parameters, f'round_{handler.round}/server.pt') and for each client "
-        "torch.save(parameters, f'round_{handler.round}/client_{id}.pt'): vectors of the whole state dict, so that "
-        "--task or --model tells the model"
+        "torch.save(parameters, f'round_{handler.round}/client_{id}.pt'): vectors of the whole state dict, so "
+        "--task or --model is needed"
     ),
 }
-"""What a program must have been told to write for its patterns to fit, as far as it does not write that by itself.
+"""Code that a program needs to write the files of its patterns, where it does not write them by default.
 
 Sources: github adap/flower, how-to-save-and-load-model-checkpoints.rst; TsingZ0/PFLlib, system/flcore, save_item in
 serverbase.py and clientbase.py; KarhouTam/FL-bench, src/server/fedavg.py, run; SMILELab-FL/FedLab,
@@ -45,8 +45,12 @@ fedlab/utils/serialization.py and fedlab/contrib/algorithm/basic_server.py.
 """
 
 
-def named(text: str) -> Patterns:
-    """Shipped patterns by the name of a program, else a pattern of client or of global models."""
+def parse_patterns(text: str) -> Patterns:
+    """Shipped patterns of a program by its name, else the pattern of client or global models.
+
+    Raises:
+        ValueError: If the text is neither; the message lists the programs.
+    """
     if text in SHIPPED:
         return SHIPPED[text]
     if "{" not in text:

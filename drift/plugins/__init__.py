@@ -1,4 +1,4 @@
-"""How settings name plug-ins, and which code a setting may run.
+"""Names of plug-ins in settings, and the code that settings may run.
 
-`tables` reads and writes a plug-in with its options; `trust` is the one rule for code from outside.
+`tables` reads and writes a plug-in with its options; `trust` is the rule for code from outside.
 """

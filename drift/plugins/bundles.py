@@ -1,4 +1,4 @@
-"""Bundles: the options of a method as a paper states them, or as released code has them, under one word."""
+"""Bundles: named sets of options of a method, as a paper states them or as released code has them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Bundle:
-    """Options of a method that one published source states; those that it does not state keep their defaults.
+    """Options of a method that a published source states; all others keep their defaults.
 
     Args:
-        source: Which paper or code.
-        options: What it states, by name.
-        beside: Settings outside the method that go with it and are to be given too, as in "local.momentum=0.0".
-        lacks: What of the source cannot be had here.
+        source: The paper or code.
+        options: Options by name.
+        beside: Settings outside the method to set as well, such as "local.momentum=0.0".
+        lacks: Parts of the source that are not available here.
     """
 
     source: str
@@ -24,11 +24,11 @@ class Bundle:
     lacks: str = ""
 
 
-def filled(method: str, bundles: Mapping[str, Bundle], values: Any) -> Any:
-    """Options with those of the bundle that `like` names; what is given beside it wins.
+def with_bundle(method: str, bundles: Mapping[str, Bundle], values: Any) -> Any:
+    """Options of the bundle that `like` names, overridden by the other options.
 
     Raises:
-        ValueError: If the method has no such bundle; lists those it has.
+        ValueError: If the method has no such bundle; the message lists its bundles.
     """
     if not isinstance(values, dict) or values.get("like") is None:
         return values
@@ -39,16 +39,16 @@ def bundle(method: str, bundles: Mapping[str, Bundle], name: Any) -> Bundle:
     """The bundle of a name.
 
     Raises:
-        ValueError: If the method has none of that name; lists those it has.
+        ValueError: If the method has none of that name; the message lists its bundles.
     """
     if name not in bundles:
-        known = ", ".join(bundles) or "none"
-        raise ValueError(f"like is {name!r}; bundles of {method}: {known}. Leave method.like out for its defaults.")
+        available = ", ".join(bundles) or "none"
+        raise ValueError(f"like is {name!r}; bundles of {method}: {available}. Leave method.like out for its defaults.")
     return bundles[name]
 
 
 def suffix(method: Any) -> str:
-    """What a label gets: -paper or -code, and _changed where an option is not that of the bundle; else nothing."""
+    """Suffix of a label: -paper or -code, with _changed if an option differs from the bundle; "" without bundle."""
     if method.like is None:
         return ""
     options = bundle(method.name(), method.bundles, method.like).options

@@ -1,23 +1,23 @@
-"""Options of datasets and models that are settings of their own."""
+"""Names that options of datasets and models must not have, as settings have them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-GIVEN = "given"
-"""Dataset and model of a run that was recorded without them: its task is named when the run is opened."""
+USER_TASK = "given"
+"""Name of dataset and model in a run that was recorded without them: the task is supplied when it is opened."""
 
 
 def require_free(what: str, options: Mapping[str, Any]) -> None:
-    """Refuse an option of a dataset or model ("dataset_options", "model_options") that is a setting of its own.
+    """Refuse an option of a dataset or model ("dataset_options", "model_options") that is a setting.
 
     Raises:
         ValueError: With the first such option and where it is set.
     """
     settings = _SETTINGS[what]
-    if taken := [option for option in options if option in settings]:
-        raise ValueError(f"{taken[0]!r} is none of the {what}; it is {settings[taken[0]]}.")
+    if reserved := [option for option in options if option in settings]:
+        raise ValueError(f"{reserved[0]!r} is none of the {what}; it is {settings[reserved[0]]}.")
 
 
 _SETTINGS = {
@@ -34,4 +34,4 @@ _SETTINGS = {
         "classes": "the number of the dataset's classes",
     },
 }
-"""What would be given twice, as an option and as the setting that it is."""
+"""Options that settings have already, and where to set them."""

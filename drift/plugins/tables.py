@@ -1,4 +1,4 @@
-"""Plug-ins inside an experiment: tables of a name and options, built and written back."""
+"""Plug-ins in settings: read from and written to tables of a name and options."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from landscape import outside, plugins
 
 
 def name(plugin: BaseModel | type[BaseModel]) -> str:
-    """What people call a plug-in: the name of its file, or of its class where it is none of this package."""
+    """Public name of a plug-in: of its file, or of its class for code from outside."""
     return getattr(plugin, "called", None) or outside.short(recorded(plugin))
 
 
 def recorded(plugin: BaseModel | type[BaseModel]) -> str:
-    """The name that `build` takes: that of a file here, else FILE.py:CLASS or module:CLASS."""
-    made = plugin if isinstance(plugin, type) else type(plugin)
-    if public := getattr(made, "public", ""):
+    """The name that `build` accepts: of a file of this package, else FILE.py:CLASS or module:CLASS."""
+    kind = plugin if isinstance(plugin, type) else type(plugin)
+    if public := getattr(kind, "public", ""):
         return str(public)
-    package, _, file = made.__module__.rpartition(".")
-    return file if package in outside.GROUPS else outside.class_reference(made)
+    package, _, file = kind.__module__.rpartition(".")
+    return file if package in outside.GROUPS else outside.class_reference(kind)
 
 
 def build(value: Any, load: Callable[[str], type[BaseModel]]) -> Any:
-    """The plug-in of a name or of a table `{"name": ..., options}`; anything else is passed on.
+    """The plug-in of a name or of a table `{"name": ..., options}`; other values are returned as they are.
 
     Args:
-        load: Gives the class of a name.
+        value: The name or table.
+        load: Returns the class of a name.
 
     Raises:
         ValueError: If the table has no name; a pydantic ValidationError names wrong options.
@@ -38,12 +39,12 @@ def build(value: Any, load: Callable[[str], type[BaseModel]]) -> Any:
     if not isinstance(value, dict):
         return value
     if "name" not in value:
-        raise ValueError("a table without a name; give name = ... beside its options.")
+        raise ValueError("a table without a name; give name = ... with its options.")
     return load(str(value["name"]))(**{key: option for key, option in value.items() if key != "name"})
 
 
 def dump(plugin: BaseModel) -> dict[str, Any]:
-    """Inverse of `build`, fit for JSON."""
+    """Inverse of `build`, for JSON."""
     return {"name": recorded(plugin), **plugin.model_dump(mode="json")}
 
 
@@ -56,19 +57,21 @@ _PACKAGES = {
 }
 """Package and kind of the plug-in that a setting names."""
 
-_ELSEWHERE = re.compile(r"given|.*[:\[{].*")
-"""Values that name no file of a package: module:function, a table, the task of a recorded run."""
+_NO_FILE_NAME = re.compile(r"given|.*[:\[{].*")
+"""Values that are not the name of a file: module:function, a table, the task of a recorded run."""
 
 
 def require_named(text: str) -> None:
-    """Refuse KEY=VALUE or KEY=VALUE,VALUE whose key names a plug-in, and a value none that there is; imports none.
+    """Refuse KEY=VALUE or KEY=VALUE,VALUE if the key is that of a plug-in and there is none of that name.
+
+    No plug-in is imported.
 
     Raises:
-        ValueError: With the nearest names.
+        ValueError: If there is none; the message has the nearest names.
     """
     key, _, values = text.partition("=")
     kind = _PACKAGES.get(key.strip().removesuffix(".name"))
-    if kind is None or _ELSEWHERE.fullmatch(values.strip()):
+    if kind is None or _NO_FILE_NAME.fullmatch(values.strip()):
         return
     for value in values.split(","):
         plugins.recorded_name(kind[0], value.strip().strip("'\""), kind[1])

@@ -1,4 +1,4 @@
-"""Which code from elsewhere may be run: what the user names, nothing that a run or a file of settings names."""
+"""Trust in code from outside: code that the user names is run, code that a run or a settings file names is not."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ it."""
 
 
 def allow(name: str) -> None:
-    """Let this process, and processes that it starts, run code of somebody's own.
+    """Trust code from outside, in this process and in processes that it starts.
 
     Raises:
         ValueError: If the name is neither MODULE:FUNCTION nor FILE.py:CLASS.
@@ -32,14 +32,14 @@ def allow(name: str) -> None:
 
 
 def allow_own(settings: Any) -> None:
-    """Let code be run that the caller names, as a text or anywhere in a table of settings; a plain name needs none."""
+    """Trust code from outside that the caller names, as a text or anywhere in a table of settings."""
     for name in names_in(settings):
-        if "<" not in name:  # a class in a session or a function, which nothing would find
+        if "<" not in name:  # a class of a session or inside a function cannot be imported
             allow(name)
 
 
 def allow_setting(key: str, value: Any) -> None:
-    """Let code be run that the caller names by a setting such as `method` or `clients.partition.name`."""
+    """Trust code from outside that the caller names by a setting such as `method` or `clients.partition.name`."""
     package = next((home for part, home in _HOMES.items() if part in key.split(".")), None)
     if package is None or "_options" in key:
         return
@@ -54,27 +54,28 @@ def allow_setting(key: str, value: Any) -> None:
 
 
 def allow_figure(name: str) -> None:
-    """Let a figure be drawn by code that the caller names: FILE.py:NAME, module:NAME or an entry point."""
+    """Trust the code of a figure that the caller names: FILE.py:NAME, module:NAME or an entry point."""
     allow_own(outside.entry_points("figures.gallery").get(name, name))
 
 
 def require_trusted(name: str, who: str = "") -> str:
-    """The name by which code is found, refused where the user has not named it.
+    """The name that code is loaded by, refused if the user does not trust it.
 
     A run or an experiment's file may come from anywhere, and importing a module runs it. Names without a colon are of
-    this package. A file that no longer lies where it lay is the one of its name that is trusted.
+    this package. A file that was moved is replaced by the trusted file of the same name.
 
     Args:
-        who: Who names it, such as "run NAME makes its model by"; for the message.
+        name: Name of a plug-in.
+        who: Beginning of the message, such as "run NAME makes its model by".
 
     Raises:
-        ValueError: If it is not trusted; says how to trust it.
+        ValueError: If it is not trusted; the message explains how to trust it.
     """
     if not outside.is_outside(name):
         return name
-    found = located(name)
-    if found in _allowed():
-        return found
+    code = located(name)
+    if code in _allowed():
+        return code
     raise ValueError(
         f"{f'{who} ' if who else ''}{name}, code that is no part of fedscape and would be run. If you trust it, "
         f"add --trust {name} (in Python: drift.open(folder, trust={name!r})), or set {TRUSTED}={name}."
@@ -82,36 +83,36 @@ def require_trusted(name: str, who: str = "") -> str:
 
 
 def located(name: str) -> str:
-    """The name by which code is found: where the file no longer lies, the last trusted one called like it."""
+    """The name that code is loaded by: if its file is absent, the last trusted file of the same name."""
     written = outside.absolute_name(name)
     if not outside.is_outside(name) or Path(written.rpartition(":")[0]).exists():
         return written if outside.is_outside(name) else name
-    alike = [one for one in _allowed() if outside.portable(one) == outside.portable(written)]
-    return next((one for one in reversed(alike) if Path(one.rpartition(":")[0]).exists()), written)
+    namesakes = [trusted for trusted in _allowed() if outside.portable(trusted) == outside.portable(written)]
+    return next((name for name in reversed(namesakes) if Path(name.rpartition(":")[0]).exists()), written)
 
 
 def load(package: str, name: str, kind: str) -> Any:
-    """The code that a name means, where it is trusted; None where the name is of this package.
+    """The trusted code of a name; None if the name is of this package.
 
     Raises:
-        LookupError: If it is not there.
+        LookupError: If there is no such code.
         ValueError: If it is not trusted or fails.
     """
     recorded = plugins.recorded_name(package, name, kind)
     if not outside.is_outside(recorded):
         return None
-    found = require_trusted(recorded, f"{kind} is")
+    code = require_trusted(recorded, f"{kind} is")
     try:
-        return outside.load(found)
+        return outside.load(code)
     except (ValueError, LookupError):
         raise
-    except Exception as reason:  # whatever somebody's code raises: it cannot be used, and other runs can
-        said = f"{type(reason).__name__}: {' '.join(str(reason).split())}"
-        raise ValueError(f"{kind} {name} cannot be loaded ({said}).") from reason
+    except Exception as reason:  # code from outside may raise anything; other runs stay usable
+        text = f"{type(reason).__name__}: {' '.join(str(reason).split())}"
+        raise ValueError(f"{kind} {name} cannot be loaded ({text}).") from reason
 
 
 def names_in(settings: Any) -> Iterator[str]:
-    """Names of code from outside in a text, or in a table of settings: those of plug-ins, of dataset and of model."""
+    """Names of code from outside in a text or a table of settings: plug-ins, dataset and model."""
     if isinstance(settings, str):
         if outside.is_outside(settings.strip(":")):
             yield outside.absolute_name(settings)
@@ -134,20 +135,20 @@ _HOMES = {
 
 
 def sources(settings: Mapping[str, Any]) -> dict[str, str]:
-    """Digests of the files that hold the code from outside in a table of trusted settings, by name without folder."""
+    """Digests of the files of all code from outside in a table of trusted settings, by name without folder."""
     return {outside.portable(name): outside.digest(require_trusted(name)) for name in names_in(settings)}
 
 
 def changed(recorded: Mapping[str, str], names: Iterator[str] | list[str]) -> list[str]:
-    """Which of the names have another source than was recorded."""
-    known = {name: recorded.get(outside.portable(name)) for name in names}
-    return [name for name, digest in known.items() if digest and digest != outside.digest(require_trusted(name))]
+    """Names whose source differs from the recorded one."""
+    digests = {name: recorded.get(outside.portable(name)) for name in names}
+    return [name for name, digest in digests.items() if digest and digest != outside.digest(require_trusted(name))]
 
 
-def tell_changed(recorded: Mapping[str, str], names: Iterator[str] | list[str], run: str) -> None:
-    """Say in one line that code from outside is not what a run was trained by."""
+def warn_changed(recorded: Mapping[str, str], names: Iterator[str] | list[str], run: str) -> None:
+    """Warn of code from outside that differs from the code that trained a run."""
     for name in changed(recorded, names):
-        warnings.warn(f"{name} has changed since run {run} was begun with it.", stacklevel=3)
+        warnings.warn(f"{name} has changed since run {run} was started with it.", stacklevel=3)
 
 
 def _allowed() -> list[str]:

@@ -1,4 +1,4 @@
-"""Models of any framework as vectors: names and shapes of parameters and floating buffers, with numpy alone."""
+"""Models of any framework as vectors of parameters and floating buffers, with numpy alone."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ State = Any
 Entry = tuple[str, tuple[int, ...]]
 
 STATISTICS = ("running_mean", "running_var")
-"""Last part of the names of floating buffers, where a state dict alone says what is one."""
+"""Last part of the names of floating buffers in a state dict."""
 
 
 @dataclass(frozen=True)
 class FlatArrays:
-    """Where parameters (theta) and floating buffers lie; what is in neither is left out.
+    """Places of parameters (theta) and floating buffers in vectors; other tensors are left out.
 
     Args:
-        names: Everything that a model holds, in the order of its state dict.
-        parameters, buffers: Names and shapes, in the order in which they lie in the vectors.
-        constants: Buffers that a state dict does not hold, by name.
-        dtype: Of the vectors: float64 where all parameters are, else float32.
+        names: All tensors of a model, in the order of its state dict.
+        parameters, buffers: Names and shapes, in the order of the vectors.
+        constants: Buffers that are not in the state dict, by name.
+        dtype: Type of the vectors: float64 if all parameters have it, else float32.
     """
 
     names: tuple[str, ...]
@@ -41,38 +41,38 @@ class FlatArrays:
     ) -> FlatArrays:
         """The layout of a model.
 
-        A torch module says itself what its parameters (that require a gradient) and floating buffers are. Of a state
-        dict, floating tensors named `running_mean` or `running_var` are buffers, integers and `num_batches_tracked`
-        are left out, and all else are parameters; `parameters` and `buffers` name them where that is wrong.
+        Of a torch module, parameters that require a gradient and floating buffers are taken. Of a state dict,
+        floating tensors named `running_mean` or `running_var` are buffers, integers and `num_batches_tracked` are
+        left out, and all others are parameters; `parameters` and `buffers` override these rules.
 
         Raises:
             ValueError: If a name is unknown, or no parameter is left.
         """
-        held = named(model)
+        arrays = arrays_by_name(model)
         constants: dict[str, np.ndarray] = {}
         if hasattr(model, "named_parameters"):
-            found = [name for name, value in model.named_parameters() if value.requires_grad]
+            trained = [name for name, value in model.named_parameters() if value.requires_grad]
             own = {name: array(value) for name, value in model.named_buffers() if value.is_floating_point()}
             statistics = list(own)
-            constants = {name: value for name, value in own.items() if name not in held}
+            constants = {name: value for name, value in own.items() if name not in arrays}
         else:
-            floating = [name for name, value in held.items() if _counts(name, value)]
+            floating = [name for name, value in arrays.items() if _is_parameter_or_buffer(name, value)]
             statistics = [name for name in floating if name.rpartition(".")[2] in STATISTICS]
-            found = [name for name in floating if name not in statistics]
+            trained = [name for name in floating if name not in statistics]
         if buffers is not None:
             statistics = list(buffers)
-            found = [name for name in found if name not in statistics]
+            trained = [name for name in trained if name not in statistics]
         if parameters is not None:
-            found = list(parameters)
-            statistics = [name for name in statistics if name not in found]
-        known = held | constants
-        if unknown := [name for name in (*found, *statistics) if name not in known]:
+            trained = list(parameters)
+            statistics = [name for name in statistics if name not in trained]
+        known = arrays | constants
+        if unknown := [name for name in (*trained, *statistics) if name not in known]:
             raise ValueError(f"the model has no tensor {unknown[0]!r}; it has {', '.join(list(known)[:8])}.")
-        if not found:
+        if not trained:
             raise ValueError(f"the model has no parameters; it has {', '.join(list(known)[:8]) or 'nothing'}.")
-        theta, rest = (tuple((name, known[name].shape) for name in group) for group in (found, statistics))
-        dtype = "float64" if all(known[name].dtype == np.float64 for name in found) else "float32"
-        return cls(tuple(held), theta, rest, constants, dtype)
+        theta, rest = (tuple((name, known[name].shape) for name in group) for group in (trained, statistics))
+        dtype = "float64" if all(known[name].dtype == np.float64 for name in trained) else "float32"
+        return cls(tuple(arrays), theta, rest, constants, dtype)
 
     @property
     def size(self) -> int:
@@ -85,37 +85,37 @@ class FlatArrays:
         Raises:
             ValueError: If a tensor is absent or has another shape; it is named.
         """
-        held = self.constants | named(state, self.names)
-        return self._joined(held, self.parameters), self._joined(held, self.buffers)
+        arrays = self.constants | arrays_by_name(state, self.names)
+        return self._join(arrays, self.parameters), self._join(arrays, self.buffers)
 
     def vectors_of(self, models: int) -> tuple[np.ndarray, np.ndarray]:
-        """Room for so many models, shape (models, d) and (models, b)."""
+        """Zeros for a number of models, shape (models, d) and (models, b)."""
         width = sum(prod(shape) for _, shape in self.buffers)
         return np.zeros((models, self.size), self.dtype), np.zeros((models, width), self.dtype)
 
     def named(self, theta: np.ndarray, buffers: np.ndarray) -> dict[str, np.ndarray]:
         """Parameters and floating buffers by name, views of the vectors."""
-        found = {}
+        views = {}
         for vector, entries in ((theta, self.parameters), (buffers, self.buffers)):
             start = 0
             for name, shape in entries:
-                found[name] = vector[start : start + prod(shape)].reshape(shape)
+                views[name] = vector[start : start + prod(shape)].reshape(shape)
                 start += prod(shape)
-        return found
+        return views
 
-    def _joined(self, held: Mapping[str, np.ndarray], entries: Iterable[Entry]) -> np.ndarray:
+    def _join(self, arrays: Mapping[str, np.ndarray], entries: Iterable[Entry]) -> np.ndarray:
         parts = []
         for name, shape in entries:
-            if name not in held:
-                raise ValueError(f"the model has no tensor {name!r}; it has {', '.join(list(held)[:8])}.")
-            if held[name].shape != shape:
-                raise ValueError(f"tensor {name!r} has shape {held[name].shape}, the run has {shape}.")
-            parts.append(held[name].reshape(-1))
+            if name not in arrays:
+                raise ValueError(f"the model has no tensor {name!r}; it has {', '.join(list(arrays)[:8])}.")
+            if arrays[name].shape != shape:
+                raise ValueError(f"tensor {name!r} has shape {arrays[name].shape}, the run has {shape}.")
+            parts.append(arrays[name].reshape(-1))
         return np.concatenate([np.zeros(0, self.dtype), *parts], dtype=self.dtype, casting="same_kind")
 
 
-def named(state: State, names: Sequence[str] = ()) -> dict[str, np.ndarray]:
-    """Arrays of a model by name; those of a sequence are called `names`, or by their numbers.
+def arrays_by_name(state: State, names: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    """Arrays of a model by name; arrays of a sequence get the `names`, or their numbers.
 
     Raises:
         ValueError: If it is no model, or a sequence of another length.
@@ -160,5 +160,5 @@ def gram(start: np.ndarray, previous: np.ndarray, step: np.ndarray, deltas: np.n
 _BLOCK = 1 << 16
 
 
-def _counts(name: str, value: np.ndarray) -> bool:
+def _is_parameter_or_buffer(name: str, value: np.ndarray) -> bool:
     return np.issubdtype(value.dtype, np.floating) and not name.endswith("num_batches_tracked")

@@ -1,4 +1,4 @@
-"""Rounds that any training loop makes, recorded as a run; needs numpy and safetensors, and no torch."""
+"""Recorder of the rounds of any training loop; needs numpy and safetensors, but not torch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from drift.record.flat_arrays import FlatArrays, State, gram
-from drift.record.run_description import Clients, Cohort, described, listed, numbered, said
+from drift.record.run_description import (
+    Clients,
+    RecordedCohort,
+    describe_run,
+    describe_training,
+    layout_entries,
+    number_clients,
+)
 from drift.store import keep_rules, links, numpy_files
 from drift.store.atomic_write import clear
 from drift.store.locks import Busy, locked
@@ -17,32 +24,32 @@ from drift.store.numpy_files import Damaged
 
 
 class Recorder:
-    """A folder in which another program's rounds are recorded, one call a round.
+    """Records the rounds of another program in a folder, one call per round.
 
         recorder = Recorder("runs/mine", model)
         recorder.round(start=start, clients={0: (state_dict, 120), 7: (state_dict, 80)}, end=end, metrics={"loss": 0.4})
 
-    `drift.open("runs/mine")` reads it like any run. A folder that holds rounds already is gone on with. A process
-    that is killed at any moment leaves whole rounds behind; only the round that it was writing is lost.
+    `drift.open("runs/mine")` reads it like any run. A folder that has rounds already is continued. A process that is
+    killed at any moment leaves complete rounds behind; only the round that it was writing is lost.
 
     Args:
-        folder: Where the run will lie.
-        model: Module or state dict that tells the layout; None: the first model that is recorded.
-        parameters, buffers: Names of the parameters and of the floating buffers, where a state dict does not tell
-            (`drift.record.flat_arrays.FlatArrays.of` says how it is read).
-        clients, globals: Policies of the rounds that keep client models, and global models: "all", "none",
+        folder: Folder of the run.
+        model: Module or state dict that has the layout; None: the first model that is recorded.
+        parameters, buffers: Names of the parameters and of the floating buffers, if the rules of
+            `drift.record.flat_arrays.FlatArrays.of` for state dicts do not fit.
+        clients, globals: Policies by which rounds store client models, and global models: "all", "none",
             "every 10", "last 3", "first 2", "at 5 17", joined by commas.
-        rounds: Number of rounds to come in all, which "last 3" needs.
-        continuous: Whether the first round that is added to a folder must begin where the folder ended; else a second
-            training would follow the first one unnoticed.
-        name: What the run is called, in lists and figures; the name of its folder where not said.
-        method, data, partition: What they are called, as in "FedProx", "CIFAR-10", "Dirichlet(0.3)".
-        seed: Of the training.
-        settings: Anything else that is worth knowing of the training, by name: numbers, texts, lists and tables. What
-            is not said is listed as unknown.
+        rounds: Number of rounds in total, which "last 3" needs.
+        continuous: Whether the first round that is added to a folder must start at its last global model, so that a
+            second training does not follow the first one unnoticed.
+        name: Name of the run in lists and figures; None: the name of its folder.
+        method, data, partition: Their names, such as "FedProx", "CIFAR-10", "Dirichlet(0.3)".
+        seed: Seed of the training.
+        settings: Other settings of the training by name: numbers, texts, lists and tables. Absent ones are listed as
+            unknown.
 
     Raises:
-        ValueError: If a policy cannot be read, or the folder holds another kind of run or keeps other rounds.
+        ValueError: If a policy cannot be read, or the folder has another kind of run or other policies.
         LookupError: If the folder is damaged.
     """
 
@@ -68,22 +75,23 @@ class Recorder:
             keep_rules.require(policy)
             if rounds is None and keep_rules.counts_from_the_end(policy):
                 raise ValueError(
-                    f"policy {policy!r} counts from the last round; say by rounds=N how many there will be."
+                    f"policy {policy!r} counts from the last round; give the number of rounds by rounds=N."
                 )
         self.folder = Path(folder)
-        self._named = (parameters, buffers)
+        self._names = (parameters, buffers)
         self._rounds = rounds
         self._keep = {"clients": clients, "globals": globals}
-        told = said(name, method, data, partition, seed, settings)
-        self._about = self._known()
-        self._told = self._about.get("told", {}) | told
-        for key, value in self._about.get("told", {}).items():
-            if told.get(key, value) != value:
+        training = describe_training(name, method, data, partition, seed, settings)
+        self._about = self._read_description()
+        recorded = self._about.get("told", {})
+        for key, value in recorded.items():
+            if training.get(key, value) != value:
                 raise ValueError(
-                    f"{self.folder} was recorded with {key} {value!r}, not {told[key]!r}; record elsewhere."
+                    f"{self.folder} was recorded with {key} {value!r}, not {training[key]!r}; record elsewhere."
                 )
+        self._training = recorded | training
         self._read_state()
-        self._free = not continuous or not self._next
+        self._start_checked = not continuous or not self._next
         self._flat: FlatArrays | None = None
         if model is not None:
             self._layout(model)
@@ -94,29 +102,29 @@ class Recorder:
         return self._next
 
     def model(self) -> dict[str, np.ndarray]:
-        """Parameters and floating buffers of the last global model, by name: what training goes on from.
+        """Parameters and floating buffers of the last global model by name, from which training continues.
 
         Raises:
             LookupError: If no round is recorded.
         """
         if not self._next:
-            raise LookupError(f"{self.folder} holds no round yet.")
+            raise LookupError(f"{self.folder} has no round yet.")
         theta, rest = (tuple((name, tuple(shape)) for name, shape in self._about[key]) for key in ("layout", "buffers"))
         return FlatArrays((), theta, rest).named(self._state["theta"], self._state["buffers"])
 
     def require_start(self, start: State) -> None:
-        """Refuse a start of the next round that is not where the folder ended; checked once, see `continuous`.
+        """Refuse a start of the next round other than the last global model; checked once, see `continuous`.
 
         Raises:
             ValueError: If it is another model.
         """
         theta, _ = self._layout(start).vectors(start)
-        if not self._free and not np.array_equal(theta, self._state["theta"]):
+        if not self._start_checked and not np.array_equal(theta, self._state["theta"]):
             raise ValueError(
                 f"{self.folder} holds {self._next} rounds and this one does not begin where they ended; record into "
-                "another folder, or go on from recorder.model()."
+                "another folder, or continue from recorder.model()."
             )
-        self._free = True
+        self._start_checked = True
 
     def round(
         self,
@@ -130,15 +138,15 @@ class Recorder:
     ) -> int:
         """Record a round; when this returns, it is on disk.
 
-        A client whose model is not finite is left out and named in the round's `extras["excluded"]`.
+        A client whose model is not finite is excluded and listed in the round's `extras["excluded"]`.
 
         Args:
-            clients: Model and number of samples by client. Whole numbers below 2^31 are taken as they are; anything
-                else (texts, long numbers of nodes) is numbered in the order of first appearance, in `run.json`.
+            clients: Model and number of samples by client. Whole numbers below 2^31 are client numbers; other names
+                (texts, long numbers of nodes) are numbered in the order of first appearance, in `run.json`.
             end: The new global model.
-            start: What the clients received; None: the last global model.
+            start: The model that the clients received; None: the last global model.
             metrics: Numbers of the round, such as loss (nats), error and accuracy (fractions) on test data.
-            weights: What the clients were averaged by, by client; None: their shares of the samples.
+            weights: Aggregation weights by client; None: their shares of the samples.
             index: Number of the round; None: the next.
 
         Returns:
@@ -152,7 +160,7 @@ class Recorder:
         """
         with locked(self.folder):
             clear(self.folder, self.folder / "rounds")
-            self._require_alone()
+            self._require_unchanged()
             number = self._next if index is None else index
             if number < self._next:
                 raise ValueError(f"round {number} comes after round {self._next - 1} in {self.folder}; rounds ascend.")
@@ -161,9 +169,9 @@ class Recorder:
             after = flat.vectors(end)
             if not all(np.isfinite(part).all() for part in (*before, *after)):
                 raise ValueError(f"round {number}: a global model is not finite; the round is not recorded.")
-            ids, names = numbered(clients, self._about.get("names"), fresh=not self._about)
-            cohort = Cohort.of(flat, clients, ids, weights)
-            about = described(
+            ids, names = number_clients(clients, self._about.get("names"), fresh=not self._about)
+            cohort = RecordedCohort.of(flat, clients, ids, weights)
+            about = describe_run(
                 self._about.get("experiment"),
                 flat,
                 ids,
@@ -171,10 +179,10 @@ class Recorder:
                 rounds=max(number + 1, self._rounds or 1),
                 keep=self._keep,
                 weighted=weights is not None,
-                told=self._told,
+                training=self._training,
             )
             previous = self._state.get("previous", np.zeros_like(before[0]))
-            tensors = self._kept(number, about["experiment"]["rounds"], before, after, cohort)
+            tensors = self._stored_arrays(number, about["experiment"]["rounds"], before, after, cohort)
             tensors["gram"] = gram(before[0], previous, after[0] - before[0], cohort.models - before[0])
             tensors |= {f"metric.{name}": np.array(float(value)) for name, value in (metrics or {}).items()}
             if len(cohort.ids):
@@ -182,25 +190,25 @@ class Recorder:
             self._commit(number, about, tensors, {"theta": after[0], "buffers": after[1], "previous": previous})
         return number
 
-    def _known(self) -> dict[str, Any]:
-        """Content of run.json; nothing where there is none."""
+    def _read_description(self) -> dict[str, Any]:
+        """Content of run.json; empty without it."""
         path = self.folder / "run.json"
         if not path.exists():
             return {}
         about = numpy_files.read_json(path)
         if about.get("engine") != "recorded":
-            raise ValueError(f"{self.folder} holds a run that was not recorded by this class; record elsewhere.")
+            raise ValueError(f"{self.folder} has a run that was not recorded by this class; record elsewhere.")
         if about["experiment"]["keep"] != self._keep:
             raise ValueError(f"{self.folder} keeps {about['experiment']['keep']}, not {self._keep}; record elsewhere.")
         return about
 
     def _read_state(self) -> None:
         path = self.folder / "state.safetensors"
-        self._state, said = numpy_files.read_tensors(path) if path.exists() else ({}, {"next": 0})
-        self._next: int = said["next"]
-        if said.get("run", self._about.get("run")) != self._about.get("run"):
+        self._state, header = numpy_files.read_tensors(path) if path.exists() else ({}, {"next": 0})
+        self._next: int = header["next"]
+        if header.get("run", self._about.get("run")) != self._about.get("run"):
             raise Damaged(path, f"is of another run than {self.folder / 'run.json'}", "Record into another folder.")
-        self._before: str = said.get("before", "")
+        self._before: str = header.get("before", "")
         self._require_last_round(path)
         self._stamp = _stamp(path)
 
@@ -217,15 +225,15 @@ class Recorder:
         if self._before not in ("", link) or not np.array_equal(end, self._state["theta"]):
             raise Damaged(path, f"does not follow round {self._next - 1}", "Record into another folder.")
 
-    def _require_alone(self) -> None:
+    def _require_unchanged(self) -> None:
         if _stamp(self.folder / "state.safetensors") != self._stamp:
             raise Busy(f"{self.folder} was written by another recorder meanwhile; record elsewhere.")
 
     def _layout(self, model: State) -> FlatArrays:
         """Layout of the run, from the first model on."""
         if self._flat is None:
-            flat = FlatArrays.of(model, *self._named)
-            if self._about and self._about["layout"] != listed(flat.parameters):
+            flat = FlatArrays.of(model, *self._names)
+            if self._about and self._about["layout"] != layout_entries(flat.parameters):
                 raise ValueError(f"{self.folder} was recorded with another model; record elsewhere.")
             self._flat = flat
         return self._flat
@@ -238,23 +246,23 @@ class Recorder:
             raise ValueError("the first round needs start, the model that its clients received.")
         return self._state["theta"], self._state["buffers"]
 
-    def _kept(
+    def _stored_arrays(
         self,
         number: int,
         rounds: int,
         before: tuple[np.ndarray, np.ndarray],
         after: tuple[np.ndarray, np.ndarray],
-        cohort: Cohort,
+        cohort: RecordedCohort,
     ) -> dict[str, np.ndarray]:
-        """What is stored of a round, as far as the policies keep it."""
-        found = {"ids": cohort.ids, "sizes": cohort.sizes, "weights": cohort.weights}
-        found |= {"extras.excluded": cohort.excluded} if len(cohort.excluded) else {}
+        """Arrays of a round; models where the policies store them."""
+        arrays = {"ids": cohort.ids, "sizes": cohort.sizes, "weights": cohort.weights}
+        arrays |= {"extras.excluded": cohort.excluded} if len(cohort.excluded) else {}
         clients = keep_rules.kept(self._keep["clients"], number, rounds)
         if clients or keep_rules.kept(self._keep["globals"], number, rounds):
-            found |= {"start": before[0], "start_buffers": before[1], "end": after[0], "end_buffers": after[1]}
+            arrays |= {"start": before[0], "start_buffers": before[1], "end": after[0], "end_buffers": after[1]}
         if clients:
-            found |= {"clients": cohort.models, "client_buffers": cohort.buffers}
-        return found
+            arrays |= {"clients": cohort.models, "client_buffers": cohort.buffers}
+        return arrays
 
     def _commit(
         self,
@@ -263,7 +271,7 @@ class Recorder:
         tensors: dict[str, np.ndarray],
         state: dict[str, np.ndarray],
     ) -> None:
-        """Write description, round and, as the point from which the round counts, the state."""
+        """Write description and round, then the state, which commits the round."""
         link = links.link(number, tensors)
         run = self._about.get("run") or link  # the first round recorded with it names the run
         about = {**about, "run": run}
@@ -281,5 +289,5 @@ class Recorder:
 def _stamp(path: Path) -> tuple[int, int] | None:
     if not path.exists():
         return None
-    found = path.stat()
-    return found.st_ino, found.st_mtime_ns
+    entry = path.stat()
+    return entry.st_ino, entry.st_mtime_ns

@@ -1,4 +1,4 @@
-"""What a recorded run holds beside its models: who took part in a round, and the content of run.json."""
+"""Description of a recorded run: the cohort of a round, and the content of run.json."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from drift.plugins.reserved_names import GIVEN
+from drift.plugins.reserved_names import USER_TASK
 from drift.record.flat_arrays import Entry, FlatArrays, State
 
 Clients = Mapping[Any, tuple[State, int]]
@@ -18,13 +18,13 @@ Clients = Mapping[Any, tuple[State, int]]
 
 
 @dataclass(frozen=True)
-class Cohort:
-    """Clients of a round whose models are finite, ascending by number, and the numbers of the others.
+class RecordedCohort:
+    """Clients of a round with finite models, ascending by number, and the numbers of the others.
 
     Args:
-        ids, sizes, weights: Numbers, samples, and what they were averaged by, summing to 1, shape (m,).
+        ids, sizes, weights: Client numbers, samples, and aggregation weights that sum to 1, shape (m,).
         models, buffers: Parameters (m, d) and floating buffers (m, b).
-        excluded: Numbers of the clients that are left out.
+        excluded: Numbers of the clients with models that are not finite.
     """
 
     ids: np.ndarray
@@ -37,13 +37,13 @@ class Cohort:
     @classmethod
     def of(
         cls, flat: FlatArrays, clients: Clients, ids: Sequence[int], weights: Mapping[Any, float] | None = None
-    ) -> Cohort:
-        """The cohort of `clients`, numbered `ids` in their order, in whatever order they come.
+    ) -> RecordedCohort:
+        """The cohort of `clients` in any order; `ids` are their numbers in the same order.
 
         Raises:
             ValueError: If a model is of another layout, or a client has no number of samples or no weight.
         """
-        held, excluded = [], []
+        finite, excluded = [], []
         for number, client in sorted(zip(ids, clients, strict=True)):
             state, size = clients[client]
             if size != int(size) or size < 0:
@@ -52,35 +52,35 @@ class Cohort:
                 raise ValueError(f"weights gives none of client {client!r}; it has {list(weights)[:8]}.")
             theta, buffers = flat.vectors(state)
             if np.isfinite(theta).all() and np.isfinite(buffers).all():
-                held.append((number, int(size), size if weights is None else weights[client], theta, buffers))
+                finite.append((number, int(size), size if weights is None else weights[client], theta, buffers))
             else:
                 excluded.append(number)
-        numbers, sizes, shares, models, statistics = zip(*held, strict=True) if held else ((),) * 5
+        numbers, sizes, shares, models, statistics = zip(*finite, strict=True) if finite else ((),) * 5
         share = np.array(shares, np.float64)
-        share = share if share.any() else np.ones(len(held))  # clients without samples count the same
+        share = share if share.any() else np.ones(len(finite))  # if no client has samples, all have equal weights
         empty = flat.vectors_of(0)
         return cls(
             np.array(numbers, np.int64),
             np.array(sizes, np.int64),
-            share / share.sum() if held else share,
-            np.stack(models) if held else empty[0],
-            np.stack(statistics) if held else empty[1],
+            share / share.sum() if finite else share,
+            np.stack(models) if finite else empty[0],
+            np.stack(statistics) if finite else empty[1],
             np.array(excluded, np.int64),
         )
 
 
-def numbered(clients: Clients, names: Sequence[str] | None, *, fresh: bool) -> tuple[list[int], list[str] | None]:
-    """Numbers of clients in their order, and all names so far where clients are called by names.
+def number_clients(clients: Clients, names: Sequence[str] | None, *, fresh: bool) -> tuple[list[int], list[str] | None]:
+    """Numbers of clients in their order, and all names so far where clients have names.
 
     New names are numbered in ascending order, so that the order of `clients` does not matter.
 
     Args:
-        clients: By whole number or by anything else.
+        clients: Clients by whole number or by name.
         names: Names so far; None in a run whose clients have numbers.
-        fresh: Whether no round is recorded yet, so that either may begin.
+        fresh: Whether no round is recorded yet, so that clients may have numbers or names.
 
     Raises:
-        ValueError: If a run whose clients have numbers gets names.
+        ValueError: If the clients of the run have numbers, and a client has a name.
     """
     plain = all(isinstance(client, int | np.integer) and 0 <= client < 1 << 31 for client in clients)
     if names is None and plain:
@@ -88,16 +88,16 @@ def numbered(clients: Clients, names: Sequence[str] | None, *, fresh: bool) -> t
     if names is None and not fresh:
         other = next(client for client in clients if not isinstance(client, int) or not 0 <= client < 1 << 31)
         raise ValueError(f"client {other!r} is no number below 2^31 as those of the rounds before are.")
-    known = list(names or ())
-    known += sorted({str(client) for client in clients} - set(known))
-    return [known.index(str(client)) for client in clients], known
+    every = list(names or ())
+    every += sorted({str(client) for client in clients} - set(every))
+    return [every.index(str(client)) for client in clients], every
 
 
-SAYABLE = ("name", "method", "data", "partition", "seed", "settings")
-"""What somebody may say of a training."""
+DESCRIBED = ("name", "method", "data", "partition", "seed", "settings")
+"""Arguments of `describe_training`."""
 
 
-def said(
+def describe_training(
     name: str | None,
     method: str | None,
     data: str | None,
@@ -105,10 +105,10 @@ def said(
     seed: int | None,
     settings: Mapping[str, Any] | None,
 ) -> dict[str, Any]:
-    """What somebody says of a training, without what nobody says.
+    """Description of a training without the parts that are None.
 
     Raises:
-        ValueError: If the seed is no whole number, or a setting is nothing that JSON has.
+        ValueError: If the seed is no whole number, a name no text, or a setting cannot be written as JSON.
     """
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int) or seed < 0):
         raise ValueError(f"seed is {seed!r}; give a whole number, 0 or more.")
@@ -117,15 +117,15 @@ def said(
         if value is not None and (not isinstance(value, str) or not value.strip()):
             raise ValueError(f"{key} is {value!r}; give a text.")
     try:
-        own = None if settings is None else json.loads(json.dumps(dict(settings)))
+        plain = None if settings is None else json.loads(json.dumps(dict(settings)))
     except (TypeError, ValueError) as reason:
         raise ValueError(f"settings cannot be recorded ({reason}); give numbers, texts, lists and tables.") from reason
-    told = {**texts, "seed": seed, "settings": own}
-    return {key: value for key, value in told.items() if value is not None}
+    values = {**texts, "seed": seed, "settings": plain}
+    return {key: value for key, value in values.items() if value is not None}
 
 
-def described(
-    before: Mapping[str, Any] | None,
+def describe_run(
+    experiment: Mapping[str, Any] | None,
     flat: FlatArrays,
     ids: Sequence[int],
     names: Sequence[str] | None,
@@ -133,48 +133,48 @@ def described(
     rounds: int,
     keep: Mapping[str, str],
     weighted: bool,
-    told: Mapping[str, Any],
+    training: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Content of run.json.
 
     Args:
-        before: The experiment so far; None before the first round.
+        experiment: The experiment so far; None before the first round.
         flat: Layout of the models.
-        ids, names: Numbers of a round's clients; names of all clients, where they have names.
-        rounds: Rounds recorded or announced.
-        keep: Policies by what they keep.
+        ids, names: Client numbers of a round; names of all clients, where they have names.
+        rounds: Number of rounds, recorded or announced.
+        keep: Policies "clients" and "globals".
         weighted: Whether the aggregation weights are known.
-        told: What is said of the training, as `said` gives it.
+        training: Description of the training, as `describe_training` returns it.
     """
-    before = before or {"rounds": 1, "clients": {"number": 1, "per_round": 1}}
-    unknown = [] if "method" in told else ["method"]
-    unknown += [] if "settings" in told else ["local settings"]
-    unknown += [part for part in ("partition", "seed") if part not in told]
-    unknown += ["dataset and model" if "data" not in told else "model"]
+    experiment = experiment or {"rounds": 1, "clients": {"number": 1, "per_round": 1}}
+    unknown = [] if "method" in training else ["method"]
+    unknown += [] if "settings" in training else ["local settings"]
+    unknown += [part for part in ("partition", "seed") if part not in training]
+    unknown += ["dataset and model" if "data" not in training else "model"]
     about = {
         "experiment": {
-            "rounds": max(before["rounds"], rounds),
-            "task": {"dataset": GIVEN, "model": GIVEN},
+            "rounds": max(experiment["rounds"], rounds),
+            "task": {"dataset": USER_TASK, "model": USER_TASK},
             "clients": {
-                "number": max(before["clients"]["number"], max(ids, default=0) + 1),
-                "per_round": max(before["clients"]["per_round"], len(ids)),
+                "number": max(experiment["clients"]["number"], max(ids, default=0) + 1),
+                "per_round": max(experiment["clients"]["per_round"], len(ids)),
                 "partition": {"name": "iid"},
             },
             "keep": dict(keep),
         },
-        "fingerprint": GIVEN,
+        "fingerprint": USER_TASK,
         "classes": [],
-        "layout": listed(flat.parameters),
-        "buffers": listed(flat.buffers),
+        "layout": layout_entries(flat.parameters),
+        "buffers": layout_entries(flat.buffers),
         "engine": "recorded",
         "imported": True,
         "unknown": [*unknown, *([] if weighted else ["aggregation weights"])],
-        **({"told": dict(told)} if told else {}),
+        **({"told": dict(training)} if training else {}),
         "versions": {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()},
     }
     return about if names is None else {**about, "names": list(names)}
 
 
-def listed(entries: Sequence[Entry]) -> list[list[Any]]:
-    """Names and shapes, fit for JSON."""
+def layout_entries(entries: Sequence[Entry]) -> list[list[Any]]:
+    """Names and shapes of tensors, for JSON."""
     return [[name, list(shape)] for name, shape in entries]

@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from drift.plugins.reserved_names import GIVEN
+from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
 from landscape.model.layout import Layout
 
@@ -43,7 +43,7 @@ def state_dict(run: Run, round: int = -1, client: int | str | None = None) -> St
         row = _row(run, record.ids.tolist(), client, record.index)
         theta = record.kept("clients")[row]
         buffers = record.client_buffers[row]
-    if run.context.user_task is None and run.experiment.task.dataset == GIVEN:
+    if run.context.user_task is None and run.experiment.task.dataset == USER_TASK:
         layout = Layout(_entries(run.about["layout"]), _entries(run.about["buffers"]))
         return _copies({**layout.named(theta), **_buffers(layout, buffers)})
     layout, model = run.task.layout, run.task.model

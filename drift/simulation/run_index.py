@@ -20,7 +20,7 @@ from safetensors import SafetensorError, safe_open
 
 from drift.config.external_run import UNKNOWN
 from drift.plugins import tables
-from drift.plugins.reserved_names import GIVEN
+from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
 from drift.runs.run_names import find
 from drift.store import files, round_headers
@@ -111,7 +111,7 @@ def _columns(run: Run) -> Row:
         "name": run.name,
         "method": run.label,
         "dataset": run.data_name,
-        "model": UNKNOWN if experiment.task.model == GIVEN else experiment.task.model,
+        "model": UNKNOWN if experiment.task.model == USER_TASK else experiment.task.model,
         "partition": tables.name(experiment.clients.partition),
         "seed": run.seed,
         "done": len(indices),

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from drift.config.experiment import Experiment, Proxy
-from drift.config.external_run import ToldPartition, UnknownParts
+from drift.config.external_run import ExternalPartition, UnknownParts
 from drift.config.initial_model import started
 from drift.config.random_keys import cohort, key, rng
 from drift.partitions._grouped import divided
@@ -91,7 +91,7 @@ def read_data(experiment: Experiment, data: Path | None) -> Data:
         splits["test"] = dataset.test
     about = tuple(dataset.classes), tuple(dataset.shape), dataset.fingerprint
     further = normalisation(dataset), dataset.groups, dataset.loss
-    if isinstance(spread.partition, ToldPartition):
+    if isinstance(spread.partition, ExternalPartition):
         unknown: Any = UnknownParts()
         return Data(splits, *about, unknown, unknown, {}, *further)
     labels = splits["train"].targets.numpy()
@@ -179,7 +179,7 @@ def _partition_seed(experiment: Experiment) -> int:
 def _parts(experiment: Experiment, dataset: Dataset) -> tuple[Dataset, list[np.ndarray]]:
     """The dataset, with another test set if the partition `splits_test`, and the sample numbers of each client."""
     partition, seed = experiment.clients.partition, _partition_seed(experiment)
-    if isinstance(partition, ToldPartition):
+    if isinstance(partition, ExternalPartition):
         return dataset, []
     whole = merge_splits(dataset) if partition.splits_test else dataset
     labels = whole.train.targets.numpy()

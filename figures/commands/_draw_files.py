@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drift.parallel.process_pool import processes
-from drift.plugins.reserved_names import GIVEN
-from drift.runs.open import open as open_run
+from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
+from drift.runs.run import open as open_run
 from drift.store.atomic_write import write_bytes
 from drift.store.files import Damaged
 from figures import gallery
@@ -120,7 +120,7 @@ def _test_samples(ds: xr.Dataset, runs: Sequence[Run]) -> int | None:
     known = {
         repr(run.experiment.task): run
         for run in runs
-        if run.context.user_task is not None or run.experiment.task.dataset != GIVEN
+        if run.context.user_task is not None or run.experiment.task.dataset != USER_TASK
     }
     return min((len(run.dataset.samples["test"]) for run in known.values()), default=None)
 

@@ -94,12 +94,12 @@ def analyse(
     if out is not None:
         (require_folder if out.suffix == ".zarr" else require_file)(out)
     options, ready = arguments(set), opened(run, runs, data, task)
-    from drift.runs.own_metrics import Measure
+    from drift.runs.user_code import UserMetric
     from drift.simulation.sweep_points import point_pool
 
     function = getattr(importlib.import_module(chosen.module), chosen.name)
     plugins.require_options(chosen.name, function, options)
-    measures = [Measure.loaded(text) for text in metric or ()]
+    measures = [UserMetric.load(text) for text in metric or ()]
     found, staff = ready.with_measures(measures), point_pool(workers, cluster)
     if "workers" in chosen.options and "workers" not in options:  # it trains again
         options["workers"] = workers

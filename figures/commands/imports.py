@@ -101,7 +101,7 @@ def import_(
     from drift.importers.bare import record_checkpoints
     from drift.importers.checkpoints import import_checkpoints
     from drift.importers.patterns import Patterns
-    from drift.importers.programs import SHIPPED, named
+    from drift.importers.programs import SHIPPED, parse_patterns
 
     if (model is None) != (dataset is None):
         raise ValueError("--model and --dataset go together; or give --task FILE.py:FUNCTION, or none of them.")
@@ -110,7 +110,7 @@ def import_(
     told = {key: value for key, value in (("name", name), ("method", method)) if value is not None}
     if model is None:
         told = {**_told(set or ()), **told}
-    chosen: Patterns | None = None if pattern is None else named(pattern)
+    chosen: Patterns | None = None if pattern is None else parse_patterns(pattern)
     if globals is not None or starts is not None:
         chosen = replace(
             chosen or SHIPPED["fedscape"],
@@ -169,9 +169,9 @@ def _told(texts: Sequence[str]) -> dict[str, Any]:
 
 def _show(path: Path, patterns: object, json: bool) -> None:
     from drift.importers.patterns import Patterns
-    from drift.importers.understood import understood
+    from drift.importers.preview import preview_import
 
-    found = understood(path, patterns if isinstance(patterns, Patterns) else None)
+    found = preview_import(path, patterns if isinstance(patterns, Patterns) else None)
     if json:
         console.put_json(found)
         return

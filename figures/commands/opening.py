@@ -17,7 +17,7 @@ def opened(text: str, runs: Path, data: Path | None, task: str | None = None) ->
     from drift.runs.run_names import find
 
     folder = find(runs, text)
-    from drift.runs.open import open as open_run
+    from drift.runs.run import open as open_run
 
     return open_run(folder, data=data, task=task)
 
@@ -32,7 +32,7 @@ def opened_all(texts: Sequence[str], runs: Path, data: Path | None, task: str | 
 
     inside = {text: sorted(path.parent for path in Path(text).glob("*/run.json")) for text in texts}
     folders = {text: find(runs, text) for text in texts if not inside[text]}
-    from drift.runs.open import open as open_run
+    from drift.runs.run import open as open_run
 
     found: dict[str, Run] = {}
     for text in texts:
@@ -65,7 +65,7 @@ def readable(folders: Sequence[Path], data: Path | None, task: str | None = None
     Raises:
         LookupError: If none can be read.
     """
-    from drift.runs.open import open as open_run
+    from drift.runs.run import open as open_run
 
     found = []
     for folder in folders:

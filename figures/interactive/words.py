@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from drift.analyses.rounds.label_shares import class_shares
-from drift.plugins.reserved_names import GIVEN
+from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
 
 CLASSES = 4
@@ -43,7 +43,7 @@ def client_notes(run: Run, index: int) -> dict[int, str]:
 
 def label_shares(run: Run, index: int) -> np.ndarray | None:
     """Class shares (K, C) of what the clients train on in a round; None where that is not known."""
-    if run.context.user_task is None and run.experiment.task.dataset == GIVEN:
+    if run.context.user_task is None and run.experiment.task.dataset == USER_TASK:
         return None
     if not run.dataset.classes:
         return None

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from drift.config.load import read
-from drift.importers.found import Files, Found
+from drift.importers.checkpoint_files import CheckpointFiles, RoundFiles
 from drift.importers.models import read_sizes, run_name
 from drift.simulation.disk_space import expected_bytes
 from drift.store.atomic_write import write_bytes
@@ -32,7 +32,7 @@ def test_the_space_of_a_run_of_any_length_is_told_at_once():
 def test_sizes_that_are_no_numbers_are_refused(tmp_path, text):
     (tmp_path / "sizes.json").write_text(text)
     with pytest.raises(ValueError, match=r"sizes\.json cannot be read"):
-        read_sizes(tmp_path, Found({}, False, [], []))
+        read_sizes(tmp_path, CheckpointFiles({}, False, [], []))
 
 
 def test_nested_brackets_without_end_are_refused(tmp_path):
@@ -46,7 +46,7 @@ def test_a_sparse_file_is_refused_before_it_is_digested(tmp_path):
     with open(path, "wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(Refused, match="states 1099511627776 bytes"):
-        run_name(tmp_path, Found({0: Files(path, None, {})}, False, [], []), "", None)
+        run_name(tmp_path, CheckpointFiles({0: RoundFiles(path, None, {})}, False, [], []), "", None)
 
 
 MANY = 2 * TENSORS

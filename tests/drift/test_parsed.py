@@ -10,7 +10,7 @@ from safetensors.torch import save_file
 from drift.claims.campaign import plan, records
 from drift.config import initial_model
 from drift.config.load import read
-from drift.importers.found import Found
+from drift.importers.checkpoint_files import CheckpointFiles
 from drift.importers.models import read_sizes
 from drift.store import files, numpy_files, round_headers
 from figures.papers import catalogue
@@ -58,7 +58,7 @@ JSON_FILES = {
     "run.json": files.read_json,
     "recorder.json": numpy_files.read_json,
     "campaign.json": records.read,
-    "sizes.json": lambda path: read_sizes(path.parent, Found({}, False, [], [])),
+    "sizes.json": lambda path: read_sizes(path.parent, CheckpointFiles({}, False, [], [])),
 }
 
 

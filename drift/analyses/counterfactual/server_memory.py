@@ -9,7 +9,7 @@ import torch
 
 from drift.config.cohort_weights import cohort_weights
 from drift.config.method import Cohort, Setting, State
-from drift.runs.client_state import carried
+from drift.runs.client_of_round import client_state
 from drift.runs.run import Run
 from drift.store.round_record import Round
 from drift.training.server import Server
@@ -68,7 +68,7 @@ def _carried(run: Run, first: int) -> dict[int, State]:
     """State of each client before a round."""
     if not (run.method.stateful or run.experiment.local.persist_optimizer):
         return {}
-    clients = ((client, carried(run, first, client)) for client in range(run.experiment.clients.number))
+    clients = ((client, client_state(run, first, client)) for client in range(run.experiment.clients.number))
     return {client: state for client, state in clients if state}
 
 

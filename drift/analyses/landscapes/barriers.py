@@ -9,9 +9,9 @@ import xarray as xr
 
 from drift.analyses.evaluate_on import sharing
 from drift.analyses.per_round import resolve_round
-from drift.runs.open import open as open_run
 from drift.runs.registry import analysis
 from drift.runs.run import Run
+from drift.runs.run import open as open_run
 from drift.store.round_record import Round
 from landscape.geometry.curves import Kind, along, connecting_curve
 from landscape.model.batchnorm import Statistics

@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 
 from drift.config.experiment import Experiment
 from drift.config.load import read
-from drift.runs.open import open as open_run
+from drift.runs.run import open as open_run
 from drift.simulation.pretrain import pretrain
 from drift.simulation.simulate import simulate
 from drift.simulation.verify import verify

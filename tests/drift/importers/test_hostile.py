@@ -15,7 +15,7 @@ import xarray as xr
 from zarr import open_group
 
 from drift.analyses.rounds.coherence import coherence
-from drift.importers.found import found
+from drift.importers.checkpoint_files import find_checkpoints
 from drift.importers.models import read_sizes
 from drift.importers.patterns import Patterns
 from drift.runs.export_model import state_file
@@ -122,11 +122,11 @@ def test_links_out_of_an_imported_folder_are_not_followed(tmp_path):
     (tmp_path / "ck").mkdir()
     (tmp_path / "ck" / "global_1.pt").symlink_to(tmp_path / "secret.pt")
     with pytest.raises(ValueError, match="leads out of"):
-        found(tmp_path / "ck", Patterns(None, "global_{round}.pt"))
+        find_checkpoints(tmp_path / "ck", Patterns(None, "global_{round}.pt"))
     (tmp_path / "ck" / "global_1.pt").unlink()
     torch.save({"w": torch.zeros(2)}, tmp_path / "ck" / "global_2.pt")
     (tmp_path / "ck" / "more").symlink_to(tmp_path)
-    assert found(tmp_path / "ck", Patterns(None, "global_{round}.pt")).links == ["more"]
+    assert find_checkpoints(tmp_path / "ck", Patterns(None, "global_{round}.pt")).links == ["more"]
 
 
 def _all_of(folder):
@@ -203,7 +203,7 @@ def test_absurd_descriptions_are_refused(tmp_path, text):
     (tmp_path / "ck").mkdir()
     (tmp_path / "ck" / "sizes.json").write_text(text)
     torch.save({"w": torch.zeros(2)}, tmp_path / "ck" / "global_1.pt")
-    files = found(tmp_path / "ck", Patterns(None, "global_{round}.pt"))
+    files = find_checkpoints(tmp_path / "ck", Patterns(None, "global_{round}.pt"))
     if text != "{}":
         with pytest.raises(ValueError, match=r"sizes\.json cannot be read"):
             read_sizes(tmp_path / "ck", files)
@@ -213,7 +213,7 @@ def test_a_description_with_a_right_digest_and_no_experiment_is_told(tmp_path):
     run = tiny.trained(tmp_path)
     about = {name: value for name, value in run.about.items() if name not in ("experiment", "digest", "format")}
     store.write_json(run.folder / "run.json", about)
-    with pytest.raises(LookupError, match="tells no experiment"):
+    with pytest.raises(LookupError, match="contains no experiment"):
         _ = Run(run.folder).experiment
     assert "its experiment is not accepted" in str(verify(run.folder)[0])
 

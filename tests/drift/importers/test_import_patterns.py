@@ -10,11 +10,11 @@ from torch import nn
 
 import drift
 from drift.importers.bare import record_checkpoints
-from drift.importers.found import found
+from drift.importers.checkpoint_files import find_checkpoints
 from drift.importers.models import read_model
 from drift.importers.patterns import Patterns
-from drift.importers.programs import ASSUMED, SHIPPED, named
-from drift.importers.understood import understood
+from drift.importers.preview import preview_import
+from drift.importers.programs import ASSUMED, SHIPPED, parse_patterns
 from drift.runs.export_model import state_dict
 from landscape.model.task_from import task_from
 
@@ -59,17 +59,17 @@ def folder(tmp_path):
 
 
 def test_a_pattern_makes_a_run_with_the_same_numbers(folder, tmp_path):
-    run = record_checkpoints(folder, named(CLIENTS), runs=tmp_path / "runs")
+    run = record_checkpoints(folder, parse_patterns(CLIENTS), runs=tmp_path / "runs")
     assert run.rounds() == [2, 3]
     record = run.round(3)
     assert record.ids.tolist() == [0, 2, 7]
     assert torch.equal(state_dict(run, 3, 7)["0.weight"], states(37)["0.weight"])
     assert torch.equal(record.start[:20].view(4, 5), states(2)["0.weight"])
-    assert record_checkpoints(folder, named(CLIENTS), runs=tmp_path / "runs").folder == run.folder
+    assert record_checkpoints(folder, parse_patterns(CLIENTS), runs=tmp_path / "runs").folder == run.folder
 
 
 def test_with_a_task_metrics_are_measured_and_analyses_run(folder, tmp_path):
-    run = record_checkpoints(folder, named(CLIENTS), task=make_task(), runs=tmp_path / "runs")
+    run = record_checkpoints(folder, parse_patterns(CLIENTS), task=make_task(), runs=tmp_path / "runs")
     model, loss, splits = make_task()
     model.load_state_dict(states(3))
     x, y = splits["test"]
@@ -83,10 +83,10 @@ def test_without_global_models_means_by_size_stand_for_them(folder, tmp_path):
     for index in (1, 2, 3):
         (folder / f"round{index}/global.pt").unlink()
     (folder / "sizes.json").write_text(json.dumps({"0": 1, "2": 1, "7": 2}))
-    run = record_checkpoints(folder, named(CLIENTS), runs=tmp_path / "runs")
+    run = record_checkpoints(folder, parse_patterns(CLIENTS), runs=tmp_path / "runs")
     record = run.round(2)
     torch.testing.assert_close(record.end, (record.clients * torch.tensor([[1], [1], [2]])).sum(0) / 4)
-    assert any("means" in line for line in understood(folder, named(CLIENTS))["missing"])
+    assert any("means" in line for line in preview_import(folder, parse_patterns(CLIENTS))["missing"])
 
 
 @pytest.mark.parametrize("suffix", [".pth", ".safetensors", ".npz"])
@@ -105,7 +105,7 @@ def test_a_dry_run_tells_what_is_there_and_writes_nothing(folder, tmp_path):
     (folder / "round3/global.pt").unlink()
     (folder / "extra.pt").write_bytes(b"")
     before = sorted(tmp_path.rglob("*"))
-    told = understood(folder, named(CLIENTS))
+    told = preview_import(folder, parse_patterns(CLIENTS))
     assert (told["files"], told["clients"], told["rounds found"], told["rounds of the run"]) == (11, 3, "1-3", "2")
     assert told["parameters"] == 5 * 4 + 4 + 4 + 4 + 4 * 3 + 3
     assert told["not used"] == ["extra.pt"]
@@ -126,7 +126,7 @@ def test_a_dry_run_tells_what_is_there_and_writes_nothing(folder, tmp_path):
 def test_shipped_patterns_take_the_files_of_their_programs(tmp_path, program, names):
     for name in names:
         write(tmp_path / name, {"w": torch.zeros(2)})
-    held = found(tmp_path, SHIPPED[program])
+    held = find_checkpoints(tmp_path, SHIPPED[program])
     assert list(held.rounds) == [2] and held.others == []
     assert held.rounds[2].end is not None
     assert list(held.rounds[2].clients) == ([3] if "client" in names[0] else [])
@@ -164,8 +164,8 @@ def test_arrays_as_flowers_guide_saves_them_become_a_run_with_a_task(tmp_path):
     with pytest.raises(LookupError, match=r"fit --pattern flower\."):
         record_checkpoints(tmp_path / "ck", runs=tmp_path / "runs")
     assert (
-        "names of the tensors: --task or --model tells whose they are"
-        in understood(tmp_path / "ck", SHIPPED["flower"])["missing"]
+        "names of the tensors: give the model by --task or --model"
+        in preview_import(tmp_path / "ck", SHIPPED["flower"])["missing"]
     )
     with pytest.raises(ValueError, match="without names"):
         record_checkpoints(tmp_path / "ck", SHIPPED["flower"], runs=tmp_path / "runs")
@@ -187,7 +187,7 @@ def test_who_holds_what_is_told_by_the_names_of_clients(tmp_path):
             write(tmp_path / f"ck/{index}/{client}.pt", states(10 * index + len(client)))
     parts = {"north": range(12), "east": [15, 14]}
     run = record_checkpoints(
-        tmp_path / "ck", named("{round}/{client}.pt"), task=(make_task(), parts), runs=tmp_path / "runs"
+        tmp_path / "ck", parse_patterns("{round}/{client}.pt"), task=(make_task(), parts), runs=tmp_path / "runs"
     )
     again = drift.open(run.folder, task=make_task(), parts=parts)
     for one in (run, again):
@@ -216,10 +216,10 @@ def test_who_holds_what_is_told_by_the_names_of_clients(tmp_path):
 )
 def test_bad_patterns_are_refused(pattern, message):
     with pytest.raises(ValueError, match=message):
-        named(pattern)
+        parse_patterns(pattern)
 
 
 def test_two_files_of_one_place_are_named(folder):
     write(folder / "round01/client0.pt", states(1))
     with pytest.raises(ValueError, match="are both round 1, client 0"):
-        found(folder, named(CLIENTS))
+        find_checkpoints(folder, parse_patterns(CLIENTS))

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 from drift.config import method as methods
 from drift.methods.moon import contrast
-from drift.runs.client_state import carried
+from drift.runs.client_of_round import client_state
 from drift.simulation import background_writer
 from drift.simulation.retrain import replay
 from drift.simulation.simulate import simulate
@@ -166,7 +166,7 @@ def test_fedbn_measures_every_client_s_own_model_on_what_it_holds_out(tmp_path):
     for index in run.rounds():
         record, right, loss, count = run.round(index), 0.0, 0.0, 0
         for client, held in enumerate(run.dataset.held_out):
-            kept = carried(run, index + 1, client)
+            kept = client_state(run, index + 1, client)
             if not kept:
                 continue
             model = torch.where(norm, 0.0, record.end)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from drift.analyses.rounds import export_table
 from drift.runs import export_model
-from drift.runs.open import open as open_run
+from drift.runs.run import open as open_run
 from figures import cli
 from figures.commands._draw_files import draw_all
 from figures.commands._tiny_options import options

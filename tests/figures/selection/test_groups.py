@@ -7,7 +7,7 @@ import shutil
 import pytest
 import tiny
 
-from drift.runs.open import open as open_run
+from drift.runs.run import open as open_run
 from figures import gallery
 from figures.page.tables import fingerprints, summary_table
 from figures.selection.groups import groups

@@ -7,7 +7,7 @@ import pytest
 
 from drift.analyses.landscapes.barriers import aligned_barrier, client_barriers, mode_curve
 from drift.analyses.landscapes.trajectory_plane import trajectory_plane
-from drift.runs.open import open as open_run
+from drift.runs.run import open as open_run
 from landscape.geometry.planes import project
 from landscape.geometry.trajectory import principal_plane
 from landscape.results import zarr_files

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import drift
-from drift.runs.own_metrics import Measure
+from drift.runs.user_code import UserMetric
 from figures.cli import main
 from tests.tiny import trained
 
@@ -30,7 +30,7 @@ def run(tmp_path_factory):
 def test_a_metric_stands_beside_loss_and_error_at_every_point(run, tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(CODE)
-    measured = run.with_measures([Measure.loaded(f"{path}:confidence"), Measure.loaded(f"{path}:both")])
+    measured = run.with_measures([UserMetric.load(f"{path}:confidence"), UserMetric.load(f"{path}:both")])
     found, plain = (one.cached(drift.round_plane, points=3) for one in (measured, run))
     np.testing.assert_array_equal(found.loss, plain.loss)
     record, task = run.round(-1), run.task
@@ -46,7 +46,7 @@ def test_changed_code_is_measured_anew(run, tmp_path):
     values = []
     for factor in (1, 2):
         path.write_text(CODE.replace("amax(1)\n", f"amax(1) * {factor}\n"))
-        measured = run.with_measures([Measure.loaded(f"{path}:confidence")])
+        measured = run.with_measures([UserMetric.load(f"{path}:confidence")])
         values.append(measured.cached(drift.global_line, points=3).confidence.values)
     np.testing.assert_allclose(values[1], 2 * values[0])
 

@@ -1,4 +1,4 @@
-"""Models saved without names: one vector, or arrays in the order of a state dict; a task's model tells the names."""
+"""Models saved without names of tensors: one vector, or arrays in the order of the model's state dict."""
 
 from __future__ import annotations
 
@@ -15,40 +15,37 @@ from landscape.model.task import Task
 _PLACE = re.compile(r"arr_(\d+)")
 
 
-def without_names(tensors: Mapping[str, Tensor]) -> bool:
-    """Whether they are one vector, or `arr_0`, `arr_1` and so on, as numpy.savez calls arrays that it gets no names of.
-
-    Flower's guide writes global models so (`round-N-weights.npz`).
-    """
+def are_unnamed(tensors: Mapping[str, Tensor]) -> bool:
+    """Whether tensors are one vector, or called `arr_0`, `arr_1`, ... by numpy.savez, as in Flower's guide."""
     places = [_PLACE.fullmatch(name) for name in tensors]
     return set(tensors) == {FLAT} or (bool(places) and all(places))
 
 
-def in_order(path: Path, tensors: Mapping[str, Tensor], task: Task) -> dict[str, Tensor]:
-    """Tensors by the names that the model's state dict has at their places.
+def name_tensors(path: Path, tensors: Mapping[str, Tensor], task: Task) -> dict[str, Tensor]:
+    """Tensors by the names of the model's state dict, in its order.
 
     One vector is all of the state dict (FedLab's SerializationTool.serialize_model), or the parameters alone
     (serialize_trainable_model) of a model without buffers.
 
     Raises:
-        ValueError: If number or shapes are not those of the model; the file is named.
+        ValueError: If number or shapes are not those of the model; the message names the file.
     """
     shapes = {name: tuple(value.shape) for name, value in task.model.state_dict().items()}
     if set(tensors) == {FLAT}:
         return _cut(path, tensors[FLAT], shapes, task)
-    given = [tensors[name] for name in sorted(tensors, key=lambda name: int(name.removeprefix("arr_")))]
-    if len(given) != len(shapes):
+    arrays = [tensors[name] for name in sorted(tensors, key=lambda name: int(name.removeprefix("arr_")))]
+    if len(arrays) != len(shapes):
         raise ValueError(
-            f"{path} holds {len(given)} arrays without names, the model's state dict has {len(shapes)}; was it trained "
+            f"{path} has {len(arrays)} arrays without names, the model's state dict has {len(shapes)}; was it trained "
             "with another model?"
         )
-    for place, (value, (name, shape)) in enumerate(zip(given, shapes.items(), strict=True)):
+    for place, (value, (name, shape)) in enumerate(zip(arrays, shapes.items(), strict=True)):
         if tuple(value.shape) != shape:
             raise ValueError(
                 f"{path}: array {place} has shape {tuple(value.shape)}, {name!r} of the model's state dict has "
                 f"{shape}; was it trained with another model?"
             )
-    return dict(zip(shapes, given, strict=True))
+    return dict(zip(shapes, arrays, strict=True))
 
 
 def _cut(path: Path, vector: Tensor, shapes: Mapping[str, tuple[int, ...]], task: Task) -> dict[str, Tensor]:

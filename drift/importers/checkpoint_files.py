@@ -1,0 +1,137 @@
+"""Checkpoints in a folder, by round and client; no file is read."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from drift.importers.patterns import Patterns, expression
+from drift.importers.programs import SHIPPED
+from drift.store.foreign_tensors import SUFFIXES
+from drift.store.guarded_load import require_inside
+
+NUMBERS = 1_000_000
+"""Client numbers from this one on are treated as names."""
+
+
+@dataclass(frozen=True)
+class RoundFiles:
+    """Checkpoints of a round: global model after it, start of the clients, client models by number or name."""
+
+    end: Path | None
+    start: Path | None
+    clients: dict[int | str, Path]
+
+    def paths(self) -> list[Path]:
+        """All files: end, start, clients."""
+        return [path for path in (self.end, self.start, *self.clients.values()) if path]
+
+
+@dataclass(frozen=True)
+class CheckpointFiles:
+    """Checkpoints of a folder.
+
+    Args:
+        rounds: Files by round, ascending.
+        averaged: Whether there are no global models, so that means of the clients replace them.
+        others: Checkpoint files that fit no pattern.
+        links: Linked folders, which are not followed.
+    """
+
+    rounds: dict[int, RoundFiles]
+    averaged: bool
+    others: list[str] = field(default_factory=list)
+    links: list[str] = field(default_factory=list)
+
+    def numbers(self) -> dict[int | str, int]:
+        """Number of each client: its own if all clients have one, else its place among all names."""
+        names = {client for files in self.rounds.values() for client in files.clients}
+        if all(isinstance(name, int) and name < NUMBERS for name in names):
+            return {name: int(name) for name in sorted(names)}
+        return {name: place for place, name in enumerate(sorted(names, key=str))}
+
+    def usable(self) -> dict[int, RoundFiles]:
+        """Rounds with a known end; those with a known start become rounds of the run."""
+        return {index: files for index, files in self.rounds.items() if files.end is not None or self.averaged}
+
+    def started(self) -> list[int]:
+        """Rounds with known start and end."""
+        usable = self.usable()
+        return [index for index, files in usable.items() if files.start is not None or index - 1 in usable]
+
+
+def find_checkpoints(folder: str | Path, patterns: Patterns) -> CheckpointFiles:
+    """Checkpoints of a folder, by the patterns of their paths; no file is read.
+
+    Raises:
+        LookupError: If no file fits a pattern.
+        ValueError: If a fitting file is a link out of the folder, or two files are the same model of a round.
+    """
+    folder = Path(folder)
+    names, links = _list_files(folder)
+    used: set[str] = set()
+    clients = _matched(folder, names, (patterns.clients,) if patterns.clients else (), used)
+    ends = _matched(folder, names, patterns.global_patterns(), used)
+    starts = _matched(folder, names, (patterns.starts,) if patterns.starts else (), used)
+    rounds = {}
+    for index in sorted({index for index, _ in (*clients, *ends)}):
+        cohort = [(name, path) for (number, name), path in clients.items() if number == index]
+        ordered = dict(sorted(cohort, key=lambda entry: (isinstance(entry[0], str), entry[0])))
+        rounds[index] = RoundFiles(ends.get((index, "")), starts.get((index, "")), ordered)
+    if not rounds:
+        examples = f"; it has {', '.join(names[:5])}" if names else ""
+        raise LookupError(f"{folder} has no checkpoints that fit {patterns}{examples}. {_advice(names)}")
+    others = [name for name in names if name not in used]
+    return CheckpointFiles(rounds, not ends and patterns.globals is None, others, links)
+
+
+def _advice(names: list[str]) -> str:
+    """The shipped patterns that the files fit, else the expected names."""
+    programs = [
+        program
+        for program, shipped in SHIPPED.items()
+        for text in (shipped.clients, shipped.globals)
+        if text and any(expression(text).fullmatch(name) for name in names)
+    ]
+    if programs:
+        return f"They fit --pattern {' or '.join(dict.fromkeys(programs))}."
+    return (
+        f"Expected without a pattern are round_000/global.pt, round_000/client_0.pt and so on ({', '.join(SUFFIXES)})."
+    )
+
+
+def _list_files(folder: Path) -> tuple[list[str], list[str]]:
+    """Paths of checkpoints below a folder, and linked folders."""
+    names, links = [], []
+    for parent, folders, files in os.walk(folder):
+        base = Path(parent)
+        links += [str((base / name).relative_to(folder)) for name in sorted(folders) if (base / name).is_symlink()]
+        names += [(base / name).relative_to(folder).as_posix() for name in files if Path(name).suffix in SUFFIXES]
+    return sorted(names), links
+
+
+def _matched(
+    folder: Path, names: list[str], patterns: tuple[str, ...], used: set[str]
+) -> dict[tuple[int, int | str], Path]:
+    """Files of the first pattern that fits any, by round and client; the client of a global model is ""."""
+    for pattern in patterns:
+        fits: dict[tuple[int, int | str], Path] = {}
+        fitting = expression(pattern)
+        for name in names:
+            match = fitting.fullmatch(name)
+            if match is None or name in used:
+                continue
+            path = folder / name
+            require_inside(path, folder)
+            client = match.groupdict().get("client", "")
+            key = int(match["round"]), int(client) if client.isdecimal() else client
+            if key in fits:
+                raise ValueError(
+                    f"{fits[key]} and {path} are both round {key[0]}, client {key[1]}; narrow the pattern."
+                )
+            fits[key] = path
+        if fits:
+            used |= {path.relative_to(folder).as_posix() for path in fits.values()}
+            return fits
+    return {}

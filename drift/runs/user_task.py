@@ -1,0 +1,146 @@
+"""A user-supplied task that replaces the recorded dataset: model, loss and samples, and who holds which samples."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from typing import Any
+
+import numpy as np
+import torch
+
+from drift.config.external_run import UnknownParts
+from drift.runs.user_code import load_function
+from drift.training.data import Data
+from landscape.model.samples import leaves
+from landscape.model.task import Task
+from landscape.model.task_from import task_from
+
+Parts = Sequence[Sequence[int]] | Mapping[Any, Sequence[int]]
+"""Sample numbers (into train) of each client: in the order of their numbers, or by number or name."""
+
+
+@dataclass(frozen=True)
+class UserTask:
+    """A task, and the clients that hold its training samples where that is known.
+
+    Args:
+        task: Model, samples (splits train and test), loss and metrics.
+        parts: Sample numbers (into train) of each client, K arrays.
+    """
+
+    task: Task
+    parts: list[np.ndarray] | None = None
+
+    @classmethod
+    def load(cls, task: Task | str, parts: Parts | None = None, names: Sequence[str] | None = None) -> UserTask:
+        """A task, or the result of the function that the text `my_code.py:make_task` names.
+
+        A task is a `Task` or (model, loss, samples), as `landscape.model.task_from.task_from` takes it; or a pair of a
+        task and parts.
+
+        Args:
+            task: The task, or the text that names its function.
+            parts: Sample numbers (into train) of each client: a list by number, or a mapping by number or name.
+            names: Names of the run's clients in the order of their numbers, where they have names.
+
+        Raises:
+            ValueError: If it is no task, or parts name absent samples or clients.
+        """
+        content, own_parts = split_task(task)
+        complete, parts = task_from(content), parts if own_parts is None else own_parts
+        return cls(complete, None if parts is None else _by_number(parts, names, len(complete.samples["train"])))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Sixteen hexadecimal digits of samples, model and loss, part of the key of stored results.
+
+        Loss and metrics count by their names, not by their code.
+        """
+        functions = {"loss": self.task.loss, **self.task.metrics}
+        called = {name: getattr(function, "__qualname__", repr(type(function))) for name, function in functions.items()}
+        total = hashlib.sha256(f"{self.task.model} {called}".encode())
+        for name, samples in sorted(self.task.samples.items()):
+            for leaf in (*leaves(samples.inputs), samples.targets):
+                total.update(f"{name} {leaf.dtype} {tuple(leaf.shape)};".encode())
+                total.update(leaf.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        for part in self.parts or ():
+            total.update(part.tobytes() + b";")
+        return total.hexdigest()[:16]
+
+    @property
+    def data(self) -> Data:
+        """The task as data of a run; classes are the numbers up to the largest target."""
+        targets = [samples.targets for samples in self.task.samples.values()]
+        labelled = all(not values.is_floating_point() and values.ndim == 1 and len(values) for values in targets)
+        classes = range(max(int(values.max()) for values in targets) + 1) if labelled else ()
+        first = leaves(next(iter(self.task.samples.values())).inputs)[0]
+        parts: Any = UnknownParts() if self.parts is None else self.parts
+        held_out: Any = parts if self.parts is None else [np.zeros(0, np.int64) for _ in self.parts]
+        names = tuple(map(str, classes))
+        return Data(dict(self.task.samples), names, tuple(first.shape[1:]), self.fingerprint, parts, held_out)
+
+
+def split_task(task: Any) -> tuple[Any, Parts | None]:
+    """Split a task with parts into both; parts are None where there are none.
+
+    Args:
+        task: A task, a pair of task and parts, or the text `my_code.py:make_task` of a function that returns one of
+            these.
+
+    Raises:
+        LookupError: If there is no such file or function.
+        ValueError: If the text has another form.
+    """
+    content = load_function(task, "task", "make_task")() if isinstance(task, str) else task
+    return content if isinstance(content, tuple) and len(content) == 2 else (content, None)
+
+
+def _by_number(parts: Parts, names: Sequence[str] | None, samples: int) -> list[np.ndarray]:
+    """Sample numbers by client number; a client that a mapping leaves out has no samples."""
+    if isinstance(parts, Mapping):
+        places = {name: place for place, name in enumerate(names or ())}
+        by_number = {places.get(str(client), -1) if names else client: part for client, part in parts.items()}
+        if not all(isinstance(number, int) and number >= 0 for number in by_number):
+            expected = f"the names {', '.join(list(places)[:8])}" if names else "numbers"
+            keys = ", ".join(map(repr, list(parts)[:8]))
+            raise ValueError(f"parts is given by {keys}; the run's clients have {expected}.")
+        parts = [by_number.get(number, ()) for number in range(max(by_number, default=-1) + 1)]
+    arrays = [np.asarray(part, np.int64) for part in parts]
+    for client, part in enumerate(arrays):
+        if part.ndim != 1 or (part.size and not 0 <= part.min() <= part.max() < samples):
+            raise ValueError(
+                f"parts of client {client} names samples that are not there; numbers go from 0 to {samples - 1}, into "
+                "train."
+            )
+    return arrays
+
+
+def require_fit(user_task: UserTask, about: Mapping[str, Any], name: str) -> None:
+    """Refuse a task whose model is not that of a run, or whose parts lack clients of the run.
+
+    Args:
+        user_task: The task.
+        about: Content of run.json.
+        name: Name of the run.
+
+    Raises:
+        ValueError: With the first tensor that differs, or both numbers of clients.
+    """
+    clients, layout = about["experiment"]["clients"]["number"], about["layout"]
+    if user_task.parts is not None and len(user_task.parts) < clients:
+        raise ValueError(
+            f"parts has {len(user_task.parts)} clients, run {name} has {clients}; give the sample numbers of each, "
+            "none ([]) for a client that holds none."
+        )
+    entries = [[name, list(shape)] for name, shape in user_task.task.layout.parameters]
+    if entries == layout:
+        return
+    actual, expected = next(pair for pair in zip_longest(entries, layout) if pair[0] != pair[1])
+    raise ValueError(
+        f"the task's model is not that of run {name}: it has {actual} where the run has {expected}. Give the module to "
+        "the recorder when parameters are tied or frozen."
+    )
