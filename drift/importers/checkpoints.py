@@ -90,7 +90,7 @@ def import_checkpoints(
     content = read_data(experiment, run.context.data)
     task = build_task(experiment, content)
     require_space(path, experiment, task.layout.size + task.layout.buffer_size)
-    with locks.locked(path), locks.whole(path):
+    with locks.locked(path), locks.remove_on_failure(path):
         unknown = [] if "method" in told or keys & {"method", "method.name"} else ["method"]
         unknown += [] if any(key.startswith("local.") for key in keys) else ["local settings"]
         unknown += [] if "seed" in keys else ["seed"]

@@ -257,8 +257,8 @@ class Recorder:
         """Arrays of a round; models where the policies store them."""
         arrays = {"ids": cohort.ids, "sizes": cohort.sizes, "weights": cohort.weights}
         arrays |= {"extras.excluded": cohort.excluded} if len(cohort.excluded) else {}
-        clients = keep_rules.kept(self._keep["clients"], number, rounds)
-        if clients or keep_rules.kept(self._keep["globals"], number, rounds):
+        clients = keep_rules.matches(self._keep["clients"], number, rounds)
+        if clients or keep_rules.matches(self._keep["globals"], number, rounds):
             arrays |= {"start": before[0], "start_buffers": before[1], "end": after[0], "end_buffers": after[1]}
         if clients:
             arrays |= {"clients": cohort.models, "client_buffers": cohort.buffers}

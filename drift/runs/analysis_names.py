@@ -1,4 +1,4 @@
-"""Names under which results of analyses are stored, which stay when the code of an analysis moves to another file."""
+"""Names under which results of analyses are stored; they do not depend on the file of an analysis."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ _EARLIER_MODULES = {
 }
 
 EARLIER = {name: f"drift.{module}.{name}" for module, names in _EARLIER_MODULES.items() for name in names.split()}
-"""What earlier versions stored results of an analysis under: the module that it was in then, and its name."""
+"""Names under which earlier versions stored results: the module of the analysis at that time, and its name."""
 
 REVISION = {"coherence": 2, "basin_rounds": 2}
-"""How often what an analysis computes has changed; results of the code before are not read."""
+"""Revision of analyses that compute something else now; results of earlier revisions are not read."""
 
 
 def stored_name(analysis: Callable[..., Any]) -> str:
-    """The name that results of an analysis are stored under: its public one, or module and name for anybody else's."""
+    """The name under which results are stored: the public name, or module and name for analyses from outside."""
     name = analysis.__qualname__
     if analysis.__module__.startswith("drift.") and (name in EARLIER or name in drift.__all__):
         return f"{name} {REVISION[name]}" if name in REVISION else name
@@ -64,7 +64,7 @@ def stored_name(analysis: Callable[..., Any]) -> str:
 
 
 def earlier_name(analysis: Callable[..., Any]) -> str:
-    """The name that earlier versions stored its results under; "" where theirs are not read."""
+    """The name under which earlier versions stored results; "" if those are not read."""
     name = analysis.__qualname__
     if stored_name(analysis) == name:
         return EARLIER.get(name, "")

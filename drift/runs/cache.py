@@ -1,4 +1,4 @@
-"""Results of analyses stored in a run's folder, by the analysis, its arguments, the run and its last round."""
+"""Stored results of analyses, keyed by the analysis, its arguments, the run and its last round."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> xr.Dataset:
     """Result of `analysis(run, **arguments)`, read where it is stored, else computed and stored.
 
-    Where the analysis's module has a function of its name and `_effort`, `run.context.announce` hears the cost before.
+    Where the analysis's module has a function of its name and `_effort`, `run.context.announce` is called with
+    its estimate before.
 
     Raises:
-        TypeError: If the analysis has no such argument, or one is no number, text or list of these.
+        TypeError: If the analysis has no such argument, or one is neither number, text nor list of these.
         LookupError: If the stored result is broken or of another run.
     """
     text = arguments_text(run, analysis, arguments)
@@ -38,44 +39,44 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
     path = folder / f"{analysis.__name__}-{_key(run, stored_name(analysis), text, *own.values())}.zarr"
     files.require_inside(path, run.folder)
     partial = OwnPartial(path, run, own)
-    if (found := _complete(partial)) is not None:
-        return found
+    if (result := _complete(partial)) is not None:
+        return result
     earlier = folder / f"{analysis.__name__}-{_key(run, earlier_name(analysis), text)}.zarr"
-    if (found := _of_earlier_version(earlier, run)) is not None:
-        return found
-    with locks.alone(path):
-        if (found := _complete(partial)) is not None:  # another process has made it meanwhile
-            return found
+    if (result := _of_earlier_version(earlier, run)) is not None:
+        return result
+    with locks.lock_result(path):
+        if (result := _complete(partial)) is not None:  # another process has stored it meanwhile
+            return result
         _announce(run, analysis, arguments)
         if "partial" in inspect.signature(analysis).parameters:
-            found = analysis(run, **arguments, partial=partial)
+            result = analysis(run, **arguments, partial=partial)
         else:
-            found = analysis(run, **arguments)
-        found = found.assign_attrs(own, run=run.name, arguments=text, complete=1)
-        zarr_files.save(found, path)
-        return zarr_files.sort_names(found)
+            result = analysis(run, **arguments)
+        result = result.assign_attrs(own, run=run.name, arguments=text, complete=1)
+        zarr_files.save(result, path)
+        return zarr_files.sort_names(result)
 
 
 @dataclass(frozen=True)
 class OwnPartial(zarr_files.Partial):
-    """A partial result that names its run, and is read in that run alone.
+    """A partial result of a run, refused if it is of another run.
 
     Args:
-        of: The run.
-        own: Attributes that name it, and the last round that the result is computed from.
+        run: The run.
+        own: Attributes that identify the run and the last round that the result is computed from.
     """
 
-    of: Run
+    run: Run
     own: dict[str, str]
 
     def known(self) -> xr.Dataset | None:
-        """What the last sitting left, or None.
+        """The stored part, or None.
 
         Raises:
-            LookupError: If what is there is broken, or is of another run.
+            LookupError: If it is broken, or of another run.
         """
         known = super().known()
-        if known is not None and (what := complaint(known, self.of, {self.own["head"]})):
+        if known is not None and (what := complaint(known, self.run, {self.own["head"]})):
             raise LookupError(
                 f"the result {self.path} {what}; put the run's own in its place, or delete the folder and compute it "
                 "again (fedscape verify --repair sets it aside)."
@@ -83,25 +84,27 @@ class OwnPartial(zarr_files.Partial):
         return known
 
     def checkpoint(self, ds: xr.Dataset) -> None:
-        """Keep the result as far as it is."""
+        """Store the finished part of the result."""
         super().checkpoint(ds.assign_attrs(self.own))
 
 
 def complaint(ds: xr.Dataset, run: Run, heads: Collection[str]) -> str:
-    """Why a stored result is not one of a run; "" where it is.
+    """Why a stored result does not belong to a run; "" if it does.
 
-    Results of earlier versions name the folder that they were made in: that of the run's name or of its settings is
-    its own. Unfinished ones of earlier versions name nothing and are never read.
+    Results of earlier versions have the name of the folder in which they were computed, which has to be that of the run
+    or of its settings. Unfinished ones of earlier versions have no name and are never read.
 
     Args:
         ds: The result.
-        run: The run in whose folder it lies.
-        heads: Links of the rounds that it may have been computed from.
+        run: The run in whose folder it is.
+        heads: Links of the rounds from which it may have been computed.
     """
     if "identity" not in ds.attrs:
         name = ds.attrs.get("run")
-        known = {run.folder.resolve().name} | ({run.experiment.slug} if "hash" in run.about else set())
-        return "" if name is None or name in known else f"was made in the folder of run {name} by an earlier version"
+        own_names = {run.folder.resolve().name} | ({run.experiment.slug} if "hash" in run.about else set())
+        return (
+            "" if name is None or name in own_names else f"was made in the folder of run {name} by an earlier version"
+        )
     if ds.attrs["identity"] != run.identity:
         return f"is of run {ds.attrs['identity']}, and this is run {run.identity}"
     if ds.attrs.get("head") not in heads:
@@ -111,18 +114,18 @@ def complaint(ds: xr.Dataset, run: Run, heads: Collection[str]) -> str:
 
 def _key(run: Run, name: str, text: str, *more: str) -> str:
     """Ten digits that identify a result inside a run: analysis, arguments, rounds, the user's own task and metrics."""
-    given = f" {run.context.user_task.fingerprint}" if run.context.user_task is not None else ""
-    given += "".join(f" {one.name} {one.digest}" for one in run.context.metrics)
-    further = "".join(f" {one}" for one in more)
-    return hashlib.sha256(f"{name} {text} {run.committed}{given}{further}".encode()).hexdigest()[:10]
+    user = f" {run.context.user_task.fingerprint}" if run.context.user_task is not None else ""
+    user += "".join(f" {metric.name} {metric.digest}" for metric in run.context.metrics)
+    further = "".join(f" {part}" for part in more)
+    return hashlib.sha256(f"{name} {text} {run.committed}{user}{further}".encode()).hexdigest()[:10]
 
 
 def _of_earlier_version(path: Path, run: Run) -> xr.Dataset | None:
-    """A complete result of an earlier version, made in this run's folder; None where there is none."""
+    """A complete result of an earlier version, computed in this run's folder; None if there is none."""
     files.require_inside(path, run.folder)
-    found = _complete(zarr_files.Partial(path))
-    own = found is not None and found.attrs.get("run") is not None and not complaint(found, run, ())
-    return found if own else None
+    result = _complete(zarr_files.Partial(path))
+    own = result is not None and result.attrs.get("run") is not None and not complaint(result, run, ())
+    return result if own else None
 
 
 def _announce(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> None:
@@ -136,11 +139,11 @@ def arguments_text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dic
     bound = inspect.signature(analysis).bind(run, **arguments)
     bound.apply_defaults()
     _, *rest = bound.arguments.items()
-    return json.dumps({name: value for name, value in rest if name not in OUTSIDE}, sort_keys=True, default=_plain)
+    return json.dumps({name: value for name, value in rest if name not in NOT_IN_KEY}, sort_keys=True, default=_plain)
 
 
-OUTSIDE = ("partial", "workers", "memory")
-"""Arguments that no result depends on, beyond rounding."""
+NOT_IN_KEY = ("partial", "workers", "memory")
+"""Arguments excluded from the cache key: results depend on them by rounding only."""
 
 
 def _plain(value: Any) -> Any:

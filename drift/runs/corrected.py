@@ -1,4 +1,4 @@
-"""Runs of a method that was corrected since: never continued, and said to be so when opened."""
+"""Runs of a method that was corrected later: they are not resumed, and opening one warns."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from landscape import outside
 
 
 def corrected_since(about: Mapping[str, Any], method: Method) -> tuple[str, ...]:
-    """What was corrected in a run's method after the run was begun, one clause per correction.
+    """Corrections of a run's method after the run was started, one clause per correction.
 
     Args:
         about: Content of run.json.
@@ -23,9 +23,9 @@ def corrected_since(about: Mapping[str, Any], method: Method) -> tuple[str, ...]
 
 
 def from_outside(about: Mapping[str, Any]) -> bool:
-    """Whether a run's method, or the one that it wraps, is no method of this package, or the run names none.
+    """Whether the method of a run, or the method that it wraps, is from outside this package or missing.
 
-    Opening such a run must not need its code: its records are read without.
+    Such a run is opened without its code.
     """
     method = about.get("experiment", {}).get("method")
     names = []
@@ -36,10 +36,10 @@ def from_outside(about: Mapping[str, Any]) -> bool:
 
 
 def require_corrected(about: Mapping[str, Any], method: Method, folder: Path) -> None:
-    """Refuse to go on with a run of a method that was corrected since, or to take it for a run of today's.
+    """Refuse to resume or reuse a run of a method that was corrected later.
 
     Raises:
-        ValueError: If it is one; says what was wrong.
+        ValueError: If the method was corrected; the message lists the corrections.
     """
     if since := corrected_since(about, method):
         raise ValueError(

@@ -1,4 +1,4 @@
-"""A stored model as the state dict that its own program reads."""
+"""Export of stored models as state dicts and as folders of transformers."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from drift.runs.run import Run
 from landscape.model.layout import Layout
 
 SUFFIXES = (".pt", ".pth", ".safetensors", ".npz")
-"""Of files that a state dict is written to."""
+"""Suffixes of files of state dicts."""
 
 State = dict[str, Tensor]
 
 
 def state_dict(run: Run, round: int = -1, client: int | str | None = None) -> State:
-    """The global model after a round, or a client's after its local training, by the names of its tensors.
+    """The global model after a round, or a client model after local training, as tensors by name.
 
-    It holds everything that the module's own state dict does, frozen parameters and counters as the module came with.
-    A run that was recorded without its task gives parameters and floating buffers alone.
+    It has all tensors of the module's state dict; frozen parameters and counters have their initial values. Of a run
+    that was recorded without its task it has parameters and floating buffers only.
 
     Args:
-        run: Any run.
+        run: The run.
         round: Number of the round; negative ones count from the last.
         client: Number of a client of that round, or its name where the run has names; None: the global model.
 
     Raises:
-        LookupError: If the round kept no such model.
+        LookupError: If the model is not stored.
     """
     record = run.round(round)
     if client is None:
@@ -56,27 +56,27 @@ def state_file(state: State, suffix: str) -> bytes:
     Raises:
         ValueError: If the suffix is none of `SUFFIXES`.
     """
-    held = BytesIO()
+    buffer = BytesIO()
     if suffix == ".safetensors":
         return save({name: value.contiguous() for name, value in state.items()})
     if suffix == ".npz":
         arrays: dict[str, Any] = {name: value.numpy() for name, value in state.items()}
-        np.savez(held, **arrays)
+        np.savez(buffer, **arrays)
     elif suffix in (".pt", ".pth"):
-        torch.save(state, held)
+        torch.save(state, buffer)
     else:
         raise ValueError(f"cannot write a model as {suffix!r}; the suffixes are {', '.join(SUFFIXES)}.")
-    return held.getvalue()
+    return buffer.getvalue()
 
 
 def save_transformers(run: Run, state: State, folder: Path) -> list[str]:
-    """Write the part of a model that is one of `transformers` as its folder; names of tensors that are outside it.
+    """Write the part of a model that is a `transformers` model as a folder; return the names of all other tensors.
 
     `transformers.AutoModel.from_pretrained(folder)` reads it, and so does the model plug-in `hf` by `source`. Low-rank
-    adapters are added into the layers that they adapt.
+    adapters are merged into their layers.
 
     Raises:
-        ValueError: If the run's model holds none.
+        ValueError: If the run's model has no such part.
     """
     model = deepcopy(run.task.model)
     model.load_state_dict(state)
@@ -94,7 +94,7 @@ def save_transformers(run: Run, state: State, folder: Path) -> list[str]:
 
 
 def _merge(model: nn.Module) -> None:
-    """Put the layers that peft's adapters stand around in their place, with what the adapters add."""
+    """Merge peft's adapters into the layers that they wrap."""
     for name, layer in list(model.named_modules()):
         if hasattr(layer, "base_layer") and hasattr(layer, "merge"):
             adapted: Any = layer
@@ -106,8 +106,8 @@ def _row(run: Run, ids: list[int], client: int | str, index: int) -> int:
     names = run.about.get("names")
     number = names.index(str(client)) if names and str(client) in names else client
     if number not in ids:
-        known = [names[one] for one in ids] if names else ids
-        raise LookupError(f"client {client} was not in round {index} of run {run.name}; its clients are {known}.")
+        present = [names[client_id] for client_id in ids] if names else ids
+        raise LookupError(f"client {client} was not in round {index} of run {run.name}; its clients are {present}.")
     return ids.index(int(number))
 
 
@@ -116,14 +116,14 @@ def _entries(listed: list[list[Any]]) -> tuple[tuple[str, tuple[int, ...]], ...]
 
 
 def _buffers(layout: Layout, buffers: Tensor, model: nn.Module | None = None) -> State:
-    """Floating buffers by name, those alone that the module's state dict holds."""
+    """Floating buffers by name that are in the module's state dict."""
     named = layout.named_buffers(buffers) if layout.buffer_size else {}
     return named if model is None else _within(model, named)
 
 
 def _within(model: nn.Module, named: State) -> State:
-    held = model.state_dict().keys()
-    return {name: value for name, value in named.items() if name in held}
+    names = model.state_dict().keys()
+    return {name: value for name, value in named.items() if name in names}
 
 
 def _copies(state: State) -> State:

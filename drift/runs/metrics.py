@@ -1,4 +1,4 @@
-"""The numbers that a run recorded, as one dataset over its rounds."""
+"""The recorded metrics of a run, as one dataset over its rounds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from drift.runs.registry import analysis
 from drift.runs.run import Run
 
 _USUAL = ("accuracy", "error", "local_loss", "loss")
-"""Numbers that every trained run has, and a run of another program may lack."""
+"""Metrics that every trained run has; a run of another program may lack them."""
 
 _UNITS = {"seconds": "s", "accuracy": "fraction", "own_accuracy": "fraction", "error": "fraction"}
 
@@ -21,10 +21,10 @@ def recorded_metrics(run: Run) -> xr.Dataset:
     records = [run.round(index).metrics for index in indices]
     names = sorted({*_USUAL, *(name for record in records for name in record)})
     values = {name: ("round", [record.get(name, np.nan) for record in records]) for name in names}
-    found = xr.Dataset(
+    result = xr.Dataset(
         values, coords={"round": indices}, attrs={"analysis": "metrics", "source": "recorded rounds", "run": run.name}
     )
     for name in names:
         unit = "nats" if "loss" in name else _UNITS.get(name, "1")
-        found[name].attrs.update(long_name=name.replace("_", " "), units=unit)
-    return found
+        result[name].attrs.update(long_name=name.replace("_", " "), units=unit)
+    return result

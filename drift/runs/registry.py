@@ -14,7 +14,7 @@ from typing import Literal, TypeVar, get_args
 import drift
 
 Cost = Literal["record", "evaluations", "gradients", "curvature", "training"]
-"""What an analysis does: read the record, evaluate models, compute gradients or products with the Hessian, or train."""
+"""Kind of computation: read the record, evaluate models, compute gradients or products with the Hessian, or train."""
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -25,11 +25,11 @@ class Registered:
 
     Args:
         name: Public name.
-        module: Where its function is.
+        module: Module of its function.
         description: First line of its docstring.
-        options: Names of its arguments but the run.
+        options: Names of its arguments without the run.
         dims: Dimensions of its result, in the order of its variables.
-        cost: What it does.
+        cost: Kind of computation.
     """
 
     name: str
@@ -45,7 +45,7 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
 
     Args:
         dims: Dimensions of its result, in the order of its variables.
-        cost: What it does. A function NAME_effort beside it estimates how long that takes (`drift.runs.cache`).
+        cost: Kind of computation. A function NAME_effort of the same module estimates its time (`drift.runs.cache`).
     """
 
     def register(function: Function) -> Function:
@@ -60,7 +60,7 @@ def registered() -> dict[str, Registered]:
     Raises:
         ValueError: If two analyses have one name, or a cost is unknown.
     """
-    known: dict[str, Registered] = {}
+    analyses: dict[str, Registered] = {}
     folder = Path(str(drift.__file__)).parent
     for path in sorted(folder.rglob("*.py")):
         source = path.read_text(encoding="utf-8")
@@ -69,11 +69,10 @@ def registered() -> dict[str, Registered]:
         module = ".".join(("drift", *path.relative_to(folder).with_suffix("").parts))
         for node in ast.parse(source).body:
             if isinstance(node, ast.FunctionDef) and (call := _registration(node)):
-                one = _read(node, call, module)
-                if one.name in known:
-                    raise ValueError(f"analysis {one.name} is in {known[one.name].module} and in {module}.")
-                known[one.name] = one
-    return dict(sorted(known.items()))
+                if node.name in analyses:
+                    raise ValueError(f"analysis {node.name} is in {analyses[node.name].module} and in {module}.")
+                analyses[node.name] = _read(node, call, module)
+    return dict(sorted(analyses.items()))
 
 
 def _registration(node: ast.FunctionDef) -> ast.Call | None:
@@ -88,6 +87,6 @@ def _read(node: ast.FunctionDef, call: ast.Call, module: str) -> Registered:
     cost = {word.arg: ast.literal_eval(word.value) for word in call.keywords}["cost"]
     if cost not in get_args(Cost):
         raise ValueError(f"analysis {node.name} has cost {cost!r}; costs are {', '.join(get_args(Cost))}.")
-    options = tuple(one.arg for one in (*node.args.args[1:], *node.args.kwonlyargs) if one.arg != "partial")
+    options = tuple(arg.arg for arg in (*node.args.args[1:], *node.args.kwonlyargs) if arg.arg != "partial")
     first = (ast.get_docstring(node) or "").partition("\n")[0]
     return Registered(node.name, module, first, options, dims, cost)

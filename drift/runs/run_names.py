@@ -1,4 +1,4 @@
-"""Names of the runs in a folder, and the run that a text means; nothing heavy is imported."""
+"""Names of the runs in a folder, and search for a run by name; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -8,28 +8,30 @@ from landscape import plugins
 
 
 def run_names(runs: str | Path) -> list[str]:
-    """Names of all runs in a folder, sorted; none of them is read."""
+    """Names of all runs in a folder, sorted; no run is read."""
     return sorted(path.parent.name for path in Path(runs).glob("*/run.json"))
 
 
 def find(runs: str | Path, text: str) -> Path:
-    """Folder of the run that `text` means: a path, a name in the folder `runs`, or the beginning of one name.
+    """Folder of the run of a path, of a name in the folder `runs`, or of the beginning of a unique name.
 
     Raises:
-        LookupError: If there is none, or several; candidates are named.
+        LookupError: If there is none, or several; the message lists candidates.
     """
     path = Path(text)
     if (path / "run.json").exists():
         return path
     names = run_names(runs)
-    near = [text] if text in names else [name for name in names if name.startswith(text)]
-    if len(near) == 1:
-        return Path(runs) / near[0]
-    if near:
-        raise LookupError(f"{text!r} begins the names of {len(near)} runs: {', '.join(near)}. Give more of the name.")
+    matches = [text] if text in names else [name for name in names if name.startswith(text)]
+    if len(matches) == 1:
+        return Path(runs) / matches[0]
+    if matches:
+        raise LookupError(
+            f"{text!r} begins the names of {len(matches)} runs: {', '.join(matches)}. Give more of the name."
+        )
     if path.is_dir():
         raise LookupError(f"{text} is no run: it has no run.json. Give the folder of a run, or --runs DIR and a name.")
     if not names:
-        raise LookupError(f"no run named {text!r}: {runs} holds no runs. Train one, or name the folder by --runs DIR.")
-    told = plugins.unknown("run", text, names, listed=f"fedscape runs --runs {runs}")
-    raise LookupError(f"{told} For the runs in another folder, give --runs DIR.")
+        raise LookupError(f"no run named {text!r}: {runs} has no runs. Train one, or name the folder by --runs DIR.")
+    message = plugins.unknown("run", text, names, listed=f"fedscape runs --runs {runs}")
+    raise LookupError(f"{message} For the runs in another folder, give --runs DIR.")

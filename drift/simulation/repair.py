@@ -79,7 +79,7 @@ def _results(folder: Path) -> list[Repair]:
     elsewhere = _of_other_runs(folder)
     for name in sorted(names):
         try:
-            with locks.alone(place / name, wait=False):
+            with locks.lock_result(place / name, wait=False):
                 repairs += _result(folder, place / name, elsewhere.get(f"results/{name}", ""))
         except locks.Busy as reason:
             repairs.append(Repair(f"results/{name}", False, str(reason).rstrip(".")))

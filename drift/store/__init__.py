@@ -1,6 +1,6 @@
-"""Files of a run: rounds, state, digests, locks, compression; whole or not there at all.
+"""Files of a run: rounds, state, digests, locks and compression; every write is atomic.
 
-`files` reads and writes them; `round_record.Round` is what a round holds.
+`files` reads and writes them; `round_record.Round` is the content of a round.
 """
 
 from landscape import earlier

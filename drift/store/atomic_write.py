@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all; needs nothing but Python, so that the recorder can use it anywhere."""
+"""Atomic writes: a file is replaced completely or stays as it is. Needs the standard library only."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def write_bytes(path: Path, *data: bytes | memoryview) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        temporary.unlink(missing_ok=True)  # left by a stopped process, or a link that someone has laid
+        temporary.unlink(missing_ok=True)  # left by a stopped process, or a link
         with open(temporary, "xb") as file:
             for piece in data:
                 file.write(piece)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-        _flush_names(path.parent)
+        _flush_renames(path.parent)
     except OSError as reason:
-        if reason.filename is None:  # as of a write to a full disk, which knows no name
+        if reason.filename is None:  # such as on a full disk
             reason.filename = str(path)
         raise
     finally:
@@ -36,14 +36,14 @@ def write_bytes(path: Path, *data: bytes | memoryview) -> None:
 
 
 def clear(*folders: Path) -> None:
-    """Remove what stopped writes left in folders; for whoever holds the lock by which nobody else writes there."""
+    """Remove temporary files of stopped writes from folders; the caller has the lock for writing there."""
     for folder in folders:
         for path in folder.glob(".*.part"):
             path.unlink(missing_ok=True)
 
 
-def _flush_names(folder: Path) -> None:
-    """Make the renames in a folder outlast a power failure, in their order."""
+def _flush_renames(folder: Path) -> None:
+    """Flush the renames in a folder to disk, so that they survive a power failure in their order."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,4 +1,4 @@
-"""What a run keeps of each round, beyond the numbers that are always kept."""
+"""Policy of a run: which rounds store models, in addition to the numbers that every round stores."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from drift.store import keep_rules
 
 
 class Keep(BaseModel):
-    """Which rounds keep client models and global models, and in which form clients are stored.
+    """Which rounds store client models and global models, and in which form clients are stored.
 
-    A policy is a list of rules joined by commas, any of which keeps a round: "all", "none", "every 10"
+    A policy is a list of rules joined by commas; a round is kept if any rule matches: "all", "none", "every 10"
     (rounds 0, 10, ...), "last 3", "first 2", "at 5 17".
 
     Args:
-        clients: Rounds that keep every client model of the cohort.
-        globals: Rounds that keep what clients received and the new global model.
-        dtype: "float32" keeps client models exactly; "bfloat16 deltas" keeps their difference to the start
-            in 16 bits, half the space, no longer exact to the last bits.
-        compress: Pack client models without loss: about two thirds of the space of float32, three times the time to
+        clients: Rounds that store all client models of the cohort.
+        globals: Rounds that store the model that clients received and the new global model.
+        dtype: "float32" stores client models exactly; "bfloat16 deltas" stores their difference to the start
+            in 16 bits, half the space, not exact to the last bits.
+        compress: Compress client models without loss: about two thirds of the space of float32, three times the time to
             write (docs/performance.md, Store).
     """
 
@@ -39,8 +39,8 @@ class Keep(BaseModel):
 
     def keeps_clients(self, index: int, rounds: int) -> bool:
         """Whether round `index` of `rounds` keeps its client models."""
-        return keep_rules.kept(self.clients, index, rounds)
+        return keep_rules.matches(self.clients, index, rounds)
 
     def keeps_globals(self, index: int, rounds: int) -> bool:
         """Whether round `index` keeps its start and end; where clients are kept, these are too."""
-        return keep_rules.kept(self.globals, index, rounds) or self.keeps_clients(index, rounds)
+        return keep_rules.matches(self.globals, index, rounds) or self.keeps_clients(index, rounds)

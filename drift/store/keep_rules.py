@@ -1,4 +1,4 @@
-"""Which rounds a policy keeps: texts like "every 10, last 3", read without any library."""
+"""Rules of policies, such as "every 10, last 3"; needs the standard library only, as the recorder uses it."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ _RULE = re.compile(
 
 
 def require(policy: str) -> None:
-    """Refuse a policy that cannot be read.
+    """Refuse a policy with an unknown rule.
 
     Raises:
-        ValueError: With the rule that is wrong.
+        ValueError: With the first such rule.
     """
     for rule in policy.split(","):
         if not _RULE.fullmatch(rule.strip()):
@@ -23,9 +23,9 @@ def require(policy: str) -> None:
             )
 
 
-def kept(policy: str, index: int, rounds: int) -> bool:
+def matches(policy: str, index: int, rounds: int) -> bool:
     """Whether a policy keeps round `index` of `rounds`."""
-    return any(_applies(rule.strip(), index, rounds) for rule in policy.split(","))
+    return any(_rule_matches(rule.strip(), index, rounds) for rule in policy.split(","))
 
 
 def counts_from_the_end(policy: str) -> bool:
@@ -33,7 +33,7 @@ def counts_from_the_end(policy: str) -> bool:
     return "last" in policy
 
 
-def _applies(rule: str, index: int, rounds: int) -> bool:
+def _rule_matches(rule: str, index: int, rounds: int) -> bool:
     match = _RULE.fullmatch(rule)
     if match is None or rule in ("all", "none"):
         return rule == "all"

@@ -1,4 +1,4 @@
-"""What a run is called in its files, and by what a round is named by the one after it; needs numpy alone."""
+"""Identity of a run and links of its rounds, by which files name their run and the previous round."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import numpy as np
 from drift.store.numpy_files import digest
 
 LINKED = ("gram", "ids", "sizes", "weights")
-"""Arrays that the link of a round covers: stored for every round, and the same when the round is computed again."""
+"""Arrays that the link of a round is computed from: stored for every round, the same when it is computed again."""
 
 
 def identity(about: Mapping[str, Any]) -> str:
-    """Text that identifies a run, from the content of its run.json; "" where that has none, as in older recorded runs.
+    """Text that identifies a run, from the content of its run.json; "" in older recorded runs.
 
-    It is the hash of the settings with a digest of the data's fingerprint, or what a recorder or an importer wrote.
-    The name of the folder is no part of it, so that a run can be copied and renamed.
+    It is the hash of the settings with a digest of the data's fingerprint, or the name by a recorder or an importer.
+    It does not depend on the name of the folder, so that a run can be copied and renamed.
     """
     if isinstance(about.get("run"), str):
         return str(about["run"])
@@ -30,11 +30,11 @@ def identity(about: Mapping[str, Any]) -> str:
 def link(index: int, arrays: Mapping[str, np.ndarray]) -> str:
     """Digest of a round's number, cohort, weights and Gram matrix, 32 hexadecimal digits.
 
-    The Gram matrix holds all inner products of start, step and client updates, so another round has another one.
+    The Gram matrix has all inner products of start, step and client updates, which differ between rounds.
 
     Args:
         index: Number of the round.
-        arrays: `LINKED` at least, as stored.
+        arrays: Stored arrays of the round, at least `LINKED`.
     """
     return digest({name: arrays[name] for name in LINKED}, str(index))[:32]
 

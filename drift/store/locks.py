@@ -1,4 +1,4 @@
-"""Who may write: one process trains a run, one computes a result."""
+"""File locks: one process per training of a run, one per computation of a result."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class Busy(RuntimeError):
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold a run for writing; a second process is refused.
+    """Lock a run for writing; a second process is refused.
 
     Raises:
-        Busy: If another process holds it.
+        Busy: If another process has the lock.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with _opened(folder / ".lock") as file:
@@ -32,8 +32,8 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def whole(folder: Path) -> Iterator[None]:
-    """Take a run that fails while it is written at one go away again; one that has a run.json stays."""
+def remove_on_failure(folder: Path) -> Iterator[None]:
+    """Remove the folder of a run if writing it fails before it has a run.json."""
     try:
         yield
     except BaseException:
@@ -43,11 +43,11 @@ def whole(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def alone(path: Path, *, wait: bool = True) -> Iterator[None]:
-    """Wait until no other process makes the result `path`, and hold it: two never compute one result at a time.
+def lock_result(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Lock the result `path`, so that two processes never compute the same one; waits for another process.
 
     Raises:
-        Busy: If another process makes it and `wait` is false.
+        Busy: If another process computes it and `wait` is false.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with _opened(path.with_name(f".{path.name}.lock")) as file:
@@ -59,6 +59,6 @@ def alone(path: Path, *, wait: bool = True) -> Iterator[None]:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    """A file to lock; a link in its place, as a run from elsewhere may have, is not followed, nothing is emptied."""
+    """Open a file to lock; it is not truncated, and a link in its place is refused."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     return open(path, "r+b", buffering=0, opener=lambda name, _: os.open(name, flags, 0o666))

@@ -161,7 +161,7 @@ def test_links_laid_where_fedscape_writes_are_not_followed(tmp_path):
     lock = result.with_name(f".{result.name}.lock")
     lock.unlink()
     lock.symlink_to(precious)
-    with pytest.raises(OSError, match="symbolic link"), locks.alone(result):
+    with pytest.raises(OSError, match="symbolic link"), locks.lock_result(result):
         pass
     (tmp_path / f".a.json.{os.getpid()}.part").symlink_to(precious)
     write_bytes(tmp_path / "a.json", b"{}")

@@ -206,7 +206,7 @@ def test_a_result_that_is_being_computed_is_left_alone(run):
     run.cached(global_line, points=3)
     (whole,) = (run.folder / "results").glob("*.zarr")
     shutil.copytree(whole, whole.with_name(f".{whole.name}.new"))
-    with locks.alone(whole):
+    with locks.lock_result(whole):
         (entry,) = repair(run.folder)
     assert not entry.done and "another process" in entry.what
     assert whole.with_name(f".{whole.name}.new").exists()
