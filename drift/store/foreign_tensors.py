@@ -1,4 +1,4 @@
-"""State dicts that other programs wrote: read as tensors, never unpickled."""
+"""State dicts of other programs: read as tensors; other objects are not unpickled."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from drift.store.guarded_load import Refused, require_few, require_npz, require_
 SUFFIXES = (".pt", ".pth", ".safetensors", ".npz")
 
 FLAT = ""
-"""Name of the tensor of a file that holds nothing but one vector of all parameters."""
+"""Name of the only tensor of a file that is one vector of all parameters."""
 
-MOST, DEEP = 8, 3
-"""Keys that a refusal names, and tables within tables that it looks into."""
+MAX_KEYS, MAX_DEPTH = 8, 3
+"""Number of keys in a message, and depth of nested tables that are searched for state dicts."""
 
 _NO_PICKLE = (LookupError, TypeError, AssertionError)
-"""What torch's unpickler raises for bytes that are no pickle, beside its own error."""
+"""Errors of torch's unpickler for bytes that are no pickle, in addition to its own error."""
 
 _UNREADABLE = (
     *(SafetensorError, RuntimeError, EOFError, OSError, ValueError),
@@ -37,14 +37,14 @@ _UNREADABLE = (
 
 
 def read_tensors(path: str | Path) -> dict[str, Tensor]:
-    """Tensors of a state dict (.pt, .pth, .safetensors or .npz) by name; nothing else is unpickled.
+    """Tensors of a state dict (.pt, .pth, .safetensors or .npz) by name; other objects are not unpickled.
 
-    A state dict inside a table (`state_dict`, `model_state_dict`) is found, prefixes of wrappers are taken off. A
-    vector by itself (as FedLab's SerializationTool makes) is called `FLAT`. A file that states more than it holds is
-    refused before memory is taken for it.
+    A state dict inside a table (`state_dict`, `model_state_dict`) is accepted, prefixes of wrappers are removed. A
+    single vector (of FedLab's SerializationTool) is called `FLAT`. A file that states more bytes than it has is
+    refused before memory is allocated.
 
     Raises:
-        ValueError: If the file is none, or damaged; it is named.
+        ValueError: If the file is no state dict, or damaged; the message names it.
     """
     path = Path(path)
     try:
@@ -75,30 +75,32 @@ def one_line(reason: Exception) -> str:
 
 
 def _described(content: Any) -> str:
-    """What a file holds, with its keys."""
+    """Type of the content of a file, with its keys."""
     if not isinstance(content, Mapping):
         return type(content).__name__
     keys = [_quoted(key) for key in content]
-    return f"a table of {', '.join(keys[:MOST])}{f' and {len(keys) - MOST} more' if len(keys) > MOST else ''}"
+    return (
+        f"a table of {', '.join(keys[:MAX_KEYS])}{f' and {len(keys) - MAX_KEYS} more' if len(keys) > MAX_KEYS else ''}"
+    )
 
 
 def _advice(path: Path, content: Any) -> str:
-    """How to make a state dict of it: by one of the keys under which there is one."""
+    """How to save a state dict of the file: by a key under which there is one."""
     places = list(_places(content))
     if not places:
         return "save model.state_dict()."
     names = ["".join(f"[{_quoted(key)}]" for key in place) for place in places]
-    verb = "one lies" if len(names) == 1 else "some lie"
+    verb = "one is" if len(names) == 1 else "some are"
     saved = f"torch.save(torch.load({path.name!r}){names[0]}, NEW)"
-    return f"{verb} under {', '.join(names[:MOST])}: save one by itself in another folder, as in {saved}."
+    return f"{verb} under {', '.join(names[:MAX_KEYS])}: save a single one in another folder, as in {saved}."
 
 
 def _places(content: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Keys of the state dicts inside a table, those of tables within it too; of an optimiser's state there is none."""
-    if not isinstance(content, Mapping) or len(above) > DEEP:
+    """Keys of the state dicts inside a table and its tables; the state of an optimiser is skipped."""
+    if not isinstance(content, Mapping) or len(above) > MAX_DEPTH:
         return
     for key, value in content.items():
-        if isinstance(value, Mapping) and value and all(isinstance(one, Tensor) for one in value.values()):
+        if isinstance(value, Mapping) and value and all(isinstance(tensor, Tensor) for tensor in value.values()):
             if all(isinstance(name, str) for name in value):
                 yield (*above, key)
         elif not (isinstance(value, Mapping) and {"state", "param_groups"} <= set(value)):
@@ -110,22 +112,22 @@ def _quoted(key: Any) -> str:
 
 
 def _content(path: Path) -> Any:
-    """What a file holds, once what it states was found to be no more than that."""
+    """Content of a file, after checks of the sizes that it states."""
     if path.suffix == ".safetensors":
         require_room(path, path.stat().st_size)
         with safe_open(path, framework="pt") as file:
             require_few(path, len(file.keys()))
-        return load_file(path)  # its reader compares the shapes in the header with the length of the file
+        return load_file(path)  # compares the shapes in the header with the length of the file
     if path.suffix == ".npz":
         require_npz(path)
-        with np.load(path, allow_pickle=False) as held:
-            return {name: torch.from_numpy(held[name]) for name in held.files}
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: torch.from_numpy(arrays[name]) for name in arrays.files}
     require_torch(path)
     return torch.load(path, map_location="cpu", weights_only=True)
 
 
 def _sizes(tensor: Tensor) -> tuple[int, int]:
-    """Bytes that a tensor's shape states, and bytes that it stores."""
+    """Bytes by a tensor's shape, and stored bytes."""
     if tensor.layout is not torch.strided or tensor.is_quantized:
-        return 1 << 62, 0  # sparse and quantised ones are no parameters
+        return 1 << 62, 0  # sparse and quantised tensors are no parameters
     return tensor.numel() * tensor.element_size(), tensor.untyped_storage().nbytes()

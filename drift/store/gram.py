@@ -12,10 +12,10 @@ START, PREVIOUS, STEP, CLIENTS = 0, 1, 2, 3
 def gram(start: Tensor, previous: Tensor, step: Tensor, deltas: Tensor, *, block: int = 1 << 16) -> Tensor:
     """Inner products of [start, previous update, global step, client updates].
 
-    The sum runs over blocks of the parameters in float64, so that memory stays small.
+    The sum runs over blocks of the parameters in float64, to save memory.
 
     Args:
-        start: What the clients received, shape (d,).
+        start: The model that the clients received, shape (d,).
         previous: The update the server expected, client minus start in sign, shape (d,).
         step: New global model minus start, shape (d,).
         deltas: Clients minus start, shape (m, d).

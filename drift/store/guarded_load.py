@@ -1,4 +1,4 @@
-"""Files of strangers, refused by what they state before anything of that size is made in memory."""
+"""Checks of files from outside: refused by the sizes that they state, before memory is allocated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import psutil
 
 RATIO = 100
-"""Unpacked bytes for each byte of a file above which it is taken for a bomb; trained weights hardly shrink."""
+"""Largest ratio of unpacked to stored bytes; larger ones are refused as bombs, as trained weights hardly shrink."""
 
 FREE = 1 << 24
 """Unpacked bytes that are never refused, as small files of zeros shrink well."""
@@ -24,18 +24,18 @@ TENSORS = 10_000
 """Tensors of one file, more than any model that is trained here has."""
 
 _CALLS = 3
-"""Calls that a pickle has for each tensor, at most: one makes the tensor, one the table of its hooks."""
+"""Most calls of a pickle per tensor: one makes the tensor, one the table of its hooks."""
 
 
 class Refused(ValueError):
-    """A file that is not read for what it states."""
+    """A file that is not read because of the sizes that it states."""
 
 
 def require_inside(path: Path, folder: Path) -> None:
-    """Refuse a file that lies outside a folder, as a symbolic link or `..` in its name would have it.
+    """Refuse a file outside a folder, reached by a symbolic link or by `..` in its name.
 
     Raises:
-        Refused: If it does, or is no regular file (a pipe would be waited for).
+        Refused: If it is outside, or no regular file (reading a pipe would block).
     """
     if not path.resolve().is_relative_to(folder.resolve()):
         raise Refused(f"{path} leads out of {folder}; links out of the folder are not followed, copy the file.")
@@ -44,7 +44,7 @@ def require_inside(path: Path, folder: Path) -> None:
 
 
 def require_torch(path: Path) -> None:
-    """Refuse a file of torch.save that is not what it writes: a zip with its entries unpacked.
+    """Refuse a file that torch.save does not write: it writes a zip with uncompressed entries.
 
     Raises:
         Refused: If it is of the format before PyTorch 1.6, whose sizes cannot be checked, or a bomb.
@@ -61,15 +61,15 @@ def require_torch(path: Path) -> None:
 
 
 def require_npz(path: Path) -> None:
-    """Refuse an .npz whose arrays are no plain numbers, or state more than they hold.
+    """Refuse an .npz with arrays that are not plain numbers, or state more bytes than they have.
 
     Raises:
-        Refused: If an array is of Python objects, of an absurd shape, or the file is a bomb.
+        Refused: If an array has Python objects or another size than it states, or the file is a bomb.
     """
     _require_zip(path)
-    with zipfile.ZipFile(path) as held:
-        for entry in held.infolist():
-            with held.open(entry) as file:
+    with zipfile.ZipFile(path) as archive:
+        for entry in archive.infolist():
+            with archive.open(entry) as file:
                 shape, dtype, used = _npy_header(file, path, entry.filename)
             if dtype.hasobject:
                 raise Refused(f"{path}: array {entry.filename!r} holds Python objects; they are not unpickled.")
@@ -82,10 +82,10 @@ def require_npz(path: Path) -> None:
 
 
 def require_room(path: Path, stated: int) -> None:
-    """Refuse a file whose content would not fit the free memory; a sparse file may state more than any disk holds.
+    """Refuse a file whose content exceeds the free memory; a sparse file may state any size.
 
     Raises:
-        Refused: If it would not.
+        Refused: If it does.
     """
     free = psutil.virtual_memory().available
     if stated > free:
@@ -93,7 +93,7 @@ def require_room(path: Path, stated: int) -> None:
 
 
 def require_few(path: Path, number: int, what: str = "tensors") -> None:
-    """Refuse a file of more tensors than any model has, before time is taken for each of them.
+    """Refuse a file with more tensors than any model has, before they are read.
 
     Raises:
         Refused: If it has more than `TENSORS`.
@@ -105,11 +105,11 @@ def require_few(path: Path, number: int, what: str = "tensors") -> None:
 
 
 def require_stored(path: Path, sizes: Iterable[tuple[str, int, int]]) -> None:
-    """Refuse tensors that state more values than are stored, as views that repeat a value do.
+    """Refuse tensors that state more bytes than are stored, such as views that repeat a value.
 
     Args:
         path: The file, for the message.
-        sizes: Name, bytes that its shape states and bytes that are stored, of every tensor.
+        sizes: Name, stated bytes and stored bytes of every tensor.
 
     Raises:
         Refused: With the first such tensor.
@@ -123,8 +123,8 @@ def require_stored(path: Path, sizes: Iterable[tuple[str, int, int]]) -> None:
 
 def _require_zip(path: Path) -> None:
     try:
-        with zipfile.ZipFile(path) as held:
-            entries = held.infolist()
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
     except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError) as reason:
         raise Refused(f"{path} cannot be read ({reason}); it is truncated or no checkpoint.") from reason
     require_few(path, len(entries), "parts")
@@ -138,13 +138,13 @@ def _require_zip(path: Path) -> None:
 
 
 def _require_few_calls(path: Path) -> None:
-    """Refuse a pickle that makes more tensors than a model has, as views of one storage; its instructions are read."""
+    """Refuse a pickle that makes more tensors than a model has, as views of one storage; it is parsed, not run."""
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if name.rpartition("/")[2] != "data.pkl":
                 continue
             calls = 0
-            with suppress(ValueError, zipfile.BadZipFile, zlib.error):  # torch says what is wrong with a damaged one
+            with suppress(ValueError, zipfile.BadZipFile, zlib.error):  # torch reports damaged ones
                 for operation, _, _ in pickletools.genops(archive.read(name)):
                     calls += operation.name == "REDUCE"
                     if calls > _CALLS * (TENSORS + 1):

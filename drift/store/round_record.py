@@ -1,4 +1,4 @@
-"""The record of one round: the value that every method produces and every analysis reads."""
+"""The record of a round, which every method produces and every analysis reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NONE = torch.zeros(0)
 
 @dataclass(frozen=True, repr=False)
 class Round:
-    """One round of a run; letters as in the reference: m clients in the cohort, d parameters, b buffers.
+    """One round of a run, with m clients in the cohort, d parameters and b buffers.
 
     Args:
         index: Round number, from 0.
@@ -22,12 +22,12 @@ class Round:
         weights: Aggregation weights that the method used, shape (m,).
         gram: Inner products of [start, previous update, end - start, client updates], shape (m + 3, m + 3).
         metrics: Numbers of the round by name, such as loss (nats) and error (fraction).
-        start, end: What the clients received and the new global model, shape (d,); None where not kept.
-        clients: Models after local training, shape (m, d); None where not kept.
+        start, end: The model that clients received and the new global model, shape (d,); None if not stored.
+        clients: Models after local training, shape (m, d); None if not stored.
         start_buffers, end_buffers, client_buffers: Floating buffers, shape (b,) and (m, b).
-        extras: What the method recorded, such as gain or gamma; `excluded` holds ids of non-finite clients.
-        sent: What clients received beside the model, by name; a method says which part of its state that is.
-        carried: What clients keep for their next round, by name, one row for each of `carried["ids"]`.
+        extras: Numbers that the method recorded, such as gain or gamma; `excluded` has ids of non-finite clients.
+        sent: Tensors that clients received in addition to the model, by name (`Method.sends`).
+        carried: State that clients keep for their next round, by name, one row per client of `carried["ids"]`.
     """
 
     index: int
@@ -47,7 +47,7 @@ class Round:
     carried: dict[str, Tensor] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """One line: number, cohort, size, what is stored, and loss and accuracy where they were measured."""
+        """One line: number, cohort, size, stored models, and loss and accuracy if they were computed."""
         stored = [name for name in ("start", "end", "clients") if getattr(self, name) is not None]
         size = next((value.shape[-1] for value in (self.end, self.start, self.clients) if value is not None), None)
         numbers = [f"{name} {self.metrics[name]:.4g}" for name in ("loss", "accuracy") if name in self.metrics]
@@ -58,7 +58,7 @@ class Round:
         """A small table for notebooks."""
         rows = {"clients": self.ids.tolist(), "samples": self.sizes.tolist(), **self.metrics}
         cells = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(_shown(value))}</td></tr>" for name, value in rows.items()
+            f"<tr><th>{escape(name)}</th><td>{escape(_text(value))}</td></tr>" for name, value in rows.items()
         )
         return f"<p>{escape(repr(self))}</p><table>{cells}</table>"
 
@@ -72,21 +72,21 @@ class Round:
         """Client updates, client minus start, shape (m, d).
 
         Raises:
-            LookupError: If the round kept no clients.
+            LookupError: If the clients are not stored.
         """
         return self.kept("clients") - self.kept("start")
 
     @property
     def fma(self) -> Tensor:
-        """Size-weighted mean of the clients, whatever the method made of them, shape (d,)."""
+        """Size-weighted mean of the clients, whatever the method's aggregation, shape (d,)."""
         clients = self.kept("clients")
         return self.shares.to(clients) @ clients
 
     def kept(self, name: str) -> Tensor:
-        """start, end or clients.
+        """The stored start, end or clients.
 
         Raises:
-            LookupError: If the round did not keep it.
+            LookupError: If it is not stored.
         """
         value: Tensor | None = getattr(self, name)
         if value is None:
@@ -95,12 +95,12 @@ class Round:
         return value
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     if isinstance(value, list):
-        first = ", ".join(map(_shown, value[:SHOWN]))
+        first = ", ".join(map(_text, value[:SHOWN]))
         return first if len(value) <= SHOWN else f"{first}, ... ({len(value)} in all)"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 SHOWN = 20
-"""Entries of a cohort that a notebook shows."""
+"""Number of entries of a cohort in the table for notebooks."""

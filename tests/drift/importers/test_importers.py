@@ -181,13 +181,13 @@ def test_a_state_dict_under_another_key_is_refused_with_the_keys_and_which_would
     told, place = str(refused.value), f"['checkpoint']['{key}']" if deep else f"['{key}']"
     assert str(path) in told and "\n" not in told
     assert "table of 'checkpoint', not" in told if deep else f"table of 'epoch', 'optimizer', '{key}'," in told
-    assert f"one lies under {place}: " in told and f"torch.save(torch.load('global.pt'){place}, NEW)" in told
+    assert f"one is under {place}: " in told and f"torch.save(torch.load('global.pt'){place}, NEW)" in told
 
 
 def test_of_several_state_dicts_all_are_named_and_of_none_it_is_said(tmp_path):
     path = tmp_path / "global.pt"
     torch.save({"net": {"a": torch.zeros(2)}, "ema": {"a": torch.ones(2)}, "step": 3}, path)
-    with pytest.raises(ValueError, match=r"some lie under \['net'\], \['ema'\]: save one by itself"):
+    with pytest.raises(ValueError, match=r"some are under \['net'\], \['ema'\]: save a single one"):
         read_tensors(path)
     torch.save({"step": 3, "lr": 0.1}, path)
     with pytest.raises(ValueError, match=r"a table of 'step', 'lr', not a state dict; save model\.state_dict\(\)"):
