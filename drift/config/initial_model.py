@@ -1,4 +1,4 @@
-"""What training starts from: a checkpoint's values in place of random ones."""
+"""Initial models from checkpoints, in place of random initialisation."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ COPY = "init.safetensors"
 """Name of the copy in a run's folder."""
 
 ANEW = "Give a state dict (.pt, .pth, .safetensors) or the folder of a run; `fedscape pretrain` makes one."
-OTHER = "Was it another model's, or made for images of another size?"
+OTHER = "The checkpoint belongs to another architecture or input size."
 
 
 @dataclass(frozen=True)
-class Start:
-    """What a checkpoint holds.
+class InitialModel:
+    """Content of a checkpoint.
 
     Args:
-        path: Where it was read, for messages.
+        path: Path of the checkpoint, for messages.
         values: Tensors by name, or theta (d,) and buffers (b,) of a run.
-        classes: What its head tells apart; nothing where unknown.
-        layout: Names and shapes in theta, of a run only.
+        classes: Names of the classes of its head; empty if unknown.
+        layout: Names and shapes in theta; None for a state dict.
     """
 
     path: Path
@@ -48,7 +48,7 @@ class Start:
         return files.digest(self.values)[:16]
 
     def named(self, model: nn.Module) -> dict[str, Tensor]:
-        """Tensors by their names in the model; buffers of a run are taken to be in the model's order.
+        """Tensors by their names in the model; buffers of a run are in the model's order.
 
         Raises:
             ValueError: If a run's model has another length.
@@ -62,10 +62,10 @@ class Start:
             raise ValueError(f"init: {self.path}: {reason}") from reason
 
 
-def pinned(experiment: Experiment) -> Experiment:
-    """The experiment with the digest of its start, which is part of its identity, and the absolute path.
+def with_digest(experiment: Experiment) -> Experiment:
+    """The experiment with the digest of its initial model, which is part of its identity, and the absolute path.
 
-    A digest that is there already stays; it is compared when the start is read.
+    An existing digest stays; it is compared when the checkpoint is read.
 
     Raises:
         LookupError: If there is no such checkpoint.
@@ -76,54 +76,54 @@ def pinned(experiment: Experiment) -> Experiment:
         return experiment
     path = Path(init.path).expanduser().absolute()
     return experiment.model_copy(
-        update={"init": init.model_copy(update={"path": str(path), "digest": read_start(path).digest})}
+        update={"init": init.model_copy(update={"path": str(path), "digest": read_initial_model(path).digest})}
     )
 
 
-def started(model: nn.Module, init: Init, classes: Sequence[str], folder: Path | None = None) -> nn.Module:
-    """The model with the values of a checkpoint, in place.
+def initialise(model: nn.Module, init: Init, classes: Sequence[str], folder: Path | None = None) -> nn.Module:
+    """Copy the values of a checkpoint into a model, in place.
 
-    Trainable parameters and floating buffers must be there, each of the same shape; those that are not trained (as
-    below adapters) may be. With `head = "new"` the head keeps the values that it has.
+    All trainable parameters and floating buffers are required, with the same shapes; frozen parameters (as below
+    adapters) are optional. With `head = "new"` the head keeps its values.
 
     Args:
-        model: As it would start without the checkpoint.
-        init: Where the checkpoint lies.
-        classes: Names of what the model tells apart; a head made for others is refused.
-        folder: Of the run, which keeps a copy of its start.
+        model: The model with its random initial values.
+        init: The settings of the checkpoint.
+        classes: Names of the classes of the task; a head for other classes is refused.
+        folder: Folder of the run, which has a copy of the checkpoint.
 
     Raises:
         LookupError: If there is no such checkpoint.
         ValueError: If it was altered since the experiment was read, or does not fit the model.
     """
-    start = _found(init, folder)
+    start = _read_for(init, folder)
     tensors, head = start.named(model), set[str]()
     if init.head == "new":
         head = _head_names(model)
         tensors = {name: tensor for name, tensor in tensors.items() if name not in head}
     elif start.classes and start.classes != tuple(classes):
         raise ValueError(
-            f"init: the head of {start.path} tells {_listed(start.classes)} apart, the task has {_listed(classes)}; "
+            f"init: the head of {start.path} is for classes {_listed(start.classes)}, the task has {_listed(classes)}; "
             "set init.head=new to start with a new one."
         )
     _check(model, tensors, head, start.path)
-    held = {**dict(model.named_parameters()), **dict(model.named_buffers())}
+    targets = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     with torch.no_grad():
         for name, tensor in tensors.items():
-            held[name].copy_(tensor)
+            targets[name].copy_(tensor)
     return model
 
 
-def keep_start(folder: Path, init: Init | None) -> None:
-    """Copy the start of a run into its folder, so that the run can be moved and outlives the checkpoint."""
+def store_initial_model(folder: Path, init: Init | None) -> None:
+    """Copy the initial model of a run into its folder, so that the run does not depend on the checkpoint."""
     if init is None or (folder / COPY).exists():
         return
-    start = _found(init, folder)
+    start = _read_for(init, folder)
     layout = None if start.layout is None else [[name, list(shape)] for name, shape in start.layout]
     files.write_tensors(folder / COPY, start.values, {"classes": list(start.classes), "layout": layout})
 
 
-def read_start(path: Path) -> Start:
+def read_initial_model(path: Path) -> InitialModel:
     """A state dict, or the last global model of a run's folder.
 
     Raises:
@@ -131,24 +131,24 @@ def read_start(path: Path) -> Start:
         ValueError: If the file is no state dict, or damaged.
     """
     if (path / "run.json").is_file() and (path / "state.safetensors").is_file():
-        from drift.config.chain import require_own  # which reads experiments, as this module is part of doing
+        from drift.config.chain import require_own  # imported late, as it reads experiments by this module
 
         require_own(path, files.STATE)
         about, (state, _) = files.read_json(path / "run.json"), files.read_state(path)
         values = {name: state[name] for name in ("theta", "buffers")}
-        return Start(path, values, *_described(path, about))
+        return InitialModel(path, values, *_described(path, about))
     if not path.is_file():
         what = "is a folder and no run" if path.is_dir() else "does not exist"
         raise LookupError(f"init: {path} {what}. {ANEW}")
     if path.suffix not in SUFFIXES:
         raise ValueError(f"init: {path} is no checkpoint by its name. {ANEW}")
-    return Start(path, read_tensors(path), *_described(path, _about(path)))
+    return InitialModel(path, read_tensors(path), *_described(path, _about(path)))
 
 
-def _found(init: Init, folder: Path | None) -> Start:
+def _read_for(init: Init, folder: Path | None) -> InitialModel:
     """The copy in the run's folder where there is one, else the checkpoint itself."""
     copied = folder is not None and (folder / COPY).is_file()
-    start = read_start(folder / COPY if folder is not None and copied else Path(init.path).expanduser())
+    start = read_initial_model(folder / COPY if folder is not None and copied else Path(init.path).expanduser())
     if init.digest not in (None, start.digest):
         raise ValueError(
             f"init: {start.path} has digest {start.digest}, the experiment starts from {init.digest}; restore the "
@@ -158,7 +158,7 @@ def _found(init: Init, folder: Path | None) -> Start:
 
 
 def _described(path: Path, about: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[Entry, ...] | None]:
-    """Classes, and the layout of a run or of the copy that a run stores of another run's model."""
+    """Classes and layout in a description; the layout is None for a state dict."""
     try:
         layout = about.get("layout")
         entries = None if layout is None else tuple((str(name), tuple(map(int, shape))) for name, shape in layout)
@@ -168,7 +168,7 @@ def _described(path: Path, about: Mapping[str, Any]) -> tuple[tuple[str, ...], t
 
 
 def _about(path: Path) -> dict[str, Any]:
-    """What `fedscape pretrain` wrote of a checkpoint; nothing where another program wrote it."""
+    """Description of a checkpoint by `fedscape pretrain`; empty for other programs."""
     if path.suffix != ".safetensors":
         return {}
     try:
@@ -182,27 +182,27 @@ def _about(path: Path) -> dict[str, Any]:
 def _head_names(model: nn.Module) -> set[str]:
     head = getattr(model, "head", None)
     if not isinstance(head, nn.Module):
-        raise ValueError("init.head is 'new' and the model does not tell a `head` from its body; leave init.head out.")
+        raise ValueError("init.head is 'new' and the model has no part called `head`; leave init.head out.")
     return {f"head.{name}" for name in head.state_dict()}
 
 
 def _check(model: nn.Module, tensors: Mapping[str, Tensor], head: set[str], path: Path) -> None:
-    """Complain about the first tensor that is missing, foreign, of another shape or not finite."""
+    """Refuse a checkpoint with a tensor that is missing, unknown, of another shape or not finite."""
     layout = Layout.of(model)
-    wanted = {name: shape for name, shape in (*layout.parameters, *layout.buffers) if name not in head}
-    if absent := [name for name in wanted if name not in tensors]:
+    required = {name: shape for name, shape in (*layout.parameters, *layout.buffers) if name not in head}
+    if absent := [name for name in required if name not in tensors]:
         raise ValueError(f"init: {path} has no tensor {absent[0]!r}; it has {_listed(list(tensors))}. {OTHER}")
-    known = model.state_dict()
+    expected = model.state_dict()
     for name, tensor in tensors.items():
-        if name not in known:
+        if name not in expected:
             raise ValueError(
-                f"init: the model has no tensor {name!r} of {path}; it has {_listed(list(known))}. {OTHER}"
+                f"init: the model has no tensor {name!r} of {path}; it has {_listed(list(expected))}. {OTHER}"
             )
-        if tensor.shape != known[name].shape:
+        if tensor.shape != expected[name].shape:
             advice = "Set init.head=new to start with a new one." if name.startswith("head.") else OTHER
             raise ValueError(
                 f"init: tensor {name!r} of {path} has shape {tuple(tensor.shape)}, the model has "
-                f"{tuple(known[name].shape)}. {advice}"
+                f"{tuple(expected[name].shape)}. {advice}"
             )
         if not bool(torch.isfinite(tensor).all()):
             raise ValueError(f"init: tensor {name!r} of {path} holds values that are not finite; give another one.")

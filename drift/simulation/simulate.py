@@ -15,7 +15,7 @@ import torch
 
 from drift.config import chain
 from drift.config.experiment import Experiment
-from drift.config.initial_model import keep_start
+from drift.config.initial_model import store_initial_model
 from drift.config.load import read
 from drift.config.method import Setting
 from drift.config.migrations import schema_entry
@@ -102,7 +102,7 @@ def simulate(
         fresh = Server.fresh(setting)  # a method that does not suit the model raises before anything is written
         with locks.locked(folder):
             atomic_write.clear(folder, folder / "rounds")
-            keep_start(folder, experiment.init)
+            store_initial_model(folder, experiment.init)
             resumed = (folder / "state.safetensors").exists()
             server = Server.from_tensors(*run.state()) if resumed else fresh
             place = _device(folder, setting, content, server, alone=workers == 1 and cluster is None)

@@ -13,7 +13,7 @@ from torch import nn
 
 from drift.config.experiment import Experiment, Proxy
 from drift.config.external_run import ExternalPartition, UnknownParts
-from drift.config.initial_model import started
+from drift.config.initial_model import initialise
 from drift.config.random_keys import cohort, key, rng
 from drift.partitions._grouped import divided
 from drift.plugins import trust
@@ -136,7 +136,7 @@ def build_task(experiment: Experiment, data: Data, folder: Path | None = None) -
     seed = key(experiment.seed, "init")
     model = build_model(trust.located(spec.model), data.shape, len(data.classes), seed=seed, **spec.model_options)
     if experiment.init is not None:
-        model = started(model, experiment.init, data.classes, folder)
+        model = initialise(model, experiment.init, data.classes, folder)
     if spec.freeze_backbone:
         if not isinstance(getattr(model, "body", None), nn.Module):
             raise ValueError(f"task.freeze_backbone needs a model with a `body`, {spec.model} has none; leave it out.")

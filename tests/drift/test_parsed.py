@@ -87,7 +87,7 @@ def test_the_items_of_a_paper(tmp_path, monkeypatch, text):
 HEADERS = {
     "store": files.read_tensors,
     "recorder": numpy_files.read_tensors,
-    "start": initial_model.read_start,
+    "start": initial_model.read_initial_model,
 }
 IN_HEADERS = {name: text for name, text in NESTED.items() if name != "no Unicode"}  # safetensors refuses these itself
 
@@ -114,7 +114,7 @@ def test_the_chain_takes_such_files_for_unreadable(tmp_path, text):
 
 @pytest.mark.parametrize("about", [{"classes": 5}, {"layout": 5}, {"layout": [1]}, {"layout": [["a", ["b"]]]}])
 def test_a_start_that_describes_nothing_is_refused(tmp_path, about):
-    _refused(initial_model.read_start, _safetensors(tmp_path / "a.safetensors", about=json.dumps(about)))
+    _refused(initial_model.read_initial_model, _safetensors(tmp_path / "a.safetensors", about=json.dumps(about)))
 
 
 @pytest.mark.parametrize("text", IN_HEADERS.values(), ids=IN_HEADERS.keys())

@@ -200,7 +200,7 @@ def test_a_head_made_for_other_classes_is_refused(tmp_path):
     experiment = tiny.experiment("task.classes=[3, 1]", "local.steps=2", "clients.partition=iid")
     path = tmp_path / "start.safetensors"
     pretrain(experiment, path, classes=[0, 2], epochs=1)
-    with pytest.raises(ValueError, match=r"the head of .* tells 0, 2 apart, the task has 3, 1; set init\.head=new"):
+    with pytest.raises(ValueError, match=r"the head of .* is for classes 0, 2, the task has 3, 1; set init\.head=new"):
         task_of(read(experiment, f"init={path}"))
     task_of(read(experiment, f"init={path}", "init.head=new"))
 

@@ -146,7 +146,7 @@ def test_a_file_says_what_is_other_than_in_the_one_it_extends(tmp_path):
     ("named", "error", "message"),
     [
         ("demoo", LookupError, "own.toml extends: no experiment named 'demoo'. Did you mean 'demo'"),
-        ("between.toml", ValueError, "which extends 'demo'; one may be extended, not two"),
+        ("between.toml", ValueError, "which extends 'demo'; only one level is accepted"),
     ],
 )
 def test_a_file_that_cannot_be_extended_is_named(named, error, message, tmp_path):
