@@ -1,4 +1,4 @@
-"""Experiments: their settings, how they are read, what identifies them, and the contract of methods.
+"""Experiments: settings, reading, identity, and the interface of methods.
 
-`experiment.Experiment` holds all settings; `load.read` makes one from a file, a preset or a run.
+`experiment.Experiment` has all settings; `load.read` reads one from a file, a preset or a run.
 """

@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from drift.config.experiment import Experiment
 from drift.config.load import validated
 from drift.config.method import Method
-from drift.config.migrations import migrated
+from drift.config.migrations import migrate
 from drift.config.random_keys import cohort
 from drift.store import files, links, round_headers
 from drift.store.gram import CLIENTS, PREVIOUS, START, STEP
@@ -132,7 +132,7 @@ def _about(folder: Path) -> dict[str, Any]:
 def _settings(about: Mapping[str, Any]) -> _Settings:
     experiment = None
     with suppress(ValueError, LookupError):
-        experiment = validated(migrated(about))
+        experiment = validated(migrate(about))
     return _Settings(experiment, str(about.get("engine", "")), bool(about.get("imported")))
 
 

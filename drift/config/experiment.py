@@ -1,4 +1,4 @@
-"""An experiment: everything that determines a run, as frozen pydantic models read from TOML."""
+"""Experiments: all settings of a run, as frozen pydantic models that are read from TOML."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from landscape import outside, plugins
 
 
 class Part(BaseModel):
-    """A frozen part of an experiment in which an unknown key is an error."""
+    """A frozen table of settings in which an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class TaskPart(Part):
-    """Data and model: which dataset, how pixels are scaled, which architecture with which options."""
+    """Data and model: dataset, scale of pixels, architecture, and their options."""
 
     dataset: str
     model: str
@@ -51,7 +51,7 @@ class TaskPart(Part):
     @field_validator("model")
     @classmethod
     def _model_is_known(cls, name: str) -> str:
-        if name != USER_TASK:  # code from outside is looked for when the model is built
+        if name != USER_TASK:  # code from outside is loaded when the model is built
             return plugins.recorded_name("landscape.models", name, "model")
         return name
 
@@ -63,9 +63,9 @@ class TaskPart(Part):
 
 
 class Clients(Part):
-    """Who takes part: K clients, how many in a round, how the data are split over them."""
+    """Clients: their number K, the number per round, and the partition of the data."""
 
-    number: int = Field(10, gt=0, le=1_000_000)  # a bound for settings that a stranger wrote
+    number: int = Field(10, gt=0, le=1_000_000)  # a bound for settings from outside
     per_round: int = Field(10, gt=0)
     partition: SerializeAsAny[Partitioner]
     partition_seed: int | None = Field(None, description="seed of the partition; the experiment's seed when absent")
@@ -85,9 +85,9 @@ class Clients(Part):
         table = values["partition"]
         table = {"name": table} if isinstance(table, str) else table
         options = set(partitions.load(str(table.get("name"))).model_fields) - set(cls.model_fields)
-        beside = {key: value for key, value in values.items() if key in options}
+        own = {key: value for key, value in values.items() if key in options}
         rest = {key: value for key, value in values.items() if key not in options}
-        return {**rest, "partition": {**table, **beside}}
+        return {**rest, "partition": {**table, **own}}
 
     @field_validator("corrupted", mode="before")
     @classmethod
@@ -118,22 +118,23 @@ class Clients(Part):
         if isinstance(self.corrupted, tuple):
             wrong = [client for client in self.corrupted if not 0 <= client < self.number]
             if wrong or len(set(self.corrupted)) < len(self.corrupted):
-                given = list(self.corrupted)
-                raise ValueError(f"corrupted is {given}; give different client numbers from 0 to {self.number - 1}.")
+                raise ValueError(
+                    f"corrupted is {list(self.corrupted)}; give different client numbers from 0 to {self.number - 1}."
+                )
         return self
 
     @model_validator(mode="after")
     def _moving_data_belong_to_nobody(self) -> Clients:
         if self.corrupted and self.partition.moves:
             raise ValueError(
-                f"corrupted is {self.corrupted}, and the partition gives the cohort other data each round, so that no "
-                "client has data of its own; leave corrupted out."
+                f"corrupted is {self.corrupted}, and the partition redistributes the data of the cohort each round, so "
+                "that no client has data of its own; leave corrupted out."
             )
         return self
 
 
 class Local(Part):
-    """Local training: optimiser, rate, epochs over the client's data (or a number of steps), batch size."""
+    """Local training: optimiser, learning rate, epochs over the client's data (or steps), batch size."""
 
     optimizer: Literal["sgd", "adam"] = "sgd"
     lr: float = Field(0.01, gt=0)
@@ -149,7 +150,7 @@ class Local(Part):
 
 
 class Proxy(Part):
-    """The server's proxy set: class-balanced, taken from the test set and removed from it."""
+    """The server's proxy set: class-balanced, moved from the test set."""
 
     per_class: int = Field(10, gt=0)
     long_tail: float | None = Field(None, ge=1, description="ratio of the largest to the smallest class")
@@ -158,7 +159,7 @@ class Proxy(Part):
 class Init(Part):
     """A checkpoint that training starts from in place of random values; `init = "path"` is short for its path.
 
-    The digest is filled in when the experiment is read. It is what identifies the run; the path is not.
+    The digest is filled in when the experiment is read. It is part of the run's identity, the path is not.
     """
 
     path: str = Field(description="a state dict (.pt, .pth, .safetensors) or the folder of a run (its last model)")
@@ -172,7 +173,7 @@ class Init(Part):
 
 
 class Experiment(Part):
-    """All that determines a run; its hash is the run's identity."""
+    """All settings of a run; their hash is the run's identity."""
 
     rounds: int = Field(gt=0)
     seed: int = Field(0, ge=0)
@@ -205,13 +206,13 @@ class Experiment(Part):
     def _method_fits(self) -> Experiment:
         if self.method.needs_proxy and self.proxy is None:
             raise ValueError(
-                f"method {self.method.name()} learns on a proxy set and none is given; set proxy.per_class=10."
+                f"method {self.method.name()} learns on a proxy set, and none is given; set proxy.per_class=10."
             )
         self.method.check(self)
         return self
 
     def resolved(self) -> dict[str, Any]:
-        """Every setting with its value, fit for JSON."""
+        """Every setting with its value, for JSON."""
         return self.model_dump(mode="json")
 
     @property
@@ -229,7 +230,7 @@ class Experiment(Part):
 
 
 def _without_folders(content: Any) -> Any:
-    """Settings in which files with code of one's own are named without their folders: the same wherever they lie."""
+    """Settings with files of code from outside named without their folders, which are no part of the identity."""
     if isinstance(content, dict):
         return {key: _without_folders(value) for key, value in content.items()}
     own = isinstance(content, str) and ".py:" in content

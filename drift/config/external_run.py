@@ -9,7 +9,7 @@ import numpy as np
 
 from drift.config import method as methods
 from drift.config.method import Method
-from drift.config.migrations import migrated
+from drift.config.migrations import migrate
 from drift.partitions import Partitioner
 
 UNKNOWN = "not said"
@@ -67,7 +67,7 @@ class UnknownParts(Sequence[np.ndarray]):
 
 def complete_experiment(about: Mapping[str, Any]) -> dict[str, Any]:
     """The experiment in a run.json; in an imported run, stated descriptions replace settings that are defaults."""
-    content = migrated(about)
+    content = migrate(about)
     if not about.get("imported"):
         return content
     stated, missing = about.get("told", {}), [str(text) for text in about.get("unknown") or ()]

@@ -1,9 +1,9 @@
 """Identity of an experiment: a digest of its settings that later settings and later code leave as it is.
 
 `schema_1.json` lists the settings of the first version by table, and is never changed. Those are part of a name with
-any value, so that every run of the first version keeps its name. A setting that came later is part of a name only where
-it differs from its default, so that a new setting renames no run. The same holds for all settings of a method or
-partition that came later.
+any value, so that every run of the first version keeps its name. A later setting is part of a name only where
+it differs from its default, so that a new setting renames no run. The same holds for all settings of later
+methods and partitions.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ UNNAMED = (("init", "path"),)
 
 
 def identifying(experiment: Experiment) -> dict[str, Any]:
-    """The settings that an experiment's name is made of, fit for JSON."""
+    """The settings that identify an experiment, for JSON."""
     return _settings(experiment, experiment.resolved(), "experiment")
 
 
 def _settings(model: BaseModel, content: dict[str, Any], table: str) -> dict[str, Any]:
-    """The identifying part of a table's content.
+    """The identifying settings of a table.
 
     Args:
         model: The table.
-        content: The same as it is recorded.
+        content: Its content as recorded.
         table: Name of the table, "experiment", "task", ...
     """
     first = _first_version(model, table)
@@ -55,7 +55,7 @@ def _settings(model: BaseModel, content: dict[str, Any], table: str) -> dict[str
 
 
 def _first_version(model: BaseModel, table: str) -> list[str]:
-    """Names of the settings that the table had in the first version; none where it came later."""
+    """Names of the settings of the table in the first version; none for a later table."""
     schema = _schema()
     if isinstance(model, Method | Partitioner):
         kind = "methods" if isinstance(model, Method) else "partitions"
@@ -68,7 +68,7 @@ def _first_version(model: BaseModel, table: str) -> list[str]:
 
 @cache
 def _schema() -> dict[str, Any]:
-    """Settings by table; of methods that another one wraps, `bases` lists those that differ from `methods`."""
+    """Settings by table; `bases` lists wrapped methods whose settings differ from `methods`."""
     schema: dict[str, Any] = json.loads(
         resources.files("drift.config").joinpath("schema_1.json").read_text(encoding="utf-8")
     )

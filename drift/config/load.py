@@ -13,7 +13,7 @@ from drift import partitions
 from drift.config import method as methods
 from drift.config.experiment import Clients, Experiment
 from drift.config.initial_model import with_digest
-from drift.config.migrations import migrated
+from drift.config.migrations import migrate
 from drift.config.shipped import experiment_file, plans, presets
 from drift.plugins import trust
 from drift.store import files
@@ -97,7 +97,7 @@ def _of_run(folder: Path) -> dict[str, Any]:
     about = files.read_json(folder / "run.json")
     if about.get("unknown") or not isinstance(about.get("experiment"), dict):
         raise LookupError(f"{folder} contains no experiment that can be trained again; give a preset or a TOML file.")
-    return migrated(about)
+    return migrate(about)
 
 
 def _parse(path: Path) -> dict[str, Any]:

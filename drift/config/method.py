@@ -1,4 +1,4 @@
-"""What a federated method is: FedAvg's hooks, any of which a method overrides."""
+"""The interface of federated methods: hooks whose defaults are FedAvg."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ Beta = Annotated[float, Field(ge=0, lt=1)]
 """A decay rate of Adam's moments."""
 
 Weighting = Literal["samples", "uniform"]
-"""How the clients of a cohort are averaged."""
+"""Weighting of the clients of a cohort in their mean."""
 
 State = dict[str, Tensor]
-"""What a server or a client keeps between rounds, by name."""
+"""Tensors that a server or a client keeps between rounds, by name."""
 
 
 CPU = torch.device("cpu")
@@ -40,14 +40,14 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True)
 class Setting:
-    """What stays the same over a run.
+    """Constants of a run.
 
     Args:
-        task, experiment: What is trained, and how.
+        task, experiment: The task, and the settings.
         proxy: The server's proxy set, where there is one.
         engine: Name of the engine that trains the cohorts.
         crew: Other processes that do it in place of this one, with the bits of the engine `serial`.
-        device: Where clients are trained and models evaluated; all else is done on the CPU.
+        device: Device of local training and evaluation; all else runs on the CPU.
     """
 
     task: Task
@@ -59,7 +59,7 @@ class Setting:
 
     @property
     def evaluators(self) -> int:
-        """Threads that share an evaluation of the global model; a run of several torch threads has its own."""
+        """Threads that share an evaluation of the global model; 1 if torch has several threads of its own."""
         return 1 if self.crew is None or self.experiment.threads > 1 else self.crew.idle
 
     @cached_property
@@ -70,15 +70,15 @@ class Setting:
 
 @dataclass(frozen=True)
 class Cohort:
-    """What the server holds when the clients of round `index` have returned.
+    """The results of local training in round `index`, with the state of the server.
 
     Args:
         theta: Server model before the round, shape (d,).
-        start: What the clients received, shape (d,).
+        start: The model that the clients received, shape (d,).
         ids, sizes, weights: Client ids, sample counts, data-size weights summing to 1, shape (m,).
         clients: Their models after local training, shape (m, d).
         steps: Their numbers of optimiser steps, shape (m,).
-        reports: What else they sent, by name, one row a client.
+        reports: Other tensors that they sent, by name, one row per client.
         buffers: Their floating buffers, shape (m, b).
     """
 
@@ -106,7 +106,7 @@ class Cohort:
 
 @dataclass(frozen=True)
 class Combined:
-    """The plain aggregate of a cohort: a model (d,), the weights (m,) that made it, and what is worth recording."""
+    """The plain aggregate of a cohort: a model (d,), its weights (m,), and extras to record."""
 
     theta: Tensor
     weights: Tensor
@@ -115,7 +115,7 @@ class Combined:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A round's result: the new global model (d,), the weights used (m,), the new server state, extras to record."""
+    """Result of a round: the new global model (d,), the weights used (m,), the new server state, extras to record."""
 
     end: Tensor
     weights: Tensor
@@ -135,13 +135,13 @@ class Method(BaseModel):
     """Whether the server learns on a proxy set."""
 
     stateful: ClassVar[bool] = False
-    """Whether clients keep something of their own between rounds."""
+    """Whether clients keep state between rounds."""
 
     sends: ClassVar[tuple[str, ...]] = ()
-    """Names in the server state that clients receive beside the model; recorded, so that one can be retrained."""
+    """Names in the server state that clients also receive; recorded, so that a client can be retrained."""
 
     gaps: ClassVar[tuple[str, ...]] = ()
-    """Names in what clients report where NaN means that there is none; elsewhere it excludes the client."""
+    """Report fields that may be NaN; NaN in any other field excludes the client."""
 
     extra_models: ClassVar[int] = 0
     """Models (d,) in the extras of a recorded round, for the estimate of a run's size."""
@@ -150,7 +150,7 @@ class Method(BaseModel):
     """Names in the server state that are an optimiser's memory; a wrapper such as IMA may reset them."""
 
     corrections: ClassVar[tuple[str, ...]] = ()
-    """What was wrong in earlier versions of the method and changed the bits of training, one clause per correction."""
+    """Errors of earlier versions of the method that changed the bits of training, one clause per correction."""
 
     bundles: ClassVar[Mapping[str, Bundle]] = {}
     """Options as in "paper" and "code", where these differ."""
@@ -159,7 +159,7 @@ class Method(BaseModel):
 
     @classmethod
     def name(cls) -> str:
-        """Public name: the name of the method's file, or of the class where it is none of this package."""
+        """Public name: of the method's file, or of the class for code from outside."""
         return tables.name(cls)
 
     @model_validator(mode="before")
@@ -169,22 +169,22 @@ class Method(BaseModel):
 
     @property
     def label(self) -> str:
-        """What figures call it: its name, with what sets a variant apart, as in fedlaw-gws, fedprox+ima or lss-code.
+        """Name in figures, with the variant: fedlaw-gws, fedprox+ima, lss-code.
 
-        A class from elsewhere that has the name of a built-in method says where it is from.
+        A class from outside with the name of a built-in method has its full name.
         """
         own = outside.is_outside(text := tables.recorded(self)) and self.name().lower() in names()
         return (outside.portable(text) if own else self.name()) + suffix(self)
 
     def check(self, experiment: Experiment) -> None:
-        """Raise ValueError where the method cannot run in this experiment."""
+        """Raise ValueError if the method cannot run in this experiment."""
 
     def rounds_shared(self, other: Method, rounds: int) -> int:
-        """How many of the first rounds of a run have the bits of a run of another method, all else equal."""
+        """Number of first rounds of a run that equal those of another method to the bit, all else equal."""
         return rounds if other == self else 0
 
     def state_from(self, state: State) -> State:
-        """Server state of that other method after the shared rounds, as this method holds it."""
+        """Server state of this method from that of the other method after the shared rounds."""
         return state
 
     def initial(self, setting: Setting, theta: Tensor) -> State:
@@ -192,7 +192,7 @@ class Method(BaseModel):
         return {}
 
     def broadcast(self, state: State, theta: Tensor, index: int) -> Tensor:
-        """What the clients of round `index` receive, shape (d,)."""
+        """The model that the clients of round `index` receive, shape (d,)."""
         return theta
 
     def schedule(self, local: Local, index: int, rounds: int) -> Local:
@@ -202,30 +202,30 @@ class Method(BaseModel):
     def local(self, client: Client) -> Update:
         """Local training of one client: prepared, trained with the corrected gradient, finished.
 
-        A method that overrides this trains in a way of its own, one client after the other whatever the engine.
+        If a method overrides this, its clients are trained one after the other by every engine.
         """
         ready = self.prepare(client)
         return self.finish(ready, ready.train(self.correction(ready)))
 
     def prepare(self, client: Client) -> Client:
-        """The client as it begins, such as with layers of its own; as received here."""
+        """The client at the start of local training, such as with personal layers; unchanged here."""
         return client
 
     def correction(self, client: Client) -> Correction | None:
-        """What is added to every minibatch gradient of the prepared client; nothing here."""
+        """Addition to every minibatch gradient of the prepared client; none here."""
         return None
 
     def finish(self, client: Client, update: Update) -> Update:
-        """The update of the prepared client with what it keeps and reports; as trained here."""
+        """The update of the prepared client with its state and reports; unchanged here."""
         return update
 
     @property
     def own_training(self) -> bool:
-        """Whether local training is more than minibatches with a corrected gradient, for which there is `local`."""
+        """Whether `local` is overridden: local training is more than minibatches with a corrected gradient."""
         return type(self).local is not Method.local
 
     def holds(self, setting: Setting) -> Tensor | None:
-        """Entries (d,), bool, that no client and no server moves, not by the rounding of a mean; None here."""
+        """Entries (d,), bool, that neither clients nor server change, not even by rounding; None here."""
         return None
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
@@ -237,13 +237,13 @@ class Method(BaseModel):
         return Outcome(combined.theta, combined.weights, state, combined.extras)
 
     def aggregate(self, setting: Setting, state: State, cohort: Cohort) -> Outcome:
-        """One server round: combine, then step, with what the method holds put back after each."""
-        combined, held = self.combine(setting, state, cohort), self.holds(setting)
-        if held is None:
+        """One server round: combine, then step; the entries of `holds` are restored after each."""
+        combined, fixed = self.combine(setting, state, cohort), self.holds(setting)
+        if fixed is None:
             return self.step(setting, state, cohort, combined)
-        combined = replace(combined, theta=torch.where(held, cohort.theta, combined.theta))
+        combined = replace(combined, theta=torch.where(fixed, cohort.theta, combined.theta))
         outcome = self.step(setting, state, cohort, combined)
-        return replace(outcome, end=torch.where(held, cohort.theta, outcome.end))
+        return replace(outcome, end=torch.where(fixed, cohort.theta, outcome.end))
 
     def buffers(self, setting: Setting, end: Tensor, averaged: Tensor) -> Tensor:
         """Floating buffers (b,) of the new global model (d,); the cohort's weighted mean `averaged` here."""
@@ -252,16 +252,18 @@ class Method(BaseModel):
     def measured(
         self, setting: Setting, end: Tensor, clients: Mapping[int, State], held: Sequence[np.ndarray]
     ) -> dict[str, float]:
-        """Numbers to record beside those of the global model (d,) on the test set; none here.
+        """Further metrics of an evaluated round; none here.
 
         Args:
-            clients: What each client keeps after the round, by client.
-            held: Sample numbers (into train) that each of the K clients holds out.
+            setting: Constants of the run.
+            end: The new global model, shape (d,).
+            clients: State of each client after the round, by client.
+            held: Held-out sample numbers (into train) of each of the K clients.
         """
         return {}
 
     def momentum(self, state: State) -> Tensor | None:
-        """The update (d,) the server expects next, client minus start in sign; None: the previous mean update."""
+        """The update (d,) that the server expects next, client minus start; None: the previous mean update."""
         return None
 
 
@@ -274,7 +276,8 @@ def load(name: str) -> type[Method]:
     """The method called `name`: one of this package, an entry point, FILE.py:CLASS or module:CLASS.
 
     Raises:
-        ValueError: If there is none; lists what there is. Or if it is code that is not trusted (`drift.plugins.trust`).
+        ValueError: If there is none; the message lists all. Or if it is code that is not trusted
+            (`drift.plugins.trust`).
     """
     if (own := trust.load("drift.methods", name, "method")) is not None:
         return plugins.require_derived(own, Method, name)

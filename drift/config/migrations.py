@@ -17,7 +17,7 @@ STEPS: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 """Settings of a schema -> settings of the next one; a step changes no argument."""
 
 
-def migrated(about: Mapping[str, Any]) -> dict[str, Any]:
+def migrate(about: Mapping[str, Any]) -> dict[str, Any]:
     """Settings of a run in the present schema.
 
     Args:

@@ -1,7 +1,7 @@
-"""Random draws keyed by what they are for, never by the order in which they happen.
+"""Random generators keyed by their purpose, not by the order of draws.
 
 `rng(seed, "cohort", t)` is the same stream in every process, method and engine, so that methods are compared
-on the same cohorts and batches, and one client of one round can be retrained alone.
+on the same cohorts and batches, and a single client of a round can be retrained.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import torch
 
 
 def key(seed: int, *purpose: str | int) -> int:
-    """The 63-bit number of a seed and a purpose: blake2b of their JSON list, on every machine the same.
+    """The 63-bit number of a seed and a purpose: blake2b of their JSON list, the same on every machine.
 
-    The list keeps purposes apart that a joined text would mix: ("a", 12) and ("a1", 2), 1 and "1".
+    The list distinguishes purposes that a joined text would not: ("a", 12) and ("a1", 2), 1 and "1".
 
     Raises:
         TypeError: If a part is neither a text nor a whole number.
@@ -30,7 +30,7 @@ def key(seed: int, *purpose: str | int) -> int:
 def generator(seed: int, *purpose: str | int, device: torch.device | str = "cpu") -> torch.Generator:
     """A fresh torch generator for a purpose.
 
-    A CPU and a GPU draw different numbers from one key. Torch's CPU generator uses the low 32 bits of a seed, so
+    CPU and GPU generators differ for the same key. Torch's CPU generator uses the low 32 bits of a seed, so
     among 10,000 purposes two share their stream with a chance of about 1 %.
     """
     fresh = torch.Generator(device=device)
@@ -44,7 +44,7 @@ def rng(seed: int, *purpose: str | int) -> np.random.Generator:
 
 
 def cohort(seed: int, t: int, clients: int, per_round: int) -> np.ndarray:
-    """Clients of round `t`, drawn uniformly without replacement; the method has no part in it.
+    """Clients of round `t`, uniform without replacement, independent of the method.
 
     Source: methods.md 0.2, step 1 (IMA's code seeds with seed + t; FedLAW's stores the sequence).
 

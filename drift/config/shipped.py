@@ -1,4 +1,4 @@
-"""Experiments and plans of campaigns that come with fedscape, by name; nothing heavy is imported."""
+"""Presets and plans of campaigns of fedscape, by name; imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from pathlib import Path
 from landscape import plugins
 
 _FOLDERS = (Path(__file__).resolve().parents[1] / "presets", Path(__file__).resolve().parents[2] / "experiments")
-"""Where the presets lie in an installed package and in a checkout."""
+"""Folders of presets in an installed package and in a checkout."""
 
 
 def presets() -> dict[str, Path]:
-    """Experiment files that come with fedscape, by name."""
+    """Experiment files of fedscape, by name."""
     return {path.stem: path for folder in _FOLDERS for path in sorted(folder.glob("*.toml"))}
 
 
 def plans() -> dict[str, Path]:
-    """Plans of campaigns that come with fedscape, by name (`drift.claims.campaign`)."""
+    """Plans of campaigns of fedscape, by name (`drift.claims.campaign`)."""
     return {path.stem: path for folder in _FOLDERS for path in sorted((folder / "campaigns").glob("*.toml"))}
 
 
 def experiment_file(source: str | Path) -> Path:
-    """The file, or the folder of a run, that a path or the name of a preset means.
+    """The file or the folder of a run of a path or of the name of a preset.
 
     Raises:
-        LookupError: If there is none; names the nearest presets.
+        LookupError: If there is none; the message has the nearest presets.
     """
     path = Path(source)
     if path.is_file() or (path / "run.json").is_file():
         return path
-    known = presets()
-    if str(source) not in known:
+    available = presets()
+    if str(source) not in available:
         if path.is_dir():
             raise LookupError(
                 f"folder {source} is no run: it has no run.json. Give the name of a preset (fedscape list "
@@ -41,6 +41,6 @@ def experiment_file(source: str | Path) -> Path:
                 f"there is no file {source}. Give the path of a TOML file, the name of a preset (fedscape list "
                 "experiments) or the folder of a run."
             )
-        told = plugins.unknown("experiment", str(source), known)
-        raise LookupError(f"{told} Or give the path of a TOML file or the folder of a run.")
-    return known[str(source)]
+        message = plugins.unknown("experiment", str(source), available)
+        raise LookupError(f"{message} Or give the path of a TOML file or the folder of a run.")
+    return available[str(source)]

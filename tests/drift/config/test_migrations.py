@@ -24,9 +24,9 @@ def second(monkeypatch):
 
 def test_settings_of_an_earlier_schema_are_migrated_where_they_are_read(second):
     content = {"turns": 3, "seed": 5}
-    assert migrations.migrated({"experiment": content}) == {"rounds": 3, "seed": 5}
+    assert migrations.migrate({"experiment": content}) == {"rounds": 3, "seed": 5}
     assert content == {"turns": 3, "seed": 5}
-    assert migrations.migrated({"experiment": {"rounds": 3}, "schema": 2}) == {"rounds": 3}
+    assert migrations.migrate({"experiment": {"rounds": 3}, "schema": 2}) == {"rounds": 3}
 
 
 def test_a_run_of_the_first_schema_is_opened_and_one_written_now_states_its_own(tmp_path, second):
@@ -42,7 +42,7 @@ def test_the_first_schema_is_not_stated(tmp_path):
 @pytest.mark.parametrize("stated", [2, 0, "1", None])
 def test_a_later_schema_is_refused_in_one_line(stated):
     with pytest.raises(ValueError, match=r"schema .*, and this version of fedscape reads 1 to 1; open the run with"):
-        migrations.migrated({"experiment": {"rounds": 3}, "schema": stated})
+        migrations.migrate({"experiment": {"rounds": 3}, "schema": stated})
 
 
 def test_every_schema_has_its_step():
