@@ -1,18 +1,18 @@
 """Partitions: which client holds which samples. One file is one partition, its name is its public name.
 
     iid                equal random parts
-    shards             sorted by label, cut into shards, a few shards a client (#C)
-    class_quantity     a fixed number of classes a client (#label)
-    dirichlet          every class spread over the clients by a Dirichlet draw
+    shards             sorted by label, cut into shards, a few shards per client (#C)
+    class_quantity     a fixed number of classes per client (#label)
+    dirichlet          every class distributed over the clients by a Dirichlet draw
     dirichlet_clients  clients of one size, each with a Dirichlet draw of classes
-    hybrid_dirichlet   nearly iid clients beside skewed ones
+    hybrid_dirichlet   nearly iid clients and skewed ones
     pachinko           Dirichlet draws over coarse classes, and over the fine ones of each
     long_tail          classes of falling size, then another partition
-    domains            every domain split over clients of its own
-    one_domain         one domain a client
-    users              the users who made the data
-    lss_split          training and test set merged, and cut again in each client
-    drift              period drift, client drift, both or neither: the cohort's data dealt out anew each round
+    domains            every domain split over its own clients
+    one_domain         one domain per client
+    users              clients are the users in the data
+    lss_split          training and test set merged, and split again per client
+    drift              period drift, client drift, both or neither: the cohort's data redistributed each round
     flwr               any partitioner of flwr-datasets, by its name
 
 A file holds the class `Partition`, a `Partitioner` whose fields are the options.
@@ -43,7 +43,7 @@ def load(name: str) -> type[Partitioner]:
         name: One of this package, an entry point, FILE.py:CLASS or module:CLASS.
 
     Raises:
-        ValueError: If there is none; lists what there is and the nearest match. Or if it is code that is not trusted.
+        ValueError: If there is none; the message lists all and the nearest one. Or if it is code that is not trusted.
     """
     if (own := trust.load(__name__, name, "partition")) is not None:
         return plugins.require_derived(own, Partitioner, name)  # type: ignore[type-abstract]
@@ -52,7 +52,7 @@ def load(name: str) -> type[Partitioner]:
 
 
 def histogram(labels: np.ndarray, parts: Sequence[np.ndarray], classes: int) -> np.ndarray:
-    """Samples of every class that each client holds.
+    """Number of samples per client and class.
 
     Args:
         labels: Class of every sample, shape (n,).

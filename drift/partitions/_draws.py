@@ -1,4 +1,4 @@
-"""Draws without replacement by Dirichlet proportions, a class at a time."""
+"""Draws without replacement by Dirichlet proportions."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 
 
 def log_gammas(concentration: float | np.ndarray, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Logarithms of Gamma(concentration) draws, which are Dirichlet proportions once they are made to sum to 1.
+    """Logarithms of Gamma(concentration) draws, which become Dirichlet proportions when normalised.
 
-    Finite where the draws themselves underflow: Gamma(a) = Gamma(a + 1) U^(1/a), U uniform on (0, 1] (Marsaglia and
+    Finite even if the draws themselves underflow: Gamma(a) = Gamma(a + 1) U^(1/a), U uniform on (0, 1] (Marsaglia and
     Tsang 2000, section 6).
     """
     return np.log(rng.standard_gamma(np.broadcast_to(concentration, shape) + 1)) + np.log1p(
@@ -16,15 +16,15 @@ def log_gammas(concentration: float | np.ndarray, shape: tuple[int, ...], rng: n
     ) / np.broadcast_to(concentration, shape)
 
 
-def filled(size: int, logs: np.ndarray, left: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """How many of each class are drawn: `size` draws one after the other, where a class that runs out is removed.
+def draw_counts(size: int, logs: np.ndarray, left: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Counts per class of `size` successive draws, in which a class that runs out is removed.
 
-    Drawn together and the surplus of a class that ran out drawn again, which is the same distribution.
+    All are drawn at once, and the surplus of a class that ran out is drawn again: the same distribution.
 
     Args:
         size: At most the sum of `left`.
         logs: Logarithms of the unnormalised proportions, shape (C,).
-        left: Samples that are left, shape (C,).
+        left: Remaining samples, shape (C,).
 
     Returns:
         Counts, shape (C,), int64, that sum to `size`.
@@ -37,15 +37,15 @@ def filled(size: int, logs: np.ndarray, left: np.ndarray, rng: np.random.Generat
     return counts
 
 
-def handed(labels: np.ndarray, counts: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """Random sample numbers of each client, ascending, in the given counts.
+def draw_samples(labels: np.ndarray, counts: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """Random sample numbers of each client, ascending, by counts per class.
 
     Args:
-        labels: Class of every sample, shape (n,), as places 0..C-1.
-        counts: Samples of each class for each client, shape (K, C); at most as many as there are.
+        labels: Class of every sample, shape (n,), in 0..C-1.
+        counts: Samples per client and class, shape (K, C); the sums over clients are at most those of the data.
     """
     pieces = []
     for label, own in enumerate(counts.T):
         pool = rng.permutation(np.flatnonzero(labels == label))
         pieces.append(np.split(pool[: own.sum()], np.cumsum(own)[:-1]))
-    return [np.sort(np.concatenate(one)) for one in zip(*pieces, strict=True)]
+    return [np.sort(np.concatenate(own)) for own in zip(*pieces, strict=True)]

@@ -1,4 +1,4 @@
-"""Partitions that look at more than labels, and partitions that use another one."""
+"""Partitions by groups of samples, and partitions with a base partition."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from drift.partitions._partitioner import Partitioner
 from drift.plugins import tables
 
 Groups = Mapping[str, np.ndarray]
-"""Further whole numbers of every sample, shape (n,), by what they tell: "domain", "user", "coarse"."""
+"""Group of every sample, whole numbers (n,), by kind: "domain", "user", "coarse"."""
 
-_CALLED = {"coarse": "coarse class"}
+_WORDS = {"coarse": "coarse class"}
 
-_TOLD_BY = {
+_DATASETS = {
     "domain": "digits3, digit5, pacs, domainnet",
     "user": "femnist, movielens1m",
     "coarse": "cifar100",
@@ -25,40 +25,40 @@ _TOLD_BY = {
 
 
 class Grouped(Partitioner):
-    """A rule that looks at the groups that samples belong to."""
+    """A partition by the groups of samples."""
 
     @abstractmethod
     def split(
         self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
     ) -> list[np.ndarray]:
-        """As `Partitioner.split`, with the groups of every sample that the dataset tells."""
+        """As `Partitioner.split`, with the groups of every sample that the dataset has."""
 
     def group(self, kind: str, labels: np.ndarray, groups: Groups | None) -> np.ndarray:
         """The group of every sample, shape (n,).
 
         Raises:
-            ValueError: If the dataset does not tell it.
+            ValueError: If the dataset does not have it.
         """
         if groups is None or kind not in groups:
             raise ValueError(
-                f"partition {tables.name(self)} needs the {_CALLED.get(kind, kind)} of every sample, which the dataset "
-                f"does not tell; those that do: {_TOLD_BY.get(kind, 'none')}."
+                f"partition {tables.name(self)} needs the {_WORDS.get(kind, kind)} of every sample, which the dataset "
+                f"does not have; datasets with it: {_DATASETS.get(kind, 'none')}."
             )
-        found = np.asarray(groups[kind])
-        if found.shape != labels.shape:
-            raise ValueError(f"{kind} has shape {found.shape}, labels have {labels.shape}; give one for each sample.")
-        return found
+        numbers = np.asarray(groups[kind])
+        if numbers.shape != labels.shape:
+            raise ValueError(f"{kind} has shape {numbers.shape}, labels have {labels.shape}; give one per sample.")
+        return numbers
 
 
 class Based(Grouped):
-    """A rule that changes what another one, `base`, is given or gives."""
+    """A partition that changes the samples or the parts of another one, `base`."""
 
     base: SerializeAsAny[Partitioner]
 
     @field_validator("base", mode="before")
     @classmethod
     def _named_base(cls, value: Any) -> Any:
-        from drift import partitions  # which imports this file through its plug-ins
+        from drift import partitions  # imports this file through its plug-ins
 
         return tables.build(value, partitions.load)
 
@@ -66,7 +66,7 @@ class Based(Grouped):
     @classmethod
     def _base_stays(cls, value: Partitioner) -> Partitioner:
         if value.moves:
-            raise ValueError(f"base is {tables.name(value)}, which deals data out anew each round; give another one.")
+            raise ValueError(f"base is {tables.name(value)}, which redistributes data each round; give another one.")
         return value
 
     @field_serializer("base")
@@ -74,10 +74,10 @@ class Based(Grouped):
         return tables.dump(value)
 
 
-def divided(
+def split_with_groups(
     partition: Partitioner, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None
 ) -> list[np.ndarray]:
-    """What a partition gives, told the groups if it looks at them."""
+    """Parts of a partition, which gets the groups if it uses them."""
     if isinstance(partition, Grouped):
         return partition.split(labels, clients, rng, groups)
     return partition.split(labels, clients, rng)

@@ -1,4 +1,4 @@
-"""What every partition has: options as frozen fields, `split`, and what clients hold in a round."""
+"""The interface of partitions: options as frozen fields, `split`, and the samples of a round."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Partitioner(BaseModel, ABC):
-    """A rule that gives samples to clients; the fields of a subclass are its options."""
+    """A rule by which clients get samples; the fields of a subclass are its options."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -27,12 +27,12 @@ class Partitioner(BaseModel, ABC):
             K ascending int64 arrays of numbers in 0..n-1.
 
         Raises:
-            ValueError: If the samples cannot be split so; says what would help.
+            ValueError: If the samples cannot be split like this; the message has a remedy.
         """
 
     @property
     def moves(self) -> bool:
-        """Whether the cohort trains on other samples than its own, other ones each round."""
+        """Whether the data of the cohort are redistributed each round."""
         return False
 
     @property
@@ -51,11 +51,11 @@ class Partitioner(BaseModel, ABC):
     ) -> list[np.ndarray]:
         """Sample numbers that each client of a round's cohort trains on; their own here.
 
-        All clients of the cohort together hold what they held before, each sample once.
+        The cohort as a whole has the same samples as before, each once.
 
         Args:
             labels: Class of every sample, shape (n,).
-            parts: What `split` gave to each of the K clients.
+            parts: Result of `split` for the K clients.
             cohort: Client numbers, shape (m,).
             rng: Source of every random choice of this round.
 
@@ -66,13 +66,13 @@ class Partitioner(BaseModel, ABC):
 
 
 def require_samples(labels: np.ndarray, clients: int) -> None:
-    """Refuses labels that are no flat list, no clients, and fewer samples than clients.
+    """Refuse labels that are not one-dimensional, no clients, and fewer samples than clients.
 
     Raises:
         ValueError: In these cases.
     """
     if labels.ndim != 1:
-        raise ValueError(f"labels have shape {labels.shape}; a partition needs one label a sample, shape (n,).")
+        raise ValueError(f"labels have shape {labels.shape}; a partition needs one label per sample, shape (n,).")
     if clients < 1:
         raise ValueError(f"{clients} clients asked for; give at least 1.")
     if len(labels) < clients:

@@ -9,12 +9,12 @@ from drift.partitions._partitioner import Partitioner, require_samples
 
 
 class Partition(Partitioner):
-    """Client k holds class k mod C and random other ones, `classes` in all; a class is split evenly among its holders.
+    """Client k has class k mod C and random other ones, `classes` in total; a class is split evenly among its clients.
 
-    Classes that nobody holds, possible with fewer clients than classes, are dropped.
+    Classes without clients, possible with fewer clients than classes, are dropped.
 
     Args:
-        classes: s, classes of each client; all where there are fewer.
+        classes: s, classes per client; all classes if there are fewer.
     """
 
     classes: int = Field(default=2, ge=1)
@@ -22,15 +22,15 @@ class Partition(Partitioner):
     def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         require_samples(labels, clients)
         present, places = np.unique(labels, return_inverse=True)
-        holders: list[list[int]] = [[] for _ in present]
+        clients_of: list[list[int]] = [[] for _ in present]
         for client in range(clients):
             first = client % len(present)
             others = rng.permutation(np.delete(np.arange(len(present)), first))[: self.classes - 1]
             for place in (first, *others.tolist()):
-                holders[place].append(client)
+                clients_of[place].append(client)
         parts: list[list[np.ndarray]] = [[np.empty(0, np.int64)] for _ in range(clients)]
-        for place, who in enumerate(holders):
-            pieces = np.array_split(rng.permutation(np.flatnonzero(places == place)), max(1, len(who)))
-            for client, piece in zip(who, pieces, strict=False):
+        for place, owners in enumerate(clients_of):
+            pieces = np.array_split(rng.permutation(np.flatnonzero(places == place)), max(1, len(owners)))
+            for client, piece in zip(owners, pieces, strict=False):
                 parts[client].append(piece)
         return [np.sort(np.concatenate(own)) for own in parts]

@@ -1,4 +1,4 @@
-"""Every class spread over the clients by a Dirichlet draw. Source: Yurochkin et al. 2019, section 4; methods.md 6.2."""
+"""Every class split over the clients by a Dirichlet draw. Source: Yurochkin et al. 2019, section 4; methods.md 6.2."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ NUMBERS_IN_ALL = 5 * 10**8
 
 
 class Partition(Partitioner):
-    """Class c goes to the clients in proportions q ~ Dir(concentration 1_K), one draw a class.
+    """Class c goes to the clients in proportions q ~ Dir(concentration 1_K), one draw per class.
 
-    `capped` (FedLab as used by IMA; LSS): in class order, a client that already holds n / K samples gets none of
+    `capped` (FedLab as used by IMA; LSS): in class order, a client that already has n / K samples gets none of
     the class and the other proportions are renormalised; all classes are drawn again until every client has
     `minimum` samples. `plain` (FedEve's code): no cap, no minimum, clients may be empty. Both cut a class at
     floor(n_c cumsum(q)) and drop nothing; FedLAW's code rounds each count instead, which moves single samples.
@@ -27,7 +27,7 @@ class Partition(Partitioner):
     Args:
         concentration: Small is skewed, large is nearly iid.
         variant: Default as in the IMA and LSS papers; FedLAW and FedEve use "plain".
-        minimum: Samples that the smallest client must have, in samples; "capped" only (IMA 10, LSS 40).
+        minimum: Smallest number of samples of a client; "capped" only (IMA 10, LSS 40).
     """
 
     concentration: float = Field(default=0.1, gt=0, allow_inf_nan=False)
@@ -37,11 +37,11 @@ class Partition(Partitioner):
     def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:
         require_samples(labels, clients)
         if self.variant == "plain":
-            return dealt(labels, clients, self.concentration, rng)
-        return _hands(labels, self._capped(_sizes(labels), clients, rng), rng)
+            return split_classes(labels, clients, self.concentration, rng)
+        return _draw_by_class(labels, self._capped(_sizes(labels), clients, rng), rng)
 
     def _capped(self, per_class: np.ndarray, clients: int, rng: np.random.Generator) -> np.ndarray:
-        """The first draw that gives every client the minimum, shape (C, K)."""
+        """Counts of the first draw in which every client has the minimum, shape (C, K)."""
         samples = int(per_class.sum())
         if clients * self.minimum > samples:
             raise ValueError(
@@ -49,7 +49,7 @@ class Partition(Partitioner):
                 f"are {samples}; use fewer clients, a smaller minimum, or variant 'plain'."
             )
         numbers = len(per_class) * clients
-        redraws = min(REDRAWS, max(1, NUMBERS_IN_ALL // numbers))  # keeps a hopeless try below a minute
+        redraws = min(REDRAWS, max(1, NUMBERS_IN_ALL // numbers))  # limits a hopeless attempt to a minute
         batch = max(1, min(256, NUMBERS_AT_ONCE // numbers))
         for done in range(0, redraws, batch):
             shape = (min(batch, redraws - done), len(per_class), clients)
@@ -64,14 +64,14 @@ class Partition(Partitioner):
         )
 
 
-def dealt(labels: np.ndarray, clients: int, concentration: float, rng: np.random.Generator) -> list[np.ndarray]:
+def split_classes(labels: np.ndarray, clients: int, concentration: float, rng: np.random.Generator) -> list[np.ndarray]:
     """Sample numbers of every client, each class in proportions q ~ Dir(concentration 1_K); clients may be empty.
 
     No sample is dropped, and there may be fewer samples than clients.
     """
     per_class = _sizes(labels)
     counts = _counts(per_class, _log_gammas(concentration, (1, len(per_class), clients), rng), np.inf)[0]
-    return _hands(labels, counts, rng)
+    return _draw_by_class(labels, counts, rng)
 
 
 def _sizes(labels: np.ndarray) -> np.ndarray:
@@ -88,7 +88,7 @@ def _log_gammas(concentration: float, shape: tuple[int, ...], rng: np.random.Gen
 
 
 def _counts(per_class: np.ndarray, log_gammas: np.ndarray, cap: float) -> np.ndarray:
-    """Samples of each class for each client; clients with `cap` samples get no more.
+    """Samples per class and client; clients with `cap` samples get no more.
 
     Args:
         per_class: Samples of each class, shape (C,).
@@ -96,21 +96,21 @@ def _counts(per_class: np.ndarray, log_gammas: np.ndarray, cap: float) -> np.nda
         cap: In samples.
 
     Returns:
-        Counts, shape (draws, C, K), int64; over the clients they add up to `per_class`.
+        Counts, shape (draws, C, K), int64; their sums over clients are `per_class`.
     """
     counts = np.empty(log_gammas.shape, dtype=np.int64)
-    held = np.zeros((log_gammas.shape[0], log_gammas.shape[2]), dtype=np.int64)
+    totals = np.zeros((log_gammas.shape[0], log_gammas.shape[2]), dtype=np.int64)
     for c, size in enumerate(per_class):
-        logs = np.where(held < cap, log_gammas[:, c], -np.inf)
+        logs = np.where(totals < cap, log_gammas[:, c], -np.inf)
         reached = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
         cuts = np.floor(size * (reached / reached[:, -1:])).astype(np.int64)
         counts[:, c] = np.diff(cuts, axis=1, prepend=0)
-        held += counts[:, c]
+        totals += counts[:, c]
     return counts
 
 
-def _hands(labels: np.ndarray, counts: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """Sample numbers of every client, drawn class by class in the given counts (C, K)."""
+def _draw_by_class(labels: np.ndarray, counts: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
+    """Random sample numbers of every client by counts per class and client (C, K)."""
     order = np.argsort(labels, kind="stable")
     of_class = np.split(order, np.cumsum(counts.sum(axis=1))[:-1])
     pieces = [

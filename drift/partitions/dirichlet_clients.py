@@ -1,4 +1,4 @@
-"""Clients of one size, each with a Dirichlet draw of classes. Source: Hsu et al. 2019; methods.md 6.2."""
+"""Clients of equal size, each with a Dirichlet draw of classes. Source: Hsu et al. 2019; methods.md 6.2."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from drift.partitions._draws import filled, handed, log_gammas
+from drift.partitions._draws import draw_counts, draw_samples, log_gammas
 from drift.partitions._partitioner import Partitioner, require_samples
 
 
@@ -15,7 +15,7 @@ class Partition(Partitioner):
     """Client k draws q_k ~ Dir(concentration C prior) and then floor(n / K) samples by it, without replacement.
 
     Clients draw one after the other; a class that has run out is removed and q_k renormalised. The n mod K samples
-    that are left over are dropped. FedEve's text cites this partition, its code uses `dirichlet` (variant "plain").
+    that remain are dropped. FedEve's text cites this partition, its code uses `dirichlet` (variant "plain").
 
     Args:
         concentration: Small is skewed, large is the prior.
@@ -32,6 +32,6 @@ class Partition(Partitioner):
         logs = log_gammas(self.concentration * len(left) * shares, (clients, len(left)), rng)
         counts = np.empty((clients, len(left)), np.int64)
         for client in range(clients):
-            counts[client] = filled(len(labels) // clients, logs[client], left, rng)
+            counts[client] = draw_counts(len(labels) // clients, logs[client], left, rng)
             left = left - counts[client]
-        return handed(places, counts, rng)
+        return draw_samples(places, counts, rng)

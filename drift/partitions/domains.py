@@ -1,11 +1,11 @@
-"""Every domain split over clients of its own (domain x clients). Source: IMA paper; methods.md 6.3."""
+"""Every domain split over its own clients (domain x clients). Source: IMA paper; methods.md 6.3."""
 
 from __future__ import annotations
 
 import numpy as np
 from pydantic import Field, SerializeAsAny
 
-from drift.partitions._grouped import Based, Groups, divided
+from drift.partitions._grouped import Based, Groups, split_with_groups
 from drift.partitions._partitioner import Partitioner, require_samples
 from drift.partitions.shards import Partition as Shards
 
@@ -13,11 +13,11 @@ from drift.partitions.shards import Partition as Shards
 class Partition(Based):
     """Each of D domains has K / D clients, in order, and `base` splits it over them.
 
-    Where D does not divide K, the first K mod D domains have one client more. The IMA paper has 20 clients a domain:
+    Where D does not divide K, the first K mod D domains have one client more. The IMA paper has 20 clients per domain:
     100 with Digit-Five, 80 with PACS. Needs domains (digits3, digit5, pacs, domainnet).
 
     Args:
-        base: Partition of each domain; shards, two a client, where not given (IMA: shards, or Dirichlet 0.1).
+        base: Partition of each domain; default: shards, two per client (IMA: shards, or Dirichlet 0.1).
     """
 
     base: SerializeAsAny[Partitioner] = Field(default_factory=Shards)
@@ -34,9 +34,9 @@ class Partition(Based):
                 "clients, or fewer domains (task.dataset_options.domains)."
             )
         parts: list[np.ndarray] = []
-        for place, one in enumerate(present):
-            own = np.flatnonzero(domain == one)
-            number = clients // len(present) + (place < clients % len(present))
+        for place, number in enumerate(present):
+            own = np.flatnonzero(domain == number)
+            size = clients // len(present) + (place < clients % len(present))
             further = {kind: numbers[own] for kind, numbers in (groups or {}).items()}
-            parts += [own[part] for part in divided(self.base, labels[own], number, rng, further)]
+            parts += [own[part] for part in split_with_groups(self.base, labels[own], size, rng, further)]
         return parts

@@ -14,25 +14,25 @@ from pydantic import Field, SerializeAsAny, field_serializer, field_validator
 
 from drift import partitions
 from drift.partitions._partitioner import Partitioner, require_samples
-from drift.partitions.dirichlet import dealt
+from drift.partitions.dirichlet import split_classes
 from drift.plugins import tables
 
 
 class Partition(Partitioner):
-    """Clients hold iid or skewed data, and each round's cohort trains on its own data or deals them out anew.
+    """Clients have iid or skewed data, and the cohort of a round trains on its own data or redistributes them.
 
-        setting   clients hold   the cohort trains on
+        setting   clients have   the cohort trains on
         iid       iid parts      its own data
         period    skewed parts   its data shuffled and split evenly: clients of a round agree, rounds differ
-        client    iid parts      its data dealt out by Dir(concentration), class by class: clients differ, rounds agree
+        client    iid parts      its data redistributed by Dir(concentration) per class: clients differ, rounds agree
         both      skewed parts   its own data
 
     Skewed parts are those of `base`, or of a Dirichlet draw of each class over all clients without cap or minimum.
-    Clients left empty in a round train on nothing and have weight 0.
+    Clients without data in a round do not train and have weight 0.
 
     Args:
         concentration: Of the Dirichlet draws; small is skewed.
-        base: Partition that gives the skewed parts instead; for "period" and "both".
+        base: Partition of the skewed parts instead; for "period" and "both".
     """
 
     setting: Literal["iid", "period", "client", "both"] = "both"
@@ -65,7 +65,7 @@ class Partition(Partitioner):
             return _even(np.arange(len(labels)), clients, rng)
         if self.base is not None:
             return self.base.split(labels, clients, rng)
-        return dealt(labels, clients, self.concentration, rng)
+        return split_classes(labels, clients, self.concentration, rng)
 
     def for_round(
         self, labels: np.ndarray, parts: Sequence[np.ndarray], cohort: np.ndarray, rng: np.random.Generator
@@ -76,7 +76,7 @@ class Partition(Partitioner):
         pool = np.sort(np.concatenate(own))
         if self.setting == "period":
             return _even(pool, len(own), rng)
-        return [pool[part] for part in dealt(labels[pool], len(own), self.concentration, rng)]
+        return [pool[part] for part in split_classes(labels[pool], len(own), self.concentration, rng)]
 
 
 def _even(numbers: np.ndarray, clients: int, rng: np.random.Generator) -> list[np.ndarray]:

@@ -16,12 +16,12 @@ from drift.partitions._partitioner import require_samples
 
 
 class Partition(Grouped):
-    """What a Hugging Face partitioner gives, such as {name = "flwr", partitioner = "PathologicalPartitioner",
+    """A partition by a partitioner of flwr-datasets, such as {name = "flwr", partitioner = "PathologicalPartitioner",
     arguments = {num_classes_per_partition = 2}}.
 
-    It sees a table with the columns label, row and the groups that the dataset tells (domain, user, coarse). Of its
-    arguments, `num_partitions` is K, `partition_by` the label and `seed` a draw of our own, where it has them and
-    they are not given; so the same seed gives the same parts. Needs the extra `flwr`.
+    It gets a table with the columns label, row and the groups of the dataset (domain, user, coarse). Of its
+    arguments, `num_partitions` is K, `partition_by` the label and `seed` a random number of the experiment, unless
+    `arguments` has them; so the same seed has the same parts. Needs the extra `flwr`.
 
     Args:
         partitioner: Name of a class in `flwr_datasets.partitioner`.
@@ -35,42 +35,42 @@ class Partition(Grouped):
         self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
     ) -> list[np.ndarray]:
         require_samples(labels, clients)
-        made = self._made(clients, rng)
+        partitioner = self._build(clients, rng)
         order = rng.permutation(len(labels))  # as their FederatedDataset does, which shuffles first
         from datasets import Dataset
 
-        further = {kind: given[order] for kind, given in (groups or {}).items()}
-        made.dataset = Dataset.from_dict({"label": labels[order], "row": order, **further})
+        further = {kind: numbers[order] for kind, numbers in (groups or {}).items()}
+        partitioner.dataset = Dataset.from_dict({"label": labels[order], "row": order, **further})
         with _quiet():
-            if made.num_partitions != clients:
+            if partitioner.num_partitions != clients:
                 raise ValueError(
-                    f"{self.partitioner} gives {made.num_partitions} partitions, there are {clients} clients; set "
-                    f"clients.number={made.num_partitions}, or other arguments."
+                    f"{self.partitioner} has {partitioner.num_partitions} partitions, there are {clients} clients; set "
+                    f"clients.number={partitioner.num_partitions}, or other arguments."
                 )
-            parts = [np.asarray(made.load_partition(client)["row"], np.int64) for client in range(clients)]
+            parts = [np.asarray(partitioner.load_partition(client)["row"], np.int64) for client in range(clients)]
         return [np.sort(part) for part in parts]
 
-    def _made(self, clients: int, rng: np.random.Generator) -> Any:
+    def _build(self, clients: int, rng: np.random.Generator) -> Any:
         try:
-            import flwr_datasets.partitioner as known
+            import flwr_datasets.partitioner as available
         except ModuleNotFoundError as reason:
             raise LookupError(
                 f"partition flwr needs the package {reason.name!r}, which is not installed; install it with "
                 'pip install "fedscape[flwr]".'
             ) from reason
-        names = [name for name in known.__all__ if name != "Partitioner"]
+        names = [name for name in available.__all__ if name != "Partitioner"]
         if self.partitioner not in names:
             raise ValueError(f"no partitioner named {self.partitioner!r} in flwr-datasets; known: {', '.join(names)}.")
-        kind = getattr(known, self.partitioner)
+        kind = getattr(available, self.partitioner)
         ours = {"num_partitions": clients, "partition_by": "label", "seed": int(rng.integers(2**31))}
         accepted = inspect.signature(kind).parameters
-        given = {name: value for name, value in ours.items() if name in accepted} | self.arguments
-        if unknown := [name for name in given if name not in accepted]:
+        arguments = {name: value for name, value in ours.items() if name in accepted} | self.arguments
+        if unknown := [name for name in arguments if name not in accepted]:
             raise ValueError(f"{self.partitioner} has no argument {unknown[0]!r}; it accepts {', '.join(accepted)}.")
         try:
-            return kind(**given)
+            return kind(**arguments)
         except TypeError as reason:
-            raise ValueError(f"{self.partitioner} cannot be made of {given}: {reason}.") from reason
+            raise ValueError(f"{self.partitioner} cannot be made of {arguments}: {reason}.") from reason
 
 
 @contextmanager

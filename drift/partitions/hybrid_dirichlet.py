@@ -1,28 +1,28 @@
-"""Nearly iid clients beside skewed ones. Source: FedLAW paper, Appendix D.2; methods.md 6.3."""
+"""Nearly iid clients and skewed ones. Source: FedLAW paper, Appendix D.2; methods.md 6.3."""
 
 from __future__ import annotations
 
 import numpy as np
 from pydantic import Field
 
-from drift.partitions._draws import handed, log_gammas
+from drift.partitions._draws import draw_samples, log_gammas
 from drift.partitions._partitioner import Partitioner, require_samples
 
 REDRAWS = 10_000
 
 
 class Partition(Partitioner):
-    """Of each class q ~ Dir(even 1_K) gives the first K / 2 clients their shares; the rest of the class goes to the
-    other clients in proportions Dir(skewed 1).
+    """The first K / 2 clients get shares q ~ Dir(even 1_K) of each class; the rest of the class goes to the other
+    clients in proportions Dir(skewed 1).
 
     A class is cut at floor(n_c cumsum(shares)) and nothing is dropped. FedLAW's Fig. 5 has K = 20 and these defaults.
 
     Args:
         even: Concentration of the first clients (the paper's alpha_1).
         skewed: Concentration of the others (alpha_2).
-        first: How many clients are even; half of all, rounded down, where not given (Fig. 12: 1 of 3).
+        first: Number of even clients; default: half of all, rounded down (Fig. 12: 1 of 3).
         tolerance: Draw again until no client's size differs from n / K by more than this fraction of it (Fig. 12);
-            any sizes where not given.
+            default: any sizes.
     """
 
     even: float = Field(default=10.0, gt=0, allow_inf_nan=False)
@@ -40,14 +40,14 @@ class Partition(Partitioner):
         for _ in range(1 if self.tolerance is None else REDRAWS):
             counts = self._counts(sizes, clients, first, rng)
             if self.tolerance is None or np.abs(counts.sum(axis=1) - mean).max() <= self.tolerance * mean:
-                return handed(places, counts, rng)
+                return draw_samples(places, counts, rng)
         raise ValueError(
             f"{REDRAWS} draws gave no {clients} clients within {self.tolerance:g} of {mean:g} samples; use a larger "
             "tolerance, fewer clients or a larger concentration."
         )
 
     def _counts(self, sizes: np.ndarray, clients: int, first: int, rng: np.random.Generator) -> np.ndarray:
-        """Samples of each class for each client, shape (K, C); over the clients they add up to the sizes (C,)."""
+        """Samples per client and class, shape (K, C); their sums over clients are the sizes (C,)."""
         shares = _shares(log_gammas(self.even, (len(sizes), clients), rng))
         rest = shares[:, first:].sum(axis=1, keepdims=True)
         shares[:, first:] = rest * _shares(log_gammas(self.skewed, (len(sizes), clients - first), rng))

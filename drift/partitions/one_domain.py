@@ -1,4 +1,4 @@
-"""One domain for each client. Source: LSS paper, Digit-5 and DomainNet; methods.md 6.3."""
+"""One domain per client. Source: LSS paper, Digit-5 and DomainNet; methods.md 6.3."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from drift.partitions._partitioner import require_samples
 
 
 class Partition(Grouped):
-    """Client k holds all samples of the k-th domain.
+    """Client k has all samples of the k-th domain.
 
-    With more domains than clients, those that `leave_out` names belong to nobody; LSS has five clients and DomainNet
+    With more domains than clients, those of `leave_out` are dropped; LSS has five clients and DomainNet
     six domains, without naming the one left out. The test set keeps them: `task.dataset_options.domains` leaves a
     domain out of both. Needs domains (digits3, digit5, pacs, domainnet).
 
     Args:
-        leave_out: Numbers of the domains that nobody holds; the last ones where not given (sketch, of DomainNet).
+        leave_out: Numbers of the dropped domains; default: the last ones (sketch, of DomainNet).
     """
 
     leave_out: tuple[int, ...] | None = None
@@ -27,10 +27,10 @@ class Partition(Grouped):
         require_samples(labels, clients)
         domain = self.group("domain", labels, groups)
         present = np.unique(domain)
-        held = present[:clients] if self.leave_out is None else np.setdiff1d(present, self.leave_out)
-        if len(held) != clients:
+        domains = present[:clients] if self.leave_out is None else np.setdiff1d(present, self.leave_out)
+        if len(domains) != clients:
             raise ValueError(
-                f"{clients} clients and {len(held)} domains; one domain a client needs {len(held)} clients, or other "
-                f"domains than {present.tolist()} without {list(self.leave_out or ())}."
+                f"{clients} clients and {len(domains)} domains; one domain per client needs {len(domains)} clients, or "
+                f"other domains than {present.tolist()} without {list(self.leave_out or ())}."
             )
-        return [np.flatnonzero(domain == one) for one in held]
+        return [np.flatnonzero(domain == number) for number in domains]

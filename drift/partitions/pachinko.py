@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from drift.partitions._draws import filled, handed, log_gammas
+from drift.partitions._draws import draw_counts, draw_samples, log_gammas
 from drift.partitions._grouped import Grouped, Groups
 from drift.partitions._partitioner import require_samples
 
@@ -14,8 +14,8 @@ class Partition(Grouped):
     """Each client draws Dir(concentration) over coarse classes and, in each, Dir(fine) over its fine ones.
 
     Clients are filled one after the other with floor(n / K) samples: a coarse class, a fine one, an unused sample of
-    it. What has run out is removed from every client's proportions and the rest renormalised. The n mod K samples
-    left over are dropped. Needs coarse classes (cifar100).
+    it. An empty class is removed from every client's proportions and the rest renormalised. The n mod K remaining
+    samples are dropped. Needs coarse classes (cifar100).
 
     Args:
         concentration: Over coarse classes (IMA 0.1).
@@ -39,8 +39,8 @@ class Partition(Grouped):
         counts = np.zeros((clients, len(pairs)), np.int64)
         for client in range(clients):
             rest = np.array([left[own].sum() for own in parents])
-            wanted = filled(len(labels) // clients, theta[client], rest, rng)
+            wanted = draw_counts(len(labels) // clients, theta[client], rest, rng)
             for own, size in zip(parents, wanted.tolist(), strict=True):
-                counts[client, own] = filled(size, phi[client, own], left[own], rng)
+                counts[client, own] = draw_counts(size, phi[client, own], left[own], rng)
             left = left - counts[client]
-        return handed(places.ravel(), counts, rng)
+        return draw_samples(places.ravel(), counts, rng)

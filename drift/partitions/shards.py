@@ -1,4 +1,4 @@
-"""Shards of samples sorted by label, a few a client (#C). Source: McMahan et al. 2017, section 3; methods.md 6.2."""
+"""Shards of samples sorted by label, a few per client (#C). Source: McMahan et al. 2017, section 3; methods.md 6.2."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from drift.partitions._partitioner import Partitioner, require_samples
 
 
 class Partition(Partitioner):
-    """K s shards of floor(n / (K s)) neighbours in label order, s random shards a client.
+    """K s shards of floor(n / (K s)) neighbours in label order, s random shards per client.
 
     The n mod (K s) samples at the end of the label order are dropped. A client can get two shards of one
-    class, and a shard can reach over a class border: #C = s is what a client has typically, no strict bound.
+    class, and a shard can reach over a class border: #C = s is typical, not a strict bound.
 
     Args:
-        shards: s, shards of each client.
+        shards: s, shards per client.
     """
 
     shards: int = Field(default=2, ge=1)
@@ -28,7 +28,7 @@ class Partition(Partitioner):
             most = len(labels) // clients
             raise ValueError(
                 f"{clients} clients with {self.shards} shards each need {number} samples, there are {len(labels)}; "
-                f"use at most {most} shards a client, or fewer clients."
+                f"use at most {most} shards per client, or fewer clients."
             )
         blocks = np.argsort(labels, kind="stable")[: number * size].reshape(number, size)
         return [np.sort(blocks[own].ravel()) for own in rng.permutation(number).reshape(clients, self.shards)]

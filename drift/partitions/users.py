@@ -1,4 +1,4 @@
-"""The users who made the data as clients. Source: FedEve paper; methods.md 6.3."""
+"""The users in the data as clients. Source: FedEve paper; methods.md 6.3."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from drift.partitions._partitioner import require_samples
 
 
 class Partition(Grouped):
-    """A client is a user with all of its samples; with fewer clients than users, random users are chosen.
+    """A client is a user with all of its samples; with fewer clients than users, random users are selected.
 
-    Clients are in the order of user numbers; the samples of users who are not chosen belong to nobody. Needs users
+    Clients are in the order of user numbers; the samples of other users are dropped. Needs users
     (femnist, movielens1m).
 
     Args:
-        minimum: Samples that a user must have to be chosen, in samples.
+        minimum: Smallest number of samples of a selected user.
     """
 
     minimum: int = Field(default=1, ge=1)
@@ -34,5 +34,5 @@ class Partition(Grouped):
                 f"{clients} clients asked for, {len(enough)} users have at least {self.minimum} samples; use at most "
                 f"{len(enough)} clients."
             )
-        each = np.split(order, begins[1:])
-        return [each[number] for number in np.sort(rng.permutation(enough)[:clients])]
+        samples = np.split(order, begins[1:])
+        return [samples[number] for number in np.sort(rng.permutation(enough)[:clients])]

@@ -15,11 +15,14 @@ from torch import Tensor
 
 from drift.store import compression, links, numpy_files
 from drift.store.keep import Keep
-from drift.store.numpy_files import FORMAT, Content, Damaged, Newer, description, require_known, write_json
+from drift.store.numpy_files import FORMAT as FORMAT
+from drift.store.numpy_files import Content, description
+from drift.store.numpy_files import Damaged as Damaged
+from drift.store.numpy_files import Newer as Newer
+from drift.store.numpy_files import require_known as require_known
+from drift.store.numpy_files import write_json as write_json
 from drift.store.round_record import Round
 from landscape.results.parsed_text import json_table
-
-__all__ = ["FORMAT", "Damaged", "Newer", "require_known", "write_json"]
 
 PACKED = "fedscape-2"
 """Format of files with compressed tensors, which the first versions cannot read."""

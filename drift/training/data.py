@@ -15,7 +15,7 @@ from drift.config.experiment import Experiment, Proxy
 from drift.config.external_run import ExternalPartition, UnknownParts
 from drift.config.initial_model import initialise
 from drift.config.random_keys import cohort, key, rng
-from drift.partitions._grouped import divided
+from drift.partitions._grouped import split_with_groups
 from drift.plugins import trust
 from drift.training.corruption import corrupted_targets, swaps
 from landscape.datasets import open_dataset
@@ -184,7 +184,7 @@ def _parts(experiment: Experiment, dataset: Dataset) -> tuple[Dataset, list[np.n
     whole = merge_splits(dataset) if partition.splits_test else dataset
     labels = whole.train.targets.numpy()
     groups = {kind: group.train.numpy() for kind, group in whole.groups.items()}
-    parts = divided(partition, labels, experiment.clients.number, rng(seed, "partition"), groups)
+    parts = split_with_groups(partition, labels, experiment.clients.number, rng(seed, "partition"), groups)
     if not partition.splits_test:
         return dataset, parts
     train, test = partition.tested(labels, parts, rng(seed, "partition", "test"))

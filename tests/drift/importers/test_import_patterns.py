@@ -173,7 +173,7 @@ def test_arrays_as_flowers_guide_saves_them_become_a_run_with_a_task(tmp_path):
     assert run.rounds() == [2, 3]
     assert all(torch.equal(value, state_dict(run, 3)[name]) for name, value in states(3).items())
     write(tmp_path / "ck/round-4-weights.npz", {"arr_0": torch.ones(2)})
-    with pytest.raises(ValueError, match=r"round-4-weights.npz holds 1 arrays without names, the model's .* has 9"):
+    with pytest.raises(ValueError, match=r"round-4-weights.npz has 1 arrays without names, the model's .* has 9"):
         record_checkpoints(tmp_path / "ck", SHIPPED["flower"], task=make_task(), runs=tmp_path / "runs")
 
 
@@ -198,7 +198,7 @@ def test_who_holds_what_is_told_by_the_names_of_clients(tmp_path):
     for wrong, message in [
         ({"north": [1], "west": [2]}, "clients have the names east, north"),
         ([[1], [20]], "from 0 to 19"),
-        ([[1]], "parts tells of 1 clients, run .* has 2"),
+        ([[1]], "parts has 1 clients, run .* has 2"),
     ]:
         with pytest.raises(ValueError, match=message):
             _ = drift.open(run.folder, task=make_task(), parts=wrong).task

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from drift.config.load import validated
 from drift.config.random_keys import rng
 from drift.partitions import histogram, load
-from drift.partitions._draws import filled
+from drift.partitions._draws import draw_counts
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
 from drift.training.data import build_task, read_data
@@ -53,7 +53,7 @@ def test_class_quantity_drops_classes_without_holders():
 @given(SEEDS, st.integers(0, 12))
 def test_filled_never_takes_more_than_there_is(seed, size):
     left = np.array([0, 5, 1, 6])
-    counts = filled(size, np.array([0.0, -900.0, 3.0, -1.0]), left, rng(seed))
+    counts = draw_counts(size, np.array([0.0, -900.0, 3.0, -1.0]), left, rng(seed))
     assert counts.sum() == size
     assert (counts >= 0).all() and (counts <= left).all()
 
@@ -67,7 +67,7 @@ def test_filled_draws_one_after_the_other_without_what_ran_out():
         for _ in range(size):
             open_ = shares * (row < left)
             row[source.choice(3, p=open_ / open_.sum())] += 1
-    fast = np.stack([filled(size, np.log(shares), left, rng(seed)) for seed in range(3000)])
+    fast = np.stack([draw_counts(size, np.log(shares), left, rng(seed)) for seed in range(3000)])
     assert fast.mean(0) == pytest.approx(slow.mean(0), abs=0.1)
     assert fast.var(0) == pytest.approx(slow.var(0), abs=0.12)
 
@@ -156,7 +156,7 @@ def test_domains_have_clients_of_their_own():
     assert all(len(np.unique(part % 2)) == 1 for part in nested)
     with pytest.raises(ValueError, match="2 clients cannot have 3 domains of their own; use at least 3 clients"):
         partition.split(TEN, 2, rng(0), {"domain": domain})
-    with pytest.raises(ValueError, match="base is drift, which deals data out anew"):
+    with pytest.raises(ValueError, match="base is drift, which redistributes data each round"):
         load("domains")(base={"name": "drift", "setting": "period"})
 
 
@@ -166,7 +166,7 @@ def test_one_domain_a_client_leaves_out_the_last_or_the_named_ones():
         parts = load("one_domain")(**options).split(TEN, 5, rng(0), {"domain": domain})
         assert [np.unique(domain[part]).tolist() for part in parts] == [[one] for one in held]
         assert [len(part) for part in parts] == [500] * 5
-    with pytest.raises(ValueError, match="7 clients and 6 domains; one domain a client needs 6 clients"):
+    with pytest.raises(ValueError, match="7 clients and 6 domains; one domain per client needs 6 clients"):
         load("one_domain")().split(TEN, 7, rng(0), {"domain": domain})
 
 
@@ -314,5 +314,5 @@ class TestFlwr:
         with pytest.raises(ValueError, match="IidPartitioner has no argument 'alpha'; it accepts num_partitions"):
             load("flwr")(arguments={"alpha": 1}).split(TEN, 3, rng(0))
         users, five = {"user": np.arange(3000) % 5}, {"partition_by": "user"}
-        with pytest.raises(ValueError, match="NaturalIdPartitioner gives 5 partitions, there are 3 clients"):
+        with pytest.raises(ValueError, match="NaturalIdPartitioner has 5 partitions, there are 3 clients"):
             load("flwr")(partitioner="NaturalIdPartitioner", arguments=five).split(TEN, 3, rng(0), users)
