@@ -52,7 +52,7 @@ def faults(folder: Path) -> dict[str, str]:
     else:
         wrong |= {header.file: f"is of run {header.run}, and this is run {run}" for header in others}
     if not named:
-        wrong |= _misplaced(folder, about)
+        wrong |= _contradicted_by_name(folder, about)
     if settings.experiment is not None and not settings.foreign:
         wrong |= _cohorts([header for header in headers if header and header.file not in wrong], settings.experiment)
     remaining = [None if header is None or header.file in wrong else header for header in headers]
@@ -145,7 +145,7 @@ def _read_all(folder: Path) -> Iterator[Header | None]:
     yield state
 
 
-def _misplaced(folder: Path, about: Mapping[str, Any]) -> dict[str, str]:
+def _contradicted_by_name(folder: Path, about: Mapping[str, Any]) -> dict[str, str]:
     """A description that the folder's name contradicts, as no file of an older run names its run.
 
     A folder with any name but that of another run is taken as it is, so that users may rename theirs.
@@ -176,7 +176,7 @@ def _breaks(headers: Sequence[Header | None], settings: _Settings) -> dict[str, 
     stretches: list[list[Header]] = [[]]
 
     def end() -> None:
-        for number in _blamed([len(stretch) for stretch in stretches]):
+        for number in _foreign_stretches([len(stretch) for stretch in stretches]):
             for header in stretches[number]:
                 wrong[header.file] = "does not follow from the round before it, or what follows does not from it"
         stretches[:] = [[]]
@@ -194,7 +194,7 @@ def _breaks(headers: Sequence[Header | None], settings: _Settings) -> dict[str, 
     return {file: f"{what}; it is of another run" for file, what in wrong.items()}
 
 
-def _blamed(sizes: Sequence[int]) -> list[int]:
+def _foreign_stretches(sizes: Sequence[int]) -> list[int]:
     """Stretches that belong to another run: at least one of two neighbours, with the fewest files in all.
 
     Where several choices have equally few files, all of them are named.

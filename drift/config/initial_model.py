@@ -103,8 +103,8 @@ def initialise(model: nn.Module, init: Init, classes: Sequence[str], folder: Pat
         tensors = {name: tensor for name, tensor in tensors.items() if name not in head}
     elif start.classes and start.classes != tuple(classes):
         raise ValueError(
-            f"init: the head of {start.path} is for classes {_listed(start.classes)}, the task has {_listed(classes)}; "
-            "set init.head=new to start with a new one."
+            f"init: the head of {start.path} is for classes {_list_names(start.classes)}, the task has "
+            f"{_list_names(classes)}; set init.head=new to start with a new one."
         )
     _check(model, tensors, head, start.path)
     targets = {**dict(model.named_parameters()), **dict(model.named_buffers())}
@@ -136,13 +136,13 @@ def read_initial_model(path: Path) -> InitialModel:
         require_own(path, files.STATE)
         about, (state, _) = files.read_json(path / "run.json"), files.read_state(path)
         values = {name: state[name] for name in ("theta", "buffers")}
-        return InitialModel(path, values, *_described(path, about))
+        return InitialModel(path, values, *_read_description(path, about))
     if not path.is_file():
         what = "is a folder and no run" if path.is_dir() else "does not exist"
         raise LookupError(f"init: {path} {what}. {ANEW}")
     if path.suffix not in SUFFIXES:
         raise ValueError(f"init: {path} is no checkpoint by its name. {ANEW}")
-    return InitialModel(path, read_tensors(path), *_described(path, _about(path)))
+    return InitialModel(path, read_tensors(path), *_read_description(path, _about(path)))
 
 
 def _read_for(init: Init, folder: Path | None) -> InitialModel:
@@ -157,7 +157,7 @@ def _read_for(init: Init, folder: Path | None) -> InitialModel:
     return start
 
 
-def _described(path: Path, about: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[Entry, ...] | None]:
+def _read_description(path: Path, about: Mapping[str, Any]) -> tuple[tuple[str, ...], tuple[Entry, ...] | None]:
     """Classes and layout in a description; the layout is None for a state dict."""
     try:
         layout = about.get("layout")
@@ -191,12 +191,12 @@ def _check(model: nn.Module, tensors: Mapping[str, Tensor], head: set[str], path
     layout = Layout.of(model)
     required = {name: shape for name, shape in (*layout.parameters, *layout.buffers) if name not in head}
     if absent := [name for name in required if name not in tensors]:
-        raise ValueError(f"init: {path} has no tensor {absent[0]!r}; it has {_listed(list(tensors))}. {OTHER}")
+        raise ValueError(f"init: {path} has no tensor {absent[0]!r}; it has {_list_names(list(tensors))}. {OTHER}")
     expected = model.state_dict()
     for name, tensor in tensors.items():
         if name not in expected:
             raise ValueError(
-                f"init: the model has no tensor {name!r} of {path}; it has {_listed(list(expected))}. {OTHER}"
+                f"init: the model has no tensor {name!r} of {path}; it has {_list_names(list(expected))}. {OTHER}"
             )
         if tensor.shape != expected[name].shape:
             advice = "Set init.head=new to start with a new one." if name.startswith("head.") else OTHER
@@ -208,5 +208,5 @@ def _check(model: nn.Module, tensors: Mapping[str, Tensor], head: set[str], path
             raise ValueError(f"init: tensor {name!r} of {path} holds values that are not finite; give another one.")
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     return ", ".join(names[:6]) + (f" and {len(names) - 6} more" if len(names) > 6 else "")

@@ -86,14 +86,14 @@ def _models(
     """Global model, client models and test metrics of a round."""
     if task is not None:
         end, clients = read_round(paths, task, sizes)
-        models = {name: _named(task, model) for name, model in clients.items()}
-        return _named(task, end), models, evaluate_model(task, end)
+        models = {name: _state_of(task, model) for name, model in clients.items()}
+        return _state_of(task, end), models, evaluate_model(task, end)
     states = {name: _state(path) for name, path in paths.clients.items()}
     return _state(paths.end) if paths.end is not None else _mean(states, sizes), states, {}
 
 
 def _start(path: Path, user_task: UserTask | None) -> State:
-    return _state(path) if user_task is None else _named(user_task.task, read_model(path, user_task.task))
+    return _state(path) if user_task is None else _state_of(user_task.task, read_model(path, user_task.task))
 
 
 def _state(path: Path) -> State:
@@ -103,7 +103,7 @@ def _state(path: Path) -> State:
     return state
 
 
-def _named(task: Task, model: tuple[Tensor, Tensor]) -> State:
+def _state_of(task: Task, model: tuple[Tensor, Tensor]) -> State:
     theta, buffers = model
     constant = {name: value for name, value in task.model.state_dict().items() if not value.is_floating_point()}
     frozen = {name: value for name, value in task.model.named_parameters() if not value.requires_grad}

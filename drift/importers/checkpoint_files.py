@@ -71,9 +71,9 @@ def find_checkpoints(folder: str | Path, patterns: Patterns) -> CheckpointFiles:
     folder = Path(folder)
     names, links = _list_files(folder)
     used: set[str] = set()
-    clients = _matched(folder, names, (patterns.clients,) if patterns.clients else (), used)
-    ends = _matched(folder, names, patterns.global_patterns(), used)
-    starts = _matched(folder, names, (patterns.starts,) if patterns.starts else (), used)
+    clients = _match(folder, names, (patterns.clients,) if patterns.clients else (), used)
+    ends = _match(folder, names, patterns.global_patterns(), used)
+    starts = _match(folder, names, (patterns.starts,) if patterns.starts else (), used)
     rounds = {}
     for index in sorted({index for index, _ in (*clients, *ends)}):
         cohort = [(name, path) for (number, name), path in clients.items() if number == index]
@@ -111,7 +111,7 @@ def _list_files(folder: Path) -> tuple[list[str], list[str]]:
     return sorted(names), links
 
 
-def _matched(
+def _match(
     folder: Path, names: list[str], patterns: tuple[str, ...], used: set[str]
 ) -> dict[tuple[int, int | str], Path]:
     """Files of the first pattern that fits any, by round and client; the client of a global model is ""."""

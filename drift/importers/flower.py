@@ -1,7 +1,7 @@
-"""Flower apps recorded as runs: a strategy that records, a mod that tells client numbers, saved weights.
+"""Flower apps recorded as runs: a strategy that records, a mod that sends client numbers, saved weights.
 
 Works with the message interface (`flwr.serverapp.strategy`), in simulation and in deployment. Of fedscape it needs
-numpy and safetensors only, so that it lies beside Flower's own pins.
+numpy and safetensors only, so that it fits Flower's pinned dependencies.
 """
 
 from __future__ import annotations
@@ -26,29 +26,28 @@ _NAME = "fedscape"
 
 
 def recorded(strategy: Strategy, folder: str | Path, *, model: State | None = None, **options: Any) -> Strategy:
-    """The strategy, which from now on records every round's global and client models in `folder`.
+    """The strategy, which then records the global and client models of every round in `folder`.
 
         strategy = recorded(FedAvg(), "runs/mine")
 
-    It is the same object, of its own class, and computes what it computed before; messages are read, not changed. A
-    strategy around another one (differential privacy) is recorded by itself: outside, clients are what they sent;
-    inside, what was made of it. When recording fails while training runs (a full disk, a global model that is not
-    finite), that is logged once, and training goes on without it.
+    It is the same object of the same class with the same results; messages are read, not changed. Of a strategy that
+    wraps another one (differential privacy), either can be recorded: the outer one with the models that clients sent,
+    the inner one with the changed models. If recording fails during training (a full disk, a global model that is not
+    finite), that is logged once, and training continues without it.
 
-    A client is its number where the ClientApp has the mod `client_number`, else its node in the order of appearance.
-    Models are recorded in the type of `model` or of the first arrays, float32 as a rule, also where a strategy computes
+    Clients have their numbers if the ClientApp has the mod `client_number`, else those of nodes in order of appearance.
+    Models are recorded in the type of `model` or of the first arrays, float32 as a rule, also if a strategy computes
     in float64. Metrics of an `evaluate_fn` keep their names; those of the clients begin with `clients_` and `train_`.
 
     Args:
-        strategy: Any, with its own `start` or not.
-        folder: Where the run will lie.
-        model: Module that tells what is frozen or tied; None: read from the names of the arrays, see `FlatArrays.of`.
+        strategy: Any strategy, with or without its own `start`.
+        folder: Folder of the run.
+        model: Module with frozen or tied parameters; None: by the names of the arrays, see `FlatArrays.of`.
         options: As `drift.record.recorder.Recorder` takes them: name, data, partition, seed, settings and so on. The
-        method is
-            called by the strategy's class where `method` does not say otherwise.
+            default of `method` is the name of the strategy's class.
 
     Raises:
-        ValueError: If the folder holds another kind of run, or the strategy is recorded already.
+        ValueError: If the folder has another kind of run, or the strategy is recorded already.
     """
     if isinstance(getattr(strategy, "start", None), _Hook):
         raise ValueError("the strategy is recorded already; call recorded() once.")
@@ -56,21 +55,21 @@ def recorded(strategy: Strategy, folder: str | Path, *, model: State | None = No
     if absent := [hook for hook in hooks if not callable(getattr(strategy, hook, None))]:
         raise ValueError(
             f"{type(strategy).__name__} has no {absent[0]}: it is no strategy of Flower's message interface "
-            "(flwr.serverapp.strategy, since Flower 1.21). Of the one before (flwr.server.strategy), record the rounds "
-            "by drift.record.recorder.Recorder."
+            "(flwr.serverapp.strategy, since Flower 1.21). With the earlier interface (flwr.server.strategy), "
+            "record the rounds by drift.record.recorder.Recorder."
         )
     options.setdefault("method", type(strategy).__name__)
-    watch = _Watch(strategy, Recorder(folder, model, **options))
+    recording = _Recording(strategy, Recorder(folder, model, **options))
     for name in hooks:
-        setattr(strategy, name, _Hook(getattr(watch, name)))
+        setattr(strategy, name, _Hook(getattr(recording, name)))
     return strategy
 
 
 def client_number(message: Any, context: Any, call_next: Callable[[Any, Any], Any]) -> Any:
-    """Mod that tells the server which partition a client holds: `ClientApp(mods=[client_number])`.
+    """Mod that sends the partition number of a client to the server: `ClientApp(mods=[client_number])`.
 
-    Without it clients are told apart by their nodes, whose numbers Flower draws anew for every run. The number goes in
-    a record of its own, which strategies do not read.
+    Without it clients are distinguished by their nodes, whose numbers Flower draws for every run. The number is sent in
+    an additional record, which strategies do not read.
     """
     from flwr.app import ConfigRecord
 
@@ -87,18 +86,18 @@ def read_weights(source: str | Path, folder: str | Path, *, model: State) -> Pat
 
     Args:
         source: Folder of the files.
-        folder: Where the run will lie.
-        model: Module or state dict that tells names and shapes of the arrays, which the files do not.
+        folder: Folder of the run.
+        model: Module or state dict with names and shapes of the arrays, which the files lack.
 
     Raises:
         LookupError: If there are fewer than two files in a row.
-        ValueError: If a file is damaged or holds another model; it is named.
+        ValueError: If a file is damaged or holds another model; the message names it.
     """
-    found = {int(match[1]): path for path in Path(source).glob("*.npz") if (match := _WEIGHTS.fullmatch(path.name))}
-    pairs = [(found[number - 1], path, number - 1) for number, path in sorted(found.items()) if number - 1 in found]
+    files = {int(match[1]): path for path in Path(source).glob("*.npz") if (match := _WEIGHTS.fullmatch(path.name))}
+    pairs = [(files[number - 1], path, number - 1) for number, path in sorted(files.items()) if number - 1 in files]
     if not pairs:
         raise LookupError(
-            f"{source} holds no two rounds in a row; expected are round-1-weights.npz, round-2-weights.npz."
+            f"{source} has no two rounds in a row; expected are round-1-weights.npz, round-2-weights.npz."
         )
     recorder, shapes = (
         Recorder(folder, model, continuous=False),
@@ -114,7 +113,7 @@ _WEIGHTS = re.compile(r"round-(\d+)-weights\.npz")
 
 
 class _Hook:
-    """A method in a strategy's place."""
+    """A function that replaces a method of a strategy."""
 
     def __init__(self, method: Callable[..., Any]) -> None:
         self.method = method
@@ -123,8 +122,8 @@ class _Hook:
         return self.method(*args, **kwargs)
 
 
-class _Watch:
-    """What is seen of a strategy's rounds; a round is written when its last number is known."""
+class _Recording:
+    """State of the recording of a strategy; a round is written when its last metric is known."""
 
     def __init__(self, strategy: Any, recorder: Recorder) -> None:
         self.strategy, self.recorder = strategy, recorder
@@ -188,7 +187,7 @@ class _Watch:
             self.pending["metrics"] |= metrics
 
     def _write(self) -> None:
-        """Record the pending round; what keeps it from being recorded does not keep training from going on."""
+        """Record the pending round; if that fails, training continues without recording."""
         pending, self.pending = self.pending, None
         if pending is None or self.stopped:
             return
@@ -199,19 +198,19 @@ class _Watch:
             _LOG.warning("fedscape records no further rounds, training goes on: %s", reason)
 
     def _client(self, reply: Any) -> tuple[Any, tuple[State, int]] | None:
-        """Name, model and number of samples in a reply; None of one without a model."""
+        """Name, model and number of samples in a reply; None without a model."""
         arrays = None if reply.has_error() else self._model(reply)
         if arrays is None:
             return None
         key = getattr(self.strategy, "weighted_by_key", "num-examples")
-        told = [record.get(key) for record in reply.content.metric_records.values()]
-        sizes = [round(value) for value in told if isinstance(value, int | float)]
+        counts = [record.get(key) for record in reply.content.metric_records.values()]
+        sizes = [round(value) for value in counts if isinstance(value, int | float)]
         number = reply.content.config_records.get(_NAME)
         name = str(reply.metadata.src_node_id) if number is None else int(number["client"])
         return name, (arrays_by_name(arrays), sizes[0] if sizes else 1)
 
     def _model(self, message: Any) -> Any:
-        """The model in a message: the record that has all arrays of the global one; None where there is none."""
+        """The model in a message: the record with all arrays of the global model; None if there is none."""
         records = message.content.array_records.values()
         return next((record for record in records if self.globals.keys() <= set(record)), None)
 
@@ -221,21 +220,21 @@ def _numbers(prefix: str, metrics: Mapping[str, Any] | None) -> dict[str, float]
     return {name if name.startswith(prefix) else prefix + name: float(value) for name, value in numbers.items()}
 
 
-def _equal(one: Any, other: Any) -> bool:
+def _equal(left: Any, right: Any) -> bool:
     """Whether two records hold the same bytes."""
-    if one is None or other is None:
+    if left is None or right is None:
         return False
-    return one is other or all(one[name].data == other[name].data for name in one)
+    return left is right or all(left[name].data == right[name].data for name in left)
 
 
 def _arrays(path: Path, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
-    """Arrays of a file, refused by the sizes that it states before any is made."""
+    """Arrays of a file, whose stated sizes are checked before memory is allocated."""
     room = sum(16 * int(np.prod(shape)) + 4096 for shape in shapes)
     try:
         with zipfile.ZipFile(path) as inside:
             if len(inside.infolist()) != len(shapes) or sum(entry.file_size for entry in inside.infolist()) > room:
                 raise ValueError("it holds another number or size of arrays than the model")
-        with np.load(path, allow_pickle=False) as held:
-            return [held[name] for name in held.files]
+        with np.load(path, allow_pickle=False) as arrays:
+            return [arrays[name] for name in arrays.files]
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as reason:
         raise ValueError(f"{path} cannot be read ({reason}).") from reason

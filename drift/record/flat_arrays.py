@@ -65,13 +65,13 @@ class FlatArrays:
         if parameters is not None:
             trained = list(parameters)
             statistics = [name for name in statistics if name not in trained]
-        known = arrays | constants
-        if unknown := [name for name in (*trained, *statistics) if name not in known]:
-            raise ValueError(f"the model has no tensor {unknown[0]!r}; it has {', '.join(list(known)[:8])}.")
+        tensors = arrays | constants
+        if unknown := [name for name in (*trained, *statistics) if name not in tensors]:
+            raise ValueError(f"the model has no tensor {unknown[0]!r}; it has {', '.join(list(tensors)[:8])}.")
         if not trained:
-            raise ValueError(f"the model has no parameters; it has {', '.join(list(known)[:8]) or 'nothing'}.")
-        theta, rest = (tuple((name, known[name].shape) for name in group) for group in (trained, statistics))
-        dtype = "float64" if all(known[name].dtype == np.float64 for name in trained) else "float32"
+            raise ValueError(f"the model has no parameters; it has {', '.join(list(tensors)[:8]) or 'nothing'}.")
+        theta, rest = (tuple((name, tensors[name].shape) for name in group) for group in (trained, statistics))
+        dtype = "float64" if all(tensors[name].dtype == np.float64 for name in trained) else "float32"
         return cls(tuple(arrays), theta, rest, constants, dtype)
 
     @property

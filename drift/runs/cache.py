@@ -75,13 +75,13 @@ class OwnPartial(zarr_files.Partial):
         Raises:
             LookupError: If it is broken, or of another run.
         """
-        known = super().known()
-        if known is not None and (what := complaint(known, self.run, {self.own["head"]})):
+        stored = super().known()
+        if stored is not None and (what := complaint(stored, self.run, {self.own["head"]})):
             raise LookupError(
                 f"the result {self.path} {what}; put the run's own in its place, or delete the folder and compute it "
                 "again (fedscape verify --repair sets it aside)."
             )
-        return known
+        return stored
 
     def checkpoint(self, ds: xr.Dataset) -> None:
         """Store the finished part of the result."""
@@ -158,5 +158,5 @@ def _plain(value: Any) -> Any:
 
 
 def _complete(partial: zarr_files.Partial) -> xr.Dataset | None:
-    known = partial.known()
-    return known if known is not None and known.attrs.get("complete") == 1 else None
+    stored = partial.known()
+    return stored if stored is not None and stored.attrs.get("complete") == 1 else None

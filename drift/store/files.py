@@ -58,7 +58,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     Raises:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
-    with _opened(path) as file:
+    with _open(path) as file:
         header = file.metadata() or {}
         tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
     require_known(path, header.get("format"))
@@ -75,7 +75,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Any]:
+def _open(path: Path) -> Iterator[Any]:
     """A file of tensors, whose header is read and whose length is checked.
 
     Raises:
@@ -226,7 +226,7 @@ def read_next(folder: Path) -> int:
     """
     path = folder / STATE
     require_inside(path, folder)
-    with _opened(path) as file:
+    with _open(path) as file:
         header, names = file.metadata() or {}, set(file.keys())
     require_known(path, header.get("format"))
     following = description(path, header, ANEW).get("next")

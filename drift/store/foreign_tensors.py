@@ -64,7 +64,7 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
     if isinstance(content, Tensor) and content.ndim == 1:
         content = {FLAT: content}
     if not isinstance(content, Mapping) or not all(isinstance(value, Tensor) for value in content.values()):
-        raise ValueError(f"{path} holds {_described(content)}, not a state dict; {_advice(path, content)}")
+        raise ValueError(f"{path} holds {_describe(content)}, not a state dict; {_advice(path, content)}")
     require_stored(path, ((str(name), *_sizes(value)) for name, value in content.items()))
     return {re.sub(r"^(module\.|_orig_mod\.)+", "", str(name)): value for name, value in content.items()}
 
@@ -74,11 +74,11 @@ def one_line(reason: Exception) -> str:
     return " ".join(str(reason).split())[:200] or type(reason).__name__
 
 
-def _described(content: Any) -> str:
+def _describe(content: Any) -> str:
     """Type of the content of a file, with its keys."""
     if not isinstance(content, Mapping):
         return type(content).__name__
-    keys = [_quoted(key) for key in content]
+    keys = [_quote(key) for key in content]
     return (
         f"a table of {', '.join(keys[:MAX_KEYS])}{f' and {len(keys) - MAX_KEYS} more' if len(keys) > MAX_KEYS else ''}"
     )
@@ -89,7 +89,7 @@ def _advice(path: Path, content: Any) -> str:
     places = list(_places(content))
     if not places:
         return "save model.state_dict()."
-    names = ["".join(f"[{_quoted(key)}]" for key in place) for place in places]
+    names = ["".join(f"[{_quote(key)}]" for key in place) for place in places]
     verb = "one is" if len(names) == 1 else "some are"
     saved = f"torch.save(torch.load({path.name!r}){names[0]}, NEW)"
     return f"{verb} under {', '.join(names[:MAX_KEYS])}: save a single one in another folder, as in {saved}."
@@ -107,7 +107,7 @@ def _places(content: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ..
             yield from _places(value, (*above, key))
 
 
-def _quoted(key: Any) -> str:
+def _quote(key: Any) -> str:
     return one_line(ValueError(repr(key)))[:60]
 
 

@@ -23,7 +23,7 @@ def locked(folder: Path) -> Iterator[None]:
         Busy: If another process has the lock.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with _opened(folder / ".lock") as file:
+    with _open(folder / ".lock") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as reason:
@@ -50,7 +50,7 @@ def lock_result(path: Path, *, wait: bool = True) -> Iterator[None]:
         Busy: If another process computes it and `wait` is false.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    with _opened(path.with_name(f".{path.name}.lock")) as file:
+    with _open(path.with_name(f".{path.name}.lock")) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as reason:
@@ -58,7 +58,7 @@ def lock_result(path: Path, *, wait: bool = True) -> Iterator[None]:
         yield
 
 
-def _opened(path: Path) -> IO[bytes]:
+def _open(path: Path) -> IO[bytes]:
     """Open a file to lock; it is not truncated, and a link in its place is refused."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     return open(path, "r+b", buffering=0, opener=lambda name, _: os.open(name, flags, 0o666))

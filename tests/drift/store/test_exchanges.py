@@ -363,8 +363,8 @@ def test_a_run_without_rounds_and_state_is_not_called_whole(stored, tmp_path):
 
 
 def test_what_lies_between_a_chains_breaks_is_named_by_the_fewer_files():
-    assert chain._blamed([5]) == []
-    assert chain._blamed([3, 1, 4]) == [1]
-    assert chain._blamed([1, 5]) == [0]
-    assert chain._blamed([1, 1]) == [0, 1]
-    assert chain._blamed([4, 2, 5, 1]) == [1, 3]
+    assert chain._foreign_stretches([5]) == []
+    assert chain._foreign_stretches([3, 1, 4]) == [1]
+    assert chain._foreign_stretches([1, 5]) == [0]
+    assert chain._foreign_stretches([1, 1]) == [0, 1]
+    assert chain._foreign_stretches([4, 2, 5, 1]) == [1, 3]
