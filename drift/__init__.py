@@ -1,17 +1,17 @@
-"""Drift: how federated training moves across the loss landscape.
+"""Drift: federated training and its record, and analyses of drift across the loss landscape.
 
-experiment, read, keep    what a run is, read from TOML
-method, methods/          hooks of a federated method, one file each
-client, engines/, simulate   local training, where it runs, the round loop
-rounds, gram              the record of a round and its inner products
-store, run, index, verify    files, a run on disk, what exists, what is whole
-writer, packing, locks, repair, recompute   rounds written in the background, packed; who may write; what is lost again
-setting, keys, partitions/   data of an experiment, keyed randomness, who holds what
-coherence, variance, weights, decomposition, terrain, averages, paths, quality, cost   analyses of a run
-around, basin, classes, mixtures, projection, layers, traces   further ones, one idea each
-importers/                checkpoints that others wrote, Flower's strategies
-recorder, recorded, flat_arrays, plain_files, rules   any loop's rounds recorded, with numpy alone
-given                     a task of one's own in place of the recorded one
+Rooms from the lowest to the highest; a room imports only rooms below it (docs/architecture.md):
+
+plugins, partitions    plug-ins in settings; which client holds which samples
+store, config          files of a run; settings and identity of an experiment
+parallel               worker processes, tensors in shared memory
+training, methods      one client and one server; the federated methods, one file each
+engines                where clients are trained
+record, runs           rounds of other programs recorded; a recorded run
+simulation             training, comparing, verifying and repairing runs
+analyses, diagnosis    labelled datasets of a run; causes and advice
+importers, claims      runs of other programs; statements of papers, checked on runs
+trackers               metrics for experiment trackers
 """
 
 from landscape import earlier, plugins
