@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from drift.config.random_keys import rng
 from drift.partitions import Partitioner, histogram, load, names
-from drift.partitions._grouped import Grouped, divided
+from drift.partitions._grouped import Grouped, split_with_groups
 from drift.plugins import tables
 
 CIFAR = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 5000))
@@ -40,7 +40,7 @@ def split_by(partition, labels, clients, source, groups=None):
         place = np.random.default_rng(len(labels)).permutation(len(labels))
         domains = max(1, clients // 2) if tables.name(partition) == "domains" else clients
         groups = {"user": place % clients, "domain": place % domains, "coarse": labels // 2}
-    return divided(partition, labels, clients, source, groups)
+    return split_with_groups(partition, labels, clients, source, groups)
 
 
 def made(name, **options):
