@@ -24,7 +24,7 @@ from torture.settings import DIGITS
 from drift.analyses.landscapes.planes import global_line
 from drift.config.load import validated
 from drift.runs.run import Run
-from drift.simulation.recompute import after
+from drift.simulation.recompute import server_after
 from drift.simulation.simulate import simulate
 from drift.simulation.verify import verify
 from drift.store import files, locks
@@ -49,7 +49,7 @@ def record(begun: Begun, source: Path, target: Path) -> None:
     run = Run(source)
     keep = run.experiment.keep.model_copy(update={"compress": True})
     rounds = [run.round(index) for index in run.rounds()]
-    states = [after(run, record.index, run.rounds()).tensors() for record in rounds]
+    states = [server_after(run, record.index, run.rounds()).tensors() for record in rounds]
     begun.set()
     with locks.locked(target):
         done = files.read_state(target)[1] if (target / "state.safetensors").exists() else 0

@@ -15,7 +15,7 @@ from drift.analyses.rounds.variance import drift_variances
 from drift.config import chain
 from drift.record.recorder import Recorder
 from drift.runs.analysis_names import EARLIER, REVISION, earlier_name, stored_name
-from drift.simulation.recompute import after
+from drift.simulation.recompute import server_after
 from drift.simulation.repair import repair
 from drift.simulation.simulate import simulate
 from drift.simulation.verify import verify
@@ -30,7 +30,7 @@ DONE = 4
 def stopped(runs, *overrides):
     """A run of six rounds, of which four are complete as after a kill, with one stored result."""
     run = tiny.trained(runs, f"rounds={LENGTH}", *overrides)
-    server = after(run, DONE - 1, run.rounds())
+    server = server_after(run, DONE - 1, run.rounds())
     for index in range(DONE, LENGTH):
         files.round_path(run.folder, index).unlink()
     origin = links.origin(run.identity, files.link(run.round(DONE - 1)))
