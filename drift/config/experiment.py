@@ -206,7 +206,7 @@ class Experiment(Part):
     def _method_fits(self) -> Experiment:
         if self.method.needs_proxy and self.proxy is None:
             raise ValueError(
-                f"method {self.method.name()} learns on a proxy set, and none is given; set proxy.per_class=10."
+                f"method {self.method.name()} learns on a proxy set and none is given; set proxy.per_class=10."
             )
         self.method.check(self)
         return self
