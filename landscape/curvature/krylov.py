@@ -1,4 +1,4 @@
-"""The Lanczos recurrence: a symmetric matrix as a small tridiagonal one, seen from one starting vector."""
+"""The Lanczos recurrence from one starting vector: tridiagonal matrix, leading eigenpairs."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from torch import Tensor
 from landscape.curvature.lanczos import Eigenpairs, Product, lanczos, relative, signed
 
 MEMORY = 2**30
-"""Bytes of basis that `leading` may take before it goes over to restarts."""
+"""Bytes of basis above which `leading` uses restarts."""
 
 ROWS = 8
-"""Basis vectors that there is room for at first; room is doubled when it is full, since most searches end early."""
+"""Basis vectors allocated first; doubled when full, since most searches end early."""
 
 CONFIRMATIONS = (3, 7)
 """Products spent on looking for eigenvalues that one starting vector cannot see, where several are asked for: the first
@@ -25,19 +25,22 @@ number, and where that finds more than half of the last eigenvalue, the second i
 
 @dataclass(frozen=True)
 class Tridiagonal:
-    """diagonal (s,), beside (s,), whose last entry leads out of the basis (s, d); exhausted: nothing is outside."""
+    """diagonal (s,), off_diagonal (s,), basis (s, d).
+
+    The last off-diagonal entry leads out of the basis; exhausted: the basis is invariant.
+    """
 
     diagonal: np.ndarray
-    beside: np.ndarray
+    off_diagonal: np.ndarray
     basis: Tensor
     exhausted: bool
 
     def ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ritz values (s,) falling in magnitude, their coefficients (s, s) as columns, residual lengths (s,)."""
-        inner = self.beside[:-1]
+        inner = self.off_diagonal[:-1]
         values, columns = np.linalg.eigh(np.diag(self.diagonal) + np.diag(inner, 1) + np.diag(inner, -1))
         order = np.argsort(-np.abs(values), kind="stable")
-        return values[order], columns[:, order], self.beside[-1] * np.abs(columns[-1, order])
+        return values[order], columns[:, order], self.off_diagonal[-1] * np.abs(columns[-1, order])
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ def tridiagonal(
 ) -> Tridiagonal:
     """`steps` of the recurrence from `start` (d,), fully reorthogonalised.
 
-    Fewer where the space is exhausted, or where what was found so far is `enough`, which is asked after every product.
+    Fewer if the space is exhausted, or if `enough` (called after every product) returns True.
 
     Source: Golub and Van Loan 2013, algorithm 10.1.1.
 
@@ -79,29 +82,29 @@ def tridiagonal(
     """
     steps, tiny = min(steps, start.numel()), 10 * torch.finfo(start.dtype).eps
     basis = start.new_empty(min(steps, ROWS) + 1, start.numel())
-    diagonal, beside = np.zeros(steps), np.zeros(steps)
+    diagonal, off_diagonal = np.zeros(steps), np.zeros(steps)
     torch.div(start, start.norm(), out=basis[0])
     for used in range(1, steps + 1):
-        image, known, beyond = product(basis[used - 1]), basis[:used], basis[used]
+        image, rows, beyond = product(basis[used - 1]), basis[:used], basis[used]
         length = image.norm().item()
         if not math.isfinite(length):
             raise ValueError("a matrix-vector product is not finite; the loss has no second derivative at this model.")
-        overlap = known @ image
+        overlap = rows @ image
         diagonal[used - 1] = overlap[-1].item()
-        torch.addmv(image, known.T, overlap, alpha=-1, out=beyond)
+        torch.addmv(image, rows.T, overlap, alpha=-1, out=beyond)
         left = beyond.norm().item()
-        if left < 0.2 * length:  # where much was removed, its rounding errors weigh
-            beyond.addmv_(known.T, known @ beyond, alpha=-1)
+        if left < 0.2 * length:  # after much cancellation, rounding errors matter
+            beyond.addmv_(rows.T, rows @ beyond, alpha=-1)
             left = beyond.norm().item()
-        beside[used - 1] = left
+        off_diagonal[used - 1] = left
         exhausted = used == start.numel() or left <= tiny * length
-        found = Tridiagonal(diagonal[:used], beside[:used], known, exhausted)
-        if exhausted or used == steps or (enough is not None and enough(found)):
+        result = Tridiagonal(diagonal[:used], off_diagonal[:used], rows, exhausted)
+        if exhausted or used == steps or (enough is not None and enough(result)):
             break
         beyond.div_(left)
         if used + 1 == len(basis):
             basis = torch.cat([basis, start.new_empty(min(steps - used, used), start.numel())])
-    return found
+    return result
 
 
 def leading(
@@ -121,22 +124,22 @@ def leading(
 
     Args:
         tolerance, max_products, seed: As in `lanczos`.
-        vectors: Give the vectors too; else there are none, (0, d), where one recurrence was enough.
+        vectors: Compute the vectors; else they are (0, d) if one recurrence was enough.
     """
     size = start.numel()
     rows = min(size, max_products, max(20, 4 * k, min(100, MEMORY // (size * start.element_size()))))
     stop = _Converged(k, tolerance)
-    found = tridiagonal(product, start, max(rows, 1), enough=stop)
-    products = len(found.diagonal)
+    recurrence = tridiagonal(product, start, max(rows, 1), enough=stop)
+    products = len(recurrence.diagonal)
     whole = products == size
-    if whole or (stop.met and not (found.exhausted and products < k)):
-        pairs = _pairs(found, start, k, products, found.exhausted or stop.met, vectors)
+    if whole or (stop.met and not (recurrence.exhausted and products < k)):
+        pairs = _pairs(recurrence, start, k, products, recurrence.exhausted or stop.met, vectors)
         if k == 1 or whole:
             return pairs
         last = pairs.values[-1].abs().item()
-        hidden, spent = _hidden(product, found, last, seed)
+        hidden, spent = _hidden(product, recurrence, last, seed)
         products += spent
-        if hidden <= last * (1 + tolerance**2) + _rounding(found):
+        if hidden <= last * (1 + tolerance**2) + _rounding(recurrence):
             return Eigenpairs(pairs.values, pairs.vectors, pairs.residuals, products, pairs.converged)
     left = max(k, max_products - products)
     pairs = lanczos(product, start, k, tolerance=tolerance, max_products=left, seed=seed)
@@ -154,7 +157,7 @@ def top(product: Product, start: Tensor, *, tolerance: float = 1e-2, max_product
 
 
 class _Converged:
-    """Whether the k pairs of largest magnitude are within the tolerance; asked once a step, it watches them fall.
+    """Whether the k pairs of largest magnitude are within the tolerance; called once per step, as it tracks residuals.
 
     What the values are expected to grow yet must be below `tolerance`^2 of them, which keeps residuals below
     `tolerance`: one more step moves a value by about residual^2 / |value - a|, with a the last entry of the diagonal
@@ -166,48 +169,54 @@ class _Converged:
         self.k, self.tolerance, self.met = k, tolerance, False
         self.before = np.full(k + 1, np.inf)
 
-    def __call__(self, found: Tridiagonal) -> bool:
-        self.met = len(found.diagonal) >= self.k and self._check(found)
+    def __call__(self, recurrence: Tridiagonal) -> bool:
+        self.met = len(recurrence.diagonal) >= self.k and self._check(recurrence)
         return self.met
 
-    def _check(self, found: Tridiagonal) -> bool:
-        values, _, lengths = (part[..., : self.k + 1] for part in found.ritz())
-        k, magnitudes, rounding = self.k, np.abs(values), _rounding(found)
+    def _check(self, recurrence: Tridiagonal) -> bool:
+        values, _, lengths = (part[..., : self.k + 1] for part in recurrence.ritz())
+        k, magnitudes, rounding = self.k, np.abs(values), _rounding(recurrence)
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.clip(np.nan_to_num((lengths / self.before[: len(lengths)]) ** 2), 0, 0.9)
-            apart = np.clip(np.nan_to_num(np.abs(values - found.diagonal[-1]) / magnitudes), 0.1, 1)
-            growth = np.nan_to_num(lengths**2 / (magnitudes * apart * (1 - rate)))
+            gap = np.clip(np.nan_to_num(np.abs(values - recurrence.diagonal[-1]) / magnitudes), 0.1, 1)
+            growth = np.nan_to_num(lengths**2 / (magnitudes * gap * (1 - rate)))
         self.before[: len(lengths)] = lengths
         close = (growth <= self.tolerance**2 * magnitudes) | (lengths <= rounding)
         if not close[:k].all():
             return False
         if len(values) == k:
-            return found.exhausted
+            return recurrence.exhausted
         if close[k] or magnitudes[k] + lengths[k] < magnitudes[k - 1]:
             return True
-        # a larger pair that is still on its way shows as a next one with a large residual
+        # a larger pair that has not converged shows as a next pair with a large residual
         quiet = lengths[k] <= 10 * self.tolerance * magnitudes[k]
         return bool(quiet and magnitudes[k] + 3 * growth[k] < magnitudes[k - 1])
 
 
-def _rounding(found: Tridiagonal) -> float:
-    """100 units in the last place of the matrix's norm, as far as it is known."""
-    return 100 * torch.finfo(found.basis.dtype).eps * max(np.abs(found.diagonal).max(), found.beside.max())
+def _rounding(recurrence: Tridiagonal) -> float:
+    """100 units in the last place of the matrix's norm, as far as known."""
+    return (
+        100
+        * torch.finfo(recurrence.basis.dtype).eps
+        * max(np.abs(recurrence.diagonal).max(), recurrence.off_diagonal.max())
+    )
 
 
-def _pairs(found: Tridiagonal, start: Tensor, k: int, products: int, converged: bool, vectors: bool) -> Eigenpairs:
-    values, columns, lengths = found.ritz()
+def _pairs(recurrence: Tridiagonal, start: Tensor, k: int, products: int, converged: bool, vectors: bool) -> Eigenpairs:
+    values, columns, lengths = recurrence.ritz()
     rows = torch.from_numpy(columns[:, : k if vectors else 0].T.copy()).to(start)
-    turned = signed(torch.nn.functional.normalize(rows @ found.basis, dim=1)) if vectors else rows @ found.basis
+    turned = (
+        signed(torch.nn.functional.normalize(rows @ recurrence.basis, dim=1)) if vectors else rows @ recurrence.basis
+    )
     largest, left = torch.from_numpy(values[:k].copy()), torch.from_numpy(lengths[:k].copy())
-    if found.exhausted:
+    if recurrence.exhausted:
         left = torch.zeros_like(left)
     return Eigenpairs(largest, turned, relative(left, largest), products, converged)
 
 
-def _hidden(product: Product, found: Tridiagonal, last: float, seed: int) -> tuple[float, int]:
+def _hidden(product: Product, recurrence: Tridiagonal, last: float, seed: int) -> tuple[float, int]:
     """Largest |Ritz value| of the matrix on the complement of the basis, from a random vector; products spent."""
-    basis = found.basis
+    basis = recurrence.basis
 
     def outside(vector: Tensor) -> Tensor:
         return vector - (basis @ vector) @ basis

@@ -20,7 +20,7 @@ class Eigenpairs:
     """The eigenpairs of largest magnitude, falling in magnitude.
 
     values (k,) keep their sign and are float64 on the CPU; vectors (k, d) are unit rows; residuals (k,) are
-    ||A v - value v|| / |value|; products counts matrix-vector products; converged says whether the tolerance was met.
+    ||A v - value v|| / |value|; products counts matrix-vector products; converged is whether the tolerance was met.
     """
 
     values: Tensor
@@ -51,7 +51,7 @@ def lanczos(
 
     Args:
         product: The matrix.
-        like: Any vector (d,); gives length, dtype and device.
+        like: Any vector (d,); sets length, dtype and device.
         k: Number of pairs.
         tolerance: Bound on every residual, relative to the pair's own |value|; pairs so small that rounding (100 units
             in the last place of the largest |value|) is above that are held to rounding.
@@ -75,13 +75,13 @@ def lanczos(
     direction, used, products, quiet = random(), 0, 0, 0
     while True:
         vectors[used] = _orthonormal(direction, vectors[:used], random)
-        images[used] = _finite(product(vectors[used]))
+        images[used] = _require_finite(product(vectors[used]))
         projected[used, : used + 1] = projected[: used + 1, used] = (vectors[: used + 1] @ images[used]).double().cpu()
         used, products = used + 1, products + 1
 
         values, rotation = _ritz(projected[:used, :used])
-        wanted = rotation[:, :k].T.to(like)
-        remainder = wanted @ images[:used] - values[:k, None].to(like) * (wanted @ vectors[:used])
+        leading = rotation[:, :k].T.to(like)
+        remainder = leading @ images[:used] - values[:k, None].to(like) * (leading @ vectors[:used])
         lengths = remainder.norm(dim=1).double().cpu()
         unconverged = (lengths > _allowed(values, k, tolerance, like.dtype)).nonzero()
         quiet = 0 if len(unconverged) or used < k else quiet + 1
@@ -89,8 +89,8 @@ def lanczos(
         complete = used == size or quiet > CONFIRMATIONS
         if complete or products >= max(max_products, k):
             converged = not len(unconverged) and used >= k
-            vectors_found = signed(torch.nn.functional.normalize(wanted @ vectors[:used], dim=1))
-            return Eigenpairs(values[:k], vectors_found, relative(lengths, values[:k]), products, converged)
+            unit_vectors = signed(torch.nn.functional.normalize(leading @ vectors[:used], dim=1))
+            return Eigenpairs(values[:k], unit_vectors, relative(lengths, values[:k]), products, converged)
         if len(unconverged):
             direction = remainder[unconverged[0, 0]]
         else:
@@ -110,7 +110,7 @@ def _check(size: int, k: int, rows: int, basis: int | None) -> None:
         raise ValueError(f"a basis of {basis} rows is too small for {k} pairs; give at least {k + 2}.")
 
 
-def _finite(image: Tensor) -> Tensor:
+def _require_finite(image: Tensor) -> Tensor:
     if not image.isfinite().all():
         raise ValueError("a matrix-vector product is not finite; the loss has no second derivative at this model.")
     return image
@@ -147,6 +147,6 @@ def relative(lengths: Tensor, values: Tensor) -> Tensor:
 
 
 def signed(vectors: Tensor) -> Tensor:
-    """Rows turned so that their entry of largest magnitude is positive: an eigenvector has no sign of its own."""
+    """Rows with signs such that their entry of largest magnitude is positive; that of an eigenvector is arbitrary."""
     largest = vectors.gather(1, vectors.abs().argmax(1, keepdim=True))
     return torch.where(largest < 0, -vectors, vectors)

@@ -21,7 +21,7 @@ def test_the_basis_makes_the_matrix_tridiagonal():
     a = matrix(torch.linspace(-3, 5, 12))
     found = tridiagonal(lambda v: a @ v, start(12), 7)
     torch.testing.assert_close(found.basis @ found.basis.T, torch.eye(7, dtype=torch.float64))
-    middle, inner = torch.from_numpy(found.diagonal), torch.from_numpy(found.beside[:-1])
+    middle, inner = torch.from_numpy(found.diagonal), torch.from_numpy(found.off_diagonal[:-1])
     expected = torch.diag(middle) + torch.diag(inner, 1) + torch.diag(inner, -1)
     torch.testing.assert_close(found.basis @ a @ found.basis.T, expected)
 
