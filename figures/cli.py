@@ -67,15 +67,15 @@ for _place, _verb in enumerate(_VERBS):
 def main(tokens: Sequence[str] | None = None) -> None:
     """Run the command line and exit.
 
-    Codes are 0 done, 2 a mistake or a problem (one line on stderr), 130 stopped by Ctrl-C; a traceback leaves 1. When
-    the reader of stdout leaves early, as `head` does, that is no problem: 0.
+    Exit codes: 0 done, 2 a mistake or a problem (one line on stderr), 130 stopped by Ctrl-C, 1 with a traceback. A
+    reader of stdout that stops early, such as `head`, is no error: 0.
     """
-    given = list(sys.argv[1:] if tokens is None else tokens)
-    debug = "--debug" in given
+    arguments = list(sys.argv[1:] if tokens is None else tokens)
+    debug = "--debug" in arguments
     warnings.showwarning = _warn
     _open_streams()
     try:
-        rest = _without_trust([token for token in given if token != "--debug"])
+        rest = _without_trust([token for token in arguments if token != "--debug"])
         code = app(rest, exit_on_error=False, print_error=False)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -84,11 +84,11 @@ def main(tokens: Sequence[str] | None = None) -> None:
         )
         code = 130
     except BrokenPipeError:
-        code = _left()
+        code = _discard_output()
     except SystemExit as stop:
         if not isinstance(stop.__context__, BrokenPipeError):  # rich makes an exit of it
             raise
-        code = _left()
+        code = _discard_output()
     except Exception as error:
         short = is_out_of_memory(error) and not isinstance(error, OutOfMemory)
         if debug or not (short or _is_known(error)):
@@ -116,8 +116,8 @@ def _without_trust(tokens: list[str]) -> list[str]:
     return rest
 
 
-def _left() -> int:
-    """Exit code when the reader of stdout has left; what is still to be written goes nowhere."""
+def _discard_output() -> int:
+    """Discard the rest of stdout, whose reader has closed it; the exit code."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
@@ -138,8 +138,8 @@ def _line(error: Exception) -> str:
     """An error's message in one line."""
     text = " ".join((wrong_options.line(error, app) if isinstance(error, CycloptsError) else str(error)).split())
     if isinstance(error, OSError) and error.strerror:
-        said = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
-        return f"{said} {_ADVICE.get(error.errno or 0, '')}".rstrip()
+        message = f"{error.filename}: {error.strerror}." if error.filename else f"{error.strerror}."
+        return f"{message} {_ADVICE.get(error.errno or 0, '')}".rstrip()
     return text or type(error).__name__
 
 
@@ -156,7 +156,7 @@ _ADVICE = {
 
 
 def _open_streams() -> None:
-    """Where stdout or stderr were closed by the caller, what is said goes nowhere."""
+    """Replace stdout or stderr that the caller has closed by buffers."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, io.StringIO())

@@ -1,4 +1,4 @@
-"""What the command line says: data and tables on stdout, progress and messages on stderr."""
+"""Output of the command line: data and tables on stdout, progress and messages on stderr."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ UNWRAPPED = 1_000_000
 """Columns of a pipe: more than any table has, so that each row stays one line."""
 
 Step = Callable[[float, str], None]
-"""(steps done, what to say beside the bar) -> None."""
+"""(steps done, note next to the bar) -> None."""
 
 Parts = Callable[[int, int], None]
-"""(done, total) of the part of the work that goes on -> None."""
+"""(done, total) of the current part of the work -> None."""
 
 
 def say(text: str) -> None:
-    """A message on stderr; where its reader has left, the work goes on without."""
+    """Print a message on stderr; a closed stderr is ignored."""
     try:
         sys.stderr.write(f"{printable(text)}\n")
         sys.stderr.flush()
@@ -35,25 +35,25 @@ def say(text: str) -> None:
 
 
 def put(text: str) -> None:
-    """A line of data on stdout."""
+    """Print a line of data on stdout."""
     sys.stdout.write(f"{printable(text)}\n")
 
 
 def put_json(content: Any) -> None:
-    """Data as JSON on stdout; a number that is not finite becomes null."""
+    """Print data as JSON on stdout; a number that is not finite becomes null."""
     put(json.dumps(_plain(content), indent=2))
 
 
 def table(
     rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str], *, json: bool = False, empty: str = ""
 ) -> None:
-    """Rows as a table on stdout, or as JSON.
+    """Print rows as a table on stdout, or as JSON.
 
     Args:
-        rows: One mapping a row.
+        rows: One mapping per row.
         columns: Heading of each key shown; JSON has every key.
         json: Whether to write JSON instead.
-        empty: What to say (on stderr) when there is no row.
+        empty: Message on stderr if there is no row.
     """
     if json:
         put_json(list(rows))
@@ -62,21 +62,21 @@ def table(
         if empty:
             say(empty)
         return
-    _console(sys.stdout).print(drawn(rows, columns))
+    _console(sys.stdout).print(rich_table(rows, columns))
 
 
-def drawn(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
-    """Rows as a table that rich draws."""
+def rich_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> Table:
+    """Rows as a table of rich."""
     from rich import box
     from rich.table import Table
 
-    found = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    rows_table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for key, heading in columns.items():
         numeric = all(isinstance(row.get(key), int | float | None) for row in rows)
-        found.add_column(shown(heading), justify="right" if numeric else "left", overflow="fold")
+        rows_table.add_column(as_text(heading), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
-        found.add_row(*(shown(row.get(key)) for key in columns))
-    return found
+        rows_table.add_row(*(as_text(row.get(key)) for key in columns))
+    return rows_table
 
 
 def on_stderr() -> Console:
@@ -85,23 +85,23 @@ def on_stderr() -> Console:
 
 
 def pairs(content: Mapping[str, Any]) -> None:
-    """Names and values, one pair a line, on stdout."""
+    """Print names and values on stdout, one pair per line."""
     from rich.table import Table
 
-    drawn = Table.grid(padding=(0, 2))
+    grid = Table.grid(padding=(0, 2))
     for name, value in content.items():
-        drawn.add_row(shown(name), shown(value))
-    _console(sys.stdout).print(drawn)
+        grid.add_row(as_text(name), as_text(value))
+    _console(sys.stdout).print(grid)
 
 
-def shown(value: Any) -> str:
-    """A value as text for a table; lists joined by commas, what is absent as a dash."""
+def as_text(value: Any) -> str:
+    """A value as text for a table: lists joined by commas, missing values as a dash."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "-"
     if isinstance(value, float):
         return f"{value:.4g}"
     if isinstance(value, list | tuple):
-        return ", ".join(map(shown, value))
+        return ", ".join(map(as_text, value))
     return printable(str(value)).replace("\n", "\N{REPLACEMENT CHARACTER}")
 
 
@@ -119,38 +119,38 @@ _CONTROLS = dict.fromkeys(_STEERING, "\N{REPLACEMENT CHARACTER}")
 
 
 def printable(text: str) -> str:
-    """A text in which names of files, runs and clients cannot steer the terminal; line breaks and tabs stay."""
+    """A text without characters that control the terminal, as in names of files; line breaks and tabs stay."""
     return text.translate(_CONTROLS)
 
 
 @contextmanager
 def progress(label: str, total: float | None = None) -> Iterator[Step]:
-    """A bar on stderr with time left; on anything but a terminal, silence.
+    """Show a bar with the remaining time on stderr, if that is a terminal.
 
     Args:
-        label: What is being done.
-        total: Steps in all; None when it cannot be known: the bar only shows that something happens.
+        label: Name of the work.
+        total: Number of steps; None if unknown: the bar then only shows activity.
     """
     with bars() as shown_bars:
-        task = shown_bars.add_task(shown(label), total=total, note="")
+        task = shown_bars.add_task(as_text(label), total=total, note="")
 
         def step(done: float, note: str = "") -> None:
-            shown_bars.update(task, completed=done, note=shown(note[:16]))
+            shown_bars.update(task, completed=done, note=as_text(note[:16]))
 
         yield step
 
 
 @contextmanager
 def parts(label: str) -> Iterator[Parts]:
-    """A bar like `progress` for work whose parts tell their size when they begin; it starts anew with each.
+    """Show a bar as `progress` does, for work whose parts report their sizes as they begin; it restarts with each part.
 
-    Time spent and time left are those of the part; the note numbers the parts from the second on.
+    Elapsed and remaining time are those of the part; the note numbers the parts from the second on.
 
     Args:
-        label: What is being done.
+        label: Name of the work.
     """
     with bars() as shown_bars:
-        task = shown_bars.add_task(shown(label), total=None, note="")
+        task = shown_bars.add_task(as_text(label), total=None, note="")
         number, whole = 0, True
 
         def part(done: int, total: int) -> None:
@@ -166,7 +166,7 @@ def parts(label: str) -> Iterator[Parts]:
 
 @contextmanager
 def bars() -> Iterator[Progress]:
-    """Several bars at once; columns: label, bar, done of total, time spent, time left, note."""
+    """Several bars at once; columns: label, bar, done of total, elapsed time, remaining time, note."""
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -186,12 +186,12 @@ def bars() -> Iterator[Progress]:
         TimeRemainingColumn(compact=True),
         TextColumn("{task.fields[note]}", markup=False),
     )
-    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as drawn:
-        yield drawn
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress_bars:
+        yield progress_bars
 
 
 def _console(stream: Any) -> Console:
-    """A rich console; NO_COLOR is honoured by rich, and a pipe gets lines of any length unwrapped."""
+    """A rich console; rich respects NO_COLOR, and lines are not wrapped in a pipe."""
     from rich.console import Console
 
     terminal = stream.isatty()

@@ -161,7 +161,7 @@ def make(out: Path, workers: int) -> list[str]:
 
     left = [f"{name}: {reason}" for name, reason in _demo_steps.demo(out, workers=workers).left_out.items()]
     runs, pictures, figures = out / "runs", plan(), out / "figures"
-    rest = {name: pictures[name] for name in pictures if name not in _demo_steps.shown()}
+    rest = {name: pictures[name] for name in pictures if name not in _demo_steps.figure_names()}
     train_all([one for name in rest for one in rest[name].experiments], runs=runs, workers=workers)
     jobs = {
         name: ([opened(runs / one.slug) for one in picture.experiments], picture.options)

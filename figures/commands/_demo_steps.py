@@ -56,7 +56,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "simplex-optima": ("hybrid",),
     "weights-learned": ("methods", "gws"),
 }
-"""Groups of runs that a figure gets; "methods" (all methods and seeds) where it is not named."""
+"""Groups of runs per figure; "methods" (all methods and seeds) for all others."""
 
 BEYOND = {
     *("accuracies-models", "gws-setting", "ranking-table", "sharpness-models"),
@@ -68,10 +68,10 @@ MUTE = {
     "balance-histogram": "four runs make no histogram",
     "barriers-clients": "no two clients have a barrier between them",
     "barriers-pool": "no two members of a pool have a barrier between them",
-    "noise-robustness": "what noise costs is less than one of 260 test images",
-    "robustness-table": "what noise costs is less than one of 260 test images",
+    "noise-robustness": "the effect of noise is less than one of 260 test images",
+    "robustness-table": "the effect of noise is less than one of 260 test images",
 }
-"""Figures that show nothing of runs on such small images, and why."""
+"""Figures that cannot show anything on such small images, with the reason."""
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "basin-rounds": {"points": 13, "rounds": 4},
@@ -83,8 +83,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "locality-rounds": {"by": "local.lr_decay"},
     "trace-rounds": {"products": 30, "rounds": 3},
 }
-"""What keeps the dearest figures within the demo's minutes: fewer points or rounds, or the report's own numbers; and
-the settings that figures compare."""
+"""Options that reduce the cost of the most expensive figures, and the settings that figures compare."""
 
 COLUMNS = {
     "method": "method",
@@ -101,7 +100,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Demo:
-    """What the demo made: its table, folders and files, figures drawn and left out, seconds it took."""
+    """Results of the demo: table, folders and files, figures drawn and left out, seconds."""
 
     table: list[dict[str, Any]]
     runs: Path
@@ -113,7 +112,7 @@ class Demo:
 
 
 def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tuple[str, ...] = ()) -> Demo:
-    """Train five methods with two seeds, draw their figures and write the report; what is there is not made again.
+    """Train five methods with two seeds, draw their figures and write the report; existing files stay.
 
     Args:
         out: Folder for runs/, figures/ and report.html.
@@ -122,19 +121,19 @@ def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tup
     """
     out, begun = Path(out), time.monotonic()
     groups = planned(overrides)
-    wanted = [experiment for group in groups.values() for experiment in group]
-    with progress_of_all(len(wanted), sum(one.rounds for one in wanted)) as report:
-        train_all(wanted, runs=out / "runs", workers=workers, progress=report)
-    console.say(f"trained {len(wanted)} runs in {time.monotonic() - begun:.0f} s; now analysing and drawing")
-    folders = {name: [out / "runs" / one.slug for one in group] for name, group in groups.items()}
-    drawn = _pictures(folders, out, workers)
+    experiments = [experiment for group in groups.values() for experiment in group]
+    with progress_of_all(len(experiments), sum(experiment.rounds for experiment in experiments)) as report:
+        train_all(experiments, runs=out / "runs", workers=workers, progress=report)
+    console.say(f"trained {len(experiments)} runs in {time.monotonic() - begun:.0f} s; now analysing and drawing")
+    folders = {name: [out / "runs" / experiment.slug for experiment in group] for name, group in groups.items()}
+    outcomes = _pictures(folders, out, workers)
     return Demo(
         table=_table(folders["methods"]),
         runs=out / "runs",
         figures=out / "figures",
         report=out / "report.html",
-        drawn=[name for name, outcome in drawn.items() if not isinstance(outcome, str)],
-        left_out={name: outcome for name, outcome in drawn.items() if isinstance(outcome, str)},
+        drawn=[name for name, outcome in outcomes.items() if not isinstance(outcome, str)],
+        left_out={name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)},
         seconds=time.monotonic() - begun,
     )
 
@@ -147,15 +146,15 @@ def planned(overrides: tuple[str, ...] = ()) -> dict[str, list[Experiment]]:
     return groups
 
 
-def shown() -> list[str]:
+def figure_names() -> list[str]:
     """Names of the figures that the demo draws."""
     return [name for name in gallery.names() if name not in BEYOND and name not in MUTE]
 
 
 def _pictures(folders: dict[str, list[Path]], out: Path, workers: int) -> dict[str, Outcome]:
-    """Every figure of such runs and, beside them because it takes longest, the report; figures by name."""
-    found: dict[str, Outcome] = {}
-    names = shown()
+    """Outcomes of all figures by name; the report is written in parallel, as it takes longest."""
+    outcomes: dict[str, Outcome] = {}
+    names = figure_names()
     with processes(workers) as pool, console.progress("analysing and drawing", len(names) + 1) as step:
         jobs: dict[Future[Any], str] = {pool.submit(_page, folders["methods"], out / "report.html"): "report"}
         for name in names:
@@ -164,9 +163,9 @@ def _pictures(folders: dict[str, list[Path]], out: Path, workers: int) -> dict[s
         for done, job in enumerate(as_completed(jobs), 1):
             outcome = job.result()
             if jobs[job] != "report":
-                found[jobs[job]] = outcome
+                outcomes[jobs[job]] = outcome
             step(done, jobs[job])
-    return {name: found[name] for name in names}
+    return {name: outcomes[name] for name in names}
 
 
 def _page(folders: list[Path], path: Path) -> None:
@@ -177,13 +176,13 @@ def _page(folders: list[Path], path: Path) -> None:
 
 
 def _table(folders: list[Path]) -> list[dict[str, Any]]:
-    """One row a method, from analyses that the figures left in the runs' folders."""
+    """One row per method, from results that the figures stored in the runs' folders."""
     from figures.page.summary import summary
 
-    found = summary([Run(folder) for folder in folders])
-    found["drift_ratio"] = found.period_variance / found.client_variance
+    numbers = summary([Run(folder) for folder in folders])
+    numbers["drift_ratio"] = numbers.period_variance / numbers.client_variance
     names = [name for name in COLUMNS if name != "method"]
     return [
-        {"method": str(name), **{column: float(found[column].sel(algorithm=name)) for column in names}}
-        for name in found.algorithm.values
+        {"method": str(name), **{column: float(numbers[column].sel(algorithm=name)) for column in names}}
+        for name in numbers.algorithm.values
     ]

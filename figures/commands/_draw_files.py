@@ -54,16 +54,16 @@ def draw_one(name: str, runs: Sequence[Run], folder: Path, *, stem: str = "", **
     from figures.selection import substance
 
     require_options(name, options)
-    chosen, plain = gallery.load(name), gallery.file_stem(name)
-    ds, runs = _readable(chosen.data, runs, options)
+    figure_plugin, plain = gallery.load(name), gallery.file_stem(name)
+    ds, runs = _readable(figure_plugin.data, runs, options)
     ds = ds.assign_attrs(gallery.origin(name))
     called = stem or plain
     numbers, table = folder / f"{called}.zarr", folder / f"{called}.csv"
-    figure = chosen.draw(ds)
-    needs, samples = getattr(chosen, "NEEDS", ""), _test_samples(ds, runs_of(ds, runs))
-    if told := substance.remarks(figure, ds, needs=needs, samples=samples):
-        ds = ds.assign_attrs(remarks="; ".join(told))
-        footnote(figure, f"Note: {'; '.join(told)}.")
+    figure = figure_plugin.draw(ds)
+    needs, samples = getattr(figure_plugin, "NEEDS", ""), _test_samples(ds, runs_of(ds, runs))
+    if remarks := substance.remarks(figure, ds, needs=needs, samples=samples):
+        ds = ds.assign_attrs(remarks="; ".join(remarks))
+        footnote(figure, f"Note: {'; '.join(remarks)}.")
     zarr_files.save(ds, numbers)
     write_bytes(table, export_bytes(ds, "csv"))
     paths = style.save(figure, folder / called)
@@ -88,7 +88,7 @@ def _readable(
     Raises:
         Damaged: If such a run was named itself, or no run is left.
     """
-    told: dict[str, str] = {}
+    unreadable: dict[str, str] = {}
     while True:
         try:
             ds = data(runs, **options)
@@ -97,16 +97,16 @@ def _readable(
             rest = [run for run in runs if run.folder not in broken]
             if not broken or not rest or any(run.folder in broken for run in required_runs(runs)):
                 raise
-            told |= dict.fromkeys(broken.values(), " ".join(str(reason).split()))
+            unreadable |= dict.fromkeys(broken.values(), " ".join(str(reason).split()))
             runs = subset(runs, rest)
         else:
-            return (_with_unreadable(ds, told) if told else ds), runs
+            return (_with_unreadable(ds, unreadable) if unreadable else ds), runs
 
 
-def _with_unreadable(ds: xr.Dataset, told: Mapping[str, str]) -> xr.Dataset:
+def _with_unreadable(ds: xr.Dataset, unreadable: Mapping[str, str]) -> xr.Dataset:
     """The data with the runs that could not be read among those left out, in full and in the picture's small line."""
-    lines = [f"{name}: left out, it cannot be read: {why}" for name, why in told.items()]
-    brief = [f"left out, as they cannot be read: {join_names(list(told))}"]
+    lines = [f"{name}: left out, it cannot be read: {why}" for name, why in unreadable.items()]
+    brief = [f"left out, as they cannot be read: {join_names(list(unreadable))}"]
     return ds.assign_attrs(
         left_out="\n".join(filter(None, [str(ds.attrs.get("left_out", "")), *lines])),
         left_out_brief="; ".join(filter(None, [str(ds.attrs.get("left_out_brief", "")), *brief])),
@@ -117,12 +117,12 @@ def _test_samples(ds: xr.Dataset, runs: Sequence[Run]) -> int | None:
     """Test samples behind the accuracies that a figure compares, of the drawn run with fewest; None without any."""
     if not any(sampling_error.accuracy_kind(values) for values in ds.data_vars.values()):
         return None
-    known = {
+    by_task = {
         repr(run.experiment.task): run
         for run in runs
         if run.context.user_task is not None or run.experiment.task.dataset != USER_TASK
     }
-    return min((len(run.dataset.samples["test"]) for run in known.values()), default=None)
+    return min((len(run.dataset.samples["test"]) for run in by_task.values()), default=None)
 
 
 def draw_all(
@@ -144,24 +144,24 @@ def draw_all(
         progress: Called with (figures done, name of the last one).
         task: A task in place of the recorded one, FILE.py:FUNCTION, for workers; the runs given here have it already.
     """
-    found: dict[str, Outcome] = {}
+    outcomes: dict[str, Outcome] = {}
     step = progress or (lambda done, note: None)
     if workers <= 1:
         for name, (runs, options) in jobs.items():
-            step(len(found), name)
+            step(len(outcomes), name)
             fresh = [replace(run) for run in runs]  # what it held is freed
-            found[name] = _outcome(name, fresh, folder, dict(options))
-        step(len(found), "")
-        return found
+            outcomes[name] = _outcome(name, fresh, folder, dict(options))
+        step(len(outcomes), "")
+        return outcomes
     with processes(workers) as pool:
         pending = {
             pool.submit(attempt, name, [run.folder for run in runs], _data(runs), folder, dict(options), task): name
             for name, (runs, options) in jobs.items()
         }
         for job in as_completed(pending):
-            found[pending[job]] = job.result()
-            step(len(found), pending[job])
-    return {name: found[name] for name in jobs}
+            outcomes[pending[job]] = job.result()
+            step(len(outcomes), pending[job])
+    return {name: outcomes[name] for name in jobs}
 
 
 def attempt(
@@ -173,7 +173,7 @@ def attempt(
     task: str | None = None,
 ) -> Outcome:
     """Outcome of one figure, from folders of runs and of datasets; fit to be sent to another process."""
-    return _outcome(name, [open_run(one, data=data, task=task) for one in folders], folder, options)
+    return _outcome(name, [open_run(path, data=data, task=task) for path in folders], folder, options)
 
 
 def left_out(files: Sequence[Path]) -> list[str]:

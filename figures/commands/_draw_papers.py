@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from figures import gallery
 from figures.papers.catalogue import Item, load
-from figures.papers.needed import Found, commands, found
+from figures.papers.needed import SettingRuns, commands, match_runs
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
@@ -28,13 +28,13 @@ class Planned:
 
     paper: str
     item: Item
-    parts: tuple[Found, ...]
+    parts: tuple[SettingRuns, ...]
 
     @property
     def runs(self) -> list[Run]:
         """Runs of the settings that are whole, each once."""
-        chosen = {str(run.folder): run for part in self.parts if part.whole for run in part.runs}
-        return list(chosen.values())
+        by_folder = {str(run.folder): run for part in self.parts if part.whole for run in part.runs}
+        return list(by_folder.values())
 
     @property
     def stem(self) -> str:
@@ -45,9 +45,9 @@ class Planned:
     def options(self) -> dict[str, Any]:
         """Of the figure; one that takes a paper and an item shows what is printed there beside what was measured."""
         accepted = inspect.signature(gallery.load(self.item.figure).data).parameters
-        known = {"paper": self.paper, "item": self.item.item}
+        origin = {"paper": self.paper, "item": self.item.item}
         quick = self.item.quick_options if any(part.whole and part.quick for part in self.parts) else {}
-        return {**self.item.options, **quick, **{name: value for name, value in known.items() if name in accepted}}
+        return {**self.item.options, **quick, **{name: value for name, value in origin.items() if name in accepted}}
 
     def missing(self, runs: str | Path) -> list[str]:
         """Commands that train what is not there, in the quick variant where there is one."""
@@ -68,6 +68,6 @@ def planned(paper: str, runs: Sequence[Run], items: Sequence[str] = ()) -> list[
     Raises:
         ValueError: If there is no such paper or item.
     """
-    known = load(paper)
-    chosen = [known.item(name) for name in items] or known.items
-    return [Planned(paper, item, tuple(found(item, runs))) for item in chosen]
+    catalogue = load(paper)
+    selected = [catalogue.item(name) for name in items] or catalogue.items
+    return [Planned(paper, item, tuple(match_runs(item, runs))) for item in selected]

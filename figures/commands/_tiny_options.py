@@ -46,8 +46,8 @@ OWN: dict[str, dict[str, Any]] = {
 
 def options(name: str) -> dict[str, Any]:
     """Options of a figure's data() that cost least and still show what it shows."""
-    taken = inspect.signature(gallery.load(name).data).parameters
-    defaults = {option: parameter.default for option, parameter in taken.items()}
+    accepted = inspect.signature(gallery.load(name).data).parameters
+    defaults = {option: parameter.default for option, parameter in accepted.items()}
     low = {
         option: least
         for option, least in LEAST.items()

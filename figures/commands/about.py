@@ -55,17 +55,17 @@ def doctor(*, data: Data = None, json: Json = False) -> int:
     """
     from figures.commands.doctor import examine
 
-    found = examine(data)
+    findings = examine(data)
     if json:
-        console.put_json([vars(one) for one in found])
+        console.put_json([vars(finding) for finding in findings])
     else:
-        console.pairs({one.name: one.value for one in found})
+        console.pairs({finding.name: finding.value for finding in findings})
         console.put("")
-        for one in found:
-            if one.advice:
-                console.put(f"{one.name}: {one.advice}")
-        console.put("" if any(one.advice for one in found) else "no trap found.")
-    return 2 if any(one.broken for one in found) else 0
+        for finding in findings:
+            if finding.advice:
+                console.put(f"{finding.name}: {finding.advice}")
+        console.put("" if any(finding.advice for finding in findings) else "no trap found.")
+    return 2 if any(finding.broken for finding in findings) else 0
 
 
 def offered(package: str) -> list[dict[str, str]]:
@@ -81,11 +81,11 @@ def _plugins(package: str) -> list[dict[str, str]]:
 
     rows = []
     for name in plugins.names(package):
-        told, source = plugins.describe(package, name), plugins.source(package, name)
-        if not source and (found := _BRACKETS.fullmatch(told)):
-            told, source = f"{found['told']}.", found["source"]
+        description, source = plugins.describe(package, name), plugins.source(package, name)
+        if not source and (match := _BRACKETS.fullmatch(description)):
+            description, source = f"{match['told']}.", match["source"]
         unlike = plugins.paragraph(package, name, f"{UNLIKE.capitalize()}:")
-        row = {"name": name, "description": told, UNLIKE: unlike, "source": source and plugins.sentence(source)}
+        row = {"name": name, "description": description, UNLIKE: unlike, "source": source and plugins.sentence(source)}
         rows.append({key: value for key, value in row.items() if value})
     return rows + offered(package)
 
@@ -96,12 +96,14 @@ def _experiments() -> list[dict[str, str]]:
     from landscape.plugins import sentence
 
     paths = list(presets().values())
-    told = {path.stem: _comment(path) for path in paths}
+    comments = {path.stem: _comment(path) for path in paths}
     return [
         {
             "name": path.stem,
-            "description": sentence(told[path.stem]),
-            "source": _paper(told[path.stem]) or _paper(told.get(path.stem.removesuffix("-quick"), "")) or _OURS,
+            "description": sentence(comments[path.stem]),
+            "source": _paper(comments[path.stem])
+            or _paper(comments.get(path.stem.removesuffix("-quick"), ""))
+            or _OURS,
             "file": str(path),
         }
         for path in paths
@@ -120,15 +122,15 @@ def _papers() -> list[dict[str, str]]:
 
 def _paper(comment: str) -> str:
     """The first mention of one of the four papers with the place in it, as one sentence; empty where there is none."""
-    found = _PAPER.search(comment)
-    return "" if found is None else f"{found[0].rstrip('.')}."
+    match = _PAPER.search(comment)
+    return "" if match is None else f"{match[0].rstrip('.')}."
 
 
 def _comment(path: Path) -> str:
     """Comment at the top of a file up to the first command in it, as one line."""
     lines = path.read_text(encoding="utf-8").splitlines()
-    told = takewhile(lambda line: line.startswith("# ") and not line.startswith("#  "), lines)
-    return " ".join(line.lstrip("# ") for line in told)
+    comment = takewhile(lambda line: line.startswith("# ") and not line.startswith("#  "), lines)
+    return " ".join(line.lstrip("# ") for line in comment)
 
 
 def _analyses() -> list[dict[str, str]]:
@@ -136,12 +138,12 @@ def _analyses() -> list[dict[str, str]]:
 
     return [
         {
-            "name": one.name,
-            "description": one.description,
-            "options": ", ".join(one.options),
-            "dimensions": ", ".join(one.dims),
-            "cost": one.cost,
-            "module": one.module,
+            "name": analysis.name,
+            "description": analysis.description,
+            "options": ", ".join(analysis.options),
+            "dimensions": ", ".join(analysis.dims),
+            "cost": analysis.cost,
+            "module": analysis.module,
         }
-        for one in analyses().values()
+        for analysis in analyses().values()
     ]

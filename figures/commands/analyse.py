@@ -84,34 +84,34 @@ def analyse(
         name: Name of an analysis (fedscape list analyses, which also names the options of each).
         run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
     """
-    known = analyses()
+    registered_analyses = analyses()
     plain = name.replace("-", "_")
-    chosen = known.get(SHORT.get(plain, plain))
-    if chosen is None:
-        raise ValueError(plugins.unknown("analysis", name, [*known, *SHORT]))
+    analysis = registered_analyses.get(SHORT.get(plain, plain))
+    if analysis is None:
+        raise ValueError(plugins.unknown("analysis", name, [*registered_analyses, *SHORT]))
     if out is not None and out.suffix not in SUFFIXES:
         raise ValueError(f"cannot write {str(out)!r}; the suffix says the format: {', '.join(SUFFIXES)}.")
     if out is not None:
         (require_folder if out.suffix == ".zarr" else require_file)(out)
-    options, ready = arguments(set), opened(run, runs, data, task)
+    options, opened_run = arguments(set), opened(run, runs, data, task)
     from drift.runs.user_code import UserMetric
     from drift.simulation.sweep_points import point_pool
 
-    function = getattr(importlib.import_module(chosen.module), chosen.name)
-    plugins.require_options(chosen.name, function, options)
+    function = getattr(importlib.import_module(analysis.module), analysis.name)
+    plugins.require_options(analysis.name, function, options)
     measures = [UserMetric.load(text) for text in metric or ()]
-    found, staff = ready.with_measures(measures), point_pool(workers, cluster)
-    if "workers" in chosen.options and "workers" not in options:  # it trains again
+    measured_run, pool = opened_run.with_measures(measures), point_pool(workers, cluster)
+    if "workers" in analysis.options and "workers" not in options:  # it trains again
         options["workers"] = workers
         if cluster is not None:
-            console.say(f"{chosen.name} trains clients on this machine, by --set workers=N in N processes; {POINTS}")
-    with console.parts(f"{chosen.name} of {found.name}") as part:
-        result = found.with_progress(part, console.say).with_crew(staff).cached(function, **options)
+            console.say(f"{analysis.name} trains clients on this machine, by --set workers=N in N processes; {POINTS}")
+    with console.parts(f"{analysis.name} of {measured_run.name}") as part:
+        result = measured_run.with_progress(part, console.say).with_crew(pool).cached(function, **options)
     if json:
         console.put_json(result.to_dict())
     else:
         console.put(repr(result))
-    console.say(f"kept in {found.folder / 'results'}")
+    console.say(f"kept in {measured_run.folder / 'results'}")
     if out is not None:
         _write(result, out)
         console.say(f"written to {out}")

@@ -37,21 +37,21 @@ def claims(
     from drift.claims import require_papers
 
     require_papers(*(paper or ()))
-    found = opened_all(run, runs, data)
-    wanted = known(*(paper or ()))
+    recorded = opened_all(run, runs, data)
+    selected = known(*(paper or ()))
     verdicts = []
-    with console.progress("claims", total=len(wanted)) as step:
-        for done, claim in enumerate(wanted):
+    with console.progress("claims", total=len(selected)) as step:
+        for done, claim in enumerate(selected):
             step(done, claim.name)
-            verdicts.append(claim.judge(found))
+            verdicts.append(claim.judge(recorded))
     if json:
         console.put_json([_full(verdict) for verdict in verdicts])
         return
     console.table(
         [_short(verdict) for verdict in verdicts if verdict.seeds], COLUMNS, empty="no claim could be tested."
     )
-    if missing := [verdict for verdict in verdicts if not verdict.seeds]:
-        console.put(f"not testable with these runs: {', '.join(verdict.claim.name for verdict in missing)}")
+    if untested := [verdict for verdict in verdicts if not verdict.seeds]:
+        console.put(f"not testable with these runs: {', '.join(verdict.claim.name for verdict in untested)}")
         console.say("why: fedscape claims RUNS --json")
 
 

@@ -27,15 +27,15 @@ def demo(
     from figures.commands._demo_steps import demo as run_demo
 
     require_folder(out)
-    made = run_demo(out, workers=workers)
-    console.table(made.table, COLUMNS, json=json)
-    for name, reason in made.left_out.items():
+    result = run_demo(out, workers=workers)
+    console.table(result.table, COLUMNS, json=json)
+    for name, reason in result.left_out.items():
         console.say(f"figure {name} is left out: {reason}")
     console.say(
-        f"figures: {made.figures} ({len(made.drawn)} as PDF, PNG and SVG, numbers beside)\n"
+        f"figures: {result.figures} ({len(result.drawn)} as PDF, PNG and SVG, numbers beside)\n"
         f"         {len(BEYOND)} others take runs of other kinds: {', '.join(sorted(BEYOND))}\n"
         f"         {len(MUTE)} others have nothing to show of these runs: {', '.join(MUTE)}\n"
-        f"runs:    {made.runs}\nreport:  {made.report} (open it in a browser)\n"
-        f"took {made.seconds:.0f} s"
+        f"runs:    {result.runs}\nreport:  {result.report} (open it in a browser)\n"
+        f"took {result.seconds:.0f} s"
     )
-    return 2 if made.left_out else 0
+    return 2 if result.left_out else 0

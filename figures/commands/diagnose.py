@@ -42,11 +42,11 @@ def diagnose(
     Args:
         run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
     """
-    found = opened(run, runs, data, task)
+    diagnosed = opened(run, runs, data, task)
     from drift.diagnosis.diagnose import diagnose as diagnosis
 
-    with console.parts(f"diagnosing {found.name}") as part:
-        result = diagnosis(found.with_progress(part, console.say), quick=quick, workers=workers)
+    with console.parts(f"diagnosing {diagnosed.name}") as part:
+        result = diagnosis(diagnosed.with_progress(part, console.say), quick=quick, workers=workers)
     if json:
         console.put_json(result.to_dict())
         return
@@ -54,28 +54,28 @@ def diagnose(
         console.put(line)
 
 
-def screen(found: Diagnosis) -> list[str]:
+def screen(diagnosis: Diagnosis) -> list[str]:
     """A diagnosis as lines of at most 100 columns; commands may be longer, so that they can be copied."""
-    head = f"{found.rounds} rounds, {found.per_round} of {found.clients} clients per round"
-    lines = [found.run, f"{head}; {_measured(found)}", "", *_wrapped(verdict(found))]
-    followed = [cause for cause in found.causes if cause.followed]
-    if found.causes:
+    head = f"{diagnosis.rounds} rounds, {diagnosis.per_round} of {diagnosis.clients} clients per round"
+    lines = [diagnosis.run, f"{head}; {_measured(diagnosis)}", "", *_wrapped(verdict(diagnosis))]
+    followed = [cause for cause in diagnosis.causes if cause.followed]
+    if diagnosis.causes:
         title = "FOLLOWED (rounds played again with one change)"
         lines += ["", f"{title:<55}{'GAIN [95 %]':<29}{'OF LOSS':>8}  CLEAR"]
         for cause in followed:
             lines += _of_cause(cause)
-        rest = ", ".join(cause.title for cause in found.causes if not cause.followed)
+        rest = ", ".join(cause.title for cause in diagnosis.causes if not cause.followed)
         lines += _detail(f"Tried in short windows only, with less or no gain: {rest}")[:3] if rest else []
     lines += ["", "STATE"]
-    for finding in found.findings:
+    for finding in diagnosis.findings:
         lines += _of_finding(finding)
     return [*lines, "Gains in nats of test loss, [95 % interval]. To see a figure: fedscape figures draw NAME RUN"]
 
 
-def _measured(found: Diagnosis) -> str:
+def _measured(diagnosis: Diagnosis) -> str:
     """Test loss and error of the last evaluated round, as far as the run records them."""
-    loss = [f"loss {number(found.loss, 3)} nats"] if math.isfinite(found.loss) else []
-    error = [f"error {number(100 * found.error, 3)} %"] if math.isfinite(found.error) else []
+    loss = [f"loss {number(diagnosis.loss, 3)} nats"] if math.isfinite(diagnosis.loss) else []
+    error = [f"error {number(100 * diagnosis.error, 3)} %"] if math.isfinite(diagnosis.error) else []
     return f"test {', '.join(loss + error)}" if loss or error else "no test loss or error recorded"
 
 
@@ -95,11 +95,11 @@ def _detail(text: str) -> list[str]:
 
 def _of_finding(finding: Finding) -> list[str]:
     first = f"  {QUESTIONS.get(finding.name, finding.name):<{INDENT - 2}}"
-    said = finding.statement + (f". Try: {finding.suggestion}" if finding.suggestion else "")
+    statement = finding.statement + (f". Try: {finding.suggestion}" if finding.suggestion else "")
     value = ""
     if math.isfinite(finding.value):
         value = f"{finding.measure} {interval(finding.value, finding.low, finding.high, finding.unit)}"
-    text = f"{'; '.join(filter(None, (said.rstrip('.'), value)))} (figure {finding.figure})"
+    text = f"{'; '.join(filter(None, (statement.rstrip('.'), value)))} (figure {finding.figure})"
     return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * INDENT, break_on_hyphens=False)
 
 

@@ -66,10 +66,10 @@ def python() -> Finding:
 
 def libraries() -> Finding:
     """Versions of the core dependencies."""
-    found = {name: version(name) for name in NEEDED}
-    absent = [name for name, value in found.items() if value is None]
+    versions = {name: version(name) for name in NEEDED}
+    absent = [name for name, value in versions.items() if value is None]
     advice = f"install {', '.join(absent)}: pip install -e ." if absent else ""
-    text = ", ".join(f"{name} {value}" for name, value in found.items() if value)
+    text = ", ".join(f"{name} {value}" for name, value in versions.items() if value)
     return Finding("libraries", text, advice, broken=bool(absent))
 
 
@@ -99,8 +99,8 @@ def torchvision() -> Finding:
         return Finding("torchvision", "not installed (not needed)")
     command = [sys.executable, "-c", "import torchvision"]
     try:
-        told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-        whole = told.returncode == 0
+        outcome = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        whole = outcome.returncode == 0
     except subprocess.TimeoutExpired:
         whole = False
     advice = (
@@ -155,17 +155,17 @@ def data_folder(data: Path | None) -> Finding:
     """Which datasets lie in the data folder."""
     from landscape.datasets import names
 
-    given = data or (Path(os.environ["FEDSCAPE_DATA"]) if os.environ.get("FEDSCAPE_DATA") else None)
-    if given is None:
+    folder = data or (Path(os.environ["FEDSCAPE_DATA"]) if os.environ.get("FEDSCAPE_DATA") else None)
+    if folder is None:
         return Finding(
             "data folder", "none given: digits and blobs are built in, others come from the Hugging Face hub"
         )
-    if not given.is_dir():
-        return Finding("data folder", f"{given} is no folder", "give --data DIR or FEDSCAPE_DATA=DIR that exists.")
-    there = [path.name for path in sorted(given.iterdir()) if path.is_dir() and any(path.rglob("*.parquet"))]
+    if not folder.is_dir():
+        return Finding("data folder", f"{folder} is no folder", "give --data DIR or FEDSCAPE_DATA=DIR that exists.")
+    there = [path.name for path in sorted(folder.iterdir()) if path.is_dir() and any(path.rglob("*.parquet"))]
     usable = [name for name in there if name in names()]
     advice = "" if usable else f"it has no sub-folder with Parquet files of {', '.join(names())}."
-    return Finding("data folder", f"{given}: {', '.join(usable) or 'nothing known'}", advice)
+    return Finding("data folder", f"{folder}: {', '.join(usable) or 'nothing known'}", advice)
 
 
 def cache_folder() -> Finding:
@@ -173,10 +173,10 @@ def cache_folder() -> Finding:
     from landscape.datasets import _cache
 
     folder = _cache.directory()
-    held = sorted(path.name for path in folder.glob("*.safetensors"))
+    files = sorted(path.name for path in folder.glob("*.safetensors"))
     place = next(parent for parent in [folder, *folder.parents] if parent.exists())
     advice = "" if os.access(place, os.W_OK) else "it cannot be written; set FEDSCAPE_CACHE to a folder that can."
-    return Finding("cache folder", f"{folder}: {', '.join(held) or 'empty'}", advice)
+    return Finding("cache folder", f"{folder}: {', '.join(files) or 'empty'}", advice)
 
 
 def extras() -> Finding:
@@ -188,9 +188,9 @@ def extras() -> Finding:
 
 def browser() -> Finding:
     """A browser for the test of the report."""
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
     return Finding(
-        "chromium", found or "not found (only the test of the report page uses it; without it, it is skipped)"
+        "chromium", path or "not found (only the test of the report page uses it; without it, it is skipped)"
     )
 
 

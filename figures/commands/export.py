@@ -64,7 +64,7 @@ def export(
     if to is None and not out.suffix and out.exists():
         raise ValueError(f"{out} exists; name a new folder.")
     (require_file if out.suffix and to is None else require_folder)(out)
-    found = opened(run, runs, data, task)
+    source = opened(run, runs, data, task)
     from drift.analyses.rounds.export_table import SUFFIXES as TABLES
 
     if (to is not None or out.suffix in TABLES) and (round is not None or client is not None):
@@ -72,16 +72,16 @@ def export(
     if to is not None:
         from drift.trackers import track, tracker
 
-        track(found, tracker(to, out))
+        track(source, tracker(to, out))
     elif out.suffix in TABLES:
         from drift.analyses.rounds.export_table import table, table_file
         from drift.store.atomic_write import write_bytes
 
-        write_bytes(out, table_file(table(found), out.suffix))
+        write_bytes(out, table_file(table(source), out.suffix))
     else:
-        _write_model(found, -1 if round is None else round, client, out)
+        _write_model(source, -1 if round is None else round, client, out)
     if json:
-        console.put_json({"run": found.name, "file": str(out)})
+        console.put_json({"run": source.name, "file": str(out)})
     else:
         console.put(str(out))
 

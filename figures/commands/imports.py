@@ -107,17 +107,17 @@ def import_(
         raise ValueError("--model and --dataset go together; or give --task FILE.py:FUNCTION, or none of them.")
     if model is not None and task is not None:
         raise ValueError("both --model and --task were given; the one or the other says what the data is.")
-    told = {key: value for key, value in (("name", name), ("method", method)) if value is not None}
+    notes = {key: value for key, value in (("name", name), ("method", method)) if value is not None}
     if model is None:
-        told = {**_told(set or ()), **told}
-    chosen: Patterns | None = None if pattern is None else parse_patterns(pattern)
+        notes = {**_notes(set or ()), **notes}
+    patterns: Patterns | None = None if pattern is None else parse_patterns(pattern)
     if globals is not None or starts is not None:
-        chosen = replace(
-            chosen or SHIPPED["fedscape"],
+        patterns = replace(
+            patterns or SHIPPED["fedscape"],
             **{name: text for name, text in (("globals", globals), ("starts", starts)) if text is not None},
         )
     if dry_run:
-        _show(path, chosen, json)
+        _show(path, patterns, json)
         return
     require_folder(runs)
     with console.parts(f"reading {path.name}") as part:
@@ -127,14 +127,14 @@ def import_(
                 *(set or ()),
                 model=model,
                 dataset=dataset,
-                patterns=chosen,
+                patterns=patterns,
                 runs=runs,
                 data=data,
                 progress=part,
-                told=told,
+                told=notes,
             )
         else:
-            run = record_checkpoints(path, chosen, task=task, runs=runs, progress=part, told=told)
+            run = record_checkpoints(path, patterns, task=task, runs=runs, progress=part, told=notes)
     if json:
         console.put_json({"folder": str(run.folder), "rounds": run.rounds(), "unknown": run.about["unknown"]})
         return
@@ -143,7 +143,7 @@ def import_(
     console.say(f"see it:  fedscape figures gallery {run.folder}{f' --task {task}' if task else ''}")
 
 
-_SAID = {
+_PLACES = {
     "name": ("name",),
     "method": ("method", "method.name"),
     "data": ("data", "dataset", "task.dataset"),
@@ -153,30 +153,30 @@ _SAID = {
 """Settings by which what is known of a training is told."""
 
 
-def _told(texts: Sequence[str]) -> dict[str, Any]:
+def _notes(texts: Sequence[str]) -> dict[str, Any]:
     """What --set tells of a run without a dataset; whatever has no place of its own is among its settings."""
     from figures.commands.options import arguments
 
-    places = {key: place for place, keys in _SAID.items() for key in keys}
-    told: dict[str, Any] = {}
+    places = {key: place for place, keys in _PLACES.items() for key in keys}
+    notes: dict[str, Any] = {}
     for key, value in arguments(texts).items():
         if key in places:
-            told[places[key]] = value
+            notes[places[key]] = value
         else:
-            told.setdefault("settings", {})[key] = value
-    return told
+            notes.setdefault("settings", {})[key] = value
+    return notes
 
 
 def _show(path: Path, patterns: object, json: bool) -> None:
     from drift.importers.patterns import Patterns
     from drift.importers.preview import preview_import
 
-    found = preview_import(path, patterns if isinstance(patterns, Patterns) else None)
+    summary = preview_import(path, patterns if isinstance(patterns, Patterns) else None)
     if json:
-        console.put_json(found)
+        console.put_json(summary)
         return
-    console.pairs({key: value for key, value in found.items() if not isinstance(value, list)})
-    for key, lines in found.items():
+    console.pairs({key: value for key, value in summary.items() if not isinstance(value, list)})
+    for key, lines in summary.items():
         if isinstance(lines, list) and lines:
             console.put(f"\n{key}")
             for line in lines[:40]:

@@ -34,12 +34,12 @@ def opened_all(texts: Sequence[str], runs: Path, data: Path | None, task: str | 
     folders = {text: find(runs, text) for text in texts if not inside[text]}
     from drift.runs.run import open as open_run
 
-    found: dict[str, Run] = {}
+    by_folder: dict[str, Run] = {}
     for text in texts:
-        one = inside[text]
-        opened_here = readable(one, data, task) if one else [open_run(folders[text], data=data, task=task)]
-        found |= {str(run.folder.resolve()): run for run in opened_here}
-    return list(found.values())
+        inner = inside[text]
+        opened_here = readable(inner, data, task) if inner else [open_run(folders[text], data=data, task=task)]
+        by_folder |= {str(run.folder.resolve()): run for run in opened_here}
+    return list(by_folder.values())
 
 
 def selection(texts: Sequence[str], runs: Path, data: Path | None, task: str | None = None) -> Sequence[Run]:
@@ -49,14 +49,14 @@ def selection(texts: Sequence[str], runs: Path, data: Path | None, task: str | N
         LookupError: If there is none.
     """
     folders = [text for text in texts if any(Path(text).glob("*/run.json"))]
-    found = opened_all(texts, runs, data, task)
+    opened_runs = opened_all(texts, runs, data, task)
     if not folders:
-        return found
+        return opened_runs
     from figures.gallery import AnyOf
 
-    named = opened_all([text for text in texts if text not in folders], runs, data, task)
-    places = {run.folder.resolve() for run in named}
-    return AnyOf(found, [run for run in found if run.folder.resolve() in places])
+    named_runs = opened_all([text for text in texts if text not in folders], runs, data, task)
+    places = {run.folder.resolve() for run in named_runs}
+    return AnyOf(opened_runs, [run for run in opened_runs if run.folder.resolve() in places])
 
 
 def readable(folders: Sequence[Path], data: Path | None, task: str | None = None) -> list[Run]:
@@ -67,7 +67,7 @@ def readable(folders: Sequence[Path], data: Path | None, task: str | None = None
     """
     from drift.runs.run import open as open_run
 
-    found = []
+    readable_runs = []
     for folder in folders:
         try:
             run = open_run(folder, data=data, task=task)
@@ -75,7 +75,7 @@ def readable(folders: Sequence[Path], data: Path | None, task: str | None = None
         except (LookupError, ValueError, OSError) as reason:
             console.say(f"{folder.name}: left out, it cannot be read: {' '.join(str(reason).split())}")
         else:
-            found.append(run)
-    if not found:
+            readable_runs.append(run)
+    if not readable_runs:
         raise LookupError(f"no run in {folders[0].parent} can be read.")
-    return found
+    return readable_runs

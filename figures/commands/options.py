@@ -218,13 +218,13 @@ def arguments(texts: Sequence[str] | None, *, example: str = "round=-1") -> dict
     Raises:
         ValueError: If a text has no equals sign.
     """
-    found = {}
+    options = {}
     for text in texts or ():
         name, equals, value = text.partition("=")
         if not equals or not name.strip():
             raise ValueError(f"cannot read {text!r}; write KEY=VALUE, as in {example}.")
         try:
-            found[name.strip()] = tomllib.loads(f"value = {value}")["value"]
+            options[name.strip()] = tomllib.loads(f"value = {value}")["value"]
         except (tomllib.TOMLDecodeError, RecursionError):
-            found[name.strip()] = value.strip()
-    return found
+            options[name.strip()] = value.strip()
+    return options

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 HEADS = {"item": "item", "figure": "figure", "shows": "shows", "claim": "claim", "cost": "cost"}
 
 
-def items(paper: str) -> list[dict[str, Any]]:
+def item_rows(paper: str) -> list[dict[str, Any]]:
     """A paper's items in its order; JSON also has the commands that train their runs, quick and as in the paper."""
     from figures import gallery, papers
 
@@ -28,8 +28,13 @@ def items(paper: str) -> list[dict[str, Any]]:
             "shows": item.shows,
             "claim": item.claim,
             "cost": gallery.constant(item.figure, "COST"),
-            "quick": [line for one in item.settings if one.quick for line in papers.commands(item, one, quick=True)],
-            "commands": [line for one in item.settings for line in papers.commands(item, one, quick=False)],
+            "quick": [
+                line
+                for setting in item.settings
+                if setting.quick
+                for line in papers.commands(item, setting, quick=True)
+            ],
+            "commands": [line for setting in item.settings for line in papers.commands(item, setting, quick=False)],
         }
         for item in papers.load(paper).items
     ]
@@ -43,12 +48,12 @@ def opened_or_none(texts: Sequence[str], runs: Path, data: Path | None, task: st
 
 
 def draw_paper(
-    paper: str, runs: Sequence[Run], chosen: Sequence[str], home: Path, folder: Path, json: bool = False
+    paper: str, runs: Sequence[Run], items: Sequence[str], home: Path, folder: Path, json: bool = False
 ) -> int:
-    """Draw what can be drawn of a paper, and say for the rest what is missing; 0, or 2 if nothing was drawn.
+    """Draw the items of a paper whose runs exist, and print the commands for the others; 0, or 2 if nothing was drawn.
 
     Args:
-        chosen: Items; all where none is given.
+        items: Names of items; all if empty.
         home: Folder that missing runs are to be trained into.
         folder: For the pictures.
         json: Whether to write what was drawn and what is missing as JSON.
@@ -56,52 +61,54 @@ def draw_paper(
     from figures.commands._draw_papers import planned
     from figures.selection.run_selection import join_names
 
-    plan = planned(paper, runs, chosen)
-    outcomes = {one.item.item: _draw(one, folder) if one.runs else "no runs" for one in plan}
-    needed = {run.folder for one in plan for run in one.runs}
+    plan = planned(paper, runs, items)
+    outcomes = {entry.item.item: _draw(entry, folder) if entry.runs else "no runs" for entry in plan}
+    needed = {run.folder for entry in plan for run in entry.runs}
     if others := [run.name for run in runs if run.folder not in needed]:
         console.say(f"{len(others)} of {len(runs)} runs belong to no item that is drawn: {join_names(others)}")
-    left: dict[tuple[str, ...], list[str]] = {}
-    for one in plan:
-        outcome = outcomes[one.item.item]
+    commands: dict[tuple[str, ...], list[str]] = {}
+    for entry in plan:
+        outcome = outcomes[entry.item.item]
         if isinstance(outcome, str):
-            console.say(f"{one.item.item} is left out: {outcome}")
+            console.say(f"{entry.item.item} is left out: {outcome}")
         for path in () if json or isinstance(outcome, str) else outcome:
             console.put(str(path))
-        if lines := tuple(one.missing(home)):
-            left.setdefault(lines, []).append(one.item.item)
-    for lines, names in left.items():
+        if lines := tuple(entry.missing(home)):
+            commands.setdefault(lines, []).append(entry.item.item)
+    for lines, names in commands.items():
         console.say(f"for {', '.join(names)}:")
         for line in lines:
             console.say(f"  {line}")
-    if left:
+    if commands:
         console.say(f"These are quick variants; the papers' settings: fedscape figures list --paper {paper} --json")
     if json:
-        console.put_json([_told(one, outcomes[one.item.item], home) for one in plan])
-    drawn = sum(not isinstance(outcome, str) for outcome in outcomes.values())
-    console.say(f"{drawn} of {len(plan)} items drawn")
-    return 0 if drawn else 2
+        console.put_json([_to_dict(entry, outcomes[entry.item.item], home) for entry in plan])
+    count = sum(not isinstance(outcome, str) for outcome in outcomes.values())
+    console.say(f"{count} of {len(plan)} items drawn")
+    return 0 if count else 2
 
 
-def _told(one: Planned, outcome: Outcome, home: Path) -> dict[str, Any]:
-    left = isinstance(outcome, str)
-    about = {"item": one.item.item, "figure": one.item.figure, "files": [] if left else outcome}
-    return {**about, "left_out": outcome if left else None, "missing": one.missing(home)}
+def _to_dict(entry: Planned, outcome: Outcome, home: Path) -> dict[str, Any]:
+    refused = isinstance(outcome, str)
+    about = {"item": entry.item.item, "figure": entry.item.figure, "files": [] if refused else outcome}
+    return {**about, "left_out": outcome if refused else None, "missing": entry.missing(home)}
 
 
-def _draw(one: Planned, folder: Path) -> Outcome:
+def _draw(entry: Planned, folder: Path) -> Outcome:
     """Files of an item, or why its runs do not allow it."""
     from figures.commands._draw_files import draw_one, left_out
     from figures.gallery import AnyOf, constant
 
-    name = one.item.figure
-    console.say(f"{one.item.item}, {name}: {constant(name, 'COST')}, {len(one.runs)} run{'s' * (len(one.runs) > 1)}")
+    name = entry.item.figure
+    console.say(
+        f"{entry.item.item}, {name}: {constant(name, 'COST')}, {len(entry.runs)} run{'s' * (len(entry.runs) > 1)}"
+    )
     try:
-        with console.parts(f"drawing {one.item.item}") as part:
-            heard = AnyOf(run.with_progress(part, console.say) for run in one.runs)
-            paths = draw_one(name, heard, folder, stem=one.stem, **one.options)
+        with console.parts(f"drawing {entry.item.item}") as part:
+            runs = AnyOf(run.with_progress(part, console.say) for run in entry.runs)
+            paths = draw_one(name, runs, folder, stem=entry.stem, **entry.options)
         for line in left_out(paths):
-            console.say(f"{one.item.item}: {line}")
+            console.say(f"{entry.item.item}: {line}")
         return paths
     except (ValueError, LookupError) as reason:
         if isinstance(reason, KeyError | IndexError):

@@ -42,32 +42,33 @@ def partition(
     from drift.config.load import read
     from drift.training.data import read_data
 
-    wanted = read(experiment, *(set or ()))
+    spec = read(experiment, *(set or ()))
     if out is not None:
         require_folder(out)
-    held = read_data(wanted, data)
-    rows = _rows(held)
-    if json or len(held.classes) <= WIDE:
-        columns = {"client": "client", "samples": "samples", **{name: name for name in held.classes}}
+    dataset = read_data(spec, data)
+    rows = _rows(dataset)
+    if json or len(dataset.classes) <= WIDE:
+        columns = {"client": "client", "samples": "samples", **{name: name for name in dataset.classes}}
     else:
         columns = {"client": "client", "samples": "samples", "held": "classes", "most": "most", "share": "share"}
-        rows = [_short(row, held.classes) for row in rows]
+        rows = [_short(row, dataset.classes) for row in rows]
     console.table(rows, columns, json=json)
-    given = sum(row["samples"] for row in rows)
+    total = sum(row["samples"] for row in rows)
     console.say(
-        f"{len(rows)} clients, {given} of {len(held.labels)} training samples, {len(held.samples['test'])} test samples"
+        f"{len(rows)} clients, {total} of {len(dataset.labels)} training samples, "
+        f"{len(dataset.samples['test'])} test samples"
     )
     if out is not None:
-        for path in _drawn(wanted, held, out):
+        for path in _draw(spec, dataset, out):
             console.put(str(path))
 
 
-def _rows(held: Held) -> list[dict[str, Any]]:
+def _rows(dataset: Held) -> list[dict[str, Any]]:
     from drift.partitions import histogram
 
-    counts = histogram(held.labels, held.parts, len(held.classes)).tolist()
+    counts = histogram(dataset.labels, dataset.parts, len(dataset.classes)).tolist()
     return [
-        {"client": client, "samples": sum(own), **dict(zip(held.classes, own, strict=True))}
+        {"client": client, "samples": sum(own), **dict(zip(dataset.classes, own, strict=True))}
         for client, own in enumerate(counts)
     ]
 
@@ -75,11 +76,11 @@ def _rows(held: Held) -> list[dict[str, Any]]:
 def _short(row: dict[str, Any], classes: tuple[str, ...]) -> dict[str, Any]:
     """Number of classes, the largest one and its share (fraction) in place of a count for each."""
     most = max(classes, key=lambda name: row[name])
-    found = {"client": row["client"], "samples": row["samples"], "held": sum(row[name] > 0 for name in classes)}
-    return {**found, "most": most, "share": row[most] / row["samples"]} if row["samples"] else found
+    summary = {"client": row["client"], "samples": row["samples"], "held": sum(row[name] > 0 for name in classes)}
+    return {**summary, "most": most, "share": row[most] / row["samples"]} if row["samples"] else summary
 
 
-def _drawn(wanted: Experiment, held: Held, folder: Path) -> list[Path]:
+def _draw(spec: Experiment, dataset: Held, folder: Path) -> list[Path]:
     """Files of the figure labels-partition, with the cohorts that a training would draw."""
     os.environ.setdefault("MPLBACKEND", "Agg")
     from drift.config.random_keys import cohort
@@ -87,8 +88,8 @@ def _drawn(wanted: Experiment, held: Held, folder: Path) -> list[Path]:
     from figures.gallery import labels_partition
     from figures.selection.partition_text import describe_partition
 
-    spread = wanted.clients
-    shown = range(min(30, wanted.rounds))
-    cohorts = {index: cohort(wanted.seed, index, spread.number, spread.per_round) for index in shown}
-    ds = labels_partition.table(held, cohorts).assign_attrs(partition=describe_partition(spread.partition))
+    spread = spec.clients
+    rounds = range(min(30, spec.rounds))
+    cohorts = {index: cohort(spec.seed, index, spread.number, spread.per_round) for index in rounds}
+    ds = labels_partition.table(dataset, cohorts).assign_attrs(partition=describe_partition(spread.partition))
     return style.save(labels_partition.draw(ds), folder / "labels-partition")

@@ -48,9 +48,9 @@ def list_(*, paper: Paper = None, json: Json = False) -> None:
     Example: `fedscape figures list --paper ima`
     """
     if paper is not None:
-        from figures.commands.paper_set import HEADS, items
+        from figures.commands.paper_set import HEADS, item_rows
 
-        console.table(items(paper), HEADS, json=json)
+        console.table(item_rows(paper), HEADS, json=json)
         return
     from figures.commands.about import offered
     from figures.gallery import constant, names
@@ -125,14 +125,16 @@ def draw(
 
     allow_figure(name)
     require(name)  # refused here, before any run is opened
-    found, options = selection(run, runs, data, task), arguments(set)
+    opened_runs, options = selection(run, runs, data, task), arguments(set)
     from figures.commands._draw_files import draw_one, left_out, require_options
     from figures.selection.run_selection import map_runs
 
     require_options(name, options)
     console.say(f"{name}: {constant(name, 'COST')}")
     with console.parts(f"drawing {name}") as part:
-        paths = draw_one(name, map_runs(found, lambda one: one.with_progress(part, console.say)), folder, **options)
+        paths = draw_one(
+            name, map_runs(opened_runs, lambda run: run.with_progress(part, console.say)), folder, **options
+        )
     for line in left_out(paths):
         console.say(f"{name}: {line}")
     if json:
@@ -169,30 +171,32 @@ def gallery(
     """
     folder = out or Path("out/figures")
     require_folder(folder)
-    found = opened_all(run, runs, data, task)
+    opened_runs = opened_all(run, runs, data, task)
     from figures.commands._draw_files import Job, draw_all, left_out
     from figures.commands._tiny_options import options
     from figures.gallery import names
 
-    jobs: dict[str, Job] = {name: (found, options(name) if tiny else {}) for name in names()}
+    jobs: dict[str, Job] = {name: (opened_runs, options(name) if tiny else {}) for name in names()}
     with console.progress("drawing", len(jobs)) as step:
         outcomes = draw_all(jobs, folder, workers=workers, progress=step, task=task)
-    left = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)}
-    drawn = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, str)}
+    refused = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)}
+    drawn_files = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, str)}
     if json:
-        files = [{"figure": name, "files": paths} for name, paths in drawn.items()]
-        console.put_json(files + [{"figure": name, "files": [], "left_out": reason} for name, reason in left.items()])
-    for paths in () if json else drawn.values():
+        files = [{"figure": name, "files": paths} for name, paths in drawn_files.items()]
+        console.put_json(
+            files + [{"figure": name, "files": [], "left_out": reason} for name, reason in refused.items()]
+        )
+    for paths in () if json else drawn_files.values():
         console.put(str(paths[0]))
-    told: dict[str, list[str]] = {}
-    for name, paths in drawn.items():
+    left_out_lines: dict[str, list[str]] = {}
+    for name, paths in drawn_files.items():
         for line in left_out(paths):
-            told.setdefault(line, []).append(name)
-    for line, names_of in told.items():
+            left_out_lines.setdefault(line, []).append(name)
+    for line, names_of in left_out_lines.items():
         console.say(f"{', '.join(names_of)}: {line}")
-    for reason in dict.fromkeys(left.values()):
-        console.say(f"{', '.join(name for name in left if left[name] == reason)}: left out, {reason}")
-    return 0 if drawn else 2
+    for reason in dict.fromkeys(refused.values()):
+        console.say(f"{', '.join(name for name in refused if refused[name] == reason)}: left out, {reason}")
+    return 0 if drawn_files else 2
 
 
 def report(
@@ -215,15 +219,15 @@ def report(
         run: One run or more: folder, name in --runs or beginning of a name; a folder of runs stands for all of them.
     """
     require_file(output)
-    found = opened_all(run, runs, data, task)
+    opened_runs = opened_all(run, runs, data, task)
     from figures.page.remembered_runs import Failed
     from figures.page.report import report as write
 
     failed = Failed()
-    with console.progress("writing the report", len(found)) as step:
-        write(found, output, progress=step, failed=failed)
+    with console.progress("writing the report", len(opened_runs)) as step:
+        write(opened_runs, output, progress=step, failed=failed)
     if json:
-        console.put_json({"file": output, "runs": [one.name for one in found], "failed": failed.reasons})
+        console.put_json({"file": output, "runs": [item.name for item in opened_runs], "failed": failed.reasons})
     else:
         console.put(str(output))
     for name, reason in failed.reasons.items():

@@ -66,18 +66,18 @@ def pretrain(
     from drift.config.load import read
     from drift.simulation.pretrain import pretrain as trained
 
-    wanted = read(experiment, *(set or ()), init=None)
-    source = dataset or wanted.task.dataset
-    path = out or Path("pretrained") / f"{source}-{wanted.task.model.replace(':', '-')}-s{wanted.seed}.safetensors"
+    spec = read(experiment, *(set or ()), init=None)
+    source = dataset or spec.task.dataset
+    path = out or Path("pretrained") / f"{source}-{spec.task.model.replace(':', '-')}-s{spec.seed}.safetensors"
     require_file(path)
-    with console.progress(f"training {wanted.task.model} on {source}", epochs) as step:
+    with console.progress(f"training {spec.task.model} on {source}", epochs) as step:
 
         def report(done: int, loss: float, accuracy: float) -> None:
             step(done, "")
             console.say(f"epoch {done} of {epochs}  loss {loss:.4g} nats  accuracy {accuracy:.4g}")
 
         about = trained(
-            wanted,
+            spec,
             path,
             dataset=dataset,
             dataset_options=arguments(dataset_options, example="size=32"),

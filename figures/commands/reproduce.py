@@ -69,13 +69,15 @@ def reproduce(
     ended = []
     places = Places(runs, files, data)
     todo = [units for units in selected.sets() if not _recorded(units, have)]
-    for one in execute(todo, places, hours=hours, workers=workers, device=device, report=console.say):
-        ended.append(one)
-        reason = f": {one.reason}" if one.reason else ""
-        console.say(f"{one.unit.item.name}, {' '.join(one.unit.row.set)}, seed {one.unit.seed}: {one.state}{reason}")
+    for result in execute(todo, places, hours=hours, workers=workers, device=device, report=console.say):
+        ended.append(result)
+        reason = f": {result.reason}" if result.reason else ""
+        console.say(
+            f"{result.unit.item.name}, {' '.join(result.unit.row.set)}, seed {result.unit.seed}: {result.state}{reason}"
+        )
     if json:
-        console.put_json([_told(one) for one in ended])
-    return 2 if any(one.state == "failed" for one in ended) else 0
+        console.put_json([_to_dict(result) for result in ended])
+    return 2 if any(result.state == "failed" for result in ended) else 0
 
 
 def _hours(text: str | None) -> float | None:
@@ -91,14 +93,14 @@ def _rows(plan: Any, have: set[str]) -> list[dict[str, Any]]:
     rows = []
     for item in plan.items:
         units = [unit for units in plan.sets() for unit in units if unit.item.name == item.name]
-        left = [unit for unit in units if not _recorded([unit], have)]
+        remaining = [unit for unit in units if not _recorded([unit], have)]
         rows.append(
             {
                 "item": item.name,
                 "paper": f"{item.paper} {item.item}",
                 "seeds": len(item.seeds),
-                "runs": f"{len(units) - len(left)} of {len(units)}",
-                "hours": round(sum(unit.row.minutes for unit in left) / 60, 1),
+                "runs": f"{len(units) - len(remaining)} of {len(units)}",
+                "hours": round(sum(unit.row.minutes for unit in remaining) / 60, 1),
             }
         )
     return rows
@@ -113,11 +115,11 @@ def _recorded(units: Any, have: set[str]) -> bool:
         return False
 
 
-def _told(one: Any) -> dict[str, Any]:
+def _to_dict(result: Any) -> dict[str, Any]:
     return {
-        "item": one.unit.item.name,
-        "settings": [*one.unit.row.set],
-        "seed": one.unit.seed,
-        "state": one.state,
-        "reason": one.reason,
+        "item": result.unit.item.name,
+        "settings": [*result.unit.row.set],
+        "seed": result.unit.seed,
+        "state": result.state,
+        "reason": result.reason,
     }

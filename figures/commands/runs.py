@@ -38,12 +38,12 @@ def runs(*, runs: Runs = Path("runs"), json: Json = False) -> None:
     if json:
         console.put_json(rows)
         return
-    shown = [{**row, "progress": f"{row['done']}/{row['rounds']}"} for row in rows if not row.get("problem")]
+    readable = [{**row, "progress": f"{row['done']}/{row['rounds']}"} for row in rows if not row.get("problem")]
     empty = f"no runs in {runs}; train one by fedscape train, or name another folder by --runs DIR."
-    console.table(shown, COLUMNS, empty="" if rows else empty)
+    console.table(readable, COLUMNS, empty="" if rows else empty)
     for row in rows:
         if row.get("problem"):
-            console.say(console.shown(f"{row['name']} is damaged: {row['problem']}"))
+            console.say(console.as_text(f"{row['name']} is damaged: {row['problem']}"))
 
 
 def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> None:
@@ -54,15 +54,15 @@ def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> N
     Args:
         run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
     """
-    found = _described(opened(run, runs, None))
+    described = _described(opened(run, runs, None))
     if json:
-        console.put_json(found)
+        console.put_json(described)
         return
-    console.pairs(_flat({key: value for key, value in found.items() if key not in ("experiment", "metrics")}))
+    console.pairs(_flat({key: value for key, value in described.items() if key not in ("experiment", "metrics")}))
     console.put("\nsettings")
-    console.pairs(_flat(found["experiment"]))
+    console.pairs(_flat(described["experiment"]))
     console.put("\nlast round")
-    console.pairs(found["metrics"])
+    console.pairs(described["metrics"])
 
 
 def verify(
@@ -98,7 +98,7 @@ def verify(
         console.put_json([vars(problem) for problem in problems])
     elif problems:
         for problem in problems:
-            console.put(console.shown(str(problem)))
+            console.put(console.as_text(str(problem)))
     else:
         console.put(f"{folder}: every file is whole.")
     return 2 if problems else 0
@@ -108,15 +108,15 @@ def _repaired(folder: Path, data: Path | None, json: bool) -> int:
     from drift.simulation.repair import repair
 
     with console.progress(f"repairing {folder.name}"):
-        found = repair(folder, data=data)
+        entries = repair(folder, data=data)
     if json:
-        console.put_json([vars(entry) for entry in found])
-    elif found:
-        for entry in found:
-            console.put(console.shown(str(entry) if entry.done else f"{entry} Not repaired."))
+        console.put_json([vars(entry) for entry in entries])
+    elif entries:
+        for entry in entries:
+            console.put(console.as_text(str(entry) if entry.done else f"{entry} Not repaired."))
     else:
         console.put(f"{folder}: every file is whole.")
-    return 0 if all(entry.done for entry in found) else 2
+    return 0 if all(entry.done for entry in entries) else 2
 
 
 def _described(run: Run) -> dict[str, Any]:
@@ -133,8 +133,8 @@ def _described(run: Run) -> dict[str, Any]:
         "global models kept in rounds": spans(run.kept("globals")),
         "size": f"{size / 1e6:.1f} MB",
         "results": sorted(path.stem for path in (run.folder / "results").glob("[!.]*.zarr")),
-        "engine": _chosen(run, "engine"),
-        "device": _chosen(run, "device"),
+        "engine": _with_reason(run, "engine"),
+        "device": _with_reason(run, "device"),
         "method": run.label,
         "data": run.data_name,
         "partition": tables.name(run.experiment.clients.partition),
@@ -147,7 +147,7 @@ def _described(run: Run) -> dict[str, Any]:
     }
 
 
-def _chosen(run: Run, what: str) -> str | None:
+def _with_reason(run: Run, what: str) -> str | None:
     """An engine or a device, and why it was taken; nothing where the run does not say."""
     reason = run.about.get(f"{what}_reason")
     return f"{run.about[what]} ({reason})" if reason else run.about.get(what)
@@ -155,10 +155,10 @@ def _chosen(run: Run, what: str) -> str | None:
 
 def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     """Nested settings as dotted keys; what is absent is left out."""
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in content.items():
         if isinstance(value, dict):
-            found |= _flat(value, f"{prefix}{key}.")
+            flat |= _flat(value, f"{prefix}{key}.")
         elif value is not None and value != []:
-            found[f"{prefix}{key}"] = value
-    return found
+            flat[f"{prefix}{key}"] = value
+    return flat

@@ -69,14 +69,14 @@ def sweep(
     from drift.simulation import settings_grid as grids
 
     refused: list[Refused] = []
-    wanted = grids.grid(experiment, grids.values(grid), *(set or ()), hear=refused.append)
+    experiments = grids.grid(experiment, grids.values(grid), *(set or ()), hear=refused.append)
     for out in refused:
         console.say(str(out))
     require_folder(runs)
-    with _shown() as watch:
-        planned = grids.train_grid(wanted, runs=runs, data=data, workers=workers, cluster=cluster, watch=watch)
+    with _live_table() as watch:
+        planned = grids.train_grid(experiments, runs=runs, data=data, workers=workers, cluster=cluster, watch=watch)
     console.table([*map(_row, planned), *map(_refused_row, refused)], COLUMNS, json=json)
-    failed = [one for one in planned if one.state == "failed"]
+    failed = [entry for entry in planned if entry.state == "failed"]
     console.say(f"{len(planned) - len(failed)} of {len(planned) + len(refused)} runs are whole; runs: {runs}")
     return 2 if failed or refused else 0
 
@@ -95,14 +95,14 @@ def _row(planned: Planned) -> dict[str, Any]:
     }
 
 
-def _refused_row(one: Refused) -> dict[str, Any]:
+def _refused_row(refused: Refused) -> dict[str, Any]:
     """As `_row`; a combination that could not be read has settings in place of a run's name."""
-    name = " ".join(f"{setting}={value}" for setting, value in one.settings.items())
-    return {"run": name, "state": "refused", "rounds": None, "accuracy": None, "loss": None, "reason": one.reason}
+    name = " ".join(f"{setting}={value}" for setting, value in refused.settings.items())
+    return {"run": name, "state": "refused", "rounds": None, "accuracy": None, "loss": None, "reason": refused.reason}
 
 
 @contextmanager
-def _shown() -> Iterator[Watch]:
+def _live_table() -> Iterator[Watch]:
     """A table of all runs on stderr that changes as they do; on anything but a terminal, a line for each that ends."""
     if not sys.stderr.isatty():
         yield _Lines()
@@ -110,7 +110,7 @@ def _shown() -> Iterator[Watch]:
     from rich.live import Live
 
     with Live(console=console.on_stderr(), transient=True, auto_refresh=False) as live:
-        yield lambda planned: live.update(console.drawn(_board(planned), _BOARD), refresh=True)
+        yield lambda planned: live.update(console.rich_table(_board(planned), _BOARD), refresh=True)
 
 
 _BOARD = {"run": "run", "state": "state", "rounds": "rounds", "reason": ""}
@@ -121,18 +121,18 @@ ROWS = 24
 
 def _board(planned: list[Planned]) -> list[dict[str, Any]]:
     order = {"training": 0, "failed": 1, "waiting": 2, "done": 3, "on disk": 4}
-    chosen = sorted(planned, key=lambda one: order[one.state])[:ROWS]
+    listed = sorted(planned, key=lambda entry: order[entry.state])[:ROWS]
     rows = [
         {
-            "run": one.run.name,
-            "state": one.state,
-            "rounds": f"{one.rounds}/{one.experiment.rounds}",
-            "reason": one.reason[:60],
+            "run": entry.run.name,
+            "state": entry.state,
+            "rounds": f"{entry.rounds}/{entry.experiment.rounds}",
+            "reason": entry.reason[:60],
         }
-        for one in chosen
+        for entry in listed
     ]
-    ended = sum(one.state in ("done", "on disk", "failed") for one in planned)
-    done, total = sum(one.rounds for one in planned), sum(one.experiment.rounds for one in planned)
+    ended = sum(entry.state in ("done", "on disk", "failed") for entry in planned)
+    done, total = sum(entry.rounds for entry in planned), sum(entry.experiment.rounds for entry in planned)
     return [*rows, {"run": f"{ended} of {len(planned)} runs", "state": "", "rounds": f"{done}/{total}", "reason": ""}]
 
 
@@ -140,11 +140,13 @@ class _Lines:
     """A line for each run that has ended."""
 
     def __init__(self) -> None:
-        self.said: dict[str, str] = {}
+        self.states: dict[str, str] = {}
 
     def __call__(self, planned: list[Planned]) -> None:
-        for one in planned:
-            if one.state in ("done", "on disk", "failed") and self.said.get(one.run.name) != one.state:
-                self.said[one.run.name] = one.state
-                reason = f": {one.reason}" if one.reason else ""
-                console.say(f"{one.run.name}: {one.state}, {one.rounds} of {one.experiment.rounds} rounds{reason}")
+        for entry in planned:
+            if entry.state in ("done", "on disk", "failed") and self.states.get(entry.run.name) != entry.state:
+                self.states[entry.run.name] = entry.state
+                reason = f": {entry.reason}" if entry.reason else ""
+                console.say(
+                    f"{entry.run.name}: {entry.state}, {entry.rounds} of {entry.experiment.rounds} rounds{reason}"
+                )

@@ -72,13 +72,13 @@ def train(
     from drift.runs.run import Run
     from drift.simulation.simulate import simulate
 
-    wanted = read(experiment, *(set or ()))
-    run = Run(runs / wanted.slug, Context(data))
-    before, total = run.committed, wanted.rounds
+    spec = read(experiment, *(set or ()))
+    run = Run(runs / spec.slug, Context(data))
+    before, total = run.committed, spec.rounds
     if before < total:
         require_folder(run.folder)
-    known = {0: "", total: "all on disk"}.get(before, f"{before} on disk, going on")
-    console.say(f"{run.name}: {total} rounds{f', {known}' if known else ''}")
+    state = {0: "", total: "all on disk"}.get(before, f"{before} on disk, going on")
+    console.say(f"{run.name}: {total} rounds{f', {state}' if state else ''}")
     with naming_whole_rounds([run]), console.progress("training", total) as step:
 
         def report(record: Round) -> None:
@@ -86,13 +86,13 @@ def train(
             console.say(_line(record, total))
 
         step(before, "")
-        simulate(wanted, runs=runs, data=data, progress=report, workers=workers, cluster=cluster)
+        simulate(spec, runs=runs, data=data, progress=report, workers=workers, cluster=cluster)
     last = run.round(-1)
     if json:
         console.put_json({"run": run.name, "folder": str(run.folder), "rounds": total, **last.metrics})
         return
     console.put(str(run.folder))
-    own = "".join(f" --trust {name}" for name in names_in(wanted.resolved()))
+    own = "".join(f" --trust {name}" for name in names_in(spec.resolved()))
     console.say(f"see it:  fedscape show {run.folder}{own}\n         fedscape figures gallery {run.folder}{own}")
 
 
@@ -132,17 +132,20 @@ def compare(
     from drift.simulation.crossed_settings import cross_settings
 
     refused: list[Refused] = []
-    wanted = cross_settings(experiment, {"method": methods, "seed": seeds}, *(set or ()), hear=refused.append)
-    planned = [Run(runs / one.slug, Context(data)) for one in wanted]
-    if any(run.committed < one.rounds for run, one in zip(planned, wanted, strict=True)):
+    experiments = cross_settings(experiment, {"method": methods, "seed": seeds}, *(set or ()), hear=refused.append)
+    planned = [Run(runs / spec.slug, Context(data)) for spec in experiments]
+    if any(run.committed < spec.rounds for run, spec in zip(planned, experiments, strict=True)):
         require_folder(runs)
-    with naming_whole_rounds(planned), progress_of_all(len(wanted), sum(one.rounds for one in wanted)) as report:
-        trained = train_all(wanted, runs=runs, data=data, workers=workers, progress=report, hear=refused.append)
+    with (
+        naming_whole_rounds(planned),
+        progress_of_all(len(experiments), sum(spec.rounds for spec in experiments)) as report,
+    ):
+        trained = train_all(experiments, runs=runs, data=data, workers=workers, progress=report, hear=refused.append)
     left_out = _left_out(refused)
     console.table([*summary(trained), *(left_out if json else [])], COLUMNS, json=json)
-    for one in left_out:
-        seeds_of = f"seed{'s' if len(one['seeds']) > 1 else ''} {', '.join(map(str, one['seeds']))}"
-        console.say(f"{one['method']} is not trained, {seeds_of}: {one['refused']}")
+    for row in left_out:
+        seeds_of = f"seed{'s' if len(row['seeds']) > 1 else ''} {', '.join(map(str, row['seeds']))}"
+        console.say(f"{row['method']} is not trained, {seeds_of}: {row['refused']}")
     console.say(f"runs: {runs}")
     return 2 if refused or any(run.committed < run.experiment.rounds for run in trained) else 0
 
@@ -150,8 +153,8 @@ def compare(
 def _left_out(refused: list[Refused]) -> list[dict[str, Any]]:
     """One row per method and reason, with all its seeds."""
     rows: dict[tuple[str, str], list[int]] = {}
-    for one in refused:
-        rows.setdefault((one.settings["method"], one.reason), []).append(one.settings["seed"])
+    for entry in refused:
+        rows.setdefault((entry.settings["method"], entry.reason), []).append(entry.settings["seed"])
     return [{"method": method, "seeds": seeds, "refused": reason} for (method, reason), seeds in rows.items()]
 
 
@@ -163,7 +166,7 @@ def progress_of_all(number: int, total: int) -> Iterator[RunProgress]:
 
         def report(name: str, rounds: int, whole: int) -> None:
             if rounds == whole and done.get(name) != whole:
-                finished = sum(1 for one in done if done[one] == whole) + 1
+                finished = sum(1 for rounds_done in done.values() if rounds_done == whole) + 1
                 console.say(f"{name}: {whole} rounds ({finished} of {number} runs)")
             done[name] = rounds
             step(sum(done.values()), f"{name.partition('-')[0]} {rounds}/{whole}")
@@ -180,11 +183,11 @@ def naming_whole_rounds(runs: list[Run]) -> Iterator[None]:
         if reason.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise
         place = next(parent for parent in [runs[0].folder, *runs[0].folder.parents] if parent.exists())
-        held = "; ".join(f"{run.name} is whole up to round {run.committed - 1}" for run in runs if run.committed)
+        whole = "; ".join(f"{run.name} is whole up to round {run.committed - 1}" for run in runs if run.committed)
         raise OSError(
             f"the disk is full ({shutil.disk_usage(place).free / 1e6:.0f} MB free at {place})"
             f"{f'; {reason.filename} could not be written' if reason.filename else ''}. "
-            f"{held or 'No round is whole yet'}. Free space or keep less (--set keep.clients='every 10, last 3' is "
+            f"{whole or 'No round is whole yet'}. Free space or keep less (--set keep.clients='every 10, last 3' is "
             "another run), then give the same command again: it goes on from there."
         ) from reason
 

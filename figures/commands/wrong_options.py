@@ -49,25 +49,25 @@ def line(error: CycloptsError, app: App) -> str:
     options = _options(here)
     if option := _unknown_option(error, options):
         return f"{plugins.unknown(f'option of {name}', option, options, listed=page)}"
-    return f"{_told(error, name, here)} All options: {page}."
+    return f"{_message(error, name, here)} All options: {page}."
 
 
 def example(function: Callable[..., Any] | None) -> str:
     """The example in a command's docstring; empty where there is none."""
-    found = EXAMPLE.search(" ".join((inspect.getdoc(function) or "").split()))
-    return found[1] if found else ""
+    match = EXAMPLE.search(" ".join((inspect.getdoc(function) or "").split()))
+    return match[1] if match else ""
 
 
 def commands(app: App, chain: tuple[str, ...] = ()) -> dict[tuple[str, ...], App]:
     """Every command that runs something, by the words that call it."""
-    found: dict[tuple[str, ...], App] = {}
+    by_words: dict[tuple[str, ...], App] = {}
     for name in _names(app):
         inner = commands(app[name], (*chain, name))
-        found |= inner or {(*chain, name): app[name]}
-    return found
+        by_words |= inner or {(*chain, name): app[name]}
+    return by_words
 
 
-def _told(error: CycloptsError, name: str, here: App) -> str:
+def _message(error: CycloptsError, name: str, here: App) -> str:
     if isinstance(error, UnusedCliTokensError):
         return _too_many(error.unused_tokens or [], name, here)
     if isinstance(error, RepeatArgumentError):
@@ -77,7 +77,7 @@ def _told(error: CycloptsError, name: str, here: App) -> str:
         return f"{name}: {' '.join(str(error).split())}"
     about = _about(argument.name, here)
     if isinstance(error, MissingArgumentError):
-        return _missing(error, argument, name, here, about)
+        return _missing_argument(error, argument, name, here, about)
     if isinstance(error, ValidationError):
         value = argument.tokens[0].value if argument.tokens else error.value
         return f"{argument.name} of {name} is {value!r}; {error.exception_message} {about}"
@@ -86,12 +86,14 @@ def _told(error: CycloptsError, name: str, here: App) -> str:
     return f"{name}: {' '.join(str(error).split())}"
 
 
-def _missing(error: MissingArgumentError, argument: Argument, name: str, here: App, about: str) -> str:
-    given = error.keyword or (argument.name if isinstance(error, ConsumeMultipleError) or argument.tokens else "")
-    wanted = f"{given} of {name} is given without a value." if given else f"{name} needs {argument.name}."
-    shown = example(here.default_command)
-    took = "" if given else _took_several(error.root_input_tokens or [], here)
-    return f"{wanted} {argument.name}: {about}{_choices(argument.hint)}{took}{f' Example: {shown}.' if shown else ''}"
+def _missing_argument(error: MissingArgumentError, argument: Argument, name: str, here: App, about: str) -> str:
+    option = error.keyword or (argument.name if isinstance(error, ConsumeMultipleError) or argument.tokens else "")
+    problem = f"{option} of {name} is given without a value." if option else f"{name} needs {argument.name}."
+    command = example(here.default_command)
+    took = "" if option else _took_several(error.root_input_tokens or [], here)
+    return (
+        f"{problem} {argument.name}: {about}{_choices(argument.hint)}{took}{f' Example: {command}.' if command else ''}"
+    )
 
 
 def _choices(hint: Any) -> str:
@@ -100,9 +102,11 @@ def _choices(hint: Any) -> str:
 
 def _took_several(tokens: list[str], here: App) -> str:
     """A hint where an option that takes several values stands before what is missing, and may have taken it."""
-    many = [name for one in here.assemble_argument_collection() for name in one.names if one.token_count()[1]]
-    taken = [name for name in tokens if name in many]
-    return f" {taken[-1]} takes all words that follow it; write them after the argument." if taken else ""
+    many = [
+        name for argument in here.assemble_argument_collection() for name in argument.names if argument.token_count()[1]
+    ]
+    greedy = [name for name in tokens if name in many]
+    return f" {greedy[-1]} takes all words that follow it; write them after the argument." if greedy else ""
 
 
 def _wrong_type(error: CoercionError, argument: Argument, name: str, about: str) -> str:
@@ -116,16 +120,16 @@ def _wrong_type(error: CoercionError, argument: Argument, name: str, about: str)
 
 
 def _too_many(tokens: list[str], name: str, here: App) -> str:
-    places = [one.name for one in here.assemble_argument_collection() if not one.field_info.is_keyword]
+    places = [argument.name for argument in here.assemble_argument_collection() if not argument.field_info.is_keyword]
     takes = f"only {' '.join(places)}" if places else "no argument"
     return f"unexpected argument {' '.join(tokens)!r}; {name} takes {takes} beside its options."
 
 
 def _no_command(token: str, name: str, here: App, page: str) -> str:
-    known = _names(here)
+    names = _names(here)
     if not token.startswith("-"):
-        return plugins.unknown(f"command of {name}" if name else "command", token, known, listed=page)
-    where = f"a command of {name} ({', '.join(known)})" if name else "a command"
+        return plugins.unknown(f"command of {name}" if name else "command", token, names, listed=page)
+    where = f"a command of {name} ({', '.join(names)})" if name else "a command"
     return f"option {token} stands where {where} is expected; options follow the command. All commands: {page}."
 
 
@@ -151,11 +155,11 @@ def _names(app: App) -> list[str]:
 
 
 def _options(here: App) -> list[str]:
-    own = [name for one in here.assemble_argument_collection() for name in one.names if name.startswith("-")]
+    own = [name for argument in here.assemble_argument_collection() for name in argument.names if name.startswith("-")]
     return [*own, *ANYWHERE]
 
 
 def _about(name: str, here: App) -> str:
     """The sentences of the help page on an argument."""
     arguments = here.assemble_argument_collection(parse_docstring=True)
-    return next((one.parameter.help or "" for one in arguments if one.name == name), "")
+    return next((argument.parameter.help or "" for argument in arguments if argument.name == name), "")

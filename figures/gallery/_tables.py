@@ -162,7 +162,7 @@ def _from_paper(runs: Sequence[Run], paper: str, item: str) -> tuple[dict[Any, s
         LookupError: If none of the runs belongs to it.
     """
     paper_item = papers.load(paper).item(item)
-    parts = papers.found(paper_item, runs)
+    parts = papers.match_runs(paper_item, runs)
     labels = {run.folder: part.setting.label for part in parts for run in part.runs}
     if absent := [run.name for run in runs if run.folder not in labels]:
         lines = papers.commands(paper_item, paper_item.settings[0], quick=True)

@@ -87,7 +87,7 @@ def _rows(runs: Sequence[Run], paper: str, item: str) -> dict[str, Run]:
     """One run for each method and setting, by name, that of the smallest seed."""
     item_labels = {}
     if paper:
-        parts = papers.found(papers.load(paper).item(item), runs)
+        parts = papers.match_runs(papers.load(paper).item(item), runs)
         item_labels = {run.folder: part.setting.label for part in parts for run in part.runs}
     able = [run for run in runs if _able(run)]
     labels = {run.label for run in able}

@@ -30,8 +30,8 @@ def client_points(runs: Sequence[Run]) -> go.Figure:
     """
     figure = blank(height=380)
     title = ""
-    chosen = _first(runs)
-    for (name, run), shift in zip(chosen.items(), _shifts(len(chosen)), strict=True):
+    by_method = _first(runs)
+    for (name, run), shift in zip(by_method.items(), _shifts(len(by_method)), strict=True):
         values = run.cached(locality).distance
         title = axis(values)
         figure.add_trace(_cloud(name, run, values, shift))
@@ -47,10 +47,10 @@ def weights_rounds(runs: Sequence[Run]) -> go.Figure:
     """
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08, row_heights=[0.4, 0.6])
     figure.update_layout(laid(height=560))
-    chosen = [run for run in runs if learns(run)] or list(runs)
-    gamma = draw(figure, chosen, QUANTITIES["gamma"].part, row=1, col=1)
+    learning = [run for run in runs if learns(run)] or list(runs)
+    gamma = draw(figure, learning, QUANTITIES["gamma"].part, row=1, col=1)
     title = ""
-    first = _first(chosen)
+    first = _first(learning)
     for (name, run), shift in zip(first.items(), _shifts(len(first)), strict=True):
         values = run.cached(learned).weights
         title = axis(values)
@@ -63,10 +63,10 @@ def weights_rounds(runs: Sequence[Run]) -> go.Figure:
 
 def learns(run: Run) -> bool:
     """Whether a run gave its clients other weights than their shares of samples."""
-    found = run.cached(learned)
-    given = found.weights.notnull() * sizes(run)
-    given = given / given.sum("client")
-    away = max(float(abs(found.gamma - 1).max()), float(abs(found.weights - given).max()))
+    weights = run.cached(learned)
+    shares = weights.weights.notnull() * sizes(run)
+    shares = shares / shares.sum("client")
+    away = max(float(abs(weights.gamma - 1).max()), float(abs(weights.weights - shares).max()))
     return away > 1e-4 and run.experiment.clients.weighting == "samples"
 
 
@@ -74,10 +74,10 @@ def sizes(run: Run) -> xr.DataArray:
     """Number of training samples of every client; of a run with a task of one's own, as its rounds recorded them."""
     if run.context.user_task is None:
         return xr.DataArray([len(part) for part in run.parts], dims="client")
-    found = np.zeros(run.experiment.clients.number)
+    counts = np.zeros(run.experiment.clients.number)
     for record in map(run.round, run.rounds()):
-        found[record.ids.numpy()] = record.sizes.numpy()
-    return xr.DataArray(found, dims="client")
+        counts[record.ids.numpy()] = record.sizes.numpy()
+    return xr.DataArray(counts, dims="client")
 
 
 def _first(runs: Sequence[Run]) -> dict[str, Run]:
@@ -95,24 +95,24 @@ def _cloud(name: str, run: Run, values: xr.DataArray, shift: float) -> go.Scatte
     weights = run.cached(learned).weights
     per_round = max(1, int(np.isfinite(values.values).sum(1).max()))
     rounds = evenly_spaced(values["round"].values.tolist(), max(2, POINTS // per_round))
-    shown, weights = values.sel(round=rounds), weights.sel(round=rounds)
-    rows, clients = np.nonzero(np.isfinite(shown.values))
-    written = written_name(name)
+    values_of_rounds, weights = values.sel(round=rounds), weights.sel(round=rounds)
+    rows, clients = np.nonzero(np.isfinite(values_of_rounds.values))
+    label = written_name(name)
     at = np.asarray(rounds)[rows]
     loss = run.metrics()["loss"].sel(round=at).values
     custom = np.stack([at, clients, weights.values[rows, clients], loss], axis=1)
     notes = {index: client_notes(run, index) for index in rounds}
     return go.Scatter(
         x=small(at + shift),
-        y=small(shown.values[rows, clients]),
+        y=small(values_of_rounds.values[rows, clients]),
         customdata=small(custom),
         text=[notes[index].get(client, "") for index, client in zip(at.tolist(), clients.tolist(), strict=True)],
         mode="markers",
         marker={"size": 5, "opacity": 0.6, "color": palette.colour(name.partition(",")[0])},
-        name=plain(written),
-        legendgroup=written,
+        name=plain(label),
+        legendgroup=label,
         hovertemplate=(
-            f"{plain(written)}, seed {run.experiment.seed}<br>round %{{customdata[0]}}, client %{{customdata[1]}}<br>"
+            f"{plain(label)}, seed {run.experiment.seed}<br>round %{{customdata[0]}}, client %{{customdata[1]}}<br>"
             f"{axis(values)} %{{y:.4g}}<br>weight %{{customdata[2]:.3g}}<br>%{{text}}<br>"
             "test loss after the round %{customdata[3]:.4g} nats<extra></extra>"
         ),

@@ -31,7 +31,7 @@ def curvature_rounds(runs: Sequence[Run]) -> go.Figure:
     draw(figure, able, lambda run: eigenvalues(run).eigenvalue.isel(rank=0, drop=True), markers=True, row=1, col=1)
     draw(figure, able, lambda run: eigenvalues(run).ratio, markers=True, legend=False, row=1, col=2)
     figure.update_xaxes(round_axis(figure.data[-1].x))
-    figure.update_yaxes(log_axis(*(one.y for one in figure.select_traces(col=1))), title="λ₁", row=1, col=1)
+    figure.update_yaxes(log_axis(*(trace.y for trace in figure.select_traces(col=1))), title="λ₁", row=1, col=1)
     figure.update_yaxes(title="λ₁ / λ₅", rangemode="tozero", row=1, col=2)
     return figure
 

@@ -119,40 +119,40 @@ def draw(
     mode = "lines+markers" if markers else "lines"
     title = ""
     for place, (name, group) in enumerate(groups(runs).items()):
-        found = {run.experiment.seed: part(run) for run in group}
-        title = axis(next(iter(found.values())))
-        written, line = (
+        by_seed = {run.experiment.seed: part(run) for run in group}
+        title = axis(next(iter(by_seed.values())))
+        label, line = (
             written_name(name),
             {"color": palette.colour(name.partition(",")[0]), "dash": _dash(place, name)},
         )
         hover = f"{across} %{{x}}<br>{title} %{{y:.4g}}<extra></extra>"
-        several = len(found) > 1
-        for seed, values in found.items():
+        several = len(by_seed) > 1
+        for seed, values in by_seed.items():
             trace = go.Scatter(
                 x=small(values[across]),
                 y=small(values),
                 mode=mode,
                 connectgaps=True,
-                name=plain(written),
-                legendgroup=written,
+                name=plain(label),
+                legendgroup=label,
                 showlegend=legend and not several,
                 opacity=0.4 if several else 1,
                 line={**line, "width": 1 if several else 2},
-                hovertemplate=f"{plain(written)}, seed {seed}<br>{hover}",
+                hovertemplate=f"{plain(label)}, seed {seed}<br>{hover}",
             )
             figure.add_trace(trace, row=row, col=col)
         if several:
-            mean = xr.concat(list(found.values()), "seed", join="outer").mean("seed")
+            mean = xr.concat(list(by_seed.values()), "seed", join="outer").mean("seed")
             trace = go.Scatter(
                 x=small(mean[across]),
                 y=small(mean),
                 mode=mode,
                 connectgaps=True,
-                name=plain(written),
-                legendgroup=written,
+                name=plain(label),
+                legendgroup=label,
                 showlegend=legend,
                 line={**line, "width": 2.4},
-                hovertemplate=f"{plain(written)}, mean of {len(found)} seeds<br>{hover}",
+                hovertemplate=f"{plain(label)}, mean of {len(by_seed)} seeds<br>{hover}",
             )
             figure.add_trace(trace, row=row, col=col)
     return title
@@ -170,11 +170,11 @@ def _dash(place: int, name: str) -> str:
 
 
 def _lay(figure: go.Figure, quantity: str, title: str, *, row: int | None = None, col: int | None = None) -> None:
-    chosen = QUANTITIES[quantity]
+    quantity_ = QUANTITIES[quantity]
     figure.update_xaxes(round_axis(figure.data[-1].x), row=row, col=col)
     figure.update_yaxes(title=title, row=row, col=col)
-    if chosen.log:
-        drawn = figure.data if row is None else figure.select_traces(row=row, col=col)
-        figure.update_yaxes(log_axis(*(trace.y for trace in drawn)), row=row, col=col)
-    if chosen.zero:
+    if quantity_.log:
+        traces = figure.data if row is None else figure.select_traces(row=row, col=col)
+        figure.update_yaxes(log_axis(*(trace.y for trace in traces)), row=row, col=col)
+    if quantity_.zero:
         figure.add_hline(y=0, line={"width": 1, "dash": "dot", "color": palette.CLIENT}, row=row, col=col)

@@ -67,12 +67,12 @@ class Explorer:
         Raises:
             ValueError: If the run kept no such round, or its cohort does not hold the client.
         """
-        for picker, wanted in ((self.round, round), (self.client, client)):
-            known = [value for value in picker.options if value is not None]
-            if wanted is not None and wanted not in known:
-                raise ValueError(f"no {picker.description} {wanted} here; there are {', '.join(map(str, known))}.")
-            if wanted is not None:
-                picker.value = wanted
+        for picker, number in ((self.round, round), (self.client, client)):
+            options = [value for value in picker.options if value is not None]
+            if number is not None and number not in options:
+                raise ValueError(f"no {picker.description} {number} here; there are {', '.join(map(str, options))}.")
+            if number is not None:
+                picker.value = number
 
     def _repr_mimebundle_(self, **options: Any) -> Any:
         return self.box._repr_mimebundle_(**options)
@@ -112,9 +112,9 @@ class Explorer:
     def _offer_rounds(self, *, last: bool = False) -> None:
         """Rounds of the run that kept clients, else all; the one nearest to that shown before is picked."""
         run, before = self._named[self.run.value], self.round.value
-        known = run.kept("clients") or run.rounds()
-        self.round.options = known
-        self.round.value = known[-1] if last else min(known, key=lambda index: abs(index - before))
+        rounds = run.kept("clients") or run.rounds()
+        self.round.options = rounds
+        self.round.value = rounds[-1] if last else min(rounds, key=lambda index: abs(index - before))
 
     def _offer_clients(self) -> None:
         before = self.client.value
@@ -150,25 +150,25 @@ def explorer(runs: Sequence[Run] | Run, *, points: int = 15) -> Explorer:
     return Explorer([runs] if isinstance(runs, Run) else runs, points=points)
 
 
-def _follow(shown: Any, figure: go.Figure) -> None:
+def _follow(widget: Any, figure: go.Figure) -> None:
     """Make a figure on the page show what another one does, its traces kept where they are of the same kinds."""
-    with shown.batch_update():
-        if [trace.type for trace in shown.data] == [trace.type for trace in figure.data]:
-            for trace, fresh in zip(shown.data, figure.data, strict=True):
+    with widget.batch_update():
+        if [trace.type for trace in widget.data] == [trace.type for trace in figure.data]:
+            for trace, fresh in zip(widget.data, figure.data, strict=True):
                 trace.update(fresh.to_plotly_json(), overwrite=True)
         else:
-            shown.data = []
-            shown.add_traces(list(figure.data))
+            widget.data = []
+            widget.add_traces(list(figure.data))
         content = {"annotations": [], "shapes": [], **figure.layout.to_plotly_json()}
-        shown.layout.update({name: value for name, value in content.items() if name != "template"}, overwrite=True)
+        widget.layout.update({name: value for name, value in content.items() if name != "template"}, overwrite=True)
 
 
 def _named(runs: Sequence[Run]) -> dict[str, Run]:
     """Runs by the name that legends give them, and their seed where there are several."""
-    found = groups(runs)
+    by_method = groups(runs)
     return {
         f"{written_name(name)}, seed {run.experiment.seed}" if len(group) > 1 else written_name(name): run
-        for name, group in found.items()
+        for name, group in by_method.items()
         for run in group
     }
 
@@ -181,7 +181,7 @@ def _widgets() -> Any:
     """
     for name in ("anywidget", "ipywidgets"):
         try:
-            found = importlib.import_module(name)
+            module = importlib.import_module(name)
         except ModuleNotFoundError as reason:
             raise LookupError(f"the explorer needs {name}; pip install 'fedscape[notebook]'.") from reason
-    return found
+    return module

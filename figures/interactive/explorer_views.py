@@ -58,9 +58,10 @@ def plane(pick: Pick, *, points: int = 15) -> go.Figure:
     """
     three = _three(pick)
     if pick.shows == "client_loss":
-        found = pick.run.cached(overlay_plane, round=pick.round, clients=three, points=points).sel(client=pick.client)
-        own = {"loss": found.client_loss, "mark_loss": found.mark_client_loss}
-        ds, variable = found.assign(own), "loss"
+        overlay = pick.run.cached(overlay_plane, round=pick.round, clients=three, points=points)
+        overlay = overlay.sel(client=pick.client)
+        own = {"loss": overlay.client_loss, "mark_loss": overlay.mark_client_loss}
+        ds, variable = overlay.assign(own), "loss"
     else:
         ds, variable = pick.run.cached(round_plane, round=pick.round, clients=three, points=points), pick.shows
     figure = explore_contour(ds, variable)
@@ -85,13 +86,13 @@ def drift(runs: Mapping[str, Run], pick: Pick) -> go.Figure:
         values.append(part.values)
         figure.add_trace(_curve(name, run, part, run is pick.run), row=1, col=1)
     log = log_axis(*values) if QUANTITIES[pick.quantity].log else {"type": "linear"}
-    found = pick.run.cached(locality).distance
-    for trace in (_dots(pick.run, found), _path(found, pick.client)):
+    distances = pick.run.cached(locality).distance
+    for trace in (_dots(pick.run, distances), _path(distances, pick.client)):
         figure.add_trace(trace, row=2, col=1)
     figure.update_layout(blank(**_SIZE, showlegend=False).layout, uirevision=pick.run.name)
     figure.update_layout(_same(""), hovermode="closest")
     figure.update_yaxes({"dtick": None, "exponentformat": None, "title": title, **log}, row=1, col=1)
-    figure.update_yaxes(title=axis(found), rangemode="tozero", row=2, col=1)
+    figure.update_yaxes(title=axis(distances), rangemode="tozero", row=2, col=1)
     figure.update_xaxes(title="round", row=2, col=1)
     line = {"width": 1, "dash": "dot", "color": _PICKED}
     figure.add_vline(x=pick.round, line=line, row="all", col=1)

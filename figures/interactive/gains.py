@@ -29,16 +29,16 @@ def gain_boxes(runs: Sequence[Run], *, skip: int = 1) -> go.Figure:
     """
     figure = blank(height=380, showlegend=False)
     for name, group in groups(runs).items():
-        written = written_name(name)
-        found = [run.cached(drift_variances).gain.isel(round=slice(skip, None)) for run in group]
-        seeds = np.repeat([run.experiment.seed for run in group], [part.size for part in found])
-        numbers = np.concatenate([part["round"].values for part in found])
+        label = written_name(name)
+        gains = [run.cached(drift_variances).gain.isel(round=slice(skip, None)) for run in group]
+        seeds = np.repeat([run.experiment.seed for run in group], [part.size for part in gains])
+        numbers = np.concatenate([part["round"].values for part in gains])
         figure.add_trace(
             go.Box(
-                y=small(np.concatenate([part.values for part in found])),
+                y=small(np.concatenate([part.values for part in gains])),
                 customdata=small(np.stack([numbers, seeds], axis=1)),
-                name=plain(written),
-                legendgroup=written,
+                name=plain(label),
+                legendgroup=label,
                 boxpoints="all",
                 pointpos=0,
                 jitter=0.5,
@@ -46,7 +46,7 @@ def gain_boxes(runs: Sequence[Run], *, skip: int = 1) -> go.Figure:
                 line={"width": 1.5},
                 hoveron="boxes+points",
                 hovertemplate=(
-                    f"{plain(written)}, seed %{{customdata[1]}}<br>round %{{customdata[0]}}<br>Kalman gain %{{y:.3f}}"
+                    f"{plain(label)}, seed %{{customdata[1]}}<br>round %{{customdata[0]}}<br>Kalman gain %{{y:.3f}}"
                     "<extra></extra>"
                 ),
             )

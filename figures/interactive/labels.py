@@ -29,19 +29,19 @@ def label_points(run: Run, *, rounds: int = 20) -> go.Figure:
     """
     ds = run.cached(label_scatter, rounds=rounds)
     classes, numbers = [plain(name) for name in ds["class"].values], ds["round"].values
-    x, y, held, custom = [], [], [], []
+    x, y, sizes, custom = [], [], [], []
     for row, counts in enumerate(ds["count"].values):
         cohort = np.flatnonzero(np.isfinite(counts).any(1))
         for place, client in enumerate(cohort):
             for column in np.flatnonzero(counts[client] > 0):
                 x.append(numbers[row] + (place + 0.5) / len(cohort) - 0.5)
                 y.append(column)
-                held.append(counts[client, column])
+                sizes.append(counts[client, column])
                 custom.append([numbers[row], ds.client.values[client], counts[client].sum(), row])
     custom_rows = np.asarray(custom, np.int64).reshape(-1, 4)
     within, between = ds.within_divergence.values, ds.between_divergence.values
     words = [f"divergence within {within[row]:.2f}, from all {between[row]:.2f} nats" for *_, row in custom_rows]
-    area = np.asarray(held) / max(held, default=1)
+    area = np.asarray(sizes) / max(sizes, default=1)
     figure = blank(height=380, showlegend=False)
     figure.add_trace(
         go.Scatter(
@@ -54,7 +54,7 @@ def label_points(run: Run, *, rounds: int = 20) -> go.Figure:
                 "line": {"width": 0},
                 "opacity": 0.9,
             },
-            customdata=small(np.concatenate([custom_rows[:, :3], np.asarray(held, np.int64).reshape(-1, 1)], axis=1)),
+            customdata=small(np.concatenate([custom_rows[:, :3], np.asarray(sizes, np.int64).reshape(-1, 1)], axis=1)),
             text=words,
             hovertext=[classes[int(column)] for column in y],
             hovertemplate=(

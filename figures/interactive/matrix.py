@@ -33,8 +33,8 @@ def coherence_matrix(run: Run, *, rounds: Sequence[int] | None = None) -> go.Fig
         LookupError: If there is no such round, or none has two clients.
     """
     whole = run.cached(coherence).coherence.dropna("round")  # NaN where a cohort has no pair
-    known = [int(index) for index in whole["round"].values]
-    usable = known if rounds is None else [index for index in rounds if index in known]
+    recorded = [int(index) for index in whole["round"].values]
+    usable = recorded if rounds is None else [index for index in rounds if index in recorded]
     if not usable:
         raise LookupError(f"no round of run {run.name} has two clients whose updates could be compared.")
     if rounds is None:
@@ -49,9 +49,9 @@ def coherence_matrix(run: Run, *, rounds: Sequence[int] | None = None) -> go.Fig
 
 def _matrix(run: Run, index: int, whole: float) -> go.Heatmap:
     ds = pairwise(run, round=index)
-    values, ids = ds.cosine.values, [str(one) for one in ds.client.values]
+    values, ids = ds.cosine.values, [str(client) for client in ds.client.values]
     notes = client_notes(run, index)
-    words = [f"client {one}: {notes[int(one)].replace('<br>', ', ')}" for one in ids]
+    words = [f"client {client}: {notes[int(client)].replace('<br>', ', ')}" for client in ids]
     pairs = np.array([[f"{a}<br>{b}" if a != b else a for b in words] for a in words], dtype=object)
     return go.Heatmap(
         x=ids,

@@ -43,8 +43,8 @@ def trajectory_play(ds: xr.Dataset, *, notes: Mapping[int, Mapping[int, str]] | 
     lay_flat(figure, ds, "loss")
     for name, update in (("alpha", figure.update_xaxes), ("beta", figure.update_yaxes)):
         share = ds.attrs.get(f"explained_{name}")
-        shown = "" if share is None else f" ({100 * share:.0f} % of the variance)"
-        update(title=f"{axis(ds[name])}{shown}")
+        variance = "" if share is None else f" ({100 * share:.0f} % of the variance)"
+        update(title=f"{axis(ds[name])}{variance}")
     return figure
 
 
@@ -71,10 +71,12 @@ def _part(ds: xr.Dataset, place: int, notes: Mapping[int, str]) -> Traces:
 
 
 def _clients(ds: xr.Dataset, number: int, notes: Mapping[int, str]) -> go.Scatter:
-    """Models of a round's clients; nothing where they were not kept."""
+    """Models of the clients of a round; empty if they were not stored."""
     if "client_alpha" in ds and number in ds["round"].values:
-        one = ds[["client_alpha", "client_beta", "client_distance"]].sel(round=number).dropna("client")
-        ids, x, y, off = (one[name].values for name in ("client", "client_alpha", "client_beta", "client_distance"))
+        positions = ds[["client_alpha", "client_beta", "client_distance"]].sel(round=number).dropna("client")
+        ids, x, y, off = (
+            positions[name].values for name in ("client", "client_alpha", "client_beta", "client_distance")
+        )
     else:
         ids, x, y, off = np.zeros((4, 0))
     return go.Scatter(
@@ -82,7 +84,10 @@ def _clients(ds: xr.Dataset, number: int, notes: Mapping[int, str]) -> go.Scatte
         y=small(y),
         mode="markers",
         marker={"symbol": "triangle-up", "size": 9, "color": "white", "line": {"color": "black", "width": 1}},
-        text=[f"client {int(one)}, round {number}" + (f"<br>{notes[one]}" if one in notes else "") for one in ids],
+        text=[
+            f"client {int(client)}, round {number}" + (f"<br>{notes[client]}" if client in notes else "")
+            for client in ids
+        ],
         customdata=small(off),
         hovertemplate="%{text}<br>distance out of the plane %{customdata:.3g}<extra></extra>",
         name="clients",

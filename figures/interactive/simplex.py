@@ -69,12 +69,12 @@ def rows(ds: xr.Dataset, variable: str) -> np.ndarray:
     values = ds[variable].transpose("alpha", "beta").values
     steps = len(values) - 1
     across = np.linspace(0, 1, steps + 1)
-    found = np.empty((steps + 1, steps + 1))
+    table = np.empty((steps + 1, steps + 1))
     for row in range(steps + 1):
         beta = np.arange(steps - row + 1)
-        known = values[steps - row - beta, beta]
-        found[row] = np.interp(across, beta / max(steps - row, 1), known) if len(known) > 1 else known[0]
-    return found
+        row_values = values[steps - row - beta, beta]
+        table[row] = np.interp(across, beta / max(steps - row, 1), row_values) if len(row_values) > 1 else row_values[0]
+    return table
 
 
 def _triangle(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool, notes: Notes) -> Traces:
@@ -89,16 +89,16 @@ def _triangle(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: b
     places = {"a": small(across), "b": small(across)}
     net = go.Carpet(**places, x=small(x), y=small(y), aaxis=unseen, baxis=unseen)
     style = look(bounds, axis(ds[variable]), log)
-    drawn = go.Contourcarpet(**places, z=small(log10(values) if log else values), **style)
-    return [net, drawn, _points(ds, variable), _marks(ds, variable, notes)]
+    contours = go.Contourcarpet(**places, z=small(log10(values) if log else values), **style)
+    return [net, contours, _points(ds, variable), _marks(ds, variable, notes)]
 
 
 def _points(ds: xr.Dataset, variable: str) -> go.Scatter:
     """The grid points, unseen, because a map on a net tells nothing when it is pointed at."""
     alpha, beta = (part.ravel() for part in np.meshgrid(ds.alpha.values, ds.beta.values, indexing="ij"))
     values = ds[variable].transpose("alpha", "beta").values.ravel()
-    known = np.isfinite(values)
-    alpha, beta, values = alpha[known], beta[known], values[known]
+    finite = np.isfinite(values)
+    alpha, beta, values = alpha[finite], beta[finite], values[finite]
     x, y = place(alpha, beta)
     names = [plain(name) for name in mark_names(ds)[:3]]
     return go.Scatter(

@@ -40,9 +40,9 @@ def sliding(
         return
     steps = []
     for index, number in enumerate(rounds):
-        shown = {"visible": [owner in (-1, index) for owner in owners]}
+        visible = {"visible": [owner in (-1, index) for owner in owners]}
         changes = layouts[index] if layouts else {}
-        steps.append({"label": str(number), "method": "update", "args": [shown, changes]})
+        steps.append({"label": str(number), "method": "update", "args": [visible, changes]})
     figure.update_layout(sliders=[{**_slider(steps), "x": 0.03, "len": 0.94}], margin={"b": 124})
 
 

@@ -32,13 +32,13 @@ def client_notes(run: Run, index: int) -> dict[int, str]:
     """Samples and labels of the clients of a round's cohort, by number; labels where they are known."""
     record = run.round(index)
     shares = label_shares(run, index)
-    found = {}
+    notes = {}
     for client, size in zip(record.ids.tolist(), record.sizes.tolist(), strict=True):
         words = f"{size} samples"
         if shares is not None and np.isfinite(shares[client]).all():
             words += f"<br>{label_words(shares[client], run.dataset.classes)}"
-        found[client] = words
-    return found
+        notes[client] = words
+    return notes
 
 
 def label_shares(run: Run, index: int) -> np.ndarray | None:
@@ -56,5 +56,5 @@ def label_shares(run: Run, index: int) -> np.ndarray | None:
 def label_words(shares: np.ndarray, classes: Sequence[str]) -> str:
     """The classes that a client holds most of, like "labels 3: 51 %, 5: 49 %"."""
     order = [int(place) for place in np.argsort(-shares, kind="stable") if shares[place] > 0]
-    named = ", ".join(f"{plain(classes[place])}: {100 * shares[place]:.0f} %" for place in order[:CLASSES])
-    return f"labels {named}{', ...' if len(order) > CLASSES else ''}"
+    largest = ", ".join(f"{plain(classes[place])}: {100 * shares[place]:.0f} %" for place in order[:CLASSES])
+    return f"labels {largest}{', ...' if len(order) > CLASSES else ''}"

@@ -32,7 +32,7 @@ NUMBERS, CURVES, DIAGNOSIS, COST = 6.0, 1.0, 3.0, 1.0
 """How long the parts of a run take, beside a landscape of one round (measured on the demo)."""
 
 
-def content(runs: Sequence[Run], points: int, told: Told, failed: Failed) -> dict[str, Any]:
+def content(runs: Sequence[Run], points: int, progress: Told, failed: Failed) -> dict[str, Any]:
     """Everything that the template names, of runs whose analyses are computed where they are not there yet.
 
     Args:
@@ -43,14 +43,14 @@ def content(runs: Sequence[Run], points: int, told: Told, failed: Failed) -> dic
     Raises:
         LookupError: If no run was given, or one has no complete round.
     """
-    ear = Ear(told)
+    ear = Ear(progress)
     grouped = groups([Remembered.of(run, ear.hear) for run in runs])
     done = 0
     for group in grouped.values():
         for run in group:
             ear.work(run, done, _jobs(run, run is group[0], points))
             done += 1
-    told(done, "writing")
+    progress(done, "writing")
     return _shown(grouped, points, failed)
 
 
@@ -64,26 +64,26 @@ def compact(figure: go.Figure) -> dict[str, Any]:
     whole: dict[str, Any] = json.loads(figure.to_json())
     layout = whole["layout"]
     sliders, _, _ = (layout.pop(name, None) for name in ("sliders", "updatemenus", "template"))
-    found = {"data": whole["data"], "layout": layout}
+    compacted = {"data": whole["data"], "layout": layout}
     if not sliders:
-        return found
+        return compacted
     layout["margin"]["b"] = 8 if "scene" in layout else 48  # where its slider was
     steps = sliders[0]["steps"]
-    found["rounds"] = [int(step["label"]) for step in steps]
+    compacted["rounds"] = [int(step["label"]) for step in steps]
     if frames := whole.get("frames"):
-        return {**found, "frames": [{"traces": frame["traces"], "data": frame["data"]} for frame in frames]}
-    shown = [step["args"][0]["visible"] for step in steps]
-    once = [[place for place, row in enumerate(shown) if row[trace]] for trace in range(len(whole["data"]))]
-    found["owners"] = [places[0] if len(places) == 1 else -1 for places in once]
-    return {**found, "changes": [step["args"][1] for step in steps]}
+        return {**compacted, "frames": [{"traces": frame["traces"], "data": frame["data"]} for frame in frames]}
+    visible = [step["args"][0]["visible"] for step in steps]
+    once = [[place for place, row in enumerate(visible) if row[trace]] for trace in range(len(whole["data"]))]
+    compacted["owners"] = [places[0] if len(places) == 1 else -1 for places in once]
+    return {**compacted, "changes": [step["args"][1] for step in steps]}
 
 
 def _jobs(run: Run, first: bool, points: int) -> list[Job]:
     """What is computed of a run; more of the first one of a method."""
-    found: list[Job] = [(NUMBERS, lambda run: summary([run])), (CURVES, _series)]
+    tasks: list[Job] = [(NUMBERS, lambda run: summary([run])), (CURVES, _series)]
     if not first:
-        return found
-    return [*jobs(run, points), *found, (DIAGNOSIS, diagnosis), (COST, lambda run: run.cached(cost))]
+        return tasks
+    return [*jobs(run, points), *tasks, (DIAGNOSIS, diagnosis), (COST, lambda run: run.cached(cost))]
 
 
 def _series(run: Run) -> None:
@@ -99,13 +99,14 @@ def _series(run: Run) -> None:
 def _shown(grouped: Grouped, points: int, failed: Failed) -> dict[str, Any]:
     runs = [run for group in grouped.values() for run in group]
     single = {name: pictures(group[0], points, failed) for name, group in grouped.items()}
-    drawn = _curves(grouped, failed)
-    figures = {name: {"absent": one} if isinstance(one, str) else compact(one) for name, one in drawn.items()}
-    for name, one in single.items():
-        found = {f"{kind}:{name}": figure for kind, figure in one.items()}
-        figures |= {key: {"absent": one} if isinstance(one, str) else compact(one) for key, one in found.items()}
-    kinds = [kind for kind in KINDS if any(not isinstance(found[kind], str) for found in single.values())]
-    lacking = {kind: str(found[kind]) for found in single.values() for kind in KINDS if kind not in kinds}
+    curves = _curves(grouped, failed)
+    by_run = {f"{kind}:{name}": figure for name, by_kind in single.items() for kind, figure in by_kind.items()}
+    figures = {
+        name: {"absent": figure} if isinstance(figure, str) else compact(figure)
+        for name, figure in {**curves, **by_run}.items()
+    }
+    kinds = [kind for kind in KINDS if any(not isinstance(by_kind[kind], str) for by_kind in single.values())]
+    lacking = {kind: str(by_kind[kind]) for by_kind in single.values() for kind in KINDS if kind not in kinds}
     return {
         "title": "; ".join(
             dict.fromkeys(f"{run.experiment.task.dataset}, {run.experiment.task.model}" for run in runs)
@@ -152,7 +153,7 @@ def _curves(grouped: Grouped, failed: Failed) -> dict[str, go.Figure | str]:
         make["line"] = lambda: line_fma_ima(runs)
     if any(run.kept("globals") for run in runs):
         make["curvature"] = lambda: curvature_rounds(runs)
-    return {name: or_why(one, name, failed) for name, one in make.items()}
+    return {name: or_why(figure, name, failed) for name, figure in make.items()}
 
 
 _CAPTIONS = {

@@ -21,15 +21,15 @@ def diagnosis(run: Run) -> dict[str, Any]:
         verdict: A sentence. causes, state: Tables as `figures.page.tables` makes them; no rows where none was tested.
         untested: Whether they can and have not been tested.
     """
-    found = _found(run)
+    result = _found(run)
     return {
-        "verdict": verdict(found) if found.causes else _read(found),
+        "verdict": verdict(result) if result.causes else _read(result),
         "causes": {
             "head": ["Cause", "Gain [95 %]", "Of the loss", "Clear", "Test", "To do"],
-            "rows": _rows(found.causes),
+            "rows": _rows(result.causes),
         },
-        "state": {"head": ["Question", "Answer", "Number [95 %]", "Gallery figure"], "rows": _answers(found.findings)},
-        "untested": not found.causes and not run.about.get("unknown"),
+        "state": {"head": ["Question", "Answer", "Number [95 %]", "Gallery figure"], "rows": _answers(result.findings)},
+        "untested": not result.causes and not run.about.get("unknown"),
     }
 
 
@@ -38,12 +38,14 @@ def _found(run: Run) -> Diagnosis:
     return diagnose(run, quick=not tested)
 
 
-def _read(found: Diagnosis) -> str:
+def _read(result: Diagnosis) -> str:
     """What a record says without a test, in one sentence."""
-    said = {finding.name: finding.statement.partition(";")[0] for finding in found.findings}
-    start = f"{standing(found)} " if standing(found) else ""
-    told = [said[name] for name in _TELLING if name in said and not said[name].startswith("not known")]
-    return f"{start}Read from the record: {'; '.join(told) or 'too little is known'}."
+    statements = {finding.name: finding.statement.partition(";")[0] for finding in result.findings}
+    start = f"{standing(result)} " if standing(result) else ""
+    answers = [
+        statements[name] for name in _TELLING if name in statements and not statements[name].startswith("not known")
+    ]
+    return f"{start}Read from the record: {'; '.join(answers) or 'too little is known'}."
 
 
 _TELLING = ("labels", "coherence", "clients")
@@ -63,9 +65,9 @@ def _rows(causes: tuple[Cause, ...]) -> list[tuple[str, list[str]]]:
 def _answers(findings: tuple[Finding, ...]) -> list[tuple[str, list[str]]]:
     rows = []
     for finding in findings:
-        said = finding.statement + (f". Try: {finding.suggestion}" if finding.suggestion else "")
+        statement = finding.statement + (f". Try: {finding.suggestion}" if finding.suggestion else "")
         number = ""
         if math.isfinite(finding.value):
             number = f"{finding.measure} {interval(finding.value, finding.low, finding.high, finding.unit)}"
-        rows.append((QUESTIONS.get(finding.name, finding.name), [said, number, finding.figure]))
+        rows.append((QUESTIONS.get(finding.name, finding.name), [statement, number, finding.figure]))
     return rows

@@ -31,27 +31,27 @@ LARGEST = 1e5
 """Number from which only its size is shown."""
 
 
-def verdict(found: Diagnosis) -> str:
+def verdict(diagnosis: Diagnosis) -> str:
     """Where the run stands, and the first cause, or why there is none."""
-    first = found.first
+    first = diagnosis.first
     if first is not None:
         gained = f"{percent(first.share)} of the loss gained by {first.test}, {first.followed}"
-        said = f"First: {first.title} ({gained}). Look at figure {first.figure}."
-    elif found.untested:
-        said = f"Causes were not tested: {found.untested.rstrip('.')}. What follows is read from the record."
+        text = f"First: {first.title} ({gained}). Look at figure {first.figure}."
+    elif diagnosis.untested:
+        text = f"Causes were not tested: {diagnosis.untested.rstrip('.')}. What follows is read from the record."
     else:
-        said = "No clear cause: no change that was tried gains clearly when it is followed."
-    if found.memory == "anew":
-        said += " Server and client memory is not recorded: in windows and late rounds it began anew."
-    return " ".join(filter(None, (standing(found), said)))
+        text = "No clear cause: no change that was tried gains clearly when it is followed."
+    if diagnosis.memory == "anew":
+        text += " Server and client memory is not recorded: in windows and late rounds it began anew."
+    return " ".join(filter(None, (standing(diagnosis), text)))
 
 
-def standing(found: Diagnosis) -> str:
+def standing(diagnosis: Diagnosis) -> str:
     """Where the run stands, in a sentence; empty where that is not known."""
-    if found.state == "still learning":
-        fall = interval(found.fall.value, found.fall.low, found.fall.high)
+    if diagnosis.state == "still learning":
+        fall = interval(diagnosis.fall.value, diagnosis.fall.low, diagnosis.fall.high)
         return f"Not finished: the next round is expected to gain {fall} nats."
-    return _STATES.get(found.state, "")
+    return _STATES.get(diagnosis.state, "")
 
 
 def interval(value: float, low: float, high: float, unit: str = "") -> str:

@@ -54,8 +54,8 @@ def pictures(run: Run, points: int, failed: Failed) -> dict[str, go.Figure | str
 def jobs(run: Run, points: int) -> list[Job]:
     """What has to be computed for the pictures of a run, in parts."""
     indices = planar(run)
-    found: list[Job] = [(1, partial(_planes, indices=[index], points=points)) for index in indices]
-    return [*found, (1, partial(_simplexes, indices=indices)), (2, _path), (1, label_points)]
+    tasks: list[Job] = [(1, partial(_planes, indices=[index], points=points)) for index in indices]
+    return [*tasks, (1, partial(_simplexes, indices=indices)), (2, _path), (1, label_points)]
 
 
 def planar(run: Run) -> list[int]:
@@ -74,14 +74,14 @@ def _simplexes(run: Run, indices: Sequence[int]) -> list[xr.Dataset]:
 
 def _trajectory(run: Run) -> go.Figure:
     ds = _path(run)
-    kept = [int(index) for index in ds["round"].values] if "round" in ds.dims else []
-    return trajectory_play(ds, notes={index: client_notes(run, index) for index in kept})
+    rounds = [int(index) for index in ds["round"].values] if "round" in ds.dims else []
+    return trajectory_play(ds, notes={index: client_notes(run, index) for index in rounds})
 
 
 def _path(run: Run) -> xr.Dataset:
     """As figure trajectory-plane asks for, so that it is computed once."""
-    drawn = bool(set(run.kept("clients")) & set(evenly_spaced(run.kept("globals"), 20)))
-    return run.cached(trajectory_plane, points=21, clients=drawn)
+    has_clients = bool(set(run.kept("clients")) & set(evenly_spaced(run.kept("globals"), 20)))
+    return run.cached(trajectory_plane, points=21, clients=has_clients)
 
 
 def _required(indices: Sequence[int]) -> Sequence[int]:

@@ -41,15 +41,15 @@ class Remembered(Run):
 
     def metrics(self) -> xr.Dataset:
         """As `Run.metrics`."""
-        found: xr.Dataset = self._once("metrics", super().metrics)
-        return found
+        result: xr.Dataset = self._once("metrics", super().metrics)
+        return result
 
     def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
         """As `Run.cached`."""
         key = f"{analysis.__module__}.{analysis.__qualname__} {json.dumps(arguments, sort_keys=True, default=str)}"
         compute = super().cached
-        found: xr.Dataset = self._once(key, lambda: compute(analysis, **arguments))
-        return found
+        result: xr.Dataset = self._once(key, lambda: compute(analysis, **arguments))
+        return result
 
     def _once(self, key: str, make: Callable[[], Any]) -> Any:
         if key not in self.memory:
@@ -72,8 +72,8 @@ class Failed:
 class Ear:
     """Hears the analyses of a run one after the other, and tells how far the run is."""
 
-    def __init__(self, told: Told) -> None:
-        self._told = told
+    def __init__(self, progress: Told) -> None:
+        self._told = progress
         self._reached = self._end = 0.0
 
     def work(self, run: Run, done: int, jobs: Sequence[Job]) -> None:

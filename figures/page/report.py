@@ -48,25 +48,25 @@ def report(
         LookupError: If no run was given, or one has no complete round.
         ValueError: If the file cannot be written, or points is below 2; before anything is computed.
     """
-    path, told = Path(path), progress or (lambda done, note: None)
+    path, step = Path(path), progress or (lambda done, note: None)
     if points < 2:
         raise ValueError(f"points is {points}; a landscape needs 2 or more an axis.")
     groups(runs)
     fresh = _reserved(path)
     try:
-        missing = Failed() if failed is None else failed
-        fresh.write_text(page(content(runs, points, told, missing)), encoding="utf-8")
+        failures = Failed() if failed is None else failed
+        fresh.write_text(page(content(runs, points, step, failures)), encoding="utf-8")
         os.replace(fresh, path)
     except BaseException:
         fresh.unlink(missing_ok=True)
         raise
     if failed is None:
-        for name, reason in missing.reasons.items():
+        for name, reason in failures.reasons.items():
             warnings.warn(f"{path}: {name} {reason}", stacklevel=2)
     return path
 
 
-def page(found: dict[str, Any]) -> str:
+def page(content: dict[str, Any]) -> str:
     """The page as text, from what the template shows."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -77,11 +77,11 @@ def page(found: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )
     environment.filters["shown"] = shown
-    figures = _script_safe(json.dumps(found["figures"], separators=(",", ":"), allow_nan=False))
+    figures = _script_safe(json.dumps(content["figures"], separators=(",", ":"), allow_nan=False))
     files = {"css": "report.css", "looks": "report.looks.js", "js": "report.js"}
     parts = {name: (TEMPLATES / file).read_text(encoding="utf-8") for name, file in files.items()}
     template = environment.get_template("report.html.j2")
-    return template.render(**{**found, "figures": figures}, **parts, plotly=get_plotlyjs())
+    return template.render(**{**content, "figures": figures}, **parts, plotly=get_plotlyjs())
 
 
 def _script_safe(text: str) -> str:

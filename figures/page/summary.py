@@ -41,8 +41,10 @@ def summary(runs: Sequence[Run], *, round: int = -1) -> xr.Dataset:
     """
     grouped = groups(runs)
     rows = [_row(group, round) for group in grouped.values()]
-    found = {name: ("algorithm", [row[name] for row in rows]) for name in _ABOUT}
-    ds = xr.Dataset(found, coords={"algorithm": list(grouped)}, attrs={"analysis": "summary", "source": "methods.md 7"})
+    columns = {name: ("algorithm", [row[name] for row in rows]) for name in _ABOUT}
+    ds = xr.Dataset(
+        columns, coords={"algorithm": list(grouped)}, attrs={"analysis": "summary", "source": "methods.md 7"}
+    )
     for name, (long_name, units) in _ABOUT.items():
         ds[name].attrs.update(long_name=long_name, units=units)
     return ds
@@ -73,9 +75,9 @@ def _row(runs: list[Run], round: int) -> dict[str, float]:
     }
     accuracy = np.array([last_ten(run) for run in runs])
     deviation = float(accuracy.std(ddof=1)) if len(runs) > 1 else float("nan")
-    found = {"seeds": len(runs), "accuracy_mean": float(accuracy.mean()), "accuracy_std": deviation}
-    found |= _centre_offset(runs, round)
-    return found | {name: float(np.mean([measure(run) for run in runs])) for name, measure in measures.items()}
+    row = {"seeds": len(runs), "accuracy_mean": float(accuracy.mean()), "accuracy_std": deviation}
+    row |= _centre_offset(runs, round)
+    return row | {name: float(np.mean([measure(run) for run in runs])) for name, measure in measures.items()}
 
 
 def _centre_offset(runs: list[Run], round: int) -> dict[str, float]:

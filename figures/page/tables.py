@@ -39,26 +39,26 @@ def summary_table(grouped: dict[str, list[Run]]) -> Table:
     ds = summary([run for group in grouped.values() for run in group])
     rows = []
     for name, group in grouped.items():
-        one = ds.sel(algorithm=name)
+        row = ds.sel(algorithm=name)
         cells = [", ".join(str(run.experiment.seed) for run in group)]
-        cells += [shown(float(one[column])) for column in COLUMNS]
-        cells[1 + list(COLUMNS).index("centre_offset")] = _offset(one)
-        cells[1] = f"{float(one.accuracy_mean):.3f}"
+        cells += [shown(float(row[column])) for column in COLUMNS]
+        cells[1 + list(COLUMNS).index("centre_offset")] = _offset(row)
+        cells[1] = f"{float(row.accuracy_mean):.3f}"
         if len(group) > 1:
-            cells[1] += f" ± {float(one.accuracy_std):.3f}"
+            cells[1] += f" ± {float(row.accuracy_std):.3f}"
         rows.append((written_name(name), cells))
     return {"head": ["Method", "Seeds", *COLUMNS.values()], "rows": rows}
 
 
-def _offset(one: xr.Dataset) -> str:
+def _offset(row: xr.Dataset) -> str:
     """The centre offset of a method with its standard error, and of how many seeds it is where not of all."""
-    inside, seeds = float(one.centre_offset_seeds), int(one.seeds)
+    inside, seeds = float(row.centre_offset_seeds), int(row.seeds)
     if math.isnan(inside):
         return ABSENT
     if inside == 0:
         return "minimum not inside the plane"
     part = f" ({inside:.0f} of {seeds} seeds)" if inside < seeds else ""
-    return f"{float(one.centre_offset):.2g} ± {float(one.centre_offset_error):.1g}{part}"
+    return f"{float(row.centre_offset):.2g} ± {float(row.centre_offset_error):.1g}{part}"
 
 
 def cost_table(grouped: dict[str, list[Run]]) -> Table:
@@ -101,16 +101,16 @@ _COSTS = {
 def configuration(grouped: dict[str, list[Run]]) -> dict[str, Table]:
     """The resolved settings: those that differ between methods, and those common to all."""
     tables = {name: settings(group[0], seed=False) for name, group in grouped.items()}
-    apart = differing_names(list(tables.values()))
+    differing = differing_names(list(tables.values()))
     first = next(iter(tables.values()))
     return {
         "differing": {
             "head": ["Setting", *map(written_name, tables)],
-            "rows": [(name, [shown(table.get(name, "")) for table in tables.values()]) for name in apart],
+            "rows": [(name, [shown(table.get(name, "")) for table in tables.values()]) for name in differing],
         },
         "common": {
             "head": ["Setting", "Value"],
-            "rows": [(name, [shown(value)]) for name, value in first.items() if name not in apart],
+            "rows": [(name, [shown(value)]) for name, value in first.items() if name not in differing],
         },
     }
 
@@ -130,8 +130,8 @@ def fingerprints(grouped: dict[str, list[Run]]) -> Table:
 
 def _last_model(run: Run) -> str | None:
     """First digits of the digest of the last global model that a run kept."""
-    kept = run.kept("globals")
-    return digest({"end": run.round(kept[-1]).kept("end")})[:16] if kept else None
+    rounds = run.kept("globals")
+    return digest({"end": run.round(rounds[-1]).kept("end")})[:16] if rounds else None
 
 
 def shown(value: Any) -> str:

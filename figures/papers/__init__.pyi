@@ -6,8 +6,8 @@ from figures.papers.catalogue import Paper as Paper
 from figures.papers.catalogue import Setting as Setting
 from figures.papers.catalogue import load as load
 from figures.papers.catalogue import names as names
-from figures.papers.needed import Found as Found
+from figures.papers.needed import SettingRuns as SettingRuns
 from figures.papers.needed import commands as commands
-from figures.papers.needed import found as found
+from figures.papers.needed import match_runs as match_runs
 
 __all__: list[str]

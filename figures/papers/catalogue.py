@@ -28,17 +28,17 @@ class Setting(_Part):
     experiment: str
     quick: str | None = None
     label: str = Field("", description="what columns call it; needed where an item has several settings")
-    set: tuple[str, ...] = Field((), description="settings of its runs beside the preset, KEY=VALUE")
+    set: tuple[str, ...] = Field((), description="settings of its runs that change the preset, KEY=VALUE")
     quick_set: tuple[str, ...] | None = Field(None, description="in place of `set` in the quick variant")
     prepare: str = Field("", description="command that comes first where runs start from a checkpoint (init in a set)")
 
-    def given(self, *, quick: bool) -> tuple[str, ...]:
-        """Settings beside the preset, KEY=VALUE."""
+    def overrides(self, *, quick: bool) -> tuple[str, ...]:
+        """Settings that change the preset, KEY=VALUE."""
         return self.quick_set if quick and self.quick_set is not None else self.set
 
     def started(self, *, quick: bool) -> bool:
         """Whether runs start from a checkpoint."""
-        return any(text.partition("=")[0].partition(".")[0] == "init" for text in self.given(quick=quick))
+        return any(text.partition("=")[0].partition(".")[0] == "init" for text in self.overrides(quick=quick))
 
 
 class Number(_Part):
@@ -110,11 +110,13 @@ class Paper(_Part):
         Raises:
             ValueError: If there is none; lists what there is.
         """
-        for one in self.items:
-            if name.lower() in (one.item.lower(), one.slug):
-                return one
+        for entry in self.items:
+            if name.lower() in (entry.item.lower(), entry.slug):
+                return entry
         listed = "fedscape figures list --paper PAPER"
-        raise ValueError(plugins.unknown("item of this paper", name, [one.slug for one in self.items], listed=listed))
+        raise ValueError(
+            plugins.unknown("item of this paper", name, [entry.slug for entry in self.items], listed=listed)
+        )
 
 
 def names() -> list[str]:

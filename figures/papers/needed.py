@@ -1,4 +1,4 @@
-"""Which runs an item of a paper needs: those in a folder, and the commands that train the others."""
+"""Runs that an item of a paper needs: those in a folder, and the commands that train the others."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ FREE = ("seed", "keep", "rounds", "threads", "engine", "device", "evaluate_every
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a folder holds of one setting of an item.
+class SettingRuns:
+    """Runs of one setting of an item, out of a folder.
 
     Args:
         setting: Of the item.
-        runs: Runs that it needs and that are whole, in the order of the grid; of the seeds that every combination has,
-            where there are such.
+        runs: Complete runs of the setting in the order of the grid; only seeds that every combination has, if any.
         quick: Whether they are of the quick variant.
-        missing: How many combinations of the grid have no whole run.
+        missing: Number of combinations of the grid without a complete run.
     """
 
     setting: Setting
@@ -45,27 +44,28 @@ class Found:
         return self.missing == 0
 
 
-def found(item: Item, runs: Sequence[Run]) -> list[Found]:
-    """What `runs` hold of each setting of an item: the paper's where that is whole, else the fuller variant.
+def match_runs(item: Item, runs: Sequence[Run]) -> list[SettingRuns]:
+    """Runs of each setting of an item: of the paper's variant if complete, else of the more complete variant.
 
-    A run belongs to a combination of the item's grid if its experiment is the preset's with these values, in all but
-    seed, rounds, what is kept, threads and engine (unless the grid names them). Unfinished runs do not count.
+    A run belongs to a combination of the item's grid if its experiment is the preset's with these values, except for
+    seed, rounds, keep, threads and engine (unless the grid names them). Unfinished runs do not count.
     """
-    known: dict[str, list[Run]] = {}
+    by_identity: dict[str, list[Run]] = {}
     free = _free(item)
     for run in runs:
         if run.committed >= run.experiment.rounds:
-            known.setdefault(_identity(run.experiment, run.experiment.init is not None, free), []).append(run)
+            by_identity.setdefault(_identity(run.experiment, run.experiment.init is not None, free), []).append(run)
     return [
-        _better([_held(item, setting, quick, known, free) for quick in _variants(setting)]) for setting in item.settings
+        _better([_complete_runs(item, setting, quick, by_identity, free) for quick in _variants(setting)])
+        for setting in item.settings
     ]
 
 
 def commands(item: Item, setting: Setting, *, quick: bool, runs: str | Path = "runs") -> list[str]:
     """The command lines that train every run of a setting; runs on disk are not trained again."""
     preset = setting.quick if quick and setting.quick else setting.experiment
-    given = setting.given(quick=quick)
-    more = ["--set", *given] if given else []
+    settings = setting.overrides(quick=quick)
+    more = ["--set", *settings] if settings else []
     lines = [setting.prepare] if setting.prepare and setting.started(quick=quick) else []
     for crossed in item.grids(quick=quick):
         parts = [f"{name}={_listed(values)}" for name, values in crossed.items()]
@@ -77,10 +77,9 @@ def commands(item: Item, setting: Setting, *, quick: bool, runs: str | Path = "r
 def combinations(item: Item, setting: Setting, *, quick: bool) -> list[Experiment]:
     """The experiments of a setting, one for each combination of its grids; checkpoints to start from are left out."""
     preset = setting.quick if quick and setting.quick else setting.experiment
-    given = tuple(text for text in setting.given(quick=quick) if not text.startswith("init"))
-    return [
-        _read(preset, given, json.dumps(chosen)) for crossed in item.grids(quick=quick) for chosen in _crossed(crossed)
-    ]
+    settings = tuple(text for text in setting.overrides(quick=quick) if not text.startswith("init"))
+    crossed = [values for grid in item.grids(quick=quick) for values in _crossed(grid)]
+    return [_read(preset, settings, json.dumps(values)) for values in crossed]
 
 
 def _variants(setting: Setting) -> list[bool]:
@@ -88,28 +87,32 @@ def _variants(setting: Setting) -> list[bool]:
 
 
 def _free(item: Item) -> tuple[str, ...]:
-    """What runs of an item may differ in: FREE without what its grids or settings name."""
+    """Settings in which runs of an item may differ: FREE without those that its grids or settings name."""
     crossed = {name for grid in (*item.grid, *(item.quick_grid or ())) for name in grid}
-    given = {text.partition("=")[0] for one in item.settings for text in (*one.set, *(one.quick_set or ()))}
-    return tuple(name for name in FREE if name not in {key.strip().partition(".")[0] for key in crossed | given})
+    keys = {text.partition("=")[0] for setting in item.settings for text in (*setting.set, *(setting.quick_set or ()))}
+    return tuple(name for name in FREE if name not in {key.strip().partition(".")[0] for key in crossed | keys})
 
 
-def _held(item: Item, setting: Setting, quick: bool, known: dict[str, list[Run]], free: tuple[str, ...]) -> Found:
+def _complete_runs(
+    item: Item, setting: Setting, quick: bool, by_identity: dict[str, list[Run]], free: tuple[str, ...]
+) -> SettingRuns:
     started = setting.started(quick=quick)
-    wanted = {_identity(one, started, free): None for one in combinations(item, setting, quick=quick)}
-    held = [known.get(key, []) for key in wanted]
-    shared = set.intersection(*({run.experiment.seed for run in runs} for runs in held))
-    chosen = tuple(run for runs in held for run in runs if run.experiment.seed in shared or not shared)
-    return Found(setting, chosen, quick, sum(key not in known for key in wanted))
+    experiments = combinations(item, setting, quick=quick)
+    identities = {_identity(experiment, started, free): None for experiment in experiments}
+    groups = [by_identity.get(key, []) for key in identities]
+    shared = set.intersection(*({run.experiment.seed for run in runs} for runs in groups))
+    selected = tuple(run for runs in groups for run in runs if run.experiment.seed in shared or not shared)
+    return SettingRuns(setting, selected, quick, sum(key not in by_identity for key in identities))
 
 
-def _better(variants: Sequence[Found]) -> Found:
-    """The first whole one, else that with fewest runs missing, the quick one among equals."""
-    return next((one for one in variants if one.whole), min(variants[::-1], key=lambda one: one.missing))
+def _better(variants: Sequence[SettingRuns]) -> SettingRuns:
+    """The first complete variant, else that with fewest missing runs, the quick one among equals."""
+    fullest = min(variants[::-1], key=lambda variant: variant.missing)
+    return next((variant for variant in variants if variant.whole), fullest)
 
 
 def _identity(experiment: Experiment, started: bool, free: Sequence[str]) -> str:
-    """What two runs of one combination share, as text; of a checkpoint only whether they started from one."""
+    """Everything that two runs of one combination share, as text; of a checkpoint only whether there is one."""
     content = {name: value for name, value in experiment.resolved().items() if name not in (*free, "init")}
     return json.dumps({**content, "started": started}, sort_keys=True)
 
@@ -119,8 +122,8 @@ def _crossed(grid: Grid) -> list[dict[str, Any]]:
 
 
 @lru_cache(maxsize=4096)
-def _read(preset: str, given: tuple[str, ...], chosen: str) -> Experiment:
-    return read(preset, *given, **{name.replace(".", "__"): value for name, value in json.loads(chosen).items()})
+def _read(preset: str, settings: tuple[str, ...], values: str) -> Experiment:
+    return read(preset, *settings, **{name.replace(".", "__"): value for name, value in json.loads(values).items()})
 
 
 def _listed(values: Sequence[Any]) -> str:

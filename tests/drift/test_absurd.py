@@ -102,7 +102,7 @@ def test_no_way_to_the_terminal_lets_control_characters_through(capsys):
     console.put(text)
     console.pairs({text: text})
     console.table([{text: text}], {text: text})
-    assert console.shown("a\nb") == "a\N{REPLACEMENT CHARACTER}b"  # a name cannot begin a line of its own
+    assert console.as_text("a\nb") == "a\N{REPLACEMENT CHARACTER}b"  # a name cannot begin a line of its own
     said = capsys.readouterr()
     for character in STEERING:
         assert character not in said.out + said.err

@@ -35,7 +35,7 @@ def test_figures_beyond_the_demo_exist_and_get_no_runs():
     assert set(gallery.names()) > _demo_steps.BEYOND | set(_demo_steps.MUTE)
     assert not _demo_steps.BEYOND & set(_demo_steps.MUTE)
     assert not (_demo_steps.BEYOND | set(_demo_steps.MUTE)) & set(_demo_steps.GROUPS)
-    assert _demo_steps.shown() == sorted(set(gallery.names()) - _demo_steps.BEYOND - set(_demo_steps.MUTE))
+    assert _demo_steps.figure_names() == sorted(set(gallery.names()) - _demo_steps.BEYOND - set(_demo_steps.MUTE))
 
 
 def test_figures_get_the_runs_that_their_papers_compare():
@@ -62,7 +62,7 @@ def test_figures_get_the_runs_that_their_papers_compare():
 def test_the_demo_draws_every_figure_that_it_promises(tmp_path):
     made = _demo_steps.demo(tmp_path)
     assert made.left_out == {}
-    assert sorted(made.drawn) == _demo_steps.shown()
+    assert sorted(made.drawn) == _demo_steps.figure_names()
     assert made.report.is_file() and len(made.table) == len(_demo_steps.METHODS)
 
 

@@ -34,7 +34,7 @@ def test_the_table_of_progress_shows_what_goes_on_first(tmp_path):
     rows = module._board(planned)
     assert [row["state"] for row in rows[:4]] == ["training", "failed", "waiting", "done"]
     assert len(rows) == module.ROWS + 1 and rows[-1]["run"] == f"{module.ROWS + 2} of {len(planned)} runs"
-    assert console.drawn(rows, module._BOARD).row_count == len(rows)
+    assert console.rich_table(rows, module._BOARD).row_count == len(rows)
 
 
 def test_refused_combinations_are_named_and_the_others_train(tmp_path, capsys):

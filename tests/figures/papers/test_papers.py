@@ -120,20 +120,20 @@ def _trained(item, folder):
 
 def test_runs_are_found_whatever_their_seed_and_missing_ones_counted(item, tmp_path):
     runs = _trained(item, tmp_path / "runs")
-    (part,) = papers.found(item, runs)
+    (part,) = papers.match_runs(item, runs)
     assert part.whole and len(part.runs) == len(runs) == 12
     other = tiny.trained(tmp_path / "runs", "local.epochs=3")
-    assert papers.found(item, [other])[0].missing == 6
+    assert papers.match_runs(item, [other])[0].missing == 6
     kept = [run for run in runs if run.label != "fedprox+ima"]
-    assert papers.found(item, [*kept, other])[0].missing == 2
-    assert other.folder not in {run.folder for run in papers.found(item, [*kept, other])[0].runs}
+    assert papers.match_runs(item, [*kept, other])[0].missing == 2
+    assert other.folder not in {run.folder for run in papers.match_runs(item, [*kept, other])[0].runs}
 
 
 def test_an_unfinished_run_is_missing(item, tmp_path):
     runs = _trained(item, tmp_path / "runs")
     for path in (runs[0].folder, runs[1].folder):
         (path / "state.safetensors").unlink()
-    assert papers.found(item, runs)[0].missing == 1
+    assert papers.match_runs(item, runs)[0].missing == 1
 
 
 def test_a_table_has_the_papers_numbers_beside_its_own(item, tmp_path):
