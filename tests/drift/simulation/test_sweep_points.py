@@ -73,7 +73,7 @@ def test_code_that_other_processes_cannot_find_is_told(run):
 
 def test_a_cluster_gives_the_bits_of_one_process(run, tmp_path):
     pytest.importorskip("distributed")
-    from tests.drift.test_cluster import running
+    from tests.drift.engines.test_cluster import running
 
     with running(tmp_path) as (address, (_, worker, _)):
         shared = _plane(run.with_crew(point_pool(cluster=address)))
