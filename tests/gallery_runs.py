@@ -40,7 +40,7 @@ QUICK = {
     "eigen-slice": {"points": 5},
     "gap-scaling": {"rounds": 2, "samples": 5},
     "ntk-clients": {"rounds": 2, "points": 4},
-    "decomposition-rounds": {"rounds": 1, "replicates": 2, "samples_per_client": 4},
+    "decomposition-rounds": {"rounds": 2, "replicates": 2, "samples_per_client": 4},
     "eigen-rounds": {"rounds": 2, "k": 2},
     "sharpness-models": {"batches": 2},
     "robustness-table": {"draws": 1, "after": [1]},
@@ -85,19 +85,27 @@ def every_kind(folder: Path) -> list[Run]:
     """Runs of several methods, seeds, partitions, models and cohorts, which allow almost every figure."""
     quick = {"name": "fedlaw", "server_epochs": 2}
     methods = [{"name": "fedavg"}, quick, {**quick, "variant": "gws"}]
-    found = [_train(folder, method, seed) for method in methods for seed in (3, 4)]
+    runs = [_train(folder, method, seed) for method in methods for seed in (3, 4)]
     dirichlet = [{"name": "dirichlet", "concentration": value, "minimum": 1} for value in (0.3, 3.0)]
     drifts = [{"name": "drift", "setting": setting, "concentration": 0.3} for setting in ("iid", "period", "both")]
-    found += [_train(folder, methods[0], 3, partition) for partition in dirichlet + drifts]
-    found += [_train(folder, methods[2], 3, partition) for partition in dirichlet]
+    runs += [_train(folder, methods[0], 3, partition) for partition in dirichlet + drifts]
+    runs += [_train(folder, methods[2], 3, partition) for partition in dirichlet]
     iid, three = {"name": "iid"}, {"name": "hybrid_dirichlet", "first": 1}
-    found += [_train(folder, {"name": "shrink", "gamma": gamma}, seed, iid) for gamma, seed in ((0.9, 3), (1.0, 4))]
-    found += [_train(folder, {**quick, "variant": "attentive"}, 3, iid, clients={"corrupted": 0.4})]
-    found += [_train(folder, methods[0], 3, {**three, "even": even}, clients={"number": 3}) for even in (10.0, 0.5)]
+    runs += [_train(folder, {"name": "shrink", "gamma": gamma}, seed, iid) for gamma, seed in ((0.9, 3), (1.0, 4))]
+    runs += [_train(folder, {**quick, "variant": "attentive"}, 3, iid, clients={"corrupted": 0.4})]
+    runs += [_train(folder, methods[0], 3, {**three, "even": even}, clients={"number": 3}) for even in (10.0, 0.5)]
     pools = [_train(folder, {"name": "lss", "candidates": count}, seed, iid) for count, seed in ((2, 3), (1, 4))]
-    return [*found, *pools, _train(folder, methods[0], 3, model=f"{__name__}:normalised")]
+    hidden = [_train(folder, methods[0], seed, model="mlp") for seed in (3, 4)]
+    return [*runs, *pools, _train(folder, methods[0], 3, model=f"{__name__}:normalised"), *hidden]
+
+
+SUITED = {
+    "simplex-optima": lambda run: run.experiment.clients.number == 3,  # its path takes the same clients in every round
+    "lines-aligned": lambda run: run.experiment.task.model == "mlp",  # a linear model has no hidden units to align
+}
+"""Which runs a figure takes, where it cannot take all."""
 
 
 def suited(name: str, runs: list[Run]) -> AnyOf:
-    """The runs that a figure can be drawn from: a path of best weights takes the same three clients in every round."""
-    return AnyOf(run for run in runs if name != "simplex-optima" or run.experiment.clients.number == 3)
+    """The runs that a figure can be drawn from."""
+    return AnyOf(run for run in runs if name not in SUITED or SUITED[name](run))

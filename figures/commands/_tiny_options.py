@@ -30,7 +30,6 @@ LEAST: dict[str, float] = {
 
 OWN: dict[str, dict[str, Any]] = {
     "basin-rounds": {"points": 7},
-    "decomposition-rounds": {"rounds": 1},
     "hessian-density": {"points": 501},
     "lines-fma-ima": {"points": 7, "window": 3},
     "lines-globals": {"points": 7},

@@ -22,9 +22,9 @@ STRIDE = 9
 MODELS = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "FEDSCAPE_TRUST": "gallery_runs:normalised"}
 """What lets a process make the models of the tests."""
 
-REFUSED = {"ranking-table", "decomposition-rounds", "lines-aligned", "gws-setting", "simplex-optima"}
-"""Not drawn of these runs: the first takes users and films, of the next two all curves coincide, the last two take
-runs of one setting each."""
+REFUSED = {"ranking-table", "lines-aligned", "gws-setting", "simplex-optima"}
+"""Not drawn of these runs: the first takes users and films, the second hidden
+units, the last two runs of one setting."""
 
 
 def written(runs: Path, names: list[str], seed: int) -> dict[str, str]:
