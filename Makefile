@@ -10,6 +10,12 @@ WORKERS ?= 2
 ARGS ?=
 
 BIN := $(VENV)/bin
+QUICK := tests/test_imports.py tests/test_habits.py \
+  $(addprefix tests/landscape/,batched_training geometry measures model results surfaces sweep) \
+  $(addprefix tests/drift/,config plugins store training analyses/rounds) tests/figures/axes \
+  tests/drift/test_conformance.py::test_a_method_has_what_analyses_read[fedavg] \
+  tests/drift/partitions/test_partitions.py tests/landscape/models/test_models.py \
+  tests/figures/gallery/test_gallery.py::test_every_file_says_what_it_shows_and_needs
 PIP := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -c constraints.txt
 
 .DEFAULT_GOAL := help
@@ -26,7 +32,7 @@ test: $(VENV)/.dev ## run the tests but the slow ones (all: make test ARGS='-m "
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" $(ARGS)
 
 quick: $(VENV)/.dev ## run the tests of one minute: formulas, files, one case per kind of plug-in
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m quick -q $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" -q $(QUICK) $(ARGS)
 
 hooks: $(VENV)/.dev ## check style, format and types before every commit
 	$(BIN)/pre-commit install
