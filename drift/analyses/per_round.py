@@ -139,12 +139,15 @@ def selected_rounds(run: Run, what: str, rounds: Sequence[int] | None, default: 
 
     Raises:
         LookupError: If no round kept them, or a round of `rounds` does not exist or kept none.
+        ValueError: If `rounds` is empty.
     """
     if rounds is not None and len(rounds):
         return [resolve_round(run, index, what) for index in rounds]
     if not (available := run.kept(what)):
         models = {"clients": "client models", "globals": "global model"}[what]
         raise LookupError(f"run {run.name} kept no {models}; train it with --set keep.{what}=all.")
+    if rounds is not None:
+        raise ValueError("rounds is empty; give numbers of rounds, or leave it out to take some of all.")
     return evenly_spaced(available, default)
 
 

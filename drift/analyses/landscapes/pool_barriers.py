@@ -67,10 +67,9 @@ def pool_barriers(
         "buffers": torch.stack(buffers),
         "statistics": statistics,
         "calibration": trained.samples if len(trained.samples) > 1 else CALIBRATION,  # one sample has no variance
-        **sharing(run),
     }
     labels = [f"member {index + 1}" for index in range(len(pool.members))]
-    barriers = pairwise_barriers(run.task, pool.members, labels=labels, points=points, **options)
-    averages = simplex_losses(run.task, pool.members, count=count, seed=record.index, **options)
+    barriers = pairwise_barriers(run.task, pool.members, labels=labels, points=points, **options, **sharing(run, 0, 2))
+    averages = simplex_losses(run.task, pool.members, count=count, seed=record.index, **options, **sharing(run, 1, 2))
     attrs = {"analysis": "pool_barriers", "round": record.index, "client": number, "split": split}
     return barriers.merge(averages).assign_attrs(attrs)
