@@ -69,7 +69,7 @@ def pool_barriers(
         "calibration": trained.samples if len(trained.samples) > 1 else CALIBRATION,  # one sample has no variance
     }
     labels = [f"member {index + 1}" for index in range(len(pool.members))]
-    barriers = pairwise_barriers(run.task, pool.members, labels=labels, points=points, **options, **sharing(run, 0, 2))
-    averages = simplex_losses(run.task, pool.members, count=count, seed=record.index, **options, **sharing(run, 1, 2))
+    barriers = pairwise_barriers(run.task, pool.members, labels=labels, points=points, **options, **sharing(run))
+    averages = simplex_losses(run.task, pool.members, count=count, seed=record.index, **options, **sharing(run))
     attrs = {"analysis": "pool_barriers", "round": record.index, "client": number, "split": split}
     return barriers.merge(averages).assign_attrs(attrs)
