@@ -156,7 +156,7 @@ def _bundled(method: type[methods.Method]) -> str:
             f"`{name}`",
             one.source,
             ", ".join(f"`{option} = {_shown(value)}`" for option, value in one.options.items()),
-            f"`{one.beside}`" if one.beside else "-",
+            f"`{one.settings}`" if one.settings else "-",
             one.lacks or "-",
         )
         for name, one in method.bundles.items()

@@ -59,10 +59,10 @@ def record_checkpoints(
     content, parts = split_task(task)
     user_task = None if content is None else UserTask.load(content)
     settings = f"{patterns} {'' if user_task is None else user_task.fingerprint}"
-    told = dict(told or {})
-    settings += json.dumps(told, sort_keys=True) if told else ""
-    path = Path(runs) / run_name(folder, files, settings, progress, told.get("name"))
-    recorder = Recorder(path, None if user_task is None else user_task.task.model, continuous=False, **told)
+    description = dict(told or {})
+    settings += json.dumps(description, sort_keys=True) if description else ""
+    path = Path(runs) / run_name(folder, files, settings, progress, description.get("name"))
+    recorder = Recorder(path, None if user_task is None else user_task.task.model, continuous=False, **description)
     before: tuple[int, State] | None = None
     for index, paths in with_progress(list(files.usable().items()), progress):
         if index < recorder.next - 1:

@@ -78,12 +78,11 @@ def import_checkpoints(
     trust.allow_setting("task.model", model)
     trust.allow_setting("task.dataset", dataset)
     experiment = _experiment(files, model, dataset, overrides)
-    told = describe_training(**{**dict.fromkeys(DESCRIBED), **(told or {})})
+    description = describe_training(**{**dict.fromkeys(DESCRIBED), **(told or {})})
     keys = {text.partition("=")[0].strip() for text in overrides}
-    settings = (
-        experiment.hash + (str(patterns) if patterns else "") + (json.dumps(told, sort_keys=True) if told else "")
-    )
-    path = Path(runs) / run_name(folder, files, settings, progress, told.get("name"))
+    stated = json.dumps(description, sort_keys=True) if description else ""
+    settings = experiment.hash + (str(patterns) if patterns else "") + stated
+    path = Path(runs) / run_name(folder, files, settings, progress, description.get("name"))
     run = Run(path, Context(None if data is None else Path(data)))
     if (path / "run.json").exists() and run.committed:
         return run
@@ -91,14 +90,14 @@ def import_checkpoints(
     task = build_task(experiment, content)
     require_space(path, experiment, task.layout.size + task.layout.buffer_size)
     with locks.locked(path), locks.remove_on_failure(path):
-        unknown = [] if "method" in told or keys & {"method", "method.name"} else ["method"]
+        unknown = [] if "method" in description or keys & {"method", "method.name"} else ["method"]
         unknown += [] if any(key.startswith("local.") for key in keys) else ["local settings"]
         unknown += [] if "seed" in keys else ["seed"]
         unknown += ["aggregation weights"]
         unknown += [] if sizes else ["client sizes (recorded as 1 each)"]
         unknown += ["global models (taken as means of the clients by size)"] if files.averaged else []
         unknown += [] if any("partition" in text for text in overrides) else ["partition"]
-        told |= {"seed": experiment.seed} if "seed" in keys else {}
+        description |= {"seed": experiment.seed} if "seed" in keys else {}
         about = {
             "experiment": experiment.resolved(),
             "hash": experiment.hash,
@@ -110,7 +109,7 @@ def import_checkpoints(
             "run": path.name,
             "unknown": unknown,
             "versions": versions(),
-            **({"told": told} if told else {}),
+            **({"told": description} if description else {}),
         }
         numbers = files.numbers()
         if any(name != number for name, number in numbers.items()):

@@ -22,11 +22,11 @@ class FedAvg(Method):
     """
 
     bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle("McMahan et al. 2017, algorithm 1", {"server_lr": 1.0}, beside="local.momentum=0.0"),
+        "paper": Bundle("McMahan et al. 2017, algorithm 1", {"server_lr": 1.0}, settings="local.momentum=0.0"),
         "code": Bundle(
             "FedLAW's code (methods.md FMA-1, FMA-2)",
             {"server_lr": 1.0},
-            beside="clients.valid_ratio=0.3 clients.train_all=true local.persist_optimizer=true",
+            settings="clients.valid_ratio=0.3 clients.train_all=true local.persist_optimizer=true",
         ),
     }
 

@@ -51,7 +51,7 @@ class FedFomo(Method):
         "paper": Bundle(
             "Zhang et al. 2021, equations 3 and 4",
             {"models": 5, "validation": "held_out", "baseline": "last", "own_candidate": False},
-            beside="clients.valid_ratio=0.2",
+            settings="clients.valid_ratio=0.2",
         ),
         "code": Bundle(
             "LSS's code",

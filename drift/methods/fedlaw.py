@@ -56,7 +56,7 @@ class FedLAW(Method):
                 "quad_init": "data",
                 "swa_order": "gamma_first",
             },
-            beside="proxy.per_class=10",
+            settings="proxy.per_class=10",
             lacks="the server's rate, which is not printed; the code's is taken",
         ),
         "code": Bundle(
@@ -72,7 +72,7 @@ class FedLAW(Method):
                 "swa_lr": 0.05,
                 "swa_after": 6,
             },
-            beside="proxy.per_class=20 clients.valid_ratio=0.3 clients.train_all=true local.persist_optimizer=true",
+            settings="proxy.per_class=20 clients.valid_ratio=0.3 clients.train_all=true local.persist_optimizer=true",
             lacks="batch statistics that stay with each client (LAW-6)",
         ),
     }

@@ -29,7 +29,7 @@ class FedProx(Method):
     bundles: ClassVar[dict[str, Bundle]] = {
         "paper": Bundle("FedLAW paper", {"mu": 0.001}),
         "code": Bundle(
-            "FedLAW's code (methods.md LAW-8)", {"mu": 0.001}, beside="local.momentum=0.0 local.weight_decay=0.0"
+            "FedLAW's code (methods.md LAW-8)", {"mu": 0.001}, settings="local.momentum=0.0 local.weight_decay=0.0"
         ),
     }
 

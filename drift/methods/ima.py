@@ -61,7 +61,7 @@ class IMA(Wrapper):
                 "reset": False,
                 "first": "window",
             },
-            beside="local.lr_decay=0.99",
+            settings="local.lr_decay=0.99",
         ),
         "code": Bundle(
             "FedIMA's code (methods.md IMA-1..8)",
@@ -73,7 +73,7 @@ class IMA(Wrapper):
                 "reset": "one_round",
                 "first": "fma",
             },
-            beside="local.lr_decay=0.99 local.weight_decay=1e-3",
+            settings="local.lr_decay=0.99 local.weight_decay=1e-3",
             lacks="the cyclic rate's jump in the middle of a cycle, which is mended here (IMA-2)",
         ),
     }

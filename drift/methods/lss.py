@@ -65,7 +65,7 @@ class LSS(Method):
                 "n_samples": 1,
                 "step_every": 1,
             },
-            beside="local.optimizer=adam local.lr=5e-4 local.weight_decay=5e-4 local.epochs=8 local.batch=64",
+            settings="local.optimizer=adam local.lr=5e-4 local.weight_decay=5e-4 local.epochs=8 local.batch=64",
         ),
         "code": Bundle(
             "LSS's code (methods.md LSS-1..9)",
@@ -83,7 +83,7 @@ class LSS(Method):
                 "thin_first": False,
                 "recompute_buffers": False,
             },
-            beside="local.optimizer=adam local.lr=5e-4 local.epochs=8 local.batch=128 local.drop_last=true",
+            settings="local.optimizer=adam local.lr=5e-4 local.epochs=8 local.batch=128 local.drop_last=true",
             lacks="the cross-entropy's sum over two mixtures divided by 15, which is their mean here (LSS-7)",
         ),
     }

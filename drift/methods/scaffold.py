@@ -47,7 +47,7 @@ class Scaffold(Method):
                 "own_control": "new",
                 "step_count": "taken",
             },
-            beside="local.momentum=0.0",
+            settings="local.momentum=0.0",
         ),
         "code": Bundle(
             "the FedEve author's code (methods.md 2.1)",
@@ -58,7 +58,7 @@ class Scaffold(Method):
                 "own_control": "difference",
                 "step_count": "rounded",
             },
-            beside="local.momentum=0.0",
+            settings="local.momentum=0.0",
         ),
     }
 

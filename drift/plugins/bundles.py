@@ -14,13 +14,13 @@ class Bundle:
     Args:
         source: The paper or code.
         options: Options by name.
-        beside: Settings outside the method to set as well, such as "local.momentum=0.0".
+        settings: Settings outside the method to set as well, such as "local.momentum=0.0".
         lacks: Parts of the source that are not available here.
     """
 
     source: str
     options: Mapping[str, Any]
-    beside: str = ""
+    settings: str = ""
     lacks: str = ""
 
 

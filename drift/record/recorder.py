@@ -170,7 +170,7 @@ class Recorder:
             if not all(np.isfinite(part).all() for part in (*before, *after)):
                 raise ValueError(f"round {number}: a global model is not finite; the round is not recorded.")
             ids, names = number_clients(clients, self._about.get("names"), fresh=not self._about)
-            cohort = RecordedCohort.of(flat, clients, ids, weights)
+            cohort = RecordedCohort.from_clients(flat, clients, ids, weights)
             about = describe_run(
                 self._about.get("experiment"),
                 flat,

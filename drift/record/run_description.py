@@ -35,7 +35,7 @@ class RecordedCohort:
     excluded: np.ndarray
 
     @classmethod
-    def of(
+    def from_clients(
         cls, flat: FlatArrays, clients: Clients, ids: Sequence[int], weights: Mapping[Any, float] | None = None
     ) -> RecordedCohort:
         """The cohort of `clients` in any order; `ids` are their numbers in the same order.

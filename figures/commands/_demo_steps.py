@@ -106,7 +106,7 @@ class Demo:
     runs: Path
     figures: Path
     report: Path
-    drawn: list[str] = field(default_factory=list)
+    names: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
 
@@ -132,7 +132,7 @@ def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tup
         runs=out / "runs",
         figures=out / "figures",
         report=out / "report.html",
-        drawn=[name for name, outcome in outcomes.items() if not isinstance(outcome, str)],
+        names=[name for name, outcome in outcomes.items() if not isinstance(outcome, str)],
         left_out={name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)},
         seconds=time.monotonic() - begun,
     )

@@ -32,7 +32,7 @@ def demo(
     for name, reason in result.left_out.items():
         console.say(f"figure {name} is left out: {reason}")
     console.say(
-        f"figures: {result.figures} ({len(result.drawn)} as PDF, PNG and SVG, numbers beside)\n"
+        f"figures: {result.figures} ({len(result.names)} as PDF, PNG and SVG, numbers beside)\n"
         f"         {len(BEYOND)} others take runs of other kinds: {', '.join(sorted(BEYOND))}\n"
         f"         {len(MUTE)} others have nothing to show of these runs: {', '.join(MUTE)}\n"
         f"runs:    {result.runs}\nreport:  {result.report} (open it in a browser)\n"

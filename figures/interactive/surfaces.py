@@ -29,12 +29,12 @@ def surface3d(ds: xr.Dataset, variable: str = "loss", *, notes: Notes | None = N
         ValueError: If the variable does not have two dimensions.
         LookupError: If the surface has no values.
     """
-    return surface_rounds([ds], variable, notes=_one(notes))
+    return surface_rounds([ds], variable, notes=_as_list(notes))
 
 
 def explore_contour(ds: xr.Dataset, variable: str = "loss", *, notes: Notes | None = None) -> go.Figure:
     """A plane as a contour map with levels spaced in log for the loss; otherwise as `surface3d`."""
-    return surface_rounds([ds], variable, flat=True, notes=_one(notes))
+    return surface_rounds([ds], variable, flat=True, notes=_as_list(notes))
 
 
 def surface_rounds(
@@ -113,5 +113,5 @@ def _require(surfaces: Sequence[xr.Dataset], variable: str) -> None:
             raise ValueError(f"{variable} has dimensions {', '.join(map(str, ds[variable].dims))}; a map needs two.")
 
 
-def _one(notes: Notes | None) -> list[Notes] | None:
+def _as_list(notes: Notes | None) -> list[Notes] | None:
     return None if notes is None else [notes]

@@ -44,7 +44,7 @@ def content(runs: Sequence[Run], points: int, progress: Told, failed: Failed) ->
         LookupError: If no run was given, or one has no complete round.
     """
     ear = Ear(progress)
-    grouped = groups([Remembered.of(run, ear.hear) for run in runs])
+    grouped = groups([Remembered.wrap(run, ear.hear) for run in runs])
     done = 0
     for group in grouped.values():
         for run in group:

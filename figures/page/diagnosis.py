@@ -21,7 +21,7 @@ def diagnosis(run: Run) -> dict[str, Any]:
         verdict: A sentence. causes, state: Tables as `figures.page.tables` makes them; no rows where none was tested.
         untested: Whether they can and have not been tested.
     """
-    result = _found(run)
+    result = _diagnosis(run)
     return {
         "verdict": verdict(result) if result.causes else _read(result),
         "causes": {
@@ -33,7 +33,7 @@ def diagnosis(run: Run) -> dict[str, Any]:
     }
 
 
-def _found(run: Run) -> Diagnosis:
+def _diagnosis(run: Run) -> Diagnosis:
     tested = any((run.folder / "results").glob("followed-*.zarr"))
     return diagnose(run, quick=not tested)
 

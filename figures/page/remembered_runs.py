@@ -31,7 +31,7 @@ class Remembered(Run):
     memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def of(cls, run: Run, progress: Progress | None = None) -> Remembered:
+    def wrap(cls, run: Run, progress: Progress | None = None) -> Remembered:
         """The run, whose analyses tell `progress` how far they are."""
         return cls(run.folder, replace(run.context, progress=progress))
 

@@ -27,7 +27,7 @@ def test_a_bundle_sets_its_options_and_nothing_else(name, like):
 
 @pytest.mark.parametrize(("name", "like"), BUNDLES)
 def test_the_settings_beside_a_bundle_exist(name, like):
-    beside = methods.load(name).bundles[like].beside.split()
+    beside = methods.load(name).bundles[like].settings.split()
     found = read("common-fmnist", f"method={name}", f"method.like={like}", "local.momentum=0.0", *beside)
     assert found.method.like == like
 

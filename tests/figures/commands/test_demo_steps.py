@@ -62,7 +62,7 @@ def test_figures_get_the_runs_that_their_papers_compare():
 def test_the_demo_draws_every_figure_that_it_promises(tmp_path):
     made = _demo_steps.demo(tmp_path)
     assert made.left_out == {}
-    assert sorted(made.drawn) == _demo_steps.figure_names()
+    assert sorted(made.names) == _demo_steps.figure_names()
     assert made.report.is_file() and len(made.table) == len(_demo_steps.METHODS)
 
 

@@ -18,10 +18,10 @@ from figures.selection.groups import groups
 
 
 def test_results_are_read_once_and_are_those_of_the_run(runs, monkeypatch):
-    known = Remembered.of(runs[0])
+    known = Remembered.wrap(runs[0])
     first = known.cached(coherence)
     assert first.identical(runs[0].cached(coherence)) and known.metrics().identical(runs[0].metrics())
-    assert known.rounds() == runs[0].rounds() and known == Remembered.of(runs[0])
+    assert known.rounds() == runs[0].rounds() and known == Remembered.wrap(runs[0])
     monkeypatch.setattr(Run, "cached", None)
     assert known.cached(coherence) is first
     known.rounds().clear()
