@@ -191,6 +191,11 @@ def key(figure: Figure, axs: Iterable[Axes], *, title: str | None = None, column
 def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png", "svg")) -> list[Path]:
     """Write a figure as `stem`.pdf, .png, ..: with fonts, without a date, the same bytes every time.
 
+    Args:
+        figure: Figure to write.
+        stem: Path without suffix.
+        formats: Of pdf, png and svg.
+
     Raises:
         ValueError: If a format is not pdf, png or svg.
     """

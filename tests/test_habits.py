@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
 from pathlib import Path
 
 import pytest
 import yaml
+
+import drift
+import figures
+import landscape
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -60,3 +65,18 @@ def test_names_say_what_they_are(package):
     files = sorted((ROOT / package).rglob("*.py"))
     poor = {(str(path.relative_to(ROOT)), name) for path in files for name in names(path) if name.strip("_") in WORDS}
     assert poor <= PUBLIC, sorted(poor - PUBLIC)
+
+
+@pytest.mark.parametrize("package", [landscape, drift, figures], ids=lambda package: package.__name__)
+def test_public_functions_document_every_argument(package):
+    undocumented = []
+    for name in package.__all__:
+        function = getattr(package, name)
+        if not inspect.isfunction(function):
+            continue
+        section = re.search(r"Args:\n(.*?)(\n\n\w|\Z)", inspect.getdoc(function) or "", re.DOTALL)
+        text = section[1] if section else ""
+        for argument in inspect.signature(function).parameters:
+            if argument != "partial" and not re.search(rf"(^|[\s,*]){argument}\b[^:\n]*:", text):
+                undocumented.append(f"{package.__name__}.{name}: {argument}")
+    assert undocumented == []

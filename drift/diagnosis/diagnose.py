@@ -79,6 +79,7 @@ def diagnose(run: Run, *, quick: bool = False, workers: int = 1) -> Diagnosis:
     questions (`findings`). Results are stored in the run's folder, so that a second diagnosis takes seconds.
 
     Args:
+        run: Run to analyse.
         quick: Read the record only, without training: no causes, no variance and covariance, no exact drift.
         workers: Number of processes for the trainings.
 

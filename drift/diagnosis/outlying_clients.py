@@ -43,6 +43,9 @@ def apart(run: Run) -> xr.Dataset:
 
     Source: robust z and 3.5: Iglewicz and Hoaglin 1993; the excess is this project's own.
 
+    Args:
+        run: Run to analyse.
+
     Returns:
         Dataset with cosine, length, weight, divergence (nats), excess (nats), ratio, samples, rounds (in which it
         took part), cosine_z, length_z and excess_z over client; excess in the last kept global models, NaN where

@@ -43,6 +43,9 @@ def read_tensors(path: str | Path) -> dict[str, Tensor]:
     single vector (of FedLab's SerializationTool) is called `FLAT`. A file that states more bytes than it has is
     refused before memory is allocated.
 
+    Args:
+        path: File in safetensors, npz or PyTorch format.
+
     Raises:
         ValueError: If the file is no state dict, or damaged; the message names it.
     """

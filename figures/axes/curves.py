@@ -25,6 +25,8 @@ def curve(
     """A variable over rounds (or another dimension): one line per method, the mean of the seeds, in a band of one std.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
+        variable: Variable of `ds` to draw.
         ds: The variable over `over`, and perhaps `algorithm` and `seed`.
         over: Dimension along the horizontal axis.
         log: Logarithmic vertical axis.

@@ -25,6 +25,8 @@ def coherence(
     Its interval is a band; a note names the methods without a clear one.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
+        look: Keyword arguments of the drawn lines or areas.
         ds: coherence, coherence_smooth (round,), critical_point, critical_low and critical_high (), and perhaps
             `algorithm` and `seed`.
         variable: "coherence", or "mean_cosine", which has no moving average.
@@ -46,6 +48,8 @@ def group_cosines(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "gr
     """Mean cosine of client updates within and between groups: every round pale, the moving average bold.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
+        variable: Variable of `ds` to draw.
         ds: The variable over round and pair, perhaps seed, and perhaps its moving average (..._smooth).
         look: Passed to `Axes.plot`, for the bold lines.
     """
@@ -71,6 +75,7 @@ def evenness(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """How evenly each client holds the classes, from least to most; filled for clients of the balanced group.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
         ds: evenness and balanced over client.
         look: Passed to `Axes.scatter`.
     """
@@ -93,7 +98,13 @@ def evenness(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
 
 
 def variances(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """Client-drift variance (solid) and period-drift variance (dashed) over rounds, on a logarithmic axis."""
+    """Client-drift variance (solid) and period-drift variance (dashed) over rounds, on a logarithmic axis.
+
+    Args:
+        ds: Dataset to draw, as the analysis of the same name returns it.
+        ax: Axes to draw into; those of a new figure by default.
+        look: Keyword arguments of the drawn lines or areas.
+    """
     ax = style.axes(ax)
     curve(ds, ax=ax, variable="client_variance", **look)
     curve(ds, ax=ax, variable="period_variance", names=False, log=True, linestyle="--", **look)
@@ -108,6 +119,7 @@ def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     who hold their own data.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
         ds: gain over concentration, perhaps epochs, and whatever is pooled.
         look: Passed to `Axes.boxplot`.
     """
@@ -150,7 +162,14 @@ def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
 
 
 def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error", **look: Any) -> Axes:
-    """Error against the number of averaged models, one line per round, in a band of one std over the draws."""
+    """Error against the number of averaged models, one line per round, in a band of one std over the draws.
+
+    Args:
+        ds: Dataset to draw, as the analysis of the same name returns it.
+        ax: Axes to draw into; those of a new figure by default.
+        variable: Variable of `ds` to draw.
+        look: Keyword arguments of the drawn lines or areas.
+    """
     values = ds[variable]
     require_values(values)
     ax = style.axes(ax)
@@ -169,6 +188,7 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
     """Who holds which labels: a bubble for every client and class, its area the number of samples.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
         ds: count over client and class, samples.
         largest: Area of the largest bubble, points squared.
         look: Passed to `Axes.scatter`.
@@ -190,7 +210,14 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
 
 
 def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round") -> Axes:
-    """Stacked bars of class shares, one bar per round (or client)."""
+    """Stacked bars of class shares, one bar per round (or client).
+
+    Args:
+        ds: `variable` over `over` and class.
+        ax: Axes to draw into; those of a new figure by default.
+        variable: Variable of `ds` to draw.
+        over: Dimension along the horizontal axis.
+    """
     shares = ds[variable].transpose(over, "class")
     require_values(shares)
     ax = style.axes(ax)

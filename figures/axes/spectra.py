@@ -16,6 +16,8 @@ def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look
     """One Hessian eigenvalue of the global model over rounds, one line per method, on a logarithmic axis.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
+        look: Keyword arguments of the drawn lines or areas.
         ds: eigenvalue over round and rank, and perhaps `algorithm` and `seed`.
         rank: 1 for the largest.
     """
@@ -26,7 +28,13 @@ def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look
 
 
 def ratio(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """Ratio of the largest eigenvalue to the last computed one, over rounds."""
+    """Ratio of the largest eigenvalue to the last computed one, over rounds.
+
+    Args:
+        ds: Dataset to draw, as the analysis of the same name returns it.
+        ax: Axes to draw into; those of a new figure by default.
+        look: Keyword arguments of the drawn lines or areas.
+    """
     last = int(ds["rank"].max()) if "rank" in ds.coords else 5
     named = ds["ratio"].assign_attrs(long_name=rf"$\lambda_1\,/\,\lambda_{{{last}}}$")
     look = {"marker": "o", "markersize": 2.5, **look}
@@ -39,6 +47,9 @@ def sharpest(
     """A slice through each model along its sharpest direction, whose eigenvalue stands in the legend.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
+        variable: Variable of `ds` to draw.
+        look: Keyword arguments of the drawn lines or areas.
         ds: The variable over t, eigenvalue (), and perhaps `algorithm` and `seed`.
         above: Height above the model itself, so that curvatures are compared; else the level as it is.
     """

@@ -36,6 +36,8 @@ def contour(
     error; a note replaces it where it is at the edge of the map or cannot be located.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
+        variable: Variable of `ds` to draw.
         ds: The variable over two dimensions; marks as `landscape.surface` returns them, and perhaps the minimum as
             `landscape.surfaces.minimum.label_minimum` does: `drift.analyses.landscapes.minima` adds the error of the
             samples to that of the fit.
@@ -98,6 +100,8 @@ def common_levels(*values: xr.DataArray, count: int = 14, log: bool = True, top:
     """Contour levels common to several maps, evenly spaced in log (or not, for fractions such as the error).
 
     Args:
+        values: Arrays that share the levels.
+        log: Space the levels logarithmically.
         count: How many.
         top: Quantile of the values at the highest level; the few beyond it share one colour.
 
@@ -122,6 +126,8 @@ def profile(
     A minimum is fitted below the grid; one that is not inside has no dot.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
+        variable: Variable of `ds` to draw.
         ds: The variable over t, and perhaps `algorithm` and `seed`.
         log: Logarithmic vertical axis; by default for a positive loss.
         look: Passed to `Axes.plot`.

@@ -25,6 +25,8 @@ def triangle(
     of the triangle are drawn.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
+        variable: Variable of `ds` to draw.
         ds: The variable over alpha and beta, the first two weights; marks as `drift.weight_simplex` returns them.
         levels: Shared by maps that are compared; `figures.common_levels` makes them.
         look: Passed to `Axes.contourf`.
@@ -67,6 +69,7 @@ def optima(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     The colours are those of `by_round`.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
         ds: best_weight (round, client), mean (client,) and perhaps covariance (client, client_other), as
             `drift.best_weights` gives them.
         look: Passed to `Axes.scatter`.

@@ -14,7 +14,13 @@ from figures.axes.curves import curve, require_values
 
 
 def shrink(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """The shrinking factor gamma over rounds; the line at 1 is plain averaging."""
+    """The shrinking factor gamma over rounds; the line at 1 is plain averaging.
+
+    Args:
+        ds: Dataset to draw, as the analysis of the same name returns it.
+        ax: Axes to draw into; those of a new figure by default.
+        look: Keyword arguments of the drawn lines or areas.
+    """
     ax = style.axes(ax)
     named = ds["gamma"].assign_attrs(long_name=r"shrinking factor $\gamma$")
     curve(ds.assign(gamma=named), ax=ax, variable="gamma", **look)
@@ -26,6 +32,8 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
     """Relative weights of the clients as a map, clients by rounds; white where a client was not in the cohort.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
+        variable: Variable of `ds` to draw.
         ds: The variable over round and client. "weight_ratio", the weight over the client's share of the data, is
             drawn in a diverging map centred at 1.
         look: Passed to `Axes.pcolormesh`.
@@ -51,7 +59,14 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
 
 
 def norms(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "end_norm", **look: Any) -> Axes:
-    """A norm of models or updates over rounds; with one run, also that of every client's update as a pale dot."""
+    """A norm of models or updates over rounds; with one run, also that of every client's update as a pale dot.
+
+    Args:
+        ds: Dataset to draw, as the analysis of the same name returns it.
+        ax: Axes to draw into; those of a new figure by default.
+        variable: Variable of `ds` to draw.
+        look: Keyword arguments of the drawn lines or areas.
+    """
     ax = style.axes(ax)
     if variable == "update_norm_mean" and "update_norm" in ds and not {"algorithm", "seed"} & set(ds.dims):
         for client in ds["update_norm"].transpose("client", "round"):
@@ -60,7 +75,13 @@ def norms(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "end_norm",
 
 
 def balance(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """Norms of the optimisation term (solid) and of the regularisation term (dashed) over rounds, logarithmic."""
+    """Norms of the optimisation term (solid) and of the regularisation term (dashed) over rounds, logarithmic.
+
+    Args:
+        ds: Dataset to draw, as the analysis of the same name returns it.
+        ax: Axes to draw into; those of a new figure by default.
+        look: Keyword arguments of the drawn lines or areas.
+    """
     ax = style.axes(ax)
     curve(ds, ax=ax, variable="optimisation", **look)
     positive = ds.assign(regularisation=ds["regularisation"].where(ds["regularisation"] > 0))
@@ -75,6 +96,8 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio"
     Bins are equal in log where the largest value is more than 20 times the smallest.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
+        variable: Variable of `ds` to draw.
         ds: The variable over sample, with the coordinate algorithm.
         look: Passed to `Axes.hist`.
     """
@@ -107,6 +130,8 @@ def epochs(
     """What the server learned after each of its epochs: a line per round, or a pale line per client.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
+        variable: Variable of `ds` to draw.
         ds: The variable over epoch and round, or over epoch and client.
         settled: Variable with the epoch from which a curve has settled, dotted; the last round's where there are
             several.
@@ -134,6 +159,7 @@ def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes
     """Correlations with their intervals, one row per sample from the top, and both as numbers.
 
     Args:
+        ax: Axes to draw into; those of a new figure by default.
         ds: pearson, low and high over sample; "undefined" where there is no correlation.
         look: Passed to `Axes.errorbar`.
     """

@@ -27,6 +27,9 @@ def client_points(runs: Sequence[Run]) -> go.Figure:
     """Distance of every client to the mean of its cohort, over rounds; one run of each method.
 
     The mean is the size-weighted one. Hovering names the client, its weight, samples and labels, and the test loss.
+
+    Args:
+        runs: Runs to show, of any methods and seeds.
     """
     figure = blank(height=380)
     title = ""

@@ -20,6 +20,9 @@ def curvature_rounds(runs: Sequence[Run]) -> go.Figure:
 
     Source: FedLAW paper, Fig. 10.
 
+    Args:
+        runs: Runs to show, of any methods and seeds.
+
     Raises:
         LookupError: If no run kept a global model.
     """

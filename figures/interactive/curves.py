@@ -73,7 +73,11 @@ def accuracy_rounds(runs: Sequence[Run]) -> go.Figure:
 
 
 def drift_curves(runs: Sequence[Run]) -> go.Figure:
-    """Client- and period-drift variance, Kalman gain and coherence over rounds, in four panels."""
+    """Client- and period-drift variance, Kalman gain and coherence over rounds, in four panels.
+
+    Args:
+        runs: Runs to show, of any methods and seeds.
+    """
     figure = make_subplots(rows=2, cols=2, horizontal_spacing=0.12, vertical_spacing=0.14)
     figure.update_layout(laid(height=680))
     for place, name in enumerate(DRIFTS):

@@ -22,6 +22,7 @@ def gain_boxes(runs: Sequence[Run], *, skip: int = 1) -> go.Figure:
     A point is a round; hovering names it, its seed and its gain. Source: FedEve paper, Fig. 4.
 
     Args:
+        runs: Runs to show, of any methods and seeds.
         skip: First rounds left out, in which the server has no momentum yet.
 
     Raises:

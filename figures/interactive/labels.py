@@ -21,6 +21,7 @@ def label_points(run: Run, *, rounds: int = 20) -> go.Figure:
     labels are from all labels. Source: FedEve paper, Fig. 3a.
 
     Args:
+        run: Run whose labels are shown.
         rounds: Rounds shown, from the first.
 
     Raises:

@@ -27,6 +27,7 @@ def coherence_matrix(run: Run, *, rounds: Sequence[int] | None = None) -> go.Fig
     Hovering names the round, both clients with their samples and labels, and the coherence of the whole cohort.
 
     Args:
+        run: Run whose rounds are shown.
         rounds: Rounds shown; by default all with two clients or more, or evenly spread ones of many.
 
     Raises:

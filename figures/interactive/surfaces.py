@@ -22,6 +22,7 @@ def surface3d(ds: xr.Dataset, variable: str = "loss", *, notes: Notes | None = N
     The loss has a logarithmic height and colour, other metrics linear ones.
 
     Args:
+        variable: Variable of `ds` to draw.
         ds: The variable over two dimensions; marks as `landscape.surface` gives them.
         notes: Further lines that hovering tells of the marks, as `figures.interactive.words.mark_notes` gives them.
 
@@ -33,7 +34,13 @@ def surface3d(ds: xr.Dataset, variable: str = "loss", *, notes: Notes | None = N
 
 
 def explore_contour(ds: xr.Dataset, variable: str = "loss", *, notes: Notes | None = None) -> go.Figure:
-    """A plane as a contour map with levels spaced in log for the loss; otherwise as `surface3d`."""
+    """A plane as a contour map with levels spaced in log for the loss; otherwise as `surface3d`.
+
+    Args:
+        ds: Dataset to draw, as the analysis of the same name returns it.
+        variable: Variable of `ds` to draw.
+        notes: Further lines shown on hovering over the marks.
+    """
     return surface_rounds([ds], variable, flat=True, notes=_as_list(notes))
 
 
@@ -79,6 +86,11 @@ def surface_views(
     """Surfaces of several rounds in three dimensions and, beside it, the same as contour maps; one slider moves both.
 
     Both have one colour scale, and the same models on them. Arguments and errors are those of `surface_rounds`.
+
+    Args:
+        surfaces: Surfaces of the rounds, with attribute `round`.
+        variable: Variable of `ds` to draw.
+        notes: Further lines shown on hovering over the marks.
     """
     _require(surfaces, variable)
     log, last = variable == "loss", surfaces[-1]

@@ -24,12 +24,22 @@ def plain(text: object) -> str:
 
 
 def mark_notes(run: Run, index: int) -> dict[str, str]:
-    """Round, samples and labels of the clients of a round, by the names that planes give to their models."""
+    """Round, samples and labels of the clients of a round, by the names that planes give to their models.
+
+    Args:
+        run: Run of the models.
+        index: Number of the round.
+    """
     return {f"client {client}": words for client, words in client_notes(run, index).items()}
 
 
 def client_notes(run: Run, index: int) -> dict[int, str]:
-    """Samples and labels of the clients of a round's cohort, by number; labels where they are known."""
+    """Samples and labels of the clients of a round's cohort, by number; labels where they are known.
+
+    Args:
+        run: Run of the clients.
+        index: Number of the round.
+    """
     record = run.round(index)
     shares = label_shares(run, index)
     notes = {}

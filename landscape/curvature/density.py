@@ -37,6 +37,9 @@ def density(
     Source: Ghorbani et al. 2019, algorithm 1; PyHessian (Yao et al. 2020), section 3.
 
     Args:
+        task: Model, loss and samples.
+        split: Samples that the numbers are averaged over.
+        seed: Seed of the random draws.
         theta: Model, shape (d,).
         curvature: "hessian" or "gauss_newton".
         steps, probes: Of the recurrence, and random starting vectors; products are at most steps x probes.

@@ -62,6 +62,9 @@ def top_eigenvalues(
     which is this function on single batches.
 
     Args:
+        task: Model, loss and samples.
+        split: Samples that the numbers are averaged over.
+        seed: Seed of the random draws.
         theta: Model, shape (d,); its dtype and device are used.
         k: Number of eigenvalues.
         backend: "native" (Lanczos), "curvlinops" (its products in ARPACK) or "pyhessian" (power iteration with

@@ -34,6 +34,9 @@ def layer_eigenvalues(
     It is the largest curvature along changes of this tensor only.
 
     Args:
+        task: Model, loss and samples.
+        split: Samples that the numbers are averaged over.
+        seed: Seed of the random draws.
         theta: Model, shape (d,).
         curvature: "hessian" or "gauss_newton".
         tolerance, max_products: Of one block, as in `landscape.curvature.krylov.top`.

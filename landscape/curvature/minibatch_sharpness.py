@@ -39,6 +39,9 @@ def minibatch_sharpness(
     Source: LSS paper, Table 7, which takes the median; its published code takes the full data instead (`full`).
 
     Args:
+        task: Model, loss and samples.
+        split: Samples that the numbers are averaged over.
+        seed: Seed of the random draws.
         theta: Model, shape (d,).
         batch: Samples in a batch; the split is shuffled, and the last batch may be smaller.
         batches: Number of batches; None for all.

@@ -25,6 +25,7 @@ def ntk(task: Task, theta: Tensor, samples: Samples, *, buffers: Tensor | None =
     Source: Jacot et al. 2018, Eq. 4; as in Zhou et al. 2024 (IMA), theorem 2.
 
     Args:
+        task: Model, loss and samples.
         theta: Model, shape (d,); its dtype is that of the gradients.
         samples: n of them; C n gradients are computed, more if `memory` does not fit n.
         buffers: Floating buffers, shape (b,); by default those of the task.

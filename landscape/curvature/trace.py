@@ -33,6 +33,9 @@ def trace(
     Source: Meyer et al. 2021, Hutch++, algorithm 1.
 
     Args:
+        task: Model, loss and samples.
+        split: Samples that the numbers are averaged over.
+        seed: Seed of the random draws.
         theta: Model, shape (d,).
         curvature: "hessian" or "gauss_newton".
         products: Matrix-vector products at most; the estimate takes at least 6.

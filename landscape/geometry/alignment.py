@@ -46,6 +46,7 @@ def align(task: Task, a: Tensor, b: Tensor, *, seed: int = 0, passes: int = 100)
     Source: Ainsworth et al. 2023, section 3.2, algorithm 1 (weight matching).
 
     Args:
+        task: Model, loss and samples.
         a, b: Models, shape (d,).
         seed: Of the order in which layers are visited.
         passes: At most this many visits of all layers.

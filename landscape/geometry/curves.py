@@ -94,6 +94,7 @@ def connecting_curve(
     Source: Garipov et al. 2018, section 3.2.
 
     Args:
+        task: Model, loss and samples.
         a, b: Models, shape (d,).
         kind, bends: Of the curve, and its inner points; one bend of "bezier" is the quadratic curve.
         steps, batch, lr: Minibatches, samples in one, and rate of Adam.
@@ -151,6 +152,8 @@ def along(
     Source: Garipov et al. 2018, section 5.
 
     Args:
+        task: Model, loss and samples.
+        curve: Curve between two models, as `connecting_curve` returns it.
         points: Evaluations on either path, both ends included.
         split: Samples that the metrics are averaged over.
         metrics: "loss" and names of the task's metrics.

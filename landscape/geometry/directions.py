@@ -54,6 +54,8 @@ def random_plane(
     Source: Li et al. 2018, section 4.
 
     Args:
+        task: Model, loss and samples.
+        label: Name of the model on the surface.
         theta: Model, shape (d,).
         seed: Of the directions.
         points: Grid size, (alpha, beta) or one number for both.
@@ -90,6 +92,7 @@ def slice_along(
     radius is a choice of ours).
 
     Args:
+        label: Name of the model on the surface.
         theta, direction: Shape (d,).
         points: Evaluations; an odd number puts the model on the grid.
         radius: Largest distance.

@@ -85,6 +85,8 @@ def step_cost(
     Source: LSS paper, Table 5 (1.82 G multiply-accumulates for ResNet-18 at 224 x 224, forward); methods.md 3.5.
 
     Args:
+        task: Model, loss and samples.
+        split: Samples that the numbers are averaged over.
         theta: Model, shape (d,).
         batch: Samples in a step; fewer where the split has fewer.
         repeats: Steps measured; the result is their median.

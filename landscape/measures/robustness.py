@@ -41,6 +41,9 @@ def noise_robustness(
     Source: LSS paper, Table 6; methods.md 3.5. The paper calls the noise l0; its sizes make sense as l_infinity.
 
     Args:
+        task: Model, loss and samples.
+        split: Samples that the numbers are averaged over.
+        seed: Seed of the random draws.
         theta: Model, shape (d,).
         mean, std: One number per channel, or one for all; the defaults are inputs that lie in [0, 1] themselves.
         levels: Largest change of an input value, as a fraction of its range.

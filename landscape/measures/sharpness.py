@@ -49,6 +49,9 @@ def ball_sharpness(
     Source: Foret et al. 2021 (SAM), section 2; Kwon et al. 2021 (ASAM), section 3; methods.md 2.1.
 
     Args:
+        task: Model, loss and samples.
+        adaptive: Scale the ball by the weights (T = |w| + eta).
+        eta: Added to |w| where `adaptive`.
         theta: Model, shape (d,).
         radius: Of the ball, in parameter-space length (adaptive: in multiples of T).
         split: Samples that the loss is averaged over; the whole of it goes into every gradient.

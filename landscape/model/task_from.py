@@ -19,6 +19,9 @@ def task_from(made: Any) -> Task:
     does, or the mean of such values. The task also has the metric `error` if targets are classes and the model has one
     output per class.
 
+    Args:
+        made: A `Task`, or (model, loss, samples).
+
     Raises:
         ValueError: If the argument or the loss is of another kind.
     """

@@ -30,6 +30,7 @@ def aligned_barrier(
     Source: Ainsworth et al. 2023, section 5.
 
     Args:
+        task: Model, loss and samples.
         a, b: Models, shape (d,).
         points: Evaluations on a line, both ends included.
         split: Samples that the loss is averaged over.

@@ -94,6 +94,7 @@ def pairwise_barriers(
     Source: Chen et al. 2024, section 4.3 (connectivity); methods.md 3.5.
 
     Args:
+        task: Model, loss and samples.
         models: Shape (m, d).
         labels: Names of the models; by default 1, 2, .. m.
         points: Evaluations on each line, both ends included.
@@ -172,6 +173,7 @@ def simplex_losses(
     Source: Chen et al. 2024, section 4.3; methods.md 3.5.
 
     Args:
+        task: Model, loss and samples.
         models: Shape (m, d).
         count, seed: Of the random averages.
         split: Samples that the metrics are averaged over.

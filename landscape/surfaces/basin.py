@@ -67,6 +67,11 @@ def basin(ds: xr.Dataset, level: float | None = None, metric: str = "loss") -> x
     Cells touch along edges; a mark belongs to the nearest one. The default level is the lowest one with such a
     component: the height that a path on the grid between the marks must reach.
 
+    Args:
+        ds: Surface with marks, as `surface` returns it.
+        level: Level in the unit of the metric; by default the lowest that connects all marks.
+        metric: Variable of `ds`.
+
     Returns:
         Dataset with component, 1 inside and 0 outside, over the grid, level in the metric's unit, area () in squared
         units of the coordinates (a length on a line; NaN where no component holds all marks), and open (), 1 where it

@@ -60,6 +60,8 @@ def evaluate(
     last bits of a value.
 
     Args:
+        task: Model, loss and samples.
+        split: Samples that the metrics are averaged over.
         basis: Models or directions, shape (n, d).
         coefficients: One row per point, shape (P, n).
         metrics: "loss" and names of the task's metrics, each with values (n,) or (n, v) for n samples; by default all.

@@ -22,6 +22,7 @@ def domain_accuracy(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Data
     Source: IMA paper (Digit-Five and PACS report the mean over domains); methods.md 6.3.
 
     Args:
+        run: Run to analyse.
         rounds: Rounds of the global models; by default all that kept one.
 
     Returns:

@@ -37,6 +37,7 @@ def personal_accuracy(
     Source: Oh et al. 2022, section 5 (one epoch of the whole model); methods.md 2.4.
 
     Args:
+        run: Run to analyse.
         round: Round of the global model.
         epochs: Epochs of fine-tuning.
         part: Part of the model that is tuned: everything, the body, or the head.

@@ -22,6 +22,7 @@ def ranking_rounds(run: Run, *, rounds: Sequence[int] | None = None, k: Sequence
     Source: FedEve paper, Table 2; methods.md 7.
 
     Args:
+        run: Run to analyse.
         rounds: Rounds of the global models; by default all that kept one.
         k: Lengths of the lists.
 

@@ -72,6 +72,7 @@ def counterfactual(
     Source: FedEve, section 3 (the two drifts) and equation 13; the exact split: this project.
 
     Args:
+        run: Run to analyse.
         rounds: Rounds that kept their start and end; negative count from the last. By default 5, evenly spaced.
         split: Samples that loss (nats) and error (fraction) are averaged over.
         scale: a: "fit", by least squares over all clients, so that the local parts are as short as they can be

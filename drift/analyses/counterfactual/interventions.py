@@ -57,6 +57,7 @@ def interventions(
     batch normalisation, statistics are recomputed on training samples for every model.
 
     Args:
+        run: Run to analyse.
         length: Rounds in a window; by default 5, or a third of a run of fewer than 15 rounds.
         windows: Largest number of windows.
         starts: First rounds of the windows, in place of evenly spaced ones; they may overlap.

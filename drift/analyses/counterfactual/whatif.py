@@ -63,6 +63,7 @@ def what_if(
     Source: IMA, equation 5; FedLAW, sections 4 and 6; LSS paper, section 3 (uniform soup).
 
     Args:
+        run: Run to analyse.
         rounds: Rounds that kept their globals; negative count from the last. By default 10, evenly spaced.
         windows: P of ima-P.
         lowest, points: Smallest gamma, and the number in the grid.

@@ -31,6 +31,7 @@ def hessian_density(
     Source: Ghorbani et al. 2019, algorithm 1, as in PyHessian.
 
     Args:
+        run: Run to analyse.
         round: Round of the global model; negative counts from the last one kept.
         split: Samples that the Hessian is averaged over.
         steps, probes, points, curvature: As in `landscape.density`.
@@ -62,6 +63,9 @@ def density_rounds(
     The grid differs between rounds: density and eigenvalue are over round and mark, the position in the grid.
 
     Args:
+        run: Run to analyse.
+        split: Samples that the numbers are averaged over.
+        points: Values of the eigenvalue axis.
         rounds: Rounds of the global models; by default three, evenly spaced.
         options: `steps`, `probes` and `curvature` of `hessian_density`.
     """
@@ -92,6 +96,7 @@ def sharpness_rounds(
     Source: LSS paper, Table 7 (median over batches), and its published code (full data).
 
     Args:
+        run: Run to analyse.
         rounds: Rounds of the global models; by default five, evenly spaced.
         split: Samples that batches are drawn from.
         batch, batches: Samples in a batch, and number of batches.
@@ -119,5 +124,11 @@ def sharpness_rounds(
 
 @analysis("batch", cost="curvature")
 def round_sharpness(run: Run, *, round: int = -1, **options: Any) -> xr.Dataset:
-    """Largest Hessian eigenvalue of minibatches at the global model of one round; options as `sharpness_rounds`."""
+    """Largest Hessian eigenvalue of minibatches at the global model of one round; options as `sharpness_rounds`.
+
+    Args:
+        run: Run to analyse.
+        round: Of the global model; negative numbers count from the last round that kept it.
+        options: As `landscape.minibatch_sharpness` takes them.
+    """
     return sharpness_rounds(run, rounds=[round], **options).isel(round=0)

@@ -32,6 +32,7 @@ def eigen_rounds(
     Source: FedLAW paper, Fig. 10.
 
     Args:
+        run: Run to analyse.
         rounds: Rounds of the global models; by default five, evenly spaced.
         k: Number of eigenvalues per round.
         split: Samples that the Hessian is averaged over.
@@ -70,6 +71,7 @@ def eigen_slice(
     Source: FedLAW paper, Fig. 4 right.
 
     Args:
+        run: Run to analyse.
         round: Round of the global model.
         radius, points: The slice reaches from -radius to radius (parameter-space length).
         split: Samples of the Hessian and of the slice.

@@ -29,6 +29,7 @@ def layer_rounds(
     Source: this project; the blocks of `landscape.layer_eigenvalues`.
 
     Args:
+        run: Run to analyse.
         rounds: Rounds of the global models; by default three, evenly spaced.
         split: Samples that the loss is averaged over.
         curvature: "hessian" or "gauss_newton".

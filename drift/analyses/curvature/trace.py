@@ -24,6 +24,7 @@ def trace_rounds(
     Source: Meyer et al. 2021, Hutch++, algorithm 1; see `landscape.trace`.
 
     Args:
+        run: Run to analyse.
         rounds: Rounds of the global models; by default five, evenly spaced.
         split: Samples that the loss is averaged over.
         products: Largest number of matrix-vector products per matrix; exact where the model has no more parameters.

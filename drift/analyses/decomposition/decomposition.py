@@ -85,6 +85,8 @@ def decomposition(
     Source: Zhou et al. 2024 (IMA), theorem 1, lemma 1 and corollary 1; estimators as in methods.md 3.2.1 and 3.2.2.
 
     Args:
+        run: Run to analyse.
+        split: Samples that the numbers are averaged over.
         rounds: Rounds, negative ones from the last that kept its clients; by default all that did (in every run).
         replicates: Models of each client for the estimator local, at least 2.
         others: For the estimator runs: at least one run with another seed, better two or more, each a path or the

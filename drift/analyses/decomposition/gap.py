@@ -50,6 +50,7 @@ def gap_scaling(
     Source: Zhou et al. 2024 (IMA), lemma 1; methods.md 3.2.2.
 
     Args:
+        run: Run to analyse.
         rounds: Rounds, negative ones from the last that kept its clients; by default at most ten of them.
         scales: s, two or more, positive; 1 stands for the recorded clients.
         samples: Number of random samples of the split, the same in every round.

@@ -42,6 +42,7 @@ def ntk_variance(
     Source: Zhou et al. 2024 (IMA), theorem 2; methods.md 3.2.3.
 
     Args:
+        run: Run to analyse.
         rounds: Round indices, negative ones from the last that kept the model; by default at most three of them.
         points: Largest number of points per client, and of all data; the same in every round.
         union: Whether "all data" are those of the cohort, or of all clients.

@@ -42,6 +42,7 @@ def error_averaged(
     Source: IMA paper, Fig. 4; methods.md 3.2.6.
 
     Args:
+        run: Run to analyse.
         rounds: Rounds that kept their clients; by default three, evenly spaced.
         subsets: Largest number of random subsets per size.
         split: Samples that error and loss are averaged over.
@@ -89,6 +90,7 @@ def similarity_rounds(
     Source: IMA paper, Fig. 4; methods.md 3.2.5.
 
     Args:
+        run: Run to analyse.
         rounds: Rounds that kept their clients; by default ten, evenly spaced.
         kernel: "linear" or "rbf".
         split: Split of the inputs.

@@ -34,6 +34,7 @@ def client_barriers(
     Source: Chen et al. 2024, section 4.3; methods.md 3.5.
 
     Args:
+        run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
         clients: Ids of clients of its cohort; by default the first ten.
         points: Evaluations on each line, both ends included.
@@ -90,6 +91,7 @@ def mode_curve(
     Source: Garipov et al. 2018, section 3.
 
     Args:
+        run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
         clients: Ids of two clients of its cohort; the first two by default.
         kind, bends, steps, batch, lr, seed: Of the curve, as in `landscape.connecting_curve`.

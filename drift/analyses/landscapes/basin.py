@@ -41,6 +41,7 @@ def basin_rounds(
     Source: IMA paper, section 3.2 (models around a common basin); see `landscape.basin`.
 
     Args:
+        run: Run to analyse.
         rounds: Rounds of the planes; by default five, evenly spaced.
         models: "clients" for the first three of the cohort that have samples, "globals" for the global model of the
             round and the two kept before it.

@@ -38,6 +38,7 @@ def best_weights(
     optima: methods.md 3.3.
 
     Args:
+        run: Run to analyse.
         rounds: Rounds that kept these clients; by default all of them.
         clients: Ids of three clients; by default the three of the last kept cohort that most cohorts contain.
         step: Of the weights, one over a whole number.

@@ -34,6 +34,7 @@ def class_plane(
     Source: IMA paper, section 3.2, Fig. 1 (the plane); errors by class are this project's.
 
     Args:
+        run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
         clients: Ids of three clients of its cohort; the first three by default.
         points, margin: Grid points per axis, and how far the box extends beyond the models.

@@ -39,6 +39,7 @@ def scale_curve(
     Source: FedLAW paper, Fig. 4 left.
 
     Args:
+        run: Run to analyse.
         round: Round of the global model; negative counts from the last one that kept it.
         low, high, points: Range of gamma and evaluations in it.
         split: Samples that loss (nats) and error (fraction) are averaged over.
@@ -59,6 +60,7 @@ def weight_histograms(
     Source: FedLAW paper, Fig. 4 middle.
 
     Args:
+        run: Run to analyse.
         rounds: Rounds of the global models; negative ones count from the last that kept it.
         bins, limit: As in `landscape.measures.norms.weight_histogram`; the default limit is the largest magnitude
             of all models.
@@ -92,6 +94,7 @@ def noise_robustness(
     Source: LSS paper, Table 6; see `landscape.measures.robustness.noise_robustness`.
 
     Args:
+        run: Run to analyse.
         round: Round of the global model; negative counts from the last one that kept it.
         levels: Noise amplitudes for inputs in [0, 1].
         draws: Number of noise samples that the drop is averaged over.
@@ -129,6 +132,8 @@ def ball_sharpness(
     Source: methods.md 2.1; see `landscape.measures.sharpness.ball_sharpness`.
 
     Args:
+        run: Run to analyse.
+        adaptive: As in `landscape.ball_sharpness`.
         round: Round of the global model; negative counts from the last one that kept it.
         radii: Radii of the balls in parameter space (adaptive: multiples of the parameters).
         steps, directions: Gradient steps of the ascent, random points of the mean.
@@ -166,6 +171,7 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
     Source: LSS paper, Fig. 6; methods.md 3.5.
 
     Args:
+        run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
         criterion: "label" or "train".
 

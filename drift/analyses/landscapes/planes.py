@@ -40,6 +40,7 @@ def round_plane(
     Source: IMA paper, section 3.2, Fig. 1.
 
     Args:
+        run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
         clients: Ids of three clients of its cohort; the first three by default.
         points, margin: Grid points per axis, and how far the box extends beyond the models.
@@ -75,6 +76,14 @@ def global_plane(
     """Loss and error on the plane through the global models of three rounds, the last three by default.
 
     Source: IMA paper, section 3.2, Fig. 1.
+
+    Args:
+        run: Run to analyse.
+        rounds: The three rounds; the last three by default.
+        points: Evaluations per axis, both ends included.
+        margin: Distance from the models to the edge of the grid, as a fraction of their box.
+        split: Samples that the numbers are averaged over.
+        statistics: Of batch normalisation, as in `landscape.evaluate`.
     """
     indices, sweep = global_sweep(run, rounds, points=points, margin=margin)
     dataset = evaluate_on(run, sweep, split, partial, statistics=statistics)
@@ -111,6 +120,13 @@ def global_line(
     """Loss and error on the line from the global model of one round (t = 0) to that of another (t = 1).
 
     Source: IMA paper, Fig. 5b.
+
+    Args:
+        run: Run to analyse.
+        rounds: The two rounds; negative ones count from the last.
+        points: Evaluations per axis, both ends included.
+        split: Samples that the numbers are averaged over.
+        statistics: Of batch normalisation, as in `landscape.evaluate`.
     """
     first, second = (run.round(resolve_round(run, index, "globals")) for index in rounds)
     buffers = torch.stack([first.end_buffers, second.end_buffers])
@@ -136,6 +152,13 @@ def average_line(
     with. Batch statistics as in `round_plane`; those of the mean are recomputed too.
 
     Source: IMA paper, Figs. 5c and 7c.
+
+    Args:
+        run: Run to analyse.
+        window: Aggregates that are averaged, at most.
+        points: Evaluations per axis, both ends included.
+        split: Samples that the numbers are averaged over.
+        statistics: Of batch normalisation, as in `landscape.evaluate`.
     """
     available = run.kept("globals")
     indices = [index for place, index in enumerate(reversed(available)) if index == available[-1] - place][::-1][

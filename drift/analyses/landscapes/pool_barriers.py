@@ -36,6 +36,7 @@ def pool_barriers(
     Source: Chen et al. 2024, section 4.3; methods.md 3.5.
 
     Args:
+        run: Run to analyse.
         round: Round that kept the start of its clients; negative counts from the last one that did.
         client: Id of a client of its cohort; the first by default.
         points: Evaluations on each line, both ends included.

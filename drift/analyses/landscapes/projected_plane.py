@@ -38,6 +38,7 @@ def projected_plane(
     Source: IMA paper, section 3.2 (the plane); the comparison is this project's.
 
     Args:
+        run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
         clients: Ids of the three clients in the plane; the first three by default.
         points, margin: Grid points per axis, and how far the box extends beyond the feet of all models.

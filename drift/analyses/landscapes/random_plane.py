@@ -28,6 +28,7 @@ def random_plane(
     Source: Li et al. 2018, section 4.
 
     Args:
+        run: Run to analyse.
         round: Round of the global model; negative counts from the last one that kept it.
         points, radius: Grid points per axis, and the largest coordinate in filter norms.
         seed: Of the directions: the same for all runs of one model.

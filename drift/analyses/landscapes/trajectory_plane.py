@@ -36,6 +36,7 @@ def trajectory_plane(
     Source: Li et al. 2018, section 7.2; the clients on it: this project.
 
     Args:
+        run: Run to analyse.
         rounds: Rounds of the global models; by default at most 20, evenly spaced.
         clients: Also project the client models of those rounds that kept them; the box then contains them.
         points, margin: Grid points per axis, and how far the box extends beyond the trajectory.

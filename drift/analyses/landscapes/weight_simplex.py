@@ -37,6 +37,7 @@ def weight_simplex(
     Source: FedLAW paper, Fig. 12.
 
     Args:
+        run: Run to analyse.
         round: Round that kept its clients; negative counts from the last one that did.
         clients: Ids of three clients of its cohort; the first three by default.
         step: Of the weights, one over a whole number.

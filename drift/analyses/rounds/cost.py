@@ -33,6 +33,7 @@ def cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = Tru
     Source: LSS paper, Table 5; methods.md 3.5.
 
     Args:
+        run: Run to analyse.
         round: Round that kept its start; negative counts from the last one that did.
         repeats: Number of measured trainings; the result has their median and range.
         plain: Whether plain training is measured in turn.

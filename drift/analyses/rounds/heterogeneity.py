@@ -35,6 +35,9 @@ def heterogeneity(run: Run) -> xr.Dataset:
 
     Source: Li et al. 2023, definition 5.2 and figure 7; the similarities: methods.md 3.3.
 
+    Args:
+        run: Run to analyse.
+
     Returns:
         Dataset with overlap, cosine, jensen_shannon and the same with _data (round,); cohort_share and
         cohort_share_data (round, class); share (class,), that of all clients. NaN where no client of the cohort was

@@ -27,6 +27,7 @@ def label_scatter(run: Run, *, rounds: int = 20) -> xr.Dataset:
     Source: Shen et al., FedEve, section 3.2 and Fig. 3a; methods.md 3.4.
 
     Args:
+        run: Run to analyse.
         rounds: Number of rounds, from the first.
 
     Returns:

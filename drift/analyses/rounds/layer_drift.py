@@ -37,6 +37,7 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Mome
     Source: Shen et al., FedEve, equations 12 and 13; Li et al. 2023, definition 5.1; per layer: this project.
 
     Args:
+        run: Run to analyse.
         rounds: Rounds that kept their clients; by default at most 20, evenly spaced. The round before each of them is
             read as well.
         momentum: What the update D is compared with: the "previous" mean update, or "zero".

@@ -21,6 +21,9 @@ def locality(run: Run) -> xr.Dataset:
 
     Source: Zhou et al. 2024, section 5, theorem 1; methods.md 3.2.
 
+    Args:
+        run: Run to analyse.
+
     Returns:
         Dataset with locality and mean_distance (round,) and distance (round, client).
     """

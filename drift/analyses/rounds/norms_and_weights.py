@@ -21,6 +21,9 @@ from drift.store.round_record import Round
 def update_norms(run: Run) -> xr.Dataset:
     """Euclidean norms of models and updates in every round, from the Gram matrix.
 
+    Args:
+        run: Run to analyse.
+
     Returns:
         Dataset with start_norm and end_norm (models), step_norm (end - start), previous_norm (the expected update),
         mean_update_norm (weighted mean of the client updates), update_norm_mean, _min and _max over round; update_norm
@@ -70,6 +73,9 @@ def balance(run: Run) -> xr.Dataset:
 
     Source: Li et al. 2023, section 4.2, figure 3 (about 19 there) and appendix B, figure 11 (mean about 20.5).
 
+    Args:
+        run: Run to analyse.
+
     Returns:
         Dataset over round with ratio, optimisation, regularisation and gamma.
     """
@@ -101,6 +107,7 @@ def balance_mean(run: Run, *, window: tuple[float, float] = (0.45, 0.55)) -> xr.
     Source: Li et al. 2023, section 4.2 and appendix B, figure 11; methods.md 3.3.
 
     Args:
+        run: Run to analyse.
         window: First and last round as fractions of the planned rounds.
 
     Returns:
@@ -127,6 +134,9 @@ def learned(run: Run) -> xr.Dataset:
     """Shrinking factor and relative weights of the clients in every round, learned or set by data.
 
     Source: Li et al. 2023, section 4 and appendix B, figure 14.
+
+    Args:
+        run: Run to analyse.
 
     Returns:
         Dataset with gamma (round,), the sum of the aggregation weights; weights (round, client), which sum to 1 over

@@ -21,6 +21,7 @@ def server_epochs(run: Run, *, round: int = -1, tolerance: float = 0.05) -> xr.D
     Source: Li et al. 2023, appendix B, figure 14 (gamma settles in about 30 epochs, lambda in about 80).
 
     Args:
+        run: Run to analyse.
         round: A round in which the server learned; negative counts from the last complete round.
         tolerance: Fraction of a curve's range.
 

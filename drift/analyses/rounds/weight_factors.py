@@ -32,6 +32,7 @@ def weight_factors(run: Run, *, over: str = "sum", confidence: float = 0.95) -> 
     Source: Li et al. 2023, appendix B, table 11; methods.md 3.3.
 
     Args:
+        run: Run to analyse.
         over: "sum" or "mean" of the weights over rounds.
         confidence: Of the intervals, by Fisher's z.
 
@@ -60,6 +61,10 @@ def pooled_factors(parts: Sequence[xr.Dataset], *, confidence: float = 0.95) -> 
     """The same correlations over the clients of several runs, from their `weight_factors`.
 
     Source: Li et al. 2023, table 11, last column.
+
+    Args:
+        parts: Datasets of `weight_factors`, one per run.
+        confidence: Level of the intervals.
 
     Returns:
         As `weight_factors`, with the clients of all runs, numbered in their order.
