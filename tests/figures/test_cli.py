@@ -145,7 +145,7 @@ def test_lists_say_what_each_thing_is_and_where_it_comes_from(fedscape):
         (["compare", "FILE", "--methods", "--seeds", "1"], "--methods of compare is given without a value"),
         (["train", "FILE", "--runs", "FILE"], "Not a directory. Write elsewhere (--runs DIR"),
         (["list", "methodes"], "Did you mean 'methods'"),
-        (["show", "nothing"], "holds no runs"),
+        (["show", "nothing"], "has no runs"),
         (["figures", "drw"], "Did you mean 'draw'"),
     ],
 )

@@ -131,7 +131,7 @@ def test_an_ambiguous_beginning_lists_the_candidates(tmp_path):
 
 
 def test_what_is_not_found_is_said(tmp_path):
-    with pytest.raises(LookupError, match="holds no runs"):
+    with pytest.raises(LookupError, match="has no runs"):
         find(tmp_path, "fedavg")
     name = tiny.trained(tmp_path).name
     with pytest.raises(LookupError, match=f"Did you mean '{name}'"):
