@@ -15,6 +15,8 @@ def run_names(runs: str | Path) -> list[str]:
 def find(runs: str | Path, text: str) -> Path:
     """Folder of the run of a path, of a name in the folder `runs`, or of the beginning of a unique name.
 
+    Methods with an underscore in their name have a dash in the names of their runs; both are understood.
+
     Raises:
         LookupError: If there is none, or several; the message lists candidates.
     """
@@ -22,7 +24,8 @@ def find(runs: str | Path, text: str) -> Path:
     if (path / "run.json").exists():
         return path
     names = run_names(runs)
-    matches = [text] if text in names else [name for name in names if name.startswith(text)]
+    start = text.replace("_", "-")
+    matches = [text] if text in names else [name for name in names if name.startswith((text, start))]
     if len(matches) == 1:
         return Path(runs) / matches[0]
     if matches:

@@ -3,6 +3,7 @@
 import pytest
 
 from drift.config.load import read
+from drift.runs.run_names import find
 
 NAMES = """
 common-cifar10 fedavg-cifar10-dirichlet-s0-455ad6a7
@@ -89,3 +90,13 @@ def test_a_preset_s_run_lies_where_it_always_lay(setting, folder):
     preset, *methods = setting.split("/")
     keys = ("method", "method.base")
     assert read(preset, *(f"{key}={name}" for key, name in zip(keys, methods, strict=False))).slug == folder
+
+
+def test_a_run_is_found_by_the_name_of_its_method(tmp_path):
+    for name in ("server-ft-blobs-shards-s1-00000000", "fedavg-blobs-shards-s1-00000000"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text("{}")
+    for text in ("server_ft", "server-ft", "server_ft-blobs"):
+        assert find(tmp_path, text).name.startswith("server-ft")
+    with pytest.raises(LookupError, match="no run named 'server_fx'"):
+        find(tmp_path, "server_fx")
