@@ -59,6 +59,7 @@ def test_figures_get_the_runs_that_their_papers_compare():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # it trains 27 runs
 def test_the_demo_draws_every_figure_that_it_promises(tmp_path):
     made = _demo_steps.demo(tmp_path)
     assert made.left_out == {}
