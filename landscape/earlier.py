@@ -12,7 +12,8 @@ import importlib.util
 import sys
 import warnings
 from collections.abc import Callable, Sequence
-from importlib import resources
+from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -20,28 +21,37 @@ from typing import Any
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds modules by their earlier path; asked last, after all other finders."""
 
-    def __init__(self) -> None:
-        self.now: dict[str, str] = {}
-
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        return importlib.machinery.ModuleSpec(name, self) if name in self.now else None
+        package = name.partition(".")[0]
+        known = package in _PACKAGES and name in moved_modules(package)
+        return importlib.machinery.ModuleSpec(name, self) if known else None
 
     def exec_module(self, module: ModuleType) -> None:
-        warn(module.__name__, self.now[module.__name__])
-        sys.modules[module.__name__] = importlib.import_module(self.now[module.__name__])
+        name = module.__name__
+        now = moved_modules(name.partition(".")[0])[name]
+        warn(name, now)
+        sys.modules[name] = importlib.import_module(now)
 
 
 _FINDER = _Finder()
+_PACKAGES: set[str] = set()
 
 
 def find_in(package: str) -> None:
     """Find the modules that moved within a package by their earlier paths, from now on."""
-    lines = resources.files(package).joinpath("earlier_modules.tsv").read_text(encoding="utf-8").splitlines()
-    _FINDER.now.update((earlier, now) for earlier, now in (line.split("\t") for line in lines[1:]))
+    _PACKAGES.add(package)
     if _FINDER not in sys.meta_path:
         sys.meta_path.append(_FINDER)
+
+
+@cache
+def moved_modules(package: str) -> dict[str, str]:
+    """Present path of each module that moved within a package, by its earlier path; read when first needed."""
+    table = Path(str(sys.modules[package].__file__)).with_name("earlier_modules.tsv")
+    rows = (line.split("\t") for line in table.read_text(encoding="utf-8").splitlines()[1:])
+    return dict(rows)
 
 
 def moved_names(package: str, module: str) -> Callable[[str], Any]:

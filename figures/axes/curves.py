@@ -25,7 +25,7 @@ def curve(
     """A variable over rounds (or another dimension): one line per method, the mean of the seeds, in a band of one std.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         ds: The variable over `over`, and perhaps `algorithm` and `seed`.
         over: Dimension along the horizontal axis.

@@ -25,7 +25,7 @@ def coherence(
     Its interval is a band; a note names the methods without a clear one.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         look: Keyword arguments of the drawn lines or areas.
         ds: coherence, coherence_smooth (round,), critical_point, critical_low and critical_high (), and perhaps
             `algorithm` and `seed`.
@@ -48,7 +48,7 @@ def group_cosines(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "gr
     """Mean cosine of client updates within and between groups: every round pale, the moving average bold.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         ds: The variable over round and pair, perhaps seed, and perhaps its moving average (..._smooth).
         look: Passed to `Axes.plot`, for the bold lines.
@@ -75,7 +75,7 @@ def evenness(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """How evenly each client holds the classes, from least to most; filled for clients of the balanced group.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         ds: evenness and balanced over client.
         look: Passed to `Axes.scatter`.
     """
@@ -101,8 +101,8 @@ def variances(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """Client-drift variance (solid) and period-drift variance (dashed) over rounds, on a logarithmic axis.
 
     Args:
-        ds: Dataset to draw, as the analysis of the same name returns it.
-        ax: Axes to draw into; those of a new figure by default.
+        ds: Result of `drift.drift_variances`.
+        ax: Axes to draw into; the current ones of pyplot by default.
         look: Keyword arguments of the drawn lines or areas.
     """
     ax = style.axes(ax)
@@ -119,7 +119,7 @@ def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     who hold their own data.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         ds: gain over concentration, perhaps epochs, and whatever is pooled.
         look: Passed to `Axes.boxplot`.
     """
@@ -165,8 +165,8 @@ def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error",
     """Error against the number of averaged models, one line per round, in a band of one std over the draws.
 
     Args:
-        ds: Dataset to draw, as the analysis of the same name returns it.
-        ax: Axes to draw into; those of a new figure by default.
+        ds: Result of `drift.error_averaged`.
+        ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         look: Keyword arguments of the drawn lines or areas.
     """
@@ -188,7 +188,7 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
     """Who holds which labels: a bubble for every client and class, its area the number of samples.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         ds: count over client and class, samples.
         largest: Area of the largest bubble, points squared.
         look: Passed to `Axes.scatter`.
@@ -214,7 +214,7 @@ def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_s
 
     Args:
         ds: `variable` over `over` and class.
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         over: Dimension along the horizontal axis.
     """

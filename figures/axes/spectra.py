@@ -16,7 +16,7 @@ def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look
     """One Hessian eigenvalue of the global model over rounds, one line per method, on a logarithmic axis.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         look: Keyword arguments of the drawn lines or areas.
         ds: eigenvalue over round and rank, and perhaps `algorithm` and `seed`.
         rank: 1 for the largest.
@@ -31,8 +31,8 @@ def ratio(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """Ratio of the largest eigenvalue to the last computed one, over rounds.
 
     Args:
-        ds: Dataset to draw, as the analysis of the same name returns it.
-        ax: Axes to draw into; those of a new figure by default.
+        ds: Result of `drift.eigen_rounds`.
+        ax: Axes to draw into; the current ones of pyplot by default.
         look: Keyword arguments of the drawn lines or areas.
     """
     last = int(ds["rank"].max()) if "rank" in ds.coords else 5
@@ -47,7 +47,7 @@ def sharpest(
     """A slice through each model along its sharpest direction, whose eigenvalue stands in the legend.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         look: Keyword arguments of the drawn lines or areas.
         ds: The variable over t, eigenvalue (), and perhaps `algorithm` and `seed`.

@@ -36,7 +36,7 @@ def contour(
     error; a note replaces it where it is at the edge of the map or cannot be located.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         ds: The variable over two dimensions; marks as `landscape.surface` returns them, and perhaps the minimum as
             `landscape.surfaces.minimum.label_minimum` does: `drift.analyses.landscapes.minima` adds the error of the
@@ -126,7 +126,7 @@ def profile(
     A minimum is fitted below the grid; one that is not inside has no dot.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         ds: The variable over t, and perhaps `algorithm` and `seed`.
         log: Logarithmic vertical axis; by default for a positive loss.

@@ -25,7 +25,7 @@ def triangle(
     of the triangle are drawn.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         ds: The variable over alpha and beta, the first two weights; marks as `drift.weight_simplex` returns them.
         levels: Shared by maps that are compared; `figures.common_levels` makes them.
@@ -69,7 +69,7 @@ def optima(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     The colours are those of `by_round`.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         ds: best_weight (round, client), mean (client,) and perhaps covariance (client, client_other), as
             `drift.best_weights` gives them.
         look: Passed to `Axes.scatter`.

@@ -17,8 +17,8 @@ def shrink(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """The shrinking factor gamma over rounds; the line at 1 is plain averaging.
 
     Args:
-        ds: Dataset to draw, as the analysis of the same name returns it.
-        ax: Axes to draw into; those of a new figure by default.
+        ds: Result of `drift.learned`.
+        ax: Axes to draw into; the current ones of pyplot by default.
         look: Keyword arguments of the drawn lines or areas.
     """
     ax = style.axes(ax)
@@ -32,7 +32,7 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
     """Relative weights of the clients as a map, clients by rounds; white where a client was not in the cohort.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         ds: The variable over round and client. "weight_ratio", the weight over the client's share of the data, is
             drawn in a diverging map centred at 1.
@@ -62,8 +62,8 @@ def norms(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "end_norm",
     """A norm of models or updates over rounds; with one run, also that of every client's update as a pale dot.
 
     Args:
-        ds: Dataset to draw, as the analysis of the same name returns it.
-        ax: Axes to draw into; those of a new figure by default.
+        ds: Result of `drift.update_norms`.
+        ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         look: Keyword arguments of the drawn lines or areas.
     """
@@ -78,8 +78,8 @@ def balance(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """Norms of the optimisation term (solid) and of the regularisation term (dashed) over rounds, logarithmic.
 
     Args:
-        ds: Dataset to draw, as the analysis of the same name returns it.
-        ax: Axes to draw into; those of a new figure by default.
+        ds: Result of `drift.balance`.
+        ax: Axes to draw into; the current ones of pyplot by default.
         look: Keyword arguments of the drawn lines or areas.
     """
     ax = style.axes(ax)
@@ -96,7 +96,7 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio"
     Bins are equal in log where the largest value is more than 20 times the smallest.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         ds: The variable over sample, with the coordinate algorithm.
         look: Passed to `Axes.hist`.
@@ -130,7 +130,7 @@ def epochs(
     """What the server learned after each of its epochs: a line per round, or a pale line per client.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         ds: The variable over epoch and round, or over epoch and client.
         settled: Variable with the epoch from which a curve has settled, dotted; the last round's where there are
@@ -159,7 +159,7 @@ def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes
     """Correlations with their intervals, one row per sample from the top, and both as numbers.
 
     Args:
-        ax: Axes to draw into; those of a new figure by default.
+        ax: Axes to draw into; the current ones of pyplot by default.
         ds: pearson, low and high over sample; "undefined" where there is no correlation.
         look: Passed to `Axes.errorbar`.
     """

@@ -37,7 +37,7 @@ def explore_contour(ds: xr.Dataset, variable: str = "loss", *, notes: Notes | No
     """A plane as a contour map with levels spaced in log for the loss; otherwise as `surface3d`.
 
     Args:
-        ds: Dataset to draw, as the analysis of the same name returns it.
+        ds: Result of `landscape.surface`.
         variable: Variable of `ds` to draw.
         notes: Further lines shown on hovering over the marks.
     """
@@ -89,7 +89,7 @@ def surface_views(
 
     Args:
         surfaces: Surfaces of the rounds, with attribute `round`.
-        variable: Variable of `ds` to draw.
+        variable: Variable of the surfaces.
         notes: Further lines shown on hovering over the marks.
     """
     _require(surfaces, variable)

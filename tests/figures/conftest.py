@@ -1,12 +1,13 @@
 """Runs that several tests of pictures look at, trained once in a session."""
 
+from contextlib import contextmanager
 from functools import cache
 
 import pytest
 import tiny
 from gallery_runs import QUICK, every_kind, suited
 
-from figures import cli, gallery
+from figures import cli, console, gallery
 from figures.page.report import report
 
 
@@ -49,3 +50,31 @@ def fedscape(capsys, tmp_path, monkeypatch):
         return stop.value.code, told.out, told.err
 
     return call
+
+
+@pytest.fixture
+def file(tmp_path):
+    """TOML file of a small experiment."""
+    return tiny.written(tmp_path)
+
+
+@pytest.fixture
+def bars(monkeypatch):
+    """Every (label, done, total) of the bars that are asked for, as they change; nothing is drawn."""
+    from rich.progress import Progress
+
+    seen = []
+
+    class Watched(Progress):
+        def update(self, task_id, **changes):
+            super().update(task_id, **changes)
+            task = self.tasks[task_id]
+            seen.append((task.description, task.completed, task.total))
+
+    @contextmanager
+    def watched():
+        with Watched(disable=True) as drawn:
+            yield drawn
+
+    monkeypatch.setattr(console, "bars", watched)
+    return seen

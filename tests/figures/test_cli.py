@@ -2,11 +2,7 @@
 
 import errno
 import json
-import signal
-import subprocess
 import sys
-import time
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,7 +10,7 @@ import pytest
 import tiny
 
 from drift.store import numpy_files
-from figures import cli, console
+from figures import cli
 from figures.commands.opening import opened_all
 from figures.commands.options import arguments
 
@@ -35,11 +31,6 @@ VERBS = [
     "list",
     "doctor",
 ]
-
-
-@pytest.fixture
-def file(tmp_path):
-    return tiny.written(tmp_path)
 
 
 def mistake(told):
@@ -321,105 +312,6 @@ def test_checkpoints_are_imported(fedscape, tmp_path, bars):
     assert Path(out.strip()).name.startswith("imported-theirs-")
     assert "Not known: method" in err
     assert "named 'liner'" in mistake(fedscape("import", "theirs", "--model", "liner", "--dataset", "blobs"))
-
-
-@pytest.fixture
-def bars(monkeypatch):
-    """Every (label, done, total) of the bars that are asked for, as they change; nothing is drawn."""
-    from rich.progress import Progress
-
-    seen = []
-
-    class Watched(Progress):
-        def update(self, task_id, **changes):
-            super().update(task_id, **changes)
-            task = self.tasks[task_id]
-            seen.append((task.description, task.completed, task.total))
-
-    @contextmanager
-    def watched():
-        with Watched(disable=True) as drawn:
-            yield drawn
-
-    monkeypatch.setattr(console, "bars", watched)
-    return seen
-
-
-def test_the_bar_of_an_analysis_knows_how_much_there_is(fedscape, file, bars):
-    name = Path(fedscape("train", file)[1].strip()).name
-    plane = ["analyse", "plane", name, "--set", "points=3"]
-    over_rounds = [["analyse", analysis, name] for analysis in ("coherence", "error-averaged")]
-    for tokens, total in ((plane, 9 + 4), *((one, 3) for one in over_rounds)):
-        bars.clear()
-        assert fedscape(*tokens)[0] == 0
-        assert [done for _, done, _ in bars] == sorted(done for _, done, _ in bars)
-        assert bars[0][1:] == (0, total) and bars[-1][1:] == (total, total)
-        bars.clear()
-        assert fedscape(*tokens)[0] == 0  # it is there
-        assert bars == []
-
-
-def test_the_bars_of_pictures_and_report_know_how_much_there_is(fedscape, file, bars):
-    name = Path(fedscape("train", file)[1].strip()).name
-    bars.clear()
-    assert fedscape("figures", "draw", "lines-globals", name, "--set", "points=4")[0] == 0
-    line = [(0, 7), (7, 7)]  # points and marks; one line after the other
-    assert [bar[1:] for bar in bars if bar[1] in (0, 7)] == 2 * line
-    bars.clear()
-    assert fedscape("report", name)[0] == 0
-    assert {total for _, _, total in bars} == {1}
-    assert bars[0][1] == 0 and bars[-1][1] == 1
-
-
-def run_apart(*tokens, cwd, **options):
-    command = [sys.executable, "-m", "figures.cli", *map(str, tokens)]
-    return subprocess.Popen(
-        command,
-        cwd=cwd,
-        env={**options.pop("env", {}), "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored below a shell's background jobs
-    )
-
-
-@pytest.mark.parametrize("verb", ["", "train", "figures list", "report"])
-def test_help_imports_nothing_heavy(verb):
-    code = (
-        "import sys\nfrom figures.cli import main\n"
-        f"try:\n    main({[*verb.split(), '--help']!r})\nexcept SystemExit as stop:\n    assert not stop.code\n"
-        "print(sorted({'torch', 'xarray', 'matplotlib', 'plotly', 'numpy'} & set(sys.modules)))\n"
-    )
-    told = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert told.stdout.splitlines()[-1] == "[]"
-
-
-def test_stopped_by_the_keyboard_and_called_again_it_goes_on(file, tmp_path):
-    tokens = ["train", file, "--set", "rounds=4000", "evaluate_every=4000"]
-    with run_apart(*tokens, cwd=tmp_path) as process:
-        try:
-            deadline = time.monotonic() + 60
-            while not list(tmp_path.glob("runs/*/rounds/000003.safetensors")) and time.monotonic() < deadline:
-                time.sleep(0.05)
-            process.send_signal(signal.SIGINT)
-            _, err = process.communicate(timeout=60)
-        finally:
-            process.kill()
-    assert process.returncode == 130
-    assert err.splitlines()[-1].startswith("fedscape: stopped.")
-    (folder,) = (path.parent for path in tmp_path.glob("runs/*/run.json"))
-    from drift.simulation.verify import verify
-
-    assert verify(folder) == []
-
-
-def test_no_colour_leaves_plain_text(tmp_path):
-    with run_apart("list", "methods", cwd=tmp_path, env={"NO_COLOR": "1"}) as process:
-        out, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert "\x1b" not in out
-    assert "fedavg" in out
 
 
 def test_a_report_is_written(fedscape, file):

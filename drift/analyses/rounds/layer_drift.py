@@ -38,8 +38,8 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Mome
 
     Args:
         run: Run to analyse.
-        rounds: Rounds that kept their clients; by default at most 20, evenly spaced. The round before each of them is
-            read as well.
+        rounds: Rounds that kept their clients; negative ones count from the last round of the run. By default at most
+            20, evenly spaced. The round before each of them is read as well.
         momentum: What the update D is compared with: the "previous" mean update, or "zero".
 
     Returns:
@@ -50,7 +50,8 @@ def layer_drift(run: Run, *, rounds: Sequence[int] | None = None, momentum: Mome
     Raises:
         LookupError: If no round, or one of those named, kept its clients.
     """
-    indices = sorted(set(selected_rounds(run, "clients", rounds, 20)))
+    wanted = None if rounds is None else [run.require_round(index) for index in rounds]
+    indices = sorted(set(selected_rounds(run, "clients", wanted, 20)))
     places = Layout(tuple((name, tuple(shape)) for name, shape in run.about["layout"])).slices()
     columns = {name: np.full((len(indices), len(places)), np.nan) for name in _ABOUT if name != "size"}
     for row, index in enumerate(with_progress(indices, run.context.progress)):
