@@ -1,0 +1,176 @@
+"""Work in other processes: order, progress, cancel, death of a process, runs that only this process can open."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+import tiny
+
+import drift
+from drift.analyses.landscapes.planes import round_plane
+from figures.explore.jobs import Jobs
+
+
+def process_and_item(run, item):
+    return os.getpid(), run.name, item
+
+
+def slow(run, item):
+    time.sleep(item)
+    return item
+
+
+def refuse(run, item):
+    raise LookupError(f"no {item}.")
+
+
+def die_once(run, path):
+    if not os.path.exists(path):
+        open(path, "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return "alive"
+
+
+def die(run, item):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def unsendable(run, item):
+    return lambda: None
+
+
+def count_slowly(run, steps):
+    for step in range(steps):
+        run.context.progress(step, steps)
+        time.sleep(0.05)
+    return os.getpid()
+
+
+def names(runs):
+    return os.getpid(), [run.name for run in runs]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return tiny.trained(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def jobs():
+    jobs = Jobs(threads=2)
+    yield jobs
+    jobs.close()
+
+
+def ended(start):
+    """The job that `start(on_end)` returns, once it has ended."""
+    event = threading.Event()
+    job = start(lambda job: event.set())
+    assert event.wait(60)
+    return job
+
+
+def results(jobs, function, run, items, **how):
+    values = {}
+    job = ended(
+        lambda end: jobs.quick(function, run, items, on_result=values.__setitem__, on_end=end, **how),
+    )
+    return job, values
+
+
+def test_quick_calls_share_one_other_process(jobs, run):
+    job, values = results(jobs, process_and_item, run, ["a", "b", "c"])
+    assert (job.state, job.done, job.total, job.seconds_left) == ("done", 3, 3, None)
+    assert [values[place][1:] for place in range(3)] == [(run.name, "a"), (run.name, "b"), (run.name, "c")]
+    assert len({values[place][0] for place in range(3)} - {os.getpid()}) == 1
+
+
+def test_the_first_error_ends_a_job(jobs, run):
+    job, _ = results(jobs, refuse, run, ["luck"])
+    assert job.state == "failed" and str(job.error) == "no luck." and isinstance(job.error, LookupError)
+    job, _ = results(jobs, unsendable, run, [0])
+    assert "cannot be sent" in str(job.error)
+
+
+def test_urgent_calls_come_first(jobs, run):
+    order, event = [], threading.Event()
+    jobs.quick(slow, run, [0.2, 0.2])  # both threads are busy
+    jobs.quick(
+        slow, run, [0.0, 0.0], priority=5, on_result=lambda *a: order.append("late"), on_end=lambda j: event.set()
+    )
+    jobs.quick(slow, run, [0.0], priority=1, on_result=lambda *a: order.append("soon"))
+    assert event.wait(60)
+    assert order == ["soon", "late", "late"]
+
+
+def test_a_cancelled_job_reports_nothing_more(jobs, run):
+    values = {}
+    job = jobs.quick(slow, run, [0.1] * 50, on_result=values.__setitem__)
+    while not values:
+        time.sleep(0.01)
+    job.cancel()
+    seen = len(values)
+    assert (job.state, seen < 50) == ("cancelled", True)
+    assert results(jobs, slow, run, [0.0])[0].state == "done"
+    assert len(values) == seen and job not in jobs.active
+
+
+def test_calls_of_a_process_that_died_are_repeated_once(jobs, run, tmp_path):
+    job, values = results(jobs, die_once, run, [str(tmp_path / "died")])
+    assert (job.state, values) == ("done", {0: "alive"})
+    job, _ = results(jobs, die, run, [0])
+    assert job.state == "failed" and "signal 9" in str(job.error)
+    assert results(jobs, slow, run, [0.0])[0].state == "done"
+
+
+def test_runs_with_a_task_of_the_users_stay_in_this_process(jobs, run):
+    own = drift.open(run.folder, task=run.task)
+    job, values = results(jobs, process_and_item, own, ["a"])
+    assert values[0][0] == os.getpid()
+    assert ended(lambda end: jobs.long(count_slowly, own, 2, on_end=end)).result == os.getpid()
+    job = jobs.long(count_slowly, own, 10_000)
+    job.cancel()
+    assert job.state == "cancelled"
+
+
+def test_a_long_computation_reports_and_is_killed_by_cancel(jobs, run):
+    seen, event = [], threading.Event()
+
+    def note(job):
+        seen.append((job.done, job.total, job.seconds_left))
+        event.set()
+
+    job = jobs.long(count_slowly, run, 10_000, on_progress=note)
+    following = jobs.long(names, [run, run], title="next")
+    assert event.wait(60) and following.state == "waiting" and following in jobs.active
+    job.cancel()
+    assert job.state == "cancelled" and seen[0][1] == 10_000
+    while not following.ended:
+        time.sleep(0.02)
+    process, called = following.result
+    assert following.state == "done" and process != os.getpid() and called == [run.name] * 2
+
+
+def test_a_cached_analysis_is_stored_in_the_run(jobs, run):
+    job = ended(lambda end: jobs.cached(run, round_plane, points=3, on_end=end))
+    assert job.error is None and job.total > 0
+    stored = sorted(path.name for path in (run.folder / "results").iterdir())
+    np.testing.assert_array_equal(job.result.loss, run.cached(round_plane, points=3).loss)
+    assert sorted(path.name for path in (run.folder / "results").iterdir()) == stored
+
+
+def test_a_run_that_is_gone_is_one_line(jobs, run, tmp_path):
+    import shutil
+
+    folder = tmp_path / "gone"
+    shutil.copytree(run.folder, folder)
+    gone = drift.open(folder)
+    assert results(jobs, slow, gone, [0.0])[0].state == "done"
+    shutil.rmtree(folder)
+    job, _ = results(jobs, slow, gone, [0.0])
+    assert job.state == "failed" and "not there any more" in str(job.error)
