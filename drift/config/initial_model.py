@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from drift.store import files
-from drift.store.foreign_tensors import SUFFIXES, one_line, read_tensors
+from landscape.model.foreign_tensors import SUFFIXES, one_line, read_tensors
 from landscape.model.layout import Entry, Layout
 from landscape.results.parsed_text import json_table
 

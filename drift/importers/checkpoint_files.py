@@ -8,8 +8,8 @@ from pathlib import Path
 
 from drift.importers.patterns import Patterns, expression
 from drift.importers.programs import SHIPPED
-from drift.store.foreign_tensors import SUFFIXES
-from drift.store.guarded_load import require_inside
+from landscape.model.foreign_tensors import SUFFIXES
+from landscape.model.guarded_load import require_inside
 
 NUMBERS = 1_000_000
 """Client numbers from this one on are treated as names."""

@@ -13,8 +13,8 @@ from drift.importers.checkpoint_files import CheckpointFiles, RoundFiles, find_c
 from drift.importers.patterns import Patterns
 from drift.importers.programs import SHIPPED
 from drift.importers.unnamed_tensors import are_unnamed, name_tensors
-from drift.store.foreign_tensors import one_line, read_tensors
-from drift.store.guarded_load import require_inside, require_room
+from landscape.model.foreign_tensors import one_line, read_tensors
+from landscape.model.guarded_load import require_inside, require_room
 from landscape.model.task import Task
 from landscape.results.parsed_text import json_table
 from landscape.results.progress import Progress, with_progress

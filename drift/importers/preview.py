@@ -12,7 +12,7 @@ from drift.importers.programs import ASSUMED, SHIPPED
 from drift.importers.unnamed_tensors import are_unnamed
 from drift.record.flat_arrays import FlatArrays, arrays_by_name
 from drift.simulation.verify import spans
-from drift.store.foreign_tensors import read_tensors
+from landscape.model.foreign_tensors import read_tensors
 
 
 def preview_import(folder: str | Path, patterns: Patterns | None = None) -> dict[str, Any]:

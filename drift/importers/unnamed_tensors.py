@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from drift.store.foreign_tensors import FLAT
+from landscape.model.foreign_tensors import FLAT
 from landscape.model.task import Task
 
 _PLACE = re.compile(r"arr_(\d+)")

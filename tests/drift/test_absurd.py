@@ -15,9 +15,9 @@ from drift.importers.checkpoint_files import CheckpointFiles, RoundFiles
 from drift.importers.models import read_sizes, run_name
 from drift.simulation.disk_space import expected_bytes
 from drift.store.atomic_write import write_bytes
-from drift.store.foreign_tensors import read_tensors
-from drift.store.guarded_load import TENSORS, Refused
 from figures import console
+from landscape.model.foreign_tensors import read_tensors
+from landscape.model.guarded_load import TENSORS, Refused
 
 
 def test_the_space_of_a_run_of_any_length_is_told_at_once():

@@ -16,7 +16,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
-from drift.store.guarded_load import Refused, require_few, require_npz, require_room, require_stored, require_torch
+from landscape.model.guarded_load import Refused, require_few, require_npz, require_room, require_stored, require_torch
 
 SUFFIXES = (".pt", ".pth", ".safetensors", ".npz")
 
