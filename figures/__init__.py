@@ -6,6 +6,7 @@ gallery/          named figures, one file each: data(runs) computes, draw(ds) dr
 selection/        which runs a figure shows, how they are labelled, and whether it shows something
 interactive/      interactive figures (plotly), and the explorer for notebooks
 papers/           the figures and tables of the four papers, as data
+explore/          the explorer: linked views of runs, live
 page/             the report: one self-contained page
 cli, commands/    the command fedscape
 """

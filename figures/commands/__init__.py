@@ -7,6 +7,7 @@ imports    import
 export     export
 analyse    analyse
 diagnose   diagnose
+explore    explore
 pictures   figures list, figures draw, figures gallery, report
 about      list, doctor
 completion completion

@@ -1,0 +1,13 @@
+"""The explorer: linked views of runs in a browser or a notebook cell, made with Panel (extra `explore`).
+
+selection      what is looked at: one value, all of it in the address of the page
+view           what a view is: a body, and what it does when the selection changes
+app            Explorer: selection, runs, jobs and views in one layout; shows itself in a notebook
+plot           a plotly figure on the page: clicks, selections, a point to drag; drawn by plotly.py's own plotly.js
+page           the page around the views: address and back button, keys, light and dark
+header         pickers of run, round and view above the views
+workspace      what all pages share: open runs, jobs, growth
+style          one style sheet for page and notebook
+server         the explorer at a local address: token, Host and Origin checked, no request to another machine
+views/         one view a file
+"""

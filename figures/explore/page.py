@@ -1,0 +1,35 @@
+"""The page around the views: the selection in the address, the back button, keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import param
+from panel.custom import JSComponent
+
+
+class Page(JSComponent):
+    """Writes the selection's query into the address of the page, and reports the back button and keys.
+
+    Args:
+        on_address: Called with the query that the back button leads to.
+        on_key: Called with the name of a key.
+    """
+
+    query = param.String("")
+    step = param.String("", doc="What changed; empty: the address is replaced, without a step for the back button.")
+    address = param.Boolean(True, doc="Whether the page is the explorer's own: not in a notebook.")
+
+    _esm = Path(__file__).with_name("page.js")
+
+    def __init__(self, on_address: Callable[[str], Any], on_key: Callable[[str], Any], **options: Any) -> None:
+        super().__init__(width=0, height=0, margin=0, **options)
+        self._on_address, self._on_key = on_address, on_key
+
+    def _handle_msg(self, data: dict[str, Any]) -> None:
+        if data.get("event") == "address":
+            self._on_address(str(data.get("query", "")))
+        elif data.get("event") == "key":
+            self._on_key(str(data.get("key", "")))

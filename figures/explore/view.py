@@ -1,0 +1,98 @@
+"""What a view is: a body that is built when it is first shown, and what it does when the selection changes."""
+
+from __future__ import annotations
+
+import html
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import panel as pn
+
+if TYPE_CHECKING:
+    from figures.explore.app import Explorer
+    from figures.explore.selection import Selection
+
+PROBLEMS = (LookupError, ValueError, OSError)
+"""Errors that are messages to the person: each becomes one line in the view. Others are mistakes and are raised."""
+
+
+class View(ABC):
+    """One view of the selection.
+
+    `body` is called when the view is first shown, then `update` with all fields. After that `update` is called with
+    what changed, only while the view is shown and only if `follows` has some of it; what changes while it is hidden
+    arrives when it is shown again. Errors of `PROBLEMS` become a line in the view. No view reads another one.
+
+    Args:
+        explorer: Selection, runs, jobs.
+    """
+
+    name: ClassVar[str]
+    """As in the address."""
+    title: ClassVar[str]
+    """As in the list of views."""
+    follows: ClassVar[frozenset[str]] = frozenset()
+    """Fields of the selection, looks (`plane.depth`), and "growth" (a run grew) at whose change it is updated."""
+
+    def __init__(self, explorer: Explorer) -> None:
+        self.explorer = explorer
+        self._line = pn.pane.HTML("", css_classes=["line"], visible=False, sizing_mode="stretch_width")
+        self._panel = pn.Column(self._line, sizing_mode="stretch_width", css_classes=["view", f"view-{self.name}"])
+        self._waiting: set[str] = set()
+        self._begun = False
+
+    @property
+    def selection(self) -> Selection:
+        """What is looked at."""
+        return self.explorer.selection
+
+    @abstractmethod
+    def body(self) -> pn.viewable.Viewable:
+        """What is shown, without numbers yet: `update` follows at once."""
+
+    @abstractmethod
+    def update(self, changed: set[str]) -> None:
+        """Show what is selected now; never compute for long here, start a job."""
+
+    def figures(self) -> list[Any]:
+        """What it shows now as named figures (`as_figure.Request`); none: nothing to draw yet."""
+        return []
+
+    def say(self, text: str = "") -> None:
+        """Show one line above the body, in place of the line before; none if empty."""
+        self._line.object = f"<p>{html.escape(' '.join(text.split()))}</p>" if text else ""
+        self._line.visible = bool(text)
+
+    def guarded(self, act: Callable[..., Any]) -> Callable[..., Any]:
+        """A handler of events whose errors become a line in the view: `button.on_click(self.guarded(self._go))`."""
+
+        @wraps(act)
+        def run(*arguments: Any, **options: Any) -> Any:
+            try:
+                result = act(*arguments, **options)
+            except PROBLEMS as reason:
+                return self.say(str(reason))
+            return result
+
+        return run
+
+    def panel(self) -> pn.viewable.Viewable:
+        """Line and body, the same object at every call; for the shell."""
+        return self._panel
+
+    def show(self, changed: set[str], *, visible: bool) -> None:
+        """Update it with what changed, now if it is visible, else when it is next; for the shell."""
+        self._waiting |= changed & self.follows
+        if not visible or not (self._waiting or not self._begun):
+            return
+        waiting, self._waiting = self._waiting, set()
+        self.say()
+        try:
+            if not self._begun:
+                self._panel.append(self.body())
+                self._begun, waiting = True, set(self.follows)
+            self.update(waiting)
+        except PROBLEMS as reason:
+            self.say(str(reason))
