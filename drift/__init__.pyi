@@ -41,6 +41,7 @@ from drift.analyses.landscapes.random_plane import random_plane as random_plane
 from drift.analyses.landscapes.trajectory_plane import trajectory_plane as trajectory_plane
 from drift.analyses.landscapes.weight_simplex import weight_simplex as weight_simplex
 from drift.analyses.rounds.coherence import coherence as coherence
+from drift.analyses.rounds.cohort_table import cohort_table as cohort_table
 from drift.analyses.rounds.cost import cost as cost
 from drift.analyses.rounds.heterogeneity import heterogeneity as heterogeneity
 from drift.analyses.rounds.labels import label_scatter as label_scatter
@@ -54,6 +55,10 @@ from drift.analyses.rounds.server_epochs import server_epochs as server_epochs
 from drift.analyses.rounds.variance import drift_variances as drift_variances
 from drift.analyses.rounds.weight_factors import pooled_factors as pooled_factors
 from drift.analyses.rounds.weight_factors import weight_factors as weight_factors
+from drift.analyses.samples.client_losses import client_losses as client_losses
+from drift.analyses.samples.disagreement import disagreement as disagreement
+from drift.analyses.samples.predictions import confusion as confusion
+from drift.analyses.samples.predictions import sample_predictions as sample_predictions
 from drift.config.experiment import Experiment as Experiment
 from drift.config.load import read as read
 from drift.diagnosis.diagnose import diagnose as diagnose

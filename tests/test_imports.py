@@ -100,8 +100,8 @@ FLOORS = {
         "diagnosis claims trackers"
     ),
     "drift.analyses": (
-        "bootstrap per_round evaluate_on cost_estimate rounds landscapes curvature decomposition counterfactual "
-        "accuracy"
+        "bootstrap per_round evaluate_on named_models cost_estimate rounds landscapes curvature decomposition "
+        "counterfactual accuracy samples"
     ),
     "figures": "console palette style selection axes papers interactive gallery page explore commands cli",
 }

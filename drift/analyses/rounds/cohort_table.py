@@ -1,0 +1,82 @@
+"""The clients of one round in a table: their updates against the mean and the global step, their weights and data."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from drift.analyses.per_round import relative, result
+from drift.analyses.rounds.coherence import cosines
+from drift.analyses.rounds.locality import distances
+from drift.config.cohort_weights import cohort_weights
+from drift.runs.registry import analysis
+from drift.runs.run import Run
+from drift.store.gram import CLIENTS, STEP
+
+
+@analysis("client", "client_other", cost="record")
+def cohort_table(run: Run, *, round: int = -1) -> xr.Dataset:
+    """Length of each client's update, its cosines, weight and samples in one round, from the Gram matrix alone.
+
+        cosine_mean_k = <D_k, D> / (|D_k| |D|),  D = sum_j p_j D_j
+
+    with p_j the weights that the experiment gives by data. The mean includes the client itself; `drift.apart` has the
+    cosine with the mean of the others. A client that did not move has cosine 0.
+
+    Source: Li et al. 2023, definition 5.1 (cosines of pairs); methods.md 3.3.
+
+    Args:
+        run: Run to analyse.
+        round: Number of the round; negative ones count from the last complete one.
+
+    Returns:
+        Dataset with update_norm, distance (to the mean), cosine_mean, cosine_step (with the step of the global model),
+        weight (as the method used it), relative_weight (these scaled to sum 1), share and samples over client, and
+        cosine (client, client_other); labelled with client ids.
+    """
+    record = run.round(round)
+    gram, ids = record.gram.double(), record.ids.tolist()
+    weights = cohort_weights(run.experiment, record.sizes) if ids else torch.zeros(0, dtype=torch.float64)
+    mean = torch.zeros(len(gram), dtype=torch.float64)
+    mean[CLIENTS:] = weights
+    step = torch.zeros_like(mean)
+    step[STEP] = 1
+    columns = {
+        "update_norm": gram.diagonal()[CLIENTS:].clamp(min=0).sqrt(),
+        "distance": distances(gram, weights),
+        "cosine_mean": _cosines_with(gram, mean),
+        "cosine_step": _cosines_with(gram, step),
+        "weight": record.weights.double(),
+        "relative_weight": relative(record.weights),
+        "share": record.shares,
+        "samples": record.sizes.double(),
+    }
+    variables: dict[str, tuple[tuple[str, ...], np.ndarray]]
+    variables = {name: (("client",), values.numpy()) for name, values in columns.items()}
+    variables["cosine"] = ("client", "client_other"), cosines(gram).numpy()
+    coords = {"client": ids, "client_other": ids}
+    source = "Li et al. 2023, definition 5.1"
+    return result(variables, _ABOUT, coords, analysis="cohort_table", source=source, round=record.index)
+
+
+def _cosines_with(gram: Tensor, combination: Tensor) -> Tensor:
+    """Cosine of each client's update with a combination (m + 3,) of the rows of a Gram matrix, (m,); 0 with zero."""
+    inner = (gram @ combination)[CLIENTS:]
+    length = (combination @ gram @ combination).clamp(min=0).sqrt()
+    scale = gram.diagonal()[CLIENTS:].clamp(min=0).sqrt() * length
+    return torch.where(scale > 0, inner / scale, torch.zeros_like(inner)).clamp(-1, 1)
+
+
+_ABOUT = {
+    "update_norm": ("length of the client's update", "1"),
+    "distance": ("distance of the client to the mean", "1"),
+    "cosine_mean": ("cosine of the update with the mean update", "1"),
+    "cosine_step": ("cosine of the update with the global step", "1"),
+    "weight": ("aggregation weight", "1"),
+    "relative_weight": ("relative aggregation weight", "fraction"),
+    "share": ("share of the cohort's samples", "fraction"),
+    "samples": ("training samples", "samples"),
+    "cosine": ("cosine between client updates", "1"),
+}

@@ -1,0 +1,91 @@
+"""Losses of the client models of a round: on a common split, and before and after on the client's own data."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from drift.analyses.per_round import buffers_or_none, resolve_round, result
+from drift.runs.registry import analysis
+from drift.runs.run import Run
+from landscape.model.samples import Samples
+from landscape.model.task import metric_units
+from landscape.results.progress import with_progress
+from landscape.sweep.evaluate import evaluate
+
+
+@analysis("client", cost="evaluations")
+def client_losses(run: Run, *, round: int = -1, split: str = "test") -> xr.Dataset:
+    """Loss of each client's model on a common split and on its own data, and of the global models on that data.
+
+    Own data are those that the client trains on in the round. A client that forgets what it does not hold has a low
+    own loss and a high common one; a global step that undoes its training has an own loss near that of the start.
+
+    Source: this project.
+
+    Args:
+        run: Run to analyse.
+        round: Round that kept its clients; negative ones count from the last that did.
+        split: Common samples.
+
+    Returns:
+        Dataset with loss and error (fraction, where the task has one) of the client's model on the split, own_loss and
+        own_error on its own data, and start_own_loss and end_own_loss of the models before and after the round on
+        these, over client; NaN for a client without samples.
+
+    Raises:
+        LookupError: If the round kept no clients.
+    """
+    index = resolve_round(run, round, "clients")
+    record = run.round(index)
+    ids, parts = record.ids.tolist(), run.parts_in(index)
+    metrics = tuple(name for name in ("loss", "error") if name == "loss" or name in run.task.metrics)
+    columns = {name: np.full(len(ids), np.nan) for name in (*metrics, *(f"own_{name}" for name in metrics), *_GLOBAL)}
+    frames = {"start": record.start_buffers, "end": record.end_buffers}
+    for place, client in enumerate(with_progress(ids, run.context.progress)):
+        buffers = record.client_buffers[place] if len(record.client_buffers) else record.client_buffers
+        model = record.kept("clients")[place]
+        for name, value in _values(run, model, buffers, run.task.split(split), metrics).items():
+            columns[name][place] = value
+        if not len(parts[client]):
+            continue
+        own = run.task.split("train")[torch.from_numpy(np.asarray(parts[client]))]
+        for name, value in _values(run, model, buffers, own, metrics).items():
+            columns[f"own_{name}"][place] = value
+        for frame, frame_buffers in frames.items():
+            if (theta := getattr(record, frame)) is not None:
+                values = _values(run, theta, frame_buffers, own, ("loss",))
+                columns[f"{frame}_own_loss"][place] = values["loss"]
+    variables = {name: ("client", values) for name, values in columns.items()}
+    units = metric_units(run.task, "loss")
+    about = {name: (text, units if unit == "loss" else unit) for name, (text, unit) in _ABOUT.items()}
+    attrs = {"round": index, "split": split, "samples": len(run.task.split(split))}
+    return result(variables, about, {"client": ids}, analysis="client_losses", source="this project", **attrs)
+
+
+def _values(run: Run, theta: Tensor, buffers: Tensor, samples: Samples, metrics: tuple[str, ...]) -> dict[str, float]:
+    """Mean metrics of one model on samples."""
+    stored = buffers_or_none(buffers)
+    values = evaluate(
+        run.task,
+        theta[None],
+        torch.ones(1, 1),
+        split=samples,
+        metrics=metrics,
+        buffers=None if stored is None else stored[None],
+    )
+    return {name: float(value[0]) for name, value in values.items()}
+
+
+_GLOBAL = ("start_own_loss", "end_own_loss")
+
+_ABOUT = {
+    "loss": ("loss of the client's model", "loss"),
+    "error": ("error of the client's model", "fraction"),
+    "own_loss": ("loss of the client's model on its own data", "loss"),
+    "own_error": ("error of the client's model on its own data", "fraction"),
+    "start_own_loss": ("loss of the model before the round on the client's data", "loss"),
+    "end_own_loss": ("loss of the model after the round on the client's data", "loss"),
+}

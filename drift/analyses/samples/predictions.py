@@ -1,0 +1,141 @@
+"""Predictions of models of a round for every sample of a split, and their confusion matrices."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+import xarray as xr
+
+from drift.analyses.named_models import named_models
+from drift.analyses.per_round import result
+from drift.runs.registry import analysis
+from drift.runs.run import Run
+from landscape.measures.predictions import confusion_counts, predictions
+from landscape.model.samples import Samples
+from landscape.model.task import metric_units
+
+
+@analysis("model", "sample", cost="evaluations")
+def sample_predictions(
+    run: Run, *, round: int = -1, models: Sequence[str] = ("end",), split: str = "test"
+) -> xr.Dataset:
+    """Class that models of a round predict for every sample, with its probability and the sample's loss.
+
+    Source: this project.
+
+    Args:
+        run: Run to analyse.
+        round: Number of the round; negative ones count from the last complete one.
+        models: Names of models, as `drift.analyses.named_models.named_models` takes them.
+        split: "test", "train" or "proxy"; "client K" for the samples that client K trains on in the round.
+
+    Returns:
+        Dataset with predicted (class number), confidence (fraction) and loss over model and sample, and target (class
+        number) over sample; the coordinate `sample` has the numbers in the split (of a client: in train).
+
+    Raises:
+        ValueError: If there is no such model or split, or the task is no classification.
+        LookupError: If the round kept no such model.
+    """
+    index = run.require_round(round)
+    samples, numbers = samples_of(run, index, split)
+    parts = [
+        predictions(run.task, model.theta, split=samples, buffers=model.buffers)
+        for model in named_models(run, index, models)
+    ]
+    by_model = ("model", "sample")
+    variables = {
+        "predicted": (by_model, np.stack([part.predicted for part in parts])),
+        "confidence": (by_model, np.stack([part.confidence for part in parts])),
+        "loss": (by_model, np.stack([part.loss for part in parts])),
+        "target": ("sample", samples.targets.numpy()),
+    }
+    coords = {"model": [str(name) for name in models], "sample": numbers}
+    about = {**_ABOUT, "loss": ("loss of the sample", metric_units(run.task, "loss"))}
+    attrs = {"round": index, "split": split, "samples": len(samples)}
+    return result(variables, about, coords, analysis="sample_predictions", source="this project", **attrs)
+
+
+@analysis("model", "class", "predicted_class", cost="evaluations")
+def confusion(run: Run, *, round: int = -1, models: Sequence[str] = ("end",), split: str = "test") -> xr.Dataset:
+    """Samples by class and predicted class, for models of a round, and the error of each class.
+
+    Source: this project.
+
+    Args:
+        run: Run to analyse.
+        round: Number of the round; negative ones count from the last complete one.
+        models: Names of models, as `drift.analyses.named_models.named_models` takes them.
+        split: Samples, as in `sample_predictions`.
+
+    Returns:
+        Dataset with count (model, class, predicted_class), class_error (model, class; NaN for a class without samples)
+        and error (model,), fractions.
+
+    Raises:
+        ValueError, LookupError: As `sample_predictions`.
+    """
+    return confusion_of(sample_predictions(run, round=round, models=models, split=split), class_names(run))
+
+
+def confusion_of(ds: xr.Dataset, classes: Sequence[str]) -> xr.Dataset:
+    """The result of `confusion` from one of `sample_predictions`.
+
+    Args:
+        ds: Predictions; classes beyond `classes` are called by their numbers.
+        classes: Names of the classes.
+    """
+    size = max(len(classes), int(ds.target.max()) + 1, int(ds.predicted.max()) + 1)
+    names = [*map(str, classes), *map(str, range(len(classes), size))]
+    counts = np.stack([confusion_counts(ds.target.values, row, size) for row in ds.predicted.values]).astype(float)
+    totals, right = counts.sum(2), np.diagonal(counts, axis1=1, axis2=2)
+    errors = np.divide(totals - right, totals, out=np.full_like(totals, np.nan), where=totals > 0)
+    variables = {
+        "count": (("model", "class", "predicted_class"), counts),
+        "class_error": (("model", "class"), errors),
+        "error": ("model", 1 - right.sum(1) / counts.sum((1, 2))),
+    }
+    coords = {"model": ds.model.values, "class": names, "predicted_class": names}
+    attrs = {name: ds.attrs[name] for name in ("round", "split", "samples") if name in ds.attrs}
+    return result(variables, _ABOUT, coords, analysis="confusion", source="this project", **attrs)
+
+
+def class_names(run: Run) -> list[str]:
+    """Names of the classes of a run's dataset."""
+    return [str(name) for name in run.dataset.classes]
+
+
+def samples_of(run: Run, index: int, split: str) -> tuple[Samples, np.ndarray]:
+    """Samples of a split, or those that "client K" trains on in a round, and their numbers in the split (or in train).
+
+    Raises:
+        ValueError: If there is no such split or client, or it has no samples.
+    """
+    if parsed := re.fullmatch(r"client (\d+)", split):
+        client, parts = int(parsed[1]), run.parts_in(index)
+        if client >= len(parts):
+            raise ValueError(f"run {run.name} has clients 0 to {len(parts) - 1}, {split!r} is none of them.")
+        numbers = np.asarray(parts[client])
+        samples = run.task.split("train")[torch.from_numpy(numbers)]
+    else:
+        samples = run.task.split(split)
+        numbers = np.arange(len(samples))
+    if not len(samples):
+        raise ValueError(f"{split} of run {run.name} has no samples; name another split.")
+    return samples, numbers
+
+
+_ABOUT = {
+    "model": ("model", "1"),
+    "sample": ("number of the sample", "1"),
+    "predicted": ("predicted class number", "1"),
+    "confidence": ("probability of the predicted class", "fraction"),
+    "target": ("class number", "1"),
+    "predicted_class": ("predicted class", "1"),
+    "count": ("samples", "samples"),
+    "class_error": ("error of the class", "fraction"),
+    "error": ("error", "fraction"),
+}
