@@ -92,9 +92,8 @@ def disagreement_of(ds: xr.Dataset, features: np.ndarray, *, groups: int = 12) -
     }
     columns = {name: ("sample", values) for name, values in variables.items()}
     rows = {name: ("group", np.array(values, float)) for name, values in table.items()}
-    about = {
-        name: (text, ds.loss.attrs["units"] if units == "loss" else units) for name, (text, units) in ABOUT.items()
-    }
+    unit = ds.loss.attrs["units"]
+    about = {name: (text, unit if units == "loss" else units) for name, (text, units) in _ABOUT.items()}
     attrs = {name: ds.attrs[name] for name in ("round", "split", "samples") if name in ds.attrs}
     names = {"client": str(ds.model.values[0]), "against": str(ds.model.values[1])}
     coords = {"sample": ds.sample.values, "group": np.arange(len(order))}
