@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drift.analyses.rounds.export_table import table
+from drift.claims.campaign import earlier_format, series
 from drift.config.experiment import Experiment
 from drift.config.load import validated
 from drift.config.method import Method
@@ -24,11 +24,14 @@ from drift.runs.run import Run
 from drift.store.atomic_write import write_bytes
 from landscape.results.parsed_text import json_table
 
-FORMAT = 1
-"""Of the files; a file of a later format is refused."""
+FORMAT = 2
+"""Of the files; files of format 1 are read, a file of a later format is refused."""
 
-DIGITS = 7
-"""Significant digits of stored numbers, those of float32."""
+DIGITS = 6
+"""Significant digits of stored numbers."""
+
+LARGEST = 2000
+"""Numbers in a variable of a result over rounds and something else; a larger one is left out of the file."""
 
 
 class Observed:
@@ -86,7 +89,7 @@ class RecordedRun:
 
     def rounds(self) -> list[int]:
         """Indices of its rounds, ascending."""
-        return list(self.content["series"]["round"])
+        return list(range(self.content["rounds"]))
 
     def kept(self, what: str = "clients") -> list[int]:
         """Rounds that stored their "clients" or "globals" when the run was on disk."""
@@ -95,32 +98,41 @@ class RecordedRun:
         return [index for index in self.rounds() if keeps(index, rounds)]
 
     def metrics(self) -> xr.Dataset:
-        """Every stored number of every round over `round`; NaN where a round has none."""
-        columns = {name: _numbers(values) for name, values in self.content["series"].items() if name != "round"}
-        return xr.Dataset({name: ("round", values) for name, values in columns.items()}, {"round": self.rounds()})
+        """Every metric over the rounds at which any was measured; NaN where one was not."""
+        return series.as_metrics(self.content, _numbers)
+
+    def series(self) -> xr.Dataset:
+        """Local loss and the series of the Gram matrices over `round`, the first round of each block.
+
+        Each value is the mean of a block of rounds; attribute block says of how many, 1 in runs of 300 rounds or fewer.
+        """
+        return series.as_blocks(self.content, _numbers).assign_attrs(block=self.content["block"])
 
     def cached(self, analysis: Callable[..., xr.Dataset], **arguments: Any) -> xr.Dataset:
-        """The stored result of an analysis.
+        """The stored result of an analysis; those of Gram matrices with default options come from the series.
 
         Raises:
             LookupError: If the file holds none; the run's folder is needed then.
         """
         stored = self.content["results"].get(_key(self, analysis, arguments))
-        if stored is None:
+        if stored is not None:
+            return _dataset(stored)
+        dataset = None if arguments else series.as_analysis(self.content, analysis.__name__, _numbers)
+        if dataset is None:
             raise LookupError(f"{self.path.name} holds no {analysis.__name__}; give the folder of run {self.name}")
-        return _dataset(stored)
+        return dataset
 
 
 def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset]) -> Path:
-    """Write the file of a finished run; seconds per round are a column of its series.
+    """Write the file of a finished run.
 
     Args:
-        results: Results that claims read, as `Observed.results`; merged with those in the file.
+        results: Results that claims read, as `Observed.results`; merged with those in the file. Those of Gram matrices
+            that the series hold already are left out, and so are variables over rounds and more with over 2000 numbers.
     """
     path = folder / f"{run.name}.json"
     before = read(path).content["results"] if path.exists() else {}
-    frame = table(run)
-    series = {"round": [int(index) for index in frame.index], **{str(name): frame[name].tolist() for name in frame}}
+    stored = {key: _stored(result) for key, result in results.items() if key not in _in_series(run)}
     content = {
         "format": FORMAT,
         "name": run.name,
@@ -129,12 +141,10 @@ def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset]) -> Path:
         "experiment": run.experiment.resolved(),
         "versions": run.about["versions"],
         "processor": processor(),
-        "series": series,
-        "results": {**before, **{key: _stored(result) for key, result in results.items()}},
+        **series.recorded_series(run),
+        "results": {**before, **stored},
     }
-    folder.mkdir(parents=True, exist_ok=True)
-    write_bytes(path, _text(content).encode())
-    return path
+    return _put(path, content)
 
 
 def read(path: Path) -> RecordedRun:
@@ -146,9 +156,11 @@ def read(path: Path) -> RecordedRun:
     try:
         content = json_table(path.read_bytes())
         number = content["format"]
-    except (ValueError, KeyError, OSError) as reason:
+        if number == 1:
+            content = earlier_format.from_1(content, _numbers)
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as reason:
         raise ValueError(f"{path} is no file of a campaign ({type(reason).__name__}); restore or delete it.") from None
-    if number != FORMAT:
+    if number not in (1, FORMAT):
         raise ValueError(f"{path} has format {number}, this version reads {FORMAT}; read it with a newer fedscape.")
     return RecordedRun(content, path)
 
@@ -173,13 +185,25 @@ def _key(run: Any, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any
     return f"{analysis.__name__} {cache.arguments_text(run, analysis, arguments)}"
 
 
+def _in_series(run: Run) -> set[str]:
+    """Keys of the results that the series of a file hold."""
+    return {_key(run, analysis, {}) for analysis in series.SOURCES}
+
+
+def _put(path: Path, content: Mapping[str, Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, _text(content).encode())
+    return path
+
+
 def _stored(result: xr.Dataset) -> dict[str, Any]:
     """A dataset as JSON: dimensions, values and attributes of each variable; coordinates by name."""
+    small = [name for name, values in result.data_vars.items() if "round" not in values.dims or values.size <= LARGEST]
     variables = {
         str(name): {"dims": list(values.dims), "values": values.values.tolist(), "attrs": dict(values.attrs)}
-        for name, values in sorted(result.variables.items(), key=lambda entry: str(entry[0]))
+        for name, values in sorted(result[small].variables.items(), key=lambda entry: str(entry[0]))
     }
-    return {"variables": variables, "coords": sorted(map(str, result.coords))}
+    return {"variables": variables, "coords": sorted(map(str, result[small].coords))}
 
 
 def _dataset(stored: Mapping[str, Any]) -> xr.Dataset:
@@ -211,7 +235,7 @@ def _text(content: Mapping[str, Any]) -> str:
     lines = []
     for name, value in content.items():
         short = _short(value)
-        if name in ("series", "results"):
+        if name in ("blocks", "results"):
             inner = ",\n  ".join(f"{json.dumps(key)}: {_compact(entry)}" for key, entry in short.items())
             lines.append(f'"{name}": {{\n  {inner}\n }}' if inner else f'"{name}": {{}}')
         else:

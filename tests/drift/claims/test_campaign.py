@@ -10,6 +10,7 @@ import pytest
 import tiny
 
 from drift.analyses.rounds.locality import locality
+from drift.analyses.rounds.norms_and_weights import balance
 from drift.claims import claims
 from drift.claims.campaign import records
 from drift.claims.campaign.execute import Places, execute, recorded
@@ -141,9 +142,12 @@ def test_a_file_stands_for_its_run_in_claims(tmp_path):
             assert ours.seeds == theirs.seeds == (0, 1), claim.name
             np.testing.assert_allclose(ours.effect, theirs.effect, rtol=1e-5)
     run = runs[0]
-    np.testing.assert_allclose(files[run.name].metrics()["loss"], run.metrics()["loss"], rtol=1e-6)
-    with pytest.raises(LookupError, match="holds no locality"):
-        files[runs[1].name].cached(locality)
+    np.testing.assert_allclose(files[run.name].metrics()["loss"], run.metrics()["loss"], rtol=1e-5)
+    np.testing.assert_allclose(
+        files[run.name].cached(locality)["locality"], run.cached(locality)["locality"], rtol=1e-5
+    )
+    with pytest.raises(LookupError, match="holds no balance"):
+        files[runs[1].name].cached(balance)
 
 
 def test_a_failed_run_leaves_the_others(tmp_path, monkeypatch):

@@ -1,0 +1,150 @@
+"""Numbers of rounds in the file of a run: metrics where they were measured, other series as means over blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.locality import locality
+from drift.analyses.rounds.norms_and_weights import update_norms
+from drift.analyses.rounds.variance import drift_variances
+from drift.runs.run import Run
+
+BLOCKS = 300
+"""Largest number of blocks: a run of 300 rounds or fewer has every round, one of 1,500 the mean of every 5."""
+
+TIMED = 25
+"""Rounds in each sum of seconds."""
+
+NORMS = ("end_norm", "step_norm")
+VARIANCES = ("period_variance", "client_variance", "period_share", "gain", "cohort")
+
+ANALYSES: dict[str, tuple[str, ...]] = {
+    "coherence": ("mean_cosine",),
+    "drift_variances": VARIANCES,
+    "locality": ("locality",),
+    "update_norms": NORMS,
+}
+"""Analyses of Gram matrices that every file has, with their variables over rounds."""
+
+SOURCES = (coherence, drift_variances, locality, update_norms)
+"""The functions of these analyses."""
+
+POINTS = ("critical_point", "critical_low", "critical_high")
+"""Numbers of a whole run, from coherence."""
+
+
+def recorded_series(run: Run) -> dict[str, Any]:
+    """Every number of every round of a run, as its file stores it.
+
+    Returns:
+        rounds (their number), block (rounds per block), measured (metrics with the rounds at which they were measured),
+        blocks (mean of each series over each block), points (critical point of coherence and its interval), seconds
+        (sums over 25 rounds).
+    """
+    metrics, rounds = run.metrics(), run.rounds()
+    drift = run.cached(coherence)
+    columns = {"local_loss": metrics["local_loss"].values} if "local_loss" in metrics else {}
+    for analysis in SOURCES:
+        values = run.cached(analysis)
+        columns |= {name: values[name].values for name in ANALYSES[analysis.__name__] if name in values}
+    block = block_size(len(rounds))
+    return {
+        "rounds": len(rounds),
+        "block": block,
+        "measured": measured({str(name): values.values for name, values in metrics.items()}, rounds),
+        "blocks": {name: means(values, block) for name, values in columns.items()},
+        "points": {name: float(drift[name]) for name in POINTS},
+        "seconds": sums(metrics["seconds"].values) if "seconds" in metrics else [],
+    }
+
+
+def block_size(rounds: int) -> int:
+    """Rounds per block, so that there are 300 blocks or fewer."""
+    return max(1, -(-rounds // BLOCKS))
+
+
+def measured(columns: Mapping[str, np.ndarray], rounds: Sequence[int]) -> list[dict[str, Any]]:
+    """Metrics grouped by the rounds at which they were measured.
+
+    Errors that are 1 minus the accuracy are left out, and so are the local loss and the seconds, which every round has.
+    """
+    groups: dict[tuple[int, ...], dict[str, Any]] = {}
+    for name, values in columns.items():
+        if name in ("local_loss", "seconds") or (name == "error" and _is_one_minus(values, columns.get("accuracy"))):
+            continue
+        finite = np.isfinite(values)
+        indices = tuple(np.asarray(rounds)[finite].tolist())
+        groups.setdefault(indices, {"round": ranges(indices)})[name] = values[finite].tolist()
+    return list(groups.values())
+
+
+def means(values: np.ndarray, block: int) -> list[float]:
+    """Mean of the finite values of each block; NaN where it has none."""
+    parts = [values[first : first + block] for first in range(0, len(values), block)]
+    finite = [part[np.isfinite(part)] for part in parts]
+    return [float(part.mean()) if len(part) else float("nan") for part in finite]
+
+
+def sums(values: np.ndarray) -> list[float]:
+    """Sums over 25 successive values."""
+    return [round(float(np.nansum(values[first : first + TIMED])), 2) for first in range(0, len(values), TIMED)]
+
+
+def ranges(indices: Sequence[int]) -> list[list[int]]:
+    """Ascending indices as [first, last, step] triples."""
+    parts: list[list[int]] = []
+    for index in indices:
+        if parts and len(parts[-1]) == 1:
+            parts[-1] += [index, index - parts[-1][0]]
+        elif parts and index - parts[-1][1] == parts[-1][2]:
+            parts[-1][1] = index
+        else:
+            parts.append([index])
+    return [part if len(part) == 3 else [part[0], part[0], 1] for part in parts]
+
+
+def indices(parts: Sequence[Sequence[int]]) -> list[int]:
+    """The indices of [first, last, step] triples."""
+    return [index for first, last, step in parts for index in range(first, last + 1, step)]
+
+
+def as_metrics(content: Mapping[str, Any], numbers: Callable[[Any], np.ndarray]) -> xr.Dataset:
+    """The metrics of a file over the rounds at which any was measured; NaN where one was not."""
+    groups = [(indices(group["round"]), group) for group in content["measured"]]
+    rounds = sorted({index for own, _ in groups for index in own})
+    columns: dict[str, tuple[str, np.ndarray]] = {}
+    for own, group in groups:
+        places = np.searchsorted(rounds, own)
+        for name, values in group.items():
+            if name != "round":
+                column = np.full(len(rounds), np.nan)
+                column[places] = numbers(values)
+                columns[name] = ("round", column)
+    if "accuracy" in columns:
+        columns.setdefault("error", ("round", 1 - columns["accuracy"][1]))
+    return xr.Dataset(columns, {"round": rounds})
+
+
+def as_blocks(content: Mapping[str, Any], numbers: Callable[[Any], np.ndarray]) -> xr.Dataset:
+    """The other series of a file over `round`, the first round of each block."""
+    columns = {name: ("round", numbers(values)) for name, values in content["blocks"].items()}
+    return xr.Dataset(columns, {"round": list(range(0, content["rounds"], content["block"]))})
+
+
+def as_analysis(content: Mapping[str, Any], analysis: str, numbers: Callable[[Any], np.ndarray]) -> xr.Dataset | None:
+    """The series of an analysis of Gram matrices as its result; None if the file does not have all of them."""
+    names = ANALYSES.get(analysis)
+    points = POINTS if analysis == "coherence" else ()
+    if names is None or not set(names) <= set(content["blocks"]) or not set(points) <= set(content["points"]):
+        return None
+    values = {name: ((), float(numbers([content["points"][name]]).astype(float)[0])) for name in points}
+    return as_blocks(content, numbers)[list(names)].assign(values)
+
+
+def _is_one_minus(values: np.ndarray, accuracy: np.ndarray | None) -> bool:
+    return accuracy is not None and bool(np.allclose(values, 1 - accuracy, atol=1e-6, equal_nan=True))
