@@ -25,6 +25,10 @@ def recorded_metrics(run: Run) -> xr.Dataset:
         values, coords={"round": indices}, attrs={"analysis": "metrics", "source": "recorded rounds", "run": run.name}
     )
     for name in names:
-        unit = "nats" if "loss" in name else _UNITS.get(name, "1")
-        result[name].attrs.update(long_name=name.replace("_", " "), units=unit)
+        result[name].attrs.update(number_attributes(name))
     return result
+
+
+def number_attributes(name: str) -> dict[str, str]:
+    """long_name and units of a recorded number."""
+    return {"long_name": name.replace("_", " "), "units": "nats" if "loss" in name else _UNITS.get(name, "1")}

@@ -1,0 +1,219 @@
+"""The runs that an explorer shows: opened when they are looked at, followed while they grow."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import xarray as xr
+
+from drift.runs.context import Context
+from drift.runs.growing_run import GrowingRun, Stamp
+from drift.runs.run import Run
+from drift.runs.run import open as open_run
+from landscape.plugins import unknown
+
+PROBLEMS = (LookupError, ValueError, OSError, TypeError, AttributeError)
+"""What a damaged, foreign or vanished run raises; it becomes the run's one line."""
+
+
+@dataclass
+class Changes:
+    """What changed since the last poll: names of runs."""
+
+    added: set[str] = field(default_factory=set)
+    grown: set[str] = field(default_factory=set)
+    gone: set[str] = field(default_factory=set)
+    problems: set[str] = field(default_factory=set)
+
+
+@dataclass
+class _Open:
+    """A run: where it is, and what of it is open."""
+
+    folder: Path
+    recorded: GrowingRun
+    context: Context | None = None
+    run: Run | None = None
+    read: bool = False
+    problem: str = ""
+    stamp: Stamp | None = None
+
+
+class OpenRuns:
+    """Runs by name, which is the name of the folder, with the folder above it where two have one name.
+
+    Args:
+        places: Folders of runs, folders that contain such folders (also such as appear later), or runs.
+        data: Folder of the datasets.
+        task: Text that names a task for runs that were recorded without their data, as for `drift.open`.
+
+    Raises:
+        LookupError: If a place is a file, or no place exists.
+    """
+
+    def __init__(
+        self, places: Sequence[str | Path | Run], *, data: Path | None = None, task: str | None = None
+    ) -> None:
+        self._data, self._task = data, task
+        self._lock = threading.RLock()
+        self._runs: dict[str, _Open] = {}
+        self._known: set[Path] = set()
+        self._places = [Path(place) for place in places if not isinstance(place, Run)]
+        _require_folders(self._places, any(isinstance(place, Run) for place in places))
+        for place in places:
+            if isinstance(place, Run):
+                self._add(place.folder, place)
+        self.poll()
+
+    @property
+    def names(self) -> list[str]:
+        """Names of all runs, also of those that vanished."""
+        return list(self._runs)
+
+    @property
+    def suggested(self) -> list[str]:
+        """Names of runs to begin with: those of the largest group that share task, clients and rounds, at most ten."""
+        groups: dict[str, list[str]] = {}
+        for name in self.names:
+            try:
+                experiment = self._runs[name].recorded.experiment
+            except PROBLEMS:
+                continue
+            shared = repr((experiment.task, experiment.clients, experiment.rounds))
+            groups.setdefault(shared, []).append(name)
+        return max(groups.values(), key=len, default=[])[:MOST]
+
+    def run(self, name: str) -> Run:
+        """The run, with models and data.
+
+        Raises:
+            LookupError: If there is no such run, or it is damaged or gone.
+            ValueError: If a setting of it is not accepted.
+        """
+        entry = self._entry(name)
+        with self._lock:
+            if entry.run is None:
+                entry.run = self._opened(entry)
+            return entry.run
+
+    def recorded(self, name: str) -> GrowingRun:
+        """The run without its models, read up to its last round; analyses of the record take it.
+
+        Raises:
+            LookupError: If there is no such run. One that is damaged or gone has the rounds that were read, and a
+                `problem`.
+        """
+        entry = self._entry(name)
+        if not entry.read:
+            self._read(entry)
+        return entry.recorded
+
+    def numbers(self, name: str) -> xr.Dataset:
+        """Every recorded number of every round of a run, over `round`.
+
+        Raises:
+            LookupError: If there is no such run.
+        """
+        return self.recorded(name).numbers()
+
+    def problem(self, name: str) -> str:
+        """Why a run cannot be read further, in one line; empty if it can.
+
+        Raises:
+            LookupError: If there is no such run.
+        """
+        return self._entry(name).problem
+
+    def poll(self) -> Changes:
+        """Look at all folders, and read rounds that were committed since the last call, of runs that are shown."""
+        changes = Changes()
+        for folder in self._folders():
+            if (name := self._add(folder)) is not None:
+                changes.added.add(name)
+        for name, entry in list(self._runs.items()):
+            self._look(name, entry, changes)
+        return changes
+
+    def _look(self, name: str, entry: _Open, changes: Changes) -> None:
+        """Notice what changed in the folder of a run; read on where it is shown."""
+        before, problem = entry.stamp, entry.problem
+        entry.stamp = entry.recorded.stamp()
+        if entry.stamp == before or before is None:
+            return
+        if entry.stamp[0] is None:
+            entry.problem = f"run {name} is gone: {entry.folder} has no run.json any more; what was read of it stays."
+            changes.gone.add(name)
+            return
+        if entry.stamp[0] != before[0]:
+            entry.run = None
+        entry.problem = ""
+        if entry.read:
+            self._read(entry)
+        if entry.stamp[:2] != before[:2]:
+            changes.grown.add(name)
+        if entry.problem != problem:
+            changes.problems.add(name)
+
+    def _read(self, entry: _Open) -> None:
+        """Read what was committed since; where that fails, the problem says why."""
+        entry.read = True
+        try:
+            entry.recorded.update()
+            _ = entry.recorded.experiment
+            entry.problem = ""
+        except PROBLEMS as reason:
+            entry.problem = " ".join(str(reason).split())
+
+    def _opened(self, entry: _Open) -> Run:
+        if entry.context is not None:
+            return Run(entry.folder, entry.context)
+        with warnings.catch_warnings(record=True):  # runs of earlier versions say so where they are drawn
+            warnings.simplefilter("always")
+            return open_run(entry.folder, data=self._data, task=self._task)
+
+    def _folders(self) -> Iterator[Path]:
+        """Folders with a run.json: the places themselves, or those in them."""
+        for place in self._places:
+            if (place / "run.json").is_file():
+                yield place
+            elif place.is_dir():
+                yield from sorted(path.parent for path in place.glob("*/run.json"))
+
+    def _add(self, folder: Path, run: Run | None = None) -> str | None:
+        """The name of a run that was not there yet; None if it was."""
+        if folder in self._known:
+            return None
+        place = folder.resolve()
+        with self._lock:
+            self._known.add(folder)
+            if any(entry.folder == place for entry in self._runs.values()):
+                return None
+            names = (place.name, f"{place.parent.name}/{place.name}", str(place))
+            name = next(name for name in names if name not in self._runs)
+            recorded = GrowingRun(place, Context() if run is None else run.context)
+            self._runs[name] = _Open(place, recorded, None if run is None else run.context, run)
+            return name
+
+    def _entry(self, name: str) -> _Open:
+        if name not in self._runs:
+            raise LookupError(unknown("run", name, self.names) if self.names else f"no run {name}: there is no run.")
+        return self._runs[name]
+
+
+MOST = 10
+"""Runs that are selected to begin with."""
+
+
+def _require_folders(places: Sequence[Path], others: bool) -> None:
+    for place in places:
+        if place.exists() and not place.is_dir():
+            raise LookupError(f"{place} is a file; give the folder of a run, or a folder that contains runs.")
+    if places and not others and not any(place.exists() for place in places):
+        raise LookupError(
+            f"{', '.join(map(str, places))} does not exist; give the folder of a run, or a folder that contains runs. "
+            "Train one: fedscape train digits-shards2, or make some: fedscape demo."
+        )
