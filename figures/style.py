@@ -25,7 +25,7 @@ from matplotlib.transforms import Bbox
 from figures.palette import CLIENT, GLOBAL, METHODS, colour, label, order
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
-__all__ += ["key", "label", "order", "outline", "panels", "save", "steps", "text"]
+__all__ += ["key", "label", "name_axes", "name_edges", "order", "outline", "panels", "save", "steps", "text"]
 
 Inputs = ParamSpec("Inputs")
 Result = TypeVar("Result")
@@ -157,6 +157,34 @@ def logarithmic(ax: Axes) -> None:
     if low > 1e-3 and high < 1e4:
         ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     ax.yaxis.set_minor_formatter(NullFormatter())
+
+
+def name_axes(ax: Axes, x: str | None = None, y: str | None = None, *, whole: int | None = None) -> Axes:
+    """Label the axes of a panel, and return the panel.
+
+    Args:
+        x, y: The labels; None leaves one as it is.
+        whole: Most steps between ticks along x, which are then whole numbers.
+    """
+    if whole is not None:
+        ax.xaxis.set_major_locator(MaxNLocator(whole, integer=True))
+    if x is not None:
+        ax.set_xlabel(x)
+    if y is not None:
+        ax.set_ylabel(y)
+    return ax
+
+
+def name_edges(axs: np.ndarray, count: int | None = None) -> None:
+    """Keep the labels of the first panel of every row and of the lowest of every column; blank those beyond `count`."""
+    total, columns = axs.size if count is None else count, axs.shape[1]
+    for place, ax in enumerate(axs.flat):
+        if place >= total:
+            ax.set_axis_off()
+        if place % columns:
+            ax.set_ylabel("")
+        if place < total - columns:
+            ax.set_xlabel("")
 
 
 def same_range(*axs: Axes) -> None:

@@ -36,8 +36,7 @@ def curve(
     Raises:
         LookupError: If the variable has no values.
     """
-    values = ds[variable]
-    require_values(values)
+    values = require_values(ds[variable])
     ax = style.axes(ax)
     for name, part in split_algorithms(values):
         colour = {} if name is None else {"color": style.colour(name)}
@@ -47,9 +46,7 @@ def curve(
         style.logarithmic(ax)
     if over.endswith("round"):
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.set_xlabel(style.text(ds[over]))
-    ax.set_ylabel(style.text(values))
-    return ax
+    return style.name_axes(ax, style.text(ds[over]), style.text(values))
 
 
 def line_with_band(values: xr.DataArray, *, ax: Axes, over: str, across: str = "seed", **look: Any) -> None:
@@ -107,11 +104,12 @@ def deviation(values: xr.DataArray, over: str) -> xr.DataArray | None:
     return ((squares / (count - 1).where(count > 1)) ** 0.5).fillna(0)
 
 
-def require_values(values: xr.DataArray) -> None:
-    """Refuse a variable without values.
+def require_values(values: xr.DataArray) -> xr.DataArray:
+    """The values; a variable without any is refused.
 
     Raises:
         LookupError: If there is no finite value.
     """
     if not np.isfinite(values.values).any():
         raise LookupError(f"{values.name} has no values; all {values.size} are missing.")
+    return values

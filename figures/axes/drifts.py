@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from figures import style
 from figures.axes.curves import curve, line_with_band, mean, require_values, split_algorithms
@@ -53,8 +52,7 @@ def group_cosines(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "gr
         ds: The variable over round and pair, perhaps seed, and perhaps its moving average (..._smooth).
         look: Passed to `Axes.plot`, for the bold lines.
     """
-    values = ds[variable]
-    require_values(values)
+    values = require_values(ds[variable])
     ax = style.axes(ax)
     smooth = ds.get(f"{variable}_smooth", values)
     for colour, pair in zip(style.steps(values.sizes["pair"]), map(str, values["pair"].values), strict=True):
@@ -65,10 +63,7 @@ def group_cosines(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "gr
             smooth.sel(pair=pair), ax=ax, over="round", **{"color": colour, "label": _pair_label(pair), **look}
         )
     ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
-    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.set_xlabel("round")
-    ax.set_ylabel("mean cosine of updates")
-    return ax
+    return style.name_axes(ax, "round", "mean cosine of updates", whole=5)
 
 
 def evenness(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
@@ -91,10 +86,7 @@ def evenness(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
             **{"s": 10, "color": [colour], "label": name, "clip_on": False, **look},
         )
     ax.set_ylim(0, 1.05)
-    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.set_xlabel("clients, sorted")
-    ax.set_ylabel("class entropy / ln C")
-    return ax
+    return style.name_axes(ax, "clients, sorted", "class entropy / ln C", whole=5)
 
 
 def variances(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
@@ -123,8 +115,7 @@ def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         ds: gain over concentration, perhaps epochs, and whatever is pooled.
         look: Passed to `Axes.boxplot`.
     """
-    values = ds["gain"]
-    require_values(values)
+    values = require_values(ds["gain"])
     ax = style.axes(ax)
     groups = [values.sel(epochs=value) for value in values.epochs] if "epochs" in values.dims else [values]
     width, colours = 0.8 / len(groups), style.steps(len(groups))
@@ -156,9 +147,7 @@ def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     ax.set_xticks(range(len(levels)), levels)
     ax.set_xlim(-0.6, values.sizes["concentration"] - 0.4)
     ax.grid(False, axis="x")
-    ax.set_xlabel("partition (Dirichlet concentration)")
-    ax.set_ylabel("Kalman gain G")
-    return ax
+    return style.name_axes(ax, "partition (Dirichlet concentration)", "Kalman gain G")
 
 
 def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error", **look: Any) -> Axes:
@@ -170,18 +159,14 @@ def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error",
         variable: Variable of `ds` to draw.
         look: Keyword arguments of the drawn lines or areas.
     """
-    values = ds[variable]
-    require_values(values)
+    values = require_values(ds[variable])
     ax = style.axes(ax)
     pooled = values.stack(sample=[dim for dim in ("seed", "draw") if dim in values.dims])
     for colour, number in zip(style.steps(values.sizes["round"]), values["round"].values, strict=True):
         part = pooled.sel(round=number)
         look = {"marker": "o", "markersize": 2.5, **look}
         line_with_band(part, ax=ax, over="models", across="sample", color=colour, label=f"round {number}", **look)
-    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    ax.set_xlabel("averaged models")
-    ax.set_ylabel(style.text(values))
-    return ax
+    return style.name_axes(ax, "averaged models", style.text(values), whole=6)
 
 
 def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **look: Any) -> Axes:
@@ -193,8 +178,7 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
         largest: Area of the largest bubble, points squared.
         look: Passed to `Axes.scatter`.
     """
-    counts = ds["count"].transpose("client", "class")
-    require_values(counts)
+    counts = require_values(ds["count"].transpose("client", "class"))
     ax = style.axes(ax)
     rows, columns = np.nonzero(counts.values > 0)
     samples = counts.values[rows, columns]
@@ -202,9 +186,7 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
     ax.scatter(ds.client.values[rows], columns, s=largest * samples / samples.max(), **look)
     named = range(0, counts.sizes["class"], -(-counts.sizes["class"] // LABELS))
     ax.set_yticks(named, [str(ds["class"].values[place]) for place in named])
-    ax.xaxis.set_major_locator(MaxNLocator(10, integer=True))
-    ax.set_xlabel("client")
-    ax.set_ylabel("class")
+    style.name_axes(ax, "client", "class", whole=10)
     ax.margins(0.04, 0.08)
     return ax
 
@@ -218,8 +200,7 @@ def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_s
         variable: Variable of `ds` to draw.
         over: Dimension along the horizontal axis.
     """
-    shares = ds[variable].transpose(over, "class")
-    require_values(shares)
+    shares = require_values(ds[variable].transpose(over, "class"))
     ax = style.axes(ax)
     bottom, width = np.zeros(shares.sizes[over]), 0.92 if shares.sizes[over] <= 30 else 1.0
     for colour, name in zip(shade(shares.sizes["class"]), shares["class"].values, strict=True):
@@ -229,10 +210,7 @@ def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_s
     ax.grid(False)
     ax.set_ylim(0, 1)
     ax.margins(x=0.01)
-    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-    ax.set_xlabel(over)
-    ax.set_ylabel(style.text(shares))
-    return ax
+    return style.name_axes(ax, over, style.text(shares), whole=6)
 
 
 def _critical_points(ds: xr.Dataset, ax: Axes) -> None:

@@ -50,8 +50,7 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         ds: count over value, and perhaps `algorithm` and `seed`.
         look: Passed to `Axes.stairs`.
     """
-    values = ds["count"]
-    require_values(values)
+    values = require_values(ds["count"])
     ax = style.axes(ax)
     centres = ds["value"].values
     width = centres[1] - centres[0]
@@ -59,9 +58,7 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     for name, part in split_algorithms(values):
         ax.stairs(mean(part, "seed").values, edges, **{"linewidth": 1.1, **method_look(name), **look})
     ax.set_yscale("log")
-    ax.set_xlabel("parameter value")
-    ax.set_ylabel(f"parameters in a bin of {width:.2g}")
-    return ax
+    return style.name_axes(ax, "parameter value", f"parameters in a bin of {width:.2g}")
 
 
 def matrix(values: xr.DataArray, *, ax: Axes | None = None, **look: Any) -> Axes:
@@ -84,9 +81,7 @@ def matrix(values: xr.DataArray, *, ax: Axes | None = None, **look: Any) -> Axes
     every = max(1, ordered.sizes["client"] // 12)
     for axis, name in ((ax.xaxis, "holder"), (ax.yaxis, "client")):
         axis.set_ticks(np.arange(ordered.sizes[name])[::every], [str(value) for value in ordered[name].values[::every]])
-    ax.set_xlabel("data of client")
-    ax.set_ylabel("model of client")
-    return ax
+    return style.name_axes(ax, "data of client", "model of client")
 
 
 def table(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]], *, ax: Axes) -> Axes:

@@ -86,9 +86,7 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = 1e-5, **lo
         raise LookupError("the spectral density is 0 everywhere; there is no spectrum to draw.")
     ax.set_yscale("log")
     ax.set_ylim(floor * highest, 2 * highest)
-    ax.set_xlabel("eigenvalue")
-    ax.set_ylabel("spectral density")
-    return ax
+    return style.name_axes(ax, "eigenvalue", "spectral density")
 
 
 def batches(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
@@ -106,9 +104,7 @@ def batches(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         ax.plot(across, values, **{"linestyle": "", "marker": ".", "markersize": 2.5, "alpha": 0.6, **colour, **look})
         ax.hlines(np.median(values), place - 0.35, place + 0.35, colors="black", linewidth=1.0)
     ax.set_xticks(range(len(parts)), ["" if name is None else style.label(name) for name, _ in parts], rotation=30)
-    ax.set_xlabel("method")
-    ax.set_ylabel(r"$\lambda_1$ of single batches")
-    return ax
+    return style.name_axes(ax, "method", r"$\lambda_1$ of single batches")
 
 
 def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:

@@ -63,8 +63,7 @@ def contour(
     filled.set_edgecolor("face")
     ax.contour(*grid, levels=used, colors="white", linewidths=0.3, alpha=0.6)
     ax.grid(False)
-    ax.set_xlabel(style.text(ds[first]))
-    ax.set_ylabel(style.text(ds[second]))
+    style.name_axes(ax, style.text(ds[first]), style.text(ds[second]))
     if ds.attrs.get("isometric", 0) == 1:
         ax.set_aspect("equal")
     if marks:
@@ -135,8 +134,7 @@ def profile(
     Raises:
         LookupError: If the line has no values.
     """
-    values = ds[variable]
-    require_values(values)
+    values = require_values(ds[variable])
     ax = style.axes(ax)
     for name, part in split_algorithms(values):
         line_with_band(part, ax=ax, over="t", **{**method_look(name), **look})
@@ -148,9 +146,7 @@ def profile(
     if log if log is not None else variable == "loss" and bool((values.fillna(1) > 0).all()):
         style.logarithmic(ax)
     ax.xaxis.set_major_locator(MaxNLocator(5))
-    ax.set_xlabel(style.text(ds["t"]))
-    ax.set_ylabel(style.text(values))
-    return ax
+    return style.name_axes(ax, style.text(ds["t"]), style.text(values))
 
 
 def ends(ax: Axes, first: str, second: str) -> None:

@@ -38,8 +38,7 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
             drawn in a diverging map centred at 1.
         look: Passed to `Axes.pcolormesh`.
     """
-    values = ds[variable].transpose("client", "round")
-    require_values(values)
+    values = require_values(ds[variable].transpose("client", "round"))
     ax = style.axes(ax)
     top = float(values.max())
     if variable == "weight_ratio":
@@ -53,9 +52,7 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
     ax.grid(False)
     ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
-    ax.set_xlabel("round")
-    ax.set_ylabel("client")
-    return ax
+    return style.name_axes(ax, "round", "client")
 
 
 def norms(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "end_norm", **look: Any) -> Axes:
@@ -101,8 +98,7 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio"
         ds: The variable over sample, with the coordinate algorithm.
         look: Passed to `Axes.hist`.
     """
-    values = ds[variable]
-    require_values(values)
+    values = require_values(ds[variable])
     ax = style.axes(ax)
     names = style.order(map(str, ds.algorithm.values))
     parts = [values.values[ds.algorithm.values == name] for name in names]
@@ -119,9 +115,7 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio"
     if wide:
         ax.set_xscale("log")
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.set_xlabel(style.text(values))
-    ax.set_ylabel("runs")
-    return ax
+    return style.name_axes(ax, style.text(values), "runs")
 
 
 def epochs(
@@ -137,8 +131,7 @@ def epochs(
             several.
         look: Passed to `Axes.plot`.
     """
-    values = ds[variable]
-    require_values(values)
+    values = require_values(ds[variable])
     ax = style.axes(ax)
     if "client" in values.dims:
         for client in values.transpose("client", "epoch"):
@@ -149,10 +142,7 @@ def epochs(
             ax.plot(values["epoch"], values.sel(round=number), **{**label, **look})
     if settled is not None and np.isfinite(place := float(np.ravel(ds[settled].values)[-1])):
         ax.axvline(place, color="#555555", linewidth=0.9, linestyle=":", zorder=1, label="settled (last round)")
-    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.set_xlabel("server epoch")
-    ax.set_ylabel(style.text(values))
-    return ax
+    return style.name_axes(ax, "server epoch", style.text(values), whole=5)
 
 
 def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:

@@ -92,4 +92,4 @@ def _draw(spec: Experiment, dataset: Held, folder: Path) -> list[Path]:
     rounds = range(min(30, spec.rounds))
     cohorts = {index: cohort(spec.seed, index, spread.number, spread.per_round) for index in rounds}
     ds = labels_partition.table(dataset, cohorts).assign_attrs(partition=describe_partition(spread.partition))
-    return style.save(labels_partition.draw(ds), folder / "labels-partition")
+    return style.save(style.styled(labels_partition.draw)(ds), folder / "labels-partition")

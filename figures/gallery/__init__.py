@@ -92,8 +92,9 @@ def load(name: str) -> CheckedFigure:
     require(name)
     from figures.gallery._checked import check
 
-    own = _own(name)
-    return check(cast(NamedFigure, plugins.load(__name__, name, "figure")) if own is None else own)
+    if (own := _own(name)) is not None:
+        return check(own, styled=False)
+    return check(cast(NamedFigure, plugins.load(__name__, name, "figure")), styled=True)
 
 
 def constant(name: str, what: str) -> str:

@@ -12,6 +12,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
+from figures import style
 from figures.axes.footnote import footnote
 from figures.selection.identity import add_identity, caption
 from figures.selection.run_selection import describe_difference, join_names, refusal, required_runs, select_runs
@@ -39,8 +40,13 @@ class CheckedFigure:
     draw: Callable[[xr.Dataset], Figure]
 
 
-def check(module: NamedFigure) -> CheckedFigure:
-    """The figure of a file, with these checks."""
+def check(module: NamedFigure, *, styled: bool) -> CheckedFigure:
+    """The figure of a file, with these checks.
+
+    Args:
+        styled: Whether it is drawn in the style of this project; others draw in their own.
+    """
+    drawing = style.styled(module.draw) if styled else module.draw
 
     @wraps(module.data)
     def data(runs: Sequence[Run], **options: Any) -> xr.Dataset:
@@ -58,7 +64,7 @@ def check(module: NamedFigure) -> CheckedFigure:
 
     @wraps(module.draw)
     def draw(ds: xr.Dataset) -> Figure:
-        figure = module.draw(ds)
+        figure = drawing(ds)
         footnote(figure, caption(ds))
         return figure
 

@@ -40,15 +40,13 @@ def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> x
     return ds.assign_attrs(about)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Bars a method; the matrix of one run."""
     figure, axs = style.panels(1, 2, height=2.7, width_ratios=(1.6, 1))
     names = {"global_accuracy": "global", "averaged_local": "local,\nmean", "worst_ood": "local, on the\nworst client"}
     values = ds[list(names)].to_array("mark")
     model_quality.bars(values, ax=axs[0, 0], over="mark", ticks=list(names.values()))
-    axs[0, 0].set_ylabel("accuracy")
-    axs[0, 0].set_xlabel("models")
+    style.name_axes(axs[0, 0], "models", "accuracy")
     model_quality.matrix(ds.ood, ax=axs[0, 1])
     kind = "test data, label shares" if ds.attrs["criterion"] == "label" else "training data"
     axs[0, 1].set_title(f"{style.label(ds.attrs['method'])}, round {ds.attrs['round']}: {kind}", fontsize=7)

@@ -47,7 +47,6 @@ def data(runs: Sequence[Run], *, round: int = -1, criterion: str = "label") -> x
     return _pools.stack_over_models(suited, compute).assign_attrs(criterion=criterion)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A panel per accuracy: LSS over the number of models, FedAvg as a dashed level."""
     figure, axs = style.panels(1, 3, height=2.5)

@@ -9,7 +9,6 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
-from figures import style
 from figures.gallery import _table_figure, _tables
 
 NEEDS = "runs of any methods in any settings"
@@ -40,7 +39,6 @@ def data(
     return ds if "printed" not in ds else ds.assign(printed=ds.printed / 100)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
     over = _tables.over_text(ds)

@@ -62,7 +62,6 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth
     return _stack.name_runs(ds, list(table.values()))
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """One panel per method on one scale, which leaves out the steep beginning; dashed without the setting."""
     count = ds.sizes["row"]

@@ -32,7 +32,6 @@ def data(runs: Sequence[Run], *, early: int = 10) -> xr.Dataset:
     return ds.assign_coords(round=trained).assign_attrs(early=min(early, ds.sizes["round"]))
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """The first rounds with a mark each; all rounds, the first ones shaded."""
     figure, axs = style.panels(1, 2, height=2.6)

@@ -49,7 +49,6 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ()) -> xr.Dataset:
     return _stack.name_runs(ds, list(table.values()))
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Up to three panels in a row, each on its own scale."""
     count = ds.sizes["panel"]

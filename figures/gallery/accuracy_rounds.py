@@ -23,7 +23,6 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     return _stack.stack_runs(_runs.select_comparable(runs), lambda run: run.metrics()[variables])
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Accuracy, loss on the test set, loss on the clients' own data; those that were recorded."""
     texts = {"accuracy": "test accuracy", "loss": "test loss", "local_loss": "clients' training loss"}

@@ -65,7 +65,6 @@ def data(
     return _stack.name_runs(_with_gain(ds, metric, reference) if gain else ds, selected)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """One line per method in bands over seeds, dashed with IMA; the gain in a panel of its own."""
     metric = str(ds.attrs["metric"])
@@ -98,8 +97,7 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
         ax.set_xscale("log")
     ax.set_xticks(values, [f"{value:g}" for value in values])
     ax.minorticks_off()
-    ax.set_xlabel(style.text(ds.value))
-    ax.set_ylabel(style.text(ds[name]))
+    style.name_axes(ax, style.text(ds.value), style.text(ds[name]))
 
 
 def _with_gain(ds: xr.Dataset, metric: str, reference: str) -> xr.Dataset:

@@ -8,7 +8,6 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
-from figures import style
 from figures.gallery import _table_figure, _tables
 
 NEEDS = "runs of any methods in any settings"
@@ -43,7 +42,6 @@ def data(
     return ds.assign_attrs(metric=metric, last=last)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
     fraction = ds.measured.attrs.get("units") == "fraction"

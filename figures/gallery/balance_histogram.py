@@ -48,7 +48,6 @@ def data(runs: Sequence[Run], *, window: tuple[float, float] = (0.45, 0.55)) -> 
     return _stack.name_runs(ds, [run for run, _ in shrinking.values()]).assign_attrs(about=about)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Histogram with the mean over runs; r against gamma."""
     figure, axs = style.panels(1, 2, height=2.5)
@@ -57,8 +56,7 @@ def draw(ds: xr.Dataset) -> Figure:
         part = ds.isel(sample=ds.algorithm.values == name)
         axs[0, 1].scatter(part.gamma, part.ratio, s=12, color=style.colour(name), linewidths=0)
     axs[0, 1].axvline(1, color="#555555", linewidth=0.6, zorder=1)
-    axs[0, 1].set_xlabel(style.text(ds.gamma))
-    axs[0, 1].set_ylabel(style.text(ds.ratio))
+    style.name_axes(axs[0, 1], style.text(ds.gamma), style.text(ds.ratio))
     style.logarithmic(axs[0, 1])
     style.key(figure, axs.flat, title=f"means over {ds.attrs['about']}")
     return figure

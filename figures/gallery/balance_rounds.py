@@ -32,7 +32,6 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     )
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Norms (optimisation solid, shrinking dashed), ratio, gamma."""
     figure, axs = style.panels(1, 3)

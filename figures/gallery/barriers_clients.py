@@ -54,7 +54,6 @@ def data(
     return _stack.name_runs(_stack.join_panels(results), [run])
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """One matrix per round: barriers above, the loss of the mean of two models minus their mean loss below."""
     count = ds.sizes["panel"]
@@ -69,8 +68,7 @@ def draw(ds: xr.Dataset) -> Figure:
             part = _stack.panel(ds, index)
             mesh = matrix(part, variable, ax, look)
             ax.set_title(part.attrs["label"] if variable == "barrier" else "", fontsize=7)
-            ax.set_xlabel("" if variable == "barrier" else "client")
-            ax.set_ylabel("client" if index == 0 else "")
+            style.name_axes(ax, "" if variable == "barrier" else "client", "client" if index == 0 else "")
         figure.colorbar(mesh, ax=list(row), label=style.text(ds[variable]), pad=0.01, aspect=25)
     return figure
 

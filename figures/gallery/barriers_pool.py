@@ -61,7 +61,6 @@ def data(
     return _stack.name_runs(_stack.join_panels(titled), [run]).assign_attrs(split=split)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A row per round: barriers, midpoints minus mean losses, and losses of members and of random averages."""
     count = ds.sizes["panel"]
@@ -77,8 +76,7 @@ def draw(ds: xr.Dataset) -> Figure:
         short = part.assign_coords(mark=names, mark_other=names)
         for ax, (variable, look) in zip(row, looks.items(), strict=False):
             mesh = matrix(short, variable, ax, look)
-            ax.set_xlabel("member" if index == count - 1 else "")
-            ax.set_ylabel("member")
+            style.name_axes(ax, "member" if index == count - 1 else "", "member")
             ax.set_title(part.attrs["label"], fontsize=7)
             figure.colorbar(mesh, ax=ax, label=style.text(ds[variable]), aspect=20)
         _losses(part, row[2])

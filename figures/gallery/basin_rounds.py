@@ -53,7 +53,6 @@ def data(
     return _stack.stack_runs(selected, compute).assign_attrs(rise=rise, models=models)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Six statistics, one line per method; bars at the offset are standard errors, of the mean over seeds."""
     figure, axs = style.panels(2, 3, height=4.0, sharex=True)
@@ -72,8 +71,7 @@ def draw(ds: xr.Dataset) -> Figure:
             _offsets(ds, ax)
         else:
             curves.curve(ds, ax=ax, variable=variable, marker="o", markersize=2.5, log=log)
-        ax.set_ylabel(label)
-        ax.set_xlabel("round")
+        style.name_axes(ax, "round", label)
     axs[0, 0].set_ylim(-0.005, max(0.05, axs[0, 0].get_ylim()[1]))
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -42,7 +42,6 @@ def data(runs: Sequence[Run], *, rounds: int = 8, samples_per_client: int = 50, 
     )
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Both biases on one scale; the error of the averaged model on the test set and, dotted, on the cohort's data."""
     parts = _cases.split_cases(ds)

@@ -65,7 +65,6 @@ def _require_groups(ds: xr.Dataset) -> None:
         raise _runs.missing(few, command)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A panel per method on one scale; how evenly the clients of one seed hold the classes."""
     parts = curves.split_algorithms(ds.group_cosine)[:2]

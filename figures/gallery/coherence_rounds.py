@@ -39,7 +39,6 @@ def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None, smooth: i
     return _stack.stack_runs(selected, compute)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Coherence, mean cosine between updates, accuracy."""
     figure, axs = style.panels(1, 3)

@@ -70,7 +70,6 @@ def data(
     return _stack.name_runs(ds, list(selected.values()))
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table, one method a row; below it, in grey, what the paper prints."""
     names = [setting_text.row_label(str(name)) for name in ds.row.values]

@@ -8,7 +8,6 @@ from typing import Any
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from drift.analyses import per_round
 from drift.analyses.counterfactual.counterfactual import counterfactual
@@ -55,7 +54,6 @@ def data(
     return _stack.stack_runs(_runs.runs_of_method(runs, method), compute)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Sizes of both splits of the step, losses that the parts cost, and drift variances with their estimates."""
     figure, axs = style.panels(2, 2, height=4.9)
@@ -79,9 +77,7 @@ def draw(ds: xr.Dataset) -> Figure:
     style.logarithmic(axs[1, 1])
     texts = ("norm, drift parts", "norm, gradient parts", "loss that the part costs [nats]")
     for ax, text in zip(axs.flat, (*texts, "drift variance per parameter"), strict=True):
-        ax.set_ylabel(text)
-        ax.set_xlabel("round")
-        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        style.name_axes(ax, "round", text, whole=5)
     title = ", ".join(filter(None, [style.label(str(ds.algorithm.values[0])), curves.band(ds)]))
     style.key(figure, axs.flat, title=title, columns=3)
     return figure

@@ -47,7 +47,6 @@ def data(
     return _stack.name_runs(whole.assign_coords(round=indices), [run]).assign_attrs(kind=kind)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Loss and error: curves solid, straight lines dashed, one colour per round."""
     figure, (row,) = style.panels(1, 2, height=2.4)
@@ -58,8 +57,7 @@ def draw(ds: xr.Dataset) -> Figure:
             for prefix, look, what in (("", "-", name), ("straight_", "--", "straight line")):
                 label = f"round {int(part['round'])}, {what}"
                 ax.plot(part.t, part[prefix + variable], look, color=colour, label=label)
-        ax.set_xlabel(style.text(ds.t))
-        ax.set_ylabel(style.text(ds[variable]))
+        style.name_axes(ax, style.text(ds.t), style.text(ds[variable]))
         surfaces.ends(ax, "one client", "another")
     style.logarithmic(row[0])
     style.key(figure, row, columns=2 * ds.sizes["round"] if ds.sizes["round"] < 3 else 4)

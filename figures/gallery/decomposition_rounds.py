@@ -62,7 +62,6 @@ def data(
     return _stack.name_runs(ds, selected).assign_attrs(estimator=estimator)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """One panel per quantity; covariance with its lower bound (corollary 1, dashed)."""
     figure, axs = style.panels(1, 4, height=2.4)

@@ -41,7 +41,6 @@ def data(
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Weight norm, largest eigenvalue, ratio."""
     figure, axs = style.panels(1, 3)

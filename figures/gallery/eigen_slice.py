@@ -34,7 +34,6 @@ def data(runs: Sequence[Run], *, radius: float = 0.5, points: int = 41, split: s
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Loss as it is, and its height above the model."""
     figure, axs = style.panels(1, 2, height=2.7)

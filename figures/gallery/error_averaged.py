@@ -49,7 +49,6 @@ def data(
     return _cases.stack_cases(runs, by, both)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Error with a band over the draws; CKA over rounds."""
     parts = _cases.split_cases(ds)
@@ -59,8 +58,7 @@ def draw(ds: xr.Dataset) -> Figure:
         drifts.averaged(part.isel(algorithm=0).dropna("round", how="all", subset=["error"]), ax=row[0])
         row[0].set_ylabel("test error of the mean")
         curves.curve(part, ax=row[1], variable="cka", over="cka_round", marker="o", markersize=2.5)
-        row[1].set_xlabel("round")
-        row[1].set_ylabel("mean CKA of client pairs")
+        style.name_axes(row[1], "round", "mean CKA of client pairs")
         _cases.set_title(row[0], title or f"{method}; band: std over draws")
         row[1].set_title(f"band: {band}" if band else "", fontsize=7)
     _cases.share_ranges(axs)

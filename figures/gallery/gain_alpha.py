@@ -45,7 +45,6 @@ def data(runs: Sequence[Run], *, skip: int = 1, momentum: str = "recorded") -> x
     return _stack.name_runs(ds, selected).assign_attrs(method=selected[0].label)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """One box per concentration and number of epochs."""
     figure, axs = style.panels(1, 1, width=style.NARROW, height=2.4)

@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 
 from drift.analyses.rounds.norms_and_weights import balance_mean
 from drift.runs.run import Run
-from figures import style
 from figures.gallery import _table_figure, _tables
 
 NEEDS = "runs of FedLAW (joint or GWS) or any other methods, in any settings"
@@ -42,7 +41,6 @@ def data(
     return ds.assign_attrs(about=f"rounds {window[0]:.0%} to {window[1]:.0%} of a run")
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
     over = _tables.over_text(ds)

@@ -38,7 +38,6 @@ def data(runs: Sequence[Run], *, rounds: int = 6, samples: int = 500) -> xr.Data
     return _stack.stack_runs(_runs.select_comparable(runs), compute)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """The gap of the first method against the scale, one line per round, with a line of slope 2; slopes over rounds."""
     figure, axs = style.panels(1, 2, height=2.5)
@@ -66,5 +65,4 @@ def _against_scale(values: xr.DataArray, ax: Axes) -> None:
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: str(Fraction(value).limit_denominator(64))))
     style.logarithmic(ax)
-    ax.set_xlabel("part $s$ of the clients' distance to their mean")
-    ax.set_ylabel(r"$\|f_{WENS}-f_{FMA}\|$ (probabilities)")
+    style.name_axes(ax, "part $s$ of the clients' distance to their mean", r"$\|f_{WENS}-f_{FMA}\|$ (probabilities)")

@@ -76,7 +76,6 @@ def data(
     return _stack.name_runs(ds, [run for pair in pairs.values() for run in pair])
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Gain, factor, norm: a line per partition, values of the setting evenly spaced."""
     figure, axs = style.panels(1, 3, height=2.5)
@@ -96,8 +95,7 @@ def _lines(ds: xr.Dataset, name: str, ax: Axes) -> None:
         look |= {"label": line} if ds.sizes["line"] > 1 else {}
         curves.line_with_band(places.sel(line=line), ax=ax, over="value", color=colour, **look)
     ax.set_xticks(range(ds.sizes["value"]), [setting_text.value_text(value) for value in ds.value.values.tolist()])
-    ax.set_xlabel(style.text(ds.value))
-    ax.set_ylabel(style.text(ds[name]))
+    style.name_axes(ax, style.text(ds.value), style.text(ds[name]))
 
 
 def _pairs(runs: Sequence[Run], over: str, method: str, reference: str) -> dict[_Place, tuple[Run, Run]]:

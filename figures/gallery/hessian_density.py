@@ -39,7 +39,6 @@ def data(
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A panel per round, a line per method; the first seed."""
     rounds = ds.density_round.values.tolist()

@@ -39,7 +39,6 @@ def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None) -> xr.Dat
     )
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Stacked classes of the cohorts of one seed; below, three similarities, dotted by data size."""
     figure, axs = style.panels(2, 3, height=4.2)

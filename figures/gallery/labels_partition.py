@@ -48,7 +48,6 @@ def table(data: Data, cohorts: Mapping[int, np.ndarray]) -> xr.Dataset:
     )
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Bubbles for the clients, stacked bars for the cohorts."""
     height = 2.6 if ds.sizes["class"] <= 12 else 4.5

@@ -56,7 +56,6 @@ def data(runs: Sequence[Run], *, rounds: int = 20) -> xr.Dataset:
     return _stack.name_runs(joined, selected)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A row per partition: bubbles, and both divergences."""
     rows = ds.sizes["panel"]
@@ -94,8 +93,7 @@ def _scatter(count: xr.DataArray, ax: Axes, *, largest: float) -> None:
     ax.set_ylim(-0.7, count.sizes["class"] - 0.3)
     ax.set_xlim(count["round"].values[0] - 0.5, count["round"].values[-1] + 0.5)
     ax.grid(False)
-    ax.set_ylabel("class")
-    ax.xaxis.set_major_locator(MaxNLocator(10, integer=True))
+    style.name_axes(ax, y="class", whole=10)
 
 
 _DIVERGENCES = {

@@ -42,7 +42,6 @@ def data(
     return _stack.name_runs(run.cached(layer_drift, momentum=momentum)[list(_SHOWN)], [run])
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Four maps over rounds and layers, the input on top; both variances have one logarithmic scale."""
     height = min(7.0, 1.5 + 0.17 * ds.sizes["layer"])

@@ -40,7 +40,6 @@ def data(
     return _stack.stack_runs(selected, compute).assign_attrs(split=split, curvature=curvature)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A panel per round, a line per method over the layers, from the input to the output."""
     rounds = ds.layer_round.values.tolist()

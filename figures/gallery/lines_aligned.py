@@ -57,7 +57,6 @@ def data(
     return _stack.name_runs(_stack.join_panels(results), pair).assign_attrs(split=split)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A panel per pair: the line as it is dashed, the aligned one solid; barriers and distances above."""
     figure, (row,) = style.panels(1, ds.sizes["panel"], height=2.6)

@@ -37,7 +37,6 @@ def data(runs: Sequence[Run], *, window: int = 5, points: int = 41) -> xr.Datase
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(window=window)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Loss and error; dots are minima."""
     figure, axs = style.panels(1, 2, height=2.6)

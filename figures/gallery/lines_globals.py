@@ -51,7 +51,6 @@ def data(
     return _stack.name_runs(whole.assign_coords(ends), [run])
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Loss and error, one line per pair of rounds."""
     figure, axs = style.panels(1, 2, height=2.4)

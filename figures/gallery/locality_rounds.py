@@ -33,7 +33,6 @@ def data(runs: Sequence[Run], *, by: str = "") -> xr.Dataset:
     )
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Locality and error over rounds."""
     parts = _cases.split_cases(ds)

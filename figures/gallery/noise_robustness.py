@@ -35,18 +35,16 @@ def data(runs: Sequence[Run], *, levels: Sequence[float] = LEVELS, draws: int = 
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(draws=draws)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Accuracy without noise, and what is lost of it at each amplitude, in percentage points."""
     figure, axs = style.panels(1, 2, height=2.5, width_ratios=(1, 2))
     model_quality.bars(ds.accuracy.expand_dims("mark"), ax=axs[0, 0], over="mark", ticks=["no noise"])
-    axs[0, 0].set_ylabel("accuracy")
-    axs[0, 0].set_xlabel("test inputs")
+    style.name_axes(axs[0, 0], "test inputs", "accuracy")
     model_quality.bars(
         100 * ds["drop"], ax=axs[0, 1], over="value", ticks=[f"{255 * value:.3g}/255" for value in ds.value]
     )
     axs[0, 1].axhline(0, color="black", linewidth=0.6)
-    axs[0, 1].set_ylabel("accuracy drop [points]")
-    axs[0, 1].set_xlabel(f"amplitude of uniform noise on inputs in [0, 1], mean of {ds.attrs['draws']} draws")
+    noise = f"amplitude of uniform noise on inputs in [0, 1], mean of {ds.attrs['draws']} draws"
+    style.name_axes(axs[0, 1], noise, "accuracy drop [points]")
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

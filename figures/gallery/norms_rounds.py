@@ -29,7 +29,6 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     return _stack.stack_runs(_runs.select_comparable(runs), lambda run: run.cached(update_norms)[list(_SHOWN)])
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A panel for each norm."""
     figure, axs = style.panels(1, 3)

@@ -45,7 +45,6 @@ def data(
     return _stack.name_runs(shown.assign_attrs(label=run.label), [run])
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Variance against MMD, the expression of theorem 2 against the variance, and how far its assumption is broken."""
     figure, axs = style.panels(1, 3)
@@ -75,5 +74,4 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 def _named(ax: Axes, x: str, y: str) -> None:
-    ax.set_xlabel(x)
-    ax.set_ylabel(y)
+    style.name_axes(ax, x, y)

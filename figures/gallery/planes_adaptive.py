@@ -47,7 +47,6 @@ def data(
     return _stack.name_runs(ds, [run])
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """The map, with a dot at each evaluated point."""
     figure, axs = style.panels(width=style.NARROW, height=3.4)

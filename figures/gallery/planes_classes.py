@@ -47,7 +47,6 @@ def data(
     return _stack.name_runs(ds.assign_coords(client=clients), [run])
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A map per class; the clients that hold samples of it are black, the others white."""
     count = ds.sizes["class"]
@@ -57,10 +56,7 @@ def draw(ds: xr.Dataset) -> Figure:
     tall = (style.WIDE - 1.2) / columns * shape
     figure, axs = style.panels(rows, columns, height=rows * (tall + 0.25) + 0.85, sharex=True, sharey=True)
     levels = np.linspace(0, 1, 11)
-    for place, ax in enumerate(axs.flat):
-        if place >= count:
-            ax.set_axis_off()
-            continue
+    for place, ax in zip(range(count), axs.flat, strict=False):
         part = ds.isel({"class": place})
         surfaces.contour(part, ax=ax, variable="class_error", levels=levels, marks=False)
         for client in range(3):
@@ -71,8 +67,7 @@ def draw(ds: xr.Dataset) -> Figure:
             look["label"] = "client that holds the class" if bool(part.holds[client]) else "client without it"
             ax.plot(float(ds.mark_alpha[client]), float(ds.mark_beta[client]), "^", markersize=5, linestyle="", **look)
         ax.set_title(f"class {part['class'].item()}", fontsize=7)
-        ax.set_xlabel(style.text(ds.alpha) if place >= count - columns else "")
-        ax.set_ylabel(style.text(ds.beta) if place % columns == 0 else "")
+    style.name_edges(axs, count)
     style.key(figure, axs.flat)
     surfaces.colorbar(figure, axs.flat, levels, "error of the class")
     return figure

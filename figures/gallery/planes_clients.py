@@ -48,7 +48,6 @@ def data(
     return _stack.name_runs(_stack.join_panels(planes), [run])
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A row of losses, a row of errors; levels are common to the client planes of a row, the globals have their own."""
     planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
@@ -60,8 +59,7 @@ def draw(ds: xr.Dataset) -> Figure:
         surfaces.row(figure, row, _planes.short_marks(planes), variable, names=variable == "loss", top=_TOP[variable])
         for ax, plane in zip(row, planes, strict=True):
             ax.set_title(plane.attrs["label"] if variable == "loss" else "", fontsize=7)
-            ax.set_xlabel(style.text(plane.alpha) if variable == "error" else "")
-            ax.set_ylabel(style.text(plane.beta) if ax is row[0] else "")
+    style.name_edges(axs)
     return figure
 
 

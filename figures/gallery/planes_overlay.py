@@ -53,7 +53,6 @@ def data(
     return _stack.name_runs(_stack.join_panels(planes), [run])
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """The global loss in grey; in each client's colour, where its own loss is among the lowest tenth and quarter."""
     planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
@@ -69,7 +68,7 @@ def draw(ds: xr.Dataset) -> Figure:
         _mark(plane, plane.sizes["client"], "X", "white", ax)
         names = ", ".join(map(str, plane.client.values))
         ax.set_title(f"{plane.attrs['label']}: clients {names}", fontsize=7)
-        ax.set_ylabel(style.text(plane.beta) if ax is axs[0, 0] else "")
+    style.name_edges(axs)
     named = [
         Line2D([], [], color=colour, label=f"{which} client") for which, colour in zip(_WHICH, COLOURS, strict=True)
     ]

@@ -45,7 +45,6 @@ def data(
     return _stack.name_runs(ds, [run])
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """The map with all models in the colours of their own losses; own and shown loss over the distance."""
     figure, (row,) = style.panels(1, 2, height=3.0, width_ratios=(1.3, 1))
@@ -82,8 +81,7 @@ def _gaps(ds: xr.Dataset, ax: Axes) -> None:
         if x > 1e-3 * float(ds.distance.max()):
             ax.annotate(_short(name), (x, y), (4, 0), textcoords="offset points", fontsize=6, va="center")
     ax.margins(x=0.12)
-    ax.set_xlabel(style.text(ds.distance))
-    ax.set_ylabel(style.text(ds.loss))
+    style.name_axes(ax, style.text(ds.distance), style.text(ds.loss))
     style.logarithmic(ax)
 
 

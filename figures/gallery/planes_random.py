@@ -41,7 +41,6 @@ def data(
     return _stack.stack_runs(once, compute).assign_attrs(split=split)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A map per method with common levels; the model stands in the middle."""
     names = style.order(map(str, ds.algorithm.values))
@@ -49,16 +48,11 @@ def draw(ds: xr.Dataset) -> Figure:
     rows = -(-len(names) // columns)
     figure, axs = style.panels(rows, columns, height=rows * 6.0 / max(columns, 3) + 0.6, sharex=True, sharey=True)
     levels = surfaces.common_levels(ds.loss)
-    for place, ax in enumerate(axs.flat):
-        if place >= len(names):
-            ax.set_axis_off()
-            continue
-        part = ds.sel(algorithm=names[place]).isel(seed=0)
-        surfaces.contour(part, ax=ax, levels=levels)
+    for ax, name in zip(axs.flat, names, strict=False):
+        surfaces.contour(ds.sel(algorithm=name).isel(seed=0), ax=ax, levels=levels)
         ax.plot(0, 0, "^", color="black", markeredgecolor="white", markersize=5.5)
         ax.set_aspect("equal")
-        ax.set_title(style.label(names[place]), fontsize=7)
-        ax.set_xlabel(style.text(ds.alpha) if place >= len(names) - columns else "")
-        ax.set_ylabel(style.text(ds.beta) if place % columns == 0 else "")
+        ax.set_title(style.label(name), fontsize=7)
+    style.name_edges(axs, len(names))
     surfaces.colorbar(figure, axs.flat, levels, f"{ds.attrs['split']} {style.text(ds.loss)}")
     return figure

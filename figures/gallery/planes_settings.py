@@ -51,7 +51,6 @@ def data(
     return _stack.name_runs(joined, list(rows.values())).assign_attrs(variable=variable)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Small multiples; levels are common to the client planes of a row, the globals have their own."""
     variable, names = str(ds.attrs["variable"]), list(dict.fromkeys(map(str, ds.row.values)))

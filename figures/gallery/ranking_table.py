@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from drift.analyses.accuracy.ranking import ranking_rounds
 from drift.runs.run import Run
-from figures import style
 from figures.gallery import _runs, _table_figure, _tables
 
 NEEDS = "runs of any methods on movielens1m that kept their last global model"
@@ -39,7 +38,6 @@ def data(runs: Sequence[Run], *, ranks: Sequence[int] = (5, 10), paper: str = ""
     return _tables.label_numbers(ds, "ranking", "fraction")
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
     return _table_figure.draw_table(ds, title="one chosen film among up to 100, last round", write="{:.4f}".format)

@@ -10,7 +10,6 @@ from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.model_quality import noise_robustness
 from drift.runs.run import Run
-from figures import style
 from figures.gallery import _table_figure, _tables
 from landscape.measures.robustness import LEVELS
 
@@ -47,7 +46,6 @@ def data(
     return ds.assign_attrs(draws=draws)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
     title = f"points of test accuracy lost under uniform noise, after R rounds, mean of {ds.attrs['draws']} draws"

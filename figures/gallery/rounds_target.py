@@ -48,7 +48,6 @@ def data(
     return ds.assign_attrs(target=goal, by=target if isinstance(target, str) else "")
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A table; a dash where the target was not reached."""
     whose = f" (that of {style.label(ds.attrs['by'])})" if ds.attrs["by"] else ""

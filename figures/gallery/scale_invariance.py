@@ -35,7 +35,6 @@ def data(
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Loss and error; dots are minima, the dotted line is the model as trained."""
     figure, axs = style.panels(1, 2, height=2.6)

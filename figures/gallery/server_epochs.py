@@ -39,7 +39,6 @@ def data(
     return _stack.name_runs(joined, [run]).assign_attrs(label=run.label)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """gamma and the proxy loss, a line per round; lambda of the last round, a line per client."""
     figure, axs = style.panels(1, 3)

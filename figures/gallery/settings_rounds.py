@@ -56,7 +56,6 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     return _stack.name_runs(ds, selected).assign_attrs(method=selected[0].label)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A panel per concentration, a row per number of local epochs, one line per setting."""
     rows, columns = ds.sizes["epochs"], ds.sizes["concentration"]

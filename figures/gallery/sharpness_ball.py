@@ -44,7 +44,6 @@ def data(
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split, adaptive=int(adaptive))
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Three rises over the radius."""
     figure, axs = style.panels(1, 3, height=2.5)
@@ -53,8 +52,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, (variable, name) in zip(axs.flat, names.items(), strict=True):
         positive = bool(np.nanmin(ds[variable].values) > 0)
         curves.curve(ds, ax=ax, variable=variable, over="value", log=positive, marker="o", markersize=2.5)
-        ax.set_xlabel(length)
-        ax.set_ylabel("")
+        style.name_axes(ax, length, "")
         ax.set_title(name, fontsize=7)
     axs[0, 0].set_ylabel(f"rise of the {ds.attrs['split']} loss [nats]")
     style.key(figure, axs.flat, title=curves.band(ds))

@@ -41,7 +41,6 @@ def data(
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split, batch=batch)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Median over batches, all data, and the batches of the last round."""
     figure, axs = style.panels(1, 3)

@@ -8,7 +8,6 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.curvature.density_and_minibatches import sharpness_rounds
 from drift.runs.run import Run
@@ -48,7 +47,6 @@ def data(
     return ds.merge(_printed(paper, item)).assign_attrs(item=item) if paper else ds
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Median of batches, and all samples: LSS over the number of models, FedAvg dashed; the paper's in grey."""
     panels = {
@@ -62,8 +60,7 @@ def draw(ds: xr.Dataset) -> Figure:
     if "printed" in ds:
         _paper(ds, axs[0, 2])
     for ax in axs.flat:
-        ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        ax.set_xlabel(style.text(ds.models))
+        style.name_axes(ax, style.text(ds.models), whole=6)
     style.key(figure, axs[0, :2], title=curves.band(ds))
     return figure
 

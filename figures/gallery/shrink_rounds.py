@@ -54,7 +54,6 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
     return _stack.name_runs(ds, list(selected.values())).assign_attrs(last=last)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A line per factor, from the smallest (dark) to the largest; the mean of the last rounds, a dot per factor."""
     figure, axs = style.panels(1, 2, height=2.8, width_ratios=(1.5, 1))
@@ -62,8 +61,7 @@ def draw(ds: xr.Dataset) -> Figure:
     for colour, factor in zip(colours, ds.factor.values, strict=True):
         look = {"color": colour, "label": rf"$\gamma$ = {factor:g}", "linewidth": 1.1}
         curves.line_with_band(ds.accuracy.sel(factor=factor), ax=axs[0, 0], over="round", **look)
-    axs[0, 0].set_xlabel("round")
-    axs[0, 0].set_ylabel(style.text(ds.accuracy))
+    style.name_axes(axs[0, 0], "round", style.text(ds.accuracy))
     _late(ds, colours, axs[0, 1])
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure
@@ -72,8 +70,7 @@ def draw(ds: xr.Dataset) -> Figure:
 def _late(ds: xr.Dataset, colours: Sequence[Any], ax: Axes) -> None:
     curves.line_with_band(ds.late, ax=ax, over="factor", color="#777777", linewidth=0.8, zorder=1)
     ax.scatter(ds.factor, curves.mean(ds.late, "seed"), c=colours, s=16, zorder=3)
-    ax.set_xlabel(style.text(ds.factor))
-    ax.set_ylabel(f"accuracy, last {ds.attrs['last']} rounds")
+    style.name_axes(ax, style.text(ds.factor), f"accuracy, last {ds.attrs['last']} rounds")
 
 
 def _factor(run: Run) -> float:

@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.landscapes.best_weights import best_weights, shared_rounds
 from drift.analyses.landscapes.weight_simplex import weight_simplex
@@ -63,7 +62,6 @@ ENOUGH = 8
 """Rounds below which no path is drawn, unless fewer are asked for."""
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """The landscape with the path of the best weights and one standard deviation; what the best weights would save."""
     figure, axs = style.panels(1, 2, height=3.1, width_ratios=(1.25, 1))
@@ -88,7 +86,6 @@ def _losses(ds: xr.Dataset, ax: Axes) -> None:
     ax.plot(losses["round"], losses.best_loss, "-", color=style.GLOBAL, linewidth=0.8, label="loss, best weights")
     dots: dict[str, Any] = {"s": 18, "edgecolors": "white", "linewidths": 0.5, "zorder": 5}
     ax.scatter(losses["round"], losses.best_loss, color=triangles.by_round(losses.sizes["round"]), **dots)
-    ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.set_xlabel("round (colours as on the triangle)")
-    ax.set_ylabel(style.text(ds.best_loss.assign_attrs(long_name="loss of the average")))
+    loss = ds.best_loss.assign_attrs(long_name="loss of the average")
+    style.name_axes(ax, "round (colours as on the triangle)", style.text(loss), whole=5)
     style.logarithmic(ax)

@@ -68,7 +68,6 @@ def data(
     return _stack.name_runs(joined, list(selected.values()))
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A column per partition: classes of the three clients; the landscape with the path of the best weights."""
     count = ds.sizes["panel"]

@@ -42,7 +42,6 @@ def data(
     return _stack.name_runs(_stack.join_panels(results), [run])
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Triangles: losses of the rounds, then errors; diamond: by size, cross: plain mean, circle: minimum."""
     parts = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]

@@ -38,7 +38,6 @@ def data(runs: Sequence[Run], *, rounds: int = 4, split: str = "test", products:
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Both traces on one scale, and the Gauss-Newton matrix's part of the Hessian's trace."""
     figure, (row,) = style.panels(1, 3, height=2.6)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.landscapes.trajectory_plane import trajectory_plane
 from drift.runs.run import Run
@@ -46,7 +45,6 @@ def data(
     return _stack.name_runs(run.cached(trajectory_plane, points=points, clients=with_clients, **options), [run])
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """The map of the loss with the path drawn in, and how far the models lie off the plane."""
     figure, (row,) = style.panels(1, 2, height=2.9, width_ratios=(1.35, 1))
@@ -58,9 +56,7 @@ def draw(ds: xr.Dataset) -> Figure:
     surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
     row[1].plot(ds.mark_round, ds.distance, "o-", color=style.GLOBAL, markersize=3)
     row[1].set_ylim(bottom=0)
-    row[1].xaxis.set_major_locator(MaxNLocator(5, integer=True))
-    row[1].set_xlabel("round")
-    row[1].set_ylabel(style.text(ds.distance))
+    style.name_axes(row[1], "round", style.text(ds.distance), whole=5)
     return figure
 
 

@@ -30,7 +30,6 @@ def data(runs: Sequence[Run], *, momentum: str = "recorded") -> xr.Dataset:
     )
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Both variances on one logarithmic scale, and the gain."""
     figure, axs = style.panels(1, 3)

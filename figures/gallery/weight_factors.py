@@ -53,7 +53,6 @@ def data(
     return _stack.name_runs(joined, [run for run, _ in usable]).assign_attrs(confidence=confidence)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A panel per factor, a row per run: the correlation, its interval, and both as numbers."""
     height = 0.9 + 0.24 * ds.sizes["sample"] + (0.25 if "printed" in ds else 0)

@@ -41,7 +41,6 @@ def data(runs: Sequence[Run], *, bins: int = 101, limit: float | None = None) ->
     return _stack.stack_runs(selected, compute)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Stepped histograms; bars for the share near zero and the norm."""
     figure, axs = style.panels(1, 3, height=2.5, width_ratios=(2.2, 1, 1))
@@ -51,7 +50,6 @@ def draw(ds: xr.Dataset) -> Figure:
         (axs[0, 2], "norm", r"weight norm $\|w\|_2$"),
     ):
         model_quality.bars(ds[name].expand_dims("mark"), ax=ax, over="mark", ticks=[""])
-        ax.set_ylabel(label)
-        ax.set_xlabel("method")
+        style.name_axes(ax, "method", label)
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -60,7 +60,6 @@ def data(runs: Sequence[Run], *, smooth: int = 3) -> xr.Dataset:
     return _stack.name_runs(ds, list(table.values()))
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """A panel per share of corrupted clients on one scale: clean solid, corrupted dashed."""
     count = ds.sizes["panel"]

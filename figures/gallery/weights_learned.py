@@ -29,7 +29,6 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     return _stack.stack_runs(_runs.select_comparable(_runs.select_fedlaw(runs)), _with_groups)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """gamma of every variant, or the balanced clients' weight where gamma stays 1; lambda of one variant and seed."""
     figure, axs = style.panels(1, 2, height=2.5, width_ratios=(1, 1.25))

@@ -9,7 +9,6 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
 
 from drift.analyses import per_round
 from drift.analyses.counterfactual.whatif import what_if
@@ -46,7 +45,6 @@ def data(
     return _stack.stack_runs(_runs.runs_of_method(runs, method), compute)
 
 
-@style.styled
 def draw(ds: xr.Dataset) -> Figure:
     """Gains in loss and error of every variant that differs from the recorded model, and the chosen gamma."""
     figure, axs = style.panels(1, 3, height=2.6, width_ratios=(1.25, 1.25, 1))
@@ -65,9 +63,7 @@ def draw(ds: xr.Dataset) -> Figure:
     _line(shown.gamma, axs[0, 2], color=_COLOURS["gamma"])
     texts = ("loss gained [nats]", "accuracy gained [points]", r"best $\gamma$")
     for ax, text in zip(axs.flat, texts, strict=True):
-        ax.set_ylabel(text)
-        ax.set_xlabel("round")
-        ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
+        style.name_axes(ax, "round", text, whole=5)
     for ax in axs[0, :2]:
         ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
     title, seeds = style.label(str(ds.algorithm.values[0])), ds.sizes["seed"]
