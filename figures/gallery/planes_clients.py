@@ -53,8 +53,8 @@ def draw(ds: xr.Dataset) -> Figure:
     planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
     shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
     shapes = [min(max(shape, 0.95), _FLAT) for shape in shapes]
-    tall = (style.WIDE - 1.9) / sum(shapes)  # panels of one height, as wide as their planes
-    figure, axs = style.panels(2, len(planes), height=2 * tall + 1.4, width_ratios=shapes)
+    tall = (style.WIDE - 2.6) / sum(shapes)  # panels of one height, as wide as their planes
+    figure, axs = style.panels(2, len(planes), height=2 * tall + 1.2, width_ratios=shapes)
     for row, variable in zip(axs, ("loss", "error"), strict=True):
         surfaces.row(figure, row, _planes.short_marks(planes), variable, names=variable == "loss", top=_TOP[variable])
         for ax, plane in zip(row, planes, strict=True):
