@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -47,6 +48,48 @@ def flat_size(layers: nn.Module, shape: tuple[int, ...]) -> int:
     """Number of output values of `layers` for one input."""
     with torch.no_grad():
         return layers(torch.zeros(1, *shape)).numel()
+
+
+class Conv(NamedTuple):
+    """A convolution without stride, and whether a 2x2 max pool follows it, before ReLU."""
+
+    out: int
+    kernel: int
+    padding: int = 0
+    pool: bool = True
+
+
+def cnn(name: str, *convolutions: Conv, hidden: tuple[int, ...] = (), least: int) -> Callable[..., Classifier]:
+    """The `build` of a plain CNN: these convolutions, dense layers of the `hidden` widths, head; ReLU between all.
+
+    The feature is the output of the last hidden layer, or without one of the last convolution.
+
+    Args:
+        name: Public name.
+        least: Smallest side of an image.
+    """
+
+    def build(shape: tuple[int, ...], classes: int) -> Classifier:
+        """The network that the docstring of its file describes.
+
+        Args:
+            shape, classes: Of one image, and number of outputs.
+
+        Raises:
+            ValueError: If an image is smaller than the network takes.
+        """
+        check_image(name, shape, least)
+        layers, channels = nn.Sequential(), shape[0]
+        for out, kernel, padding, pool in convolutions:
+            convolution, *rest = pooled(channels, out, kernel, padding=padding)
+            layers.extend([convolution, *rest[0 if pool else 1 :]])
+            channels = out
+        layers.append(nn.Flatten())
+        sizes = [flat_size(layers, shape), *hidden]
+        layers.extend(dense(*sizes))
+        return Classifier(layers, nn.Linear(sizes[-1], classes))
+
+    return build
 
 
 def pooled(channels: int, out: int, kernel: int, *, padding: int = 0) -> list[nn.Module]:
