@@ -53,11 +53,17 @@ def select_domains(dataset: Dataset, domains: Sequence[str] | None) -> Dataset:
         raise ValueError(
             f"domains is {domains!r}; {dataset.name} takes a list of different ones of {', '.join(group.names)}."
         )
+    return select_groups(dataset, "domain", [group.names.index(name) for name in domains])
+
+
+def select_groups(dataset: Dataset, label: str, selected: Sequence[int]) -> Dataset:
+    """The samples of some groups of a further label, given by number; these groups are renumbered in this order."""
+    group = dataset.groups[label]
     place = torch.full((len(group.names),), -1)
-    place[[group.names.index(name) for name in domains]] = torch.arange(len(domains))
+    place[torch.tensor(selected)] = torch.arange(len(selected))
     subset = select_samples(dataset, *((place[numbers] >= 0).nonzero()[:, 0] for numbers in (group.train, group.test)))
-    domain_groups = subset.groups["domain"]
-    groups = {**subset.groups, "domain": Groups(tuple(domains), place[domain_groups.train], place[domain_groups.test])}
+    own, names = subset.groups[label], tuple(group.names[number] for number in selected)
+    groups = {**subset.groups, label: Groups(names, place[own.train], place[own.test])}
     return replace(subset, groups=groups, fingerprint=fingerprint(subset.train, subset.test, groups))
 
 
@@ -106,6 +112,16 @@ def require_count(name: str, option: str, value: int | None) -> None:
     """
     if value is not None and (type(value) is not int or value < 1):
         raise ValueError(f"{option} is {value!r}; {name} takes a whole number, {option} >= 1, or none for all.")
+
+
+def require_size(name: str, size: int) -> None:
+    """Require the side of an image, a whole number of pixels >= 8.
+
+    Raises:
+        ValueError: If it is another value.
+    """
+    if type(size) is not int or size < 8:
+        raise ValueError(f"size is {size!r}; {name} takes a whole number of pixels, size >= 8.")
 
 
 def require_share(name: str, option: str, value: float) -> None:

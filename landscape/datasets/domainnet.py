@@ -47,8 +47,7 @@ def load(
     Raises:
         ValueError: If an option is out of range.
     """
-    if type(size) is not int or size < 8:
-        raise ValueError(f"size is {size!r}; domainnet takes a whole number of pixels, size >= 8.")
+    _split.require_size("domainnet", size)
     for option, value in (("train_per_domain", train_per_domain), ("test_per_domain", test_per_domain)):
         _split.require_count("domainnet", option, value)
     dataset = _split.select_domains(_images.load(replace(SOURCE, shape=(3, size, size)), folder), domains)

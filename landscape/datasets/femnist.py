@@ -6,10 +6,8 @@ import string
 from dataclasses import replace
 from pathlib import Path
 
-import torch
-
 from landscape.datasets import _images, _split
-from landscape.datasets._dataset import Dataset, Groups, fingerprint, select_samples
+from landscape.datasets._dataset import Dataset
 from landscape.model.samples import Samples, leaves
 
 SOURCE = _images.Source(
@@ -56,14 +54,7 @@ def _select_writers(dataset: Dataset, writers: int | None) -> Dataset:
     if writers > len(group.names):
         raise ValueError(f"writers is {writers}; femnist has {len(group.names)}.")
     order = group.train.bincount(minlength=len(group.names)).argsort(descending=True, stable=True)
-    selected = order[:writers].sort().values
-    place = torch.full((len(group.names),), -1)
-    place[selected] = torch.arange(writers)
-    subset = select_samples(dataset, (place[group.train] >= 0).nonzero()[:, 0], group.test)
-    user_groups = subset.groups["user"]
-    names = tuple(group.names[number] for number in selected.tolist())
-    groups = {**subset.groups, "user": Groups(names, place[user_groups.train], user_groups.test)}
-    return replace(subset, groups=groups, fingerprint=fingerprint(subset.train, subset.test, groups))
+    return _split.select_groups(dataset, "user", order[:writers].sort().values.tolist())
 
 
 def _upright(dataset: Dataset) -> Dataset:

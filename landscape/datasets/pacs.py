@@ -50,8 +50,7 @@ def load(
     Raises:
         ValueError: If an option is out of range.
     """
-    if type(size) is not int or size < 8:
-        raise ValueError(f"size is {size!r}; pacs takes a whole number of pixels, size >= 8.")
+    _split.require_size("pacs", size)
     _split.require_share("pacs", "test_share", test_share)
     whole = _images.load(replace(SOURCE, shape=(3, size, size)), folder)
     parts = _split.split_by_group(whole.groups["domain"].train, test_share, seed)
