@@ -49,10 +49,7 @@ def select_domains(dataset: Dataset, domains: Sequence[str] | None) -> Dataset:
     if domains is None:
         return dataset
     group = dataset.groups["domain"]
-    if isinstance(domains, str) or not domains or len({*domains}) < len(domains) or not {*domains} <= {*group.names}:
-        raise ValueError(
-            f"domains is {domains!r}; {dataset.name} takes a list of different ones of {', '.join(group.names)}."
-        )
+    require_domains(dataset.name, domains, group.names)
     return select_groups(dataset, "domain", [group.names.index(name) for name in domains])
 
 
@@ -102,6 +99,16 @@ def with_test(dataset: Dataset, train: Tensor, test: Tensor) -> Dataset:
     """A dataset that is published in one split, divided into training and test samples by number."""
     groups = {name: replace(group, test=group.train) for name, group in dataset.groups.items()}
     return select_samples(replace(dataset, test=dataset.train, groups=groups), train, test)
+
+
+def require_domains(name: str, domains: Sequence[str], accepted: Sequence[str]) -> None:
+    """Require different names of domains.
+
+    Raises:
+        ValueError: If there is none, or one is unknown or given twice.
+    """
+    if isinstance(domains, str) or not domains or len({*domains}) < len(domains) or not {*domains} <= {*accepted}:
+        raise ValueError(f"domains is {domains!r}; {name} takes a list of different ones of {', '.join(accepted)}.")
 
 
 def require_count(name: str, option: str, value: int | None) -> None:

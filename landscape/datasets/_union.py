@@ -51,16 +51,11 @@ def loader(name: str, accepted: tuple[str, ...]) -> Callable[..., Dataset]:
             ValueError: If an option is out of range.
             LookupError: If a domain's files are absent.
         """
-        if isinstance(domains, str) or not domains or len({*domains}) < len(domains) or not {*domains} <= {*accepted}:
-            raise ValueError(f"domains is {domains!r}; {name} takes a list of different ones of {', '.join(accepted)}.")
+        _split.require_domains(name, domains, accepted)
         _split.require_size(name, size)
-        limits = {
-            "train_per_domain": train_per_domain,
-            "test_per_domain": test_per_domain,
-            "test_per_class": test_per_class,
-        }
-        for option, value in limits.items():
-            _split.require_count(name, option, value)
+        _split.require_count(name, "train_per_domain", train_per_domain)
+        _split.require_count(name, "test_per_domain", test_per_domain)
+        _split.require_count(name, "test_per_class", test_per_class)
         parts: dict[str, list[Samples]] = {"train": [], "test": []}
         for domain in domains:
             dataset: Dataset = import_module(f"landscape.datasets.{domain}").load(folder)
@@ -71,10 +66,8 @@ def loader(name: str, accepted: tuple[str, ...]) -> Callable[..., Dataset]:
             Samples(torch.cat([part.inputs for part in own]), torch.cat([part.targets for part in own]))  # type: ignore[misc]
             for own in parts.values()
         )
-        numbers = [
-            torch.arange(len(own)).repeat_interleave(torch.tensor([len(part) for part in own]))
-            for own in parts.values()
-        ]
+        sizes = [torch.tensor([len(part) for part in own]) for own in parts.values()]
+        numbers = [torch.arange(len(own)).repeat_interleave(own) for own in sizes]
         groups = {"domain": Groups(tuple(domains), *numbers)}
         return Dataset(
             name=name,
