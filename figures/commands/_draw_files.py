@@ -150,7 +150,7 @@ def draw_all(
         for name, (runs, options) in jobs.items():
             step(len(outcomes), name)
             fresh = [replace(run) for run in runs]  # what it held is freed
-            outcomes[name] = _outcome(name, fresh, folder, dict(options))
+            outcomes[name] = outcome_of(name, fresh, folder, options)
         step(len(outcomes), "")
         return outcomes
     with processes(workers) as pool:
@@ -173,7 +173,7 @@ def attempt(
     task: str | None = None,
 ) -> Outcome:
     """Outcome of one figure, from folders of runs and of datasets; fit to be sent to another process."""
-    return _outcome(name, [open_run(path, data=data, task=task) for path in folders], folder, options)
+    return outcome_of(name, [open_run(path, data=data, task=task) for path in folders], folder, options)
 
 
 def left_out(files: Sequence[Path]) -> list[str]:
@@ -182,9 +182,10 @@ def left_out(files: Sequence[Path]) -> list[str]:
     return [line for text in lines for line in text.splitlines()]
 
 
-def _outcome(name: str, runs: Sequence[Run], folder: Path, options: dict[str, Any]) -> Outcome:
+def outcome_of(name: str, runs: Sequence[Run], folder: Path, options: Mapping[str, Any], stem: str = "") -> Outcome:
+    """Files of one figure of some of these runs, or the reason why they do not allow it."""
     try:
-        return draw_one(name, gallery.AnyOf(runs), folder, **options)
+        return draw_one(name, gallery.AnyOf(runs), folder, stem=stem, **options)
     except (ValueError, LookupError) as reason:
         if isinstance(reason, KeyError | IndexError):
             raise

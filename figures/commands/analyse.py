@@ -12,6 +12,7 @@ from drift.runs.registry import Registered, registered
 from figures import console
 from figures.commands.opening import opened
 from figures.commands.options import (
+    OUT,
     AnalysisName,
     Cluster,
     Data,
@@ -30,14 +31,6 @@ from landscape import plugins
 if TYPE_CHECKING:
     import xarray as xr
 
-File = Annotated[
-    Path | None,
-    Parameter(
-        name=["--out", "-o"],
-        help="File for the numbers: .csv (one value per row), .vtk or .ply (a surface for ParaView), .zarr (for "
-        "xarray). By default they are only stored in the run's folder.",
-    ),
-]
 
 Metric = Annotated[
     list[str] | None,
@@ -64,7 +57,7 @@ def analyse(
     /,
     *,
     set: Options = None,
-    out: File = None,
+    out: Annotated[Path | None, OUT] = None,
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
@@ -82,7 +75,8 @@ def analyse(
 
     Args:
         name: Name of an analysis (fedscape list analyses, which also names the options of each).
-        run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
+        out: File for the numbers: .csv (one value per row), .vtk or .ply (a surface for ParaView), .zarr (for xarray).
+            By default they are only stored in the run's folder.
     """
     registered_analyses = analyses()
     plain = name.replace("-", "_")

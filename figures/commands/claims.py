@@ -29,9 +29,6 @@ def claims(
     three seeds. What a claim is about, and why one cannot be tested, is in the JSON (--json).
 
     Example: `fedscape claims runs --paper ima`
-
-    Args:
-        run: One run or more: folder, name in --runs or beginning of a name; a folder of runs stands for all of them.
     """
     from drift.claims import claims as known
     from drift.claims import require_papers

@@ -5,23 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import Parameter
-
 from figures import console
-from figures.commands.options import Json, Workers, require_folder
+from figures.commands.options import OUT, Json, Workers, require_folder
 
 
-def demo(
-    *,
-    out: Annotated[Path, Parameter(name=["--out", "-o"], help="Folder for the runs, figures and report.")] = Path(
-        "out/demo"
-    ),
-    workers: Workers = 2,
-    json: Json = False,
-) -> int:
+def demo(*, out: Annotated[Path, OUT] = Path("out/demo"), workers: Workers = 2, json: Json = False) -> int:
     """Train five methods on real images, draw their figures and write the report.
 
     Example: `fedscape demo --out out/demo`
+
+    Args:
+        out: Folder for the runs, figures and report.
     """
     from figures.commands._demo_steps import BEYOND, COLUMNS, MUTE
     from figures.commands._demo_steps import demo as run_demo

@@ -38,9 +38,6 @@ def diagnose(
     The tests train rounds of the run again with one change each; --quick leaves them out.
 
     Example: `fedscape diagnose fedavg-digits --quick`
-
-    Args:
-        run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
     """
     diagnosed = opened(run, runs, data, task)
     from drift.diagnosis.diagnose import diagnose as diagnosis

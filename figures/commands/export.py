@@ -6,47 +6,22 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
-
 from figures import console
 from figures.commands.opening import opened
-from figures.commands.options import Data, Json, RunName, Runs, Task, require_file, require_folder
+from figures.commands.options import OUT, Data, Json, RunName, Runs, Task, require_file, require_folder
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
-
-File = Annotated[
-    Path,
-    Parameter(
-        name=["--out", "-o"],
-        help="File to write; its ending says what. One model: .pt, .pth, .safetensors, .npz, or a folder (no ending) "
-        "for transformers. A table of all rounds: .csv, .parquet.",
-    ),
-]
 
 
 def export(
     run: RunName,
     /,
     *,
-    out: File,
-    round: Annotated[
-        int | None, Parameter(name="--round", help="Round of the model, from 0; -1 is the last. By default the last.")
-    ] = None,
-    client: Annotated[
-        str | None,
-        Parameter(
-            name="--client", help="Number of a client, for its model of that round. By default the global model."
-        ),
-    ] = None,
-    to: Annotated[
-        str | None,
-        Parameter(
-            name="--to",
-            help="Tracker, tensorboard, mlflow or wandb, whose files of all rounds are written to the folder --out. By "
-            "default none.",
-        ),
-    ] = None,
+    out: Annotated[Path, OUT],
+    round: int | None = None,
+    client: str | None = None,
+    to: str | None = None,
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
@@ -59,7 +34,12 @@ def export(
     Example: `fedscape export fedavg-digits --out model.safetensors`
 
     Args:
-        run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
+        out: File to write; its ending says what. One model: .pt, .pth, .safetensors, .npz, or a folder (no ending)
+            for transformers. A table of all rounds: .csv, .parquet.
+        round: Round of the model, from 0; -1 is the last. By default the last.
+        client: Number of a client, for its model of that round. By default the global model.
+        to: Tracker, tensorboard, mlflow or wandb, whose files of all rounds are written to the folder --out. By
+            default none.
     """
     if to is None and not out.suffix and out.exists():
         raise ValueError(f"{out} exists; name a new folder.")

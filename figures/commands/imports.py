@@ -6,64 +6,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from cyclopts import Parameter
-
 from figures import console
 from figures.commands.options import Data, Json, Runs, Task, flag, require_folder, several
-
-Pattern = Annotated[
-    str | None,
-    Parameter(
-        name="--pattern",
-        help="Paths of the clients' models in the folder, as in 'round{round}/client{client}.pt', or the program that "
-        "wrote them: flower, pfllib, fl-bench, fedlab, fedscape. By default fedscape.",
-    ),
-]
 
 
 def import_(
     path: Path,
     /,
     *,
-    pattern: Pattern = None,
-    globals: Annotated[
-        str | None,
-        Parameter(
-            name="--globals",
-            help="Paths of the global models, as in 'round{round}/global.pt'. By default those of --pattern.",
-        ),
-    ] = None,
-    starts: Annotated[
-        str | None,
-        Parameter(
-            name="--starts", help="Paths of the models that clients received. By default the global model before."
-        ),
-    ] = None,
+    pattern: str | None = None,
+    globals: str | None = None,
+    starts: str | None = None,
     dry_run: Annotated[
         bool, flag("--dry-run", "Only show what is understood of the files; nothing is written.")
     ] = False,
-    model: Annotated[
-        str | None,
-        Parameter(
-            help="Model of the checkpoints: a name (fedscape list models) or module:function. Goes with --dataset. By "
-            "default unknown."
-        ),
-    ] = None,
-    dataset: Annotated[
-        str | None,
-        Parameter(
-            help="Dataset that loss and error are measured on (fedscape list datasets). Goes with --model. By default "
-            "unknown."
-        ),
-    ] = None,
+    model: str | None = None,
+    dataset: str | None = None,
     task: Task = None,
-    name: Annotated[
-        str | None, Parameter(name="--name", help="Name of the run. By default that of the folder.")
-    ] = None,
-    method: Annotated[
-        str | None,
-        Parameter(name="--method", help="Name of the method in figures and lists, as in FedProx. By default unknown."),
-    ] = None,
+    name: str | None = None,
+    method: str | None = None,
     set: Annotated[
         list[str] | None,
         several(
@@ -87,6 +48,16 @@ def import_(
 
     Args:
         path: Folder of the checkpoints.
+        pattern: Paths of the clients' models in the folder, as in 'round{round}/client{client}.pt', or the program that
+            wrote them: flower, pfllib, fl-bench, fedlab, fedscape. By default fedscape.
+        globals: Paths of the global models, as in 'round{round}/global.pt'. By default those of --pattern.
+        starts: Paths of the models that clients received. By default the global model before.
+        model: Model of the checkpoints: a name (fedscape list models) or module:function. Goes with --dataset. By
+            default unknown.
+        dataset: Dataset that loss and error are measured on (fedscape list datasets). Goes with --model. By default
+            unknown.
+        name: Name of the run. By default that of the folder.
+        method: Name of the method in figures and lists, as in FedProx. By default unknown.
     """
     from dataclasses import replace
 

@@ -46,13 +46,13 @@ def flag(name: str, text: str) -> Parameter:
     return Parameter(name=name, negative="", show_default=_off, help=text)
 
 
-Runs = Annotated[
-    Path, Parameter(name="--runs", help="Folder that holds the runs; each run is a folder of its own in it.")
-]
+OUT = Parameter(name=["--out", "-o"])
+"""Where a verb writes; its docstring says what."""
+
+Runs = Annotated[Path, Parameter(help="Folder that holds the runs; each run is a folder of its own in it.")]
 Data = Annotated[
     Path | None,
     Parameter(
-        name="--data",
         validator=_existing_folder,
         help="Folder of the datasets. By default that of the environment variable FEDSCAPE_DATA; without it they are "
         "fetched from the Hugging Face hub.",
@@ -61,7 +61,6 @@ Data = Annotated[
 Task = Annotated[
     str | None,
     Parameter(
-        name="--task",
         metavar="FILE.py:FUNCTION",
         help="Function of your own that returns a landscape.Task (model, loss, samples), used in place of the recorded "
         "ones. By default those recorded, if any.",
@@ -95,7 +94,6 @@ Options = Annotated[
 Workers = Annotated[
     int,
     Parameter(
-        name="--workers",
         validator=at_least_one,
         help="Number of processes that share the work, one core each. The numbers stay the same.",
     ),
@@ -103,15 +101,11 @@ Workers = Annotated[
 Cluster = Annotated[
     str | None,
     Parameter(
-        name="--cluster",
         metavar="ADDRESS",
         validator=_address,
         help="Address of a Dask scheduler, as in tcp://HOST:8786, whose workers do the work in place of --workers. By "
         "default none.",
     ),
-]
-Folder = Annotated[
-    Path | None, Parameter(name=["--out", "-o"], help="Folder for the pictures. By default out/figures.")
 ]
 
 
@@ -156,10 +150,25 @@ def method_names(context: CompletionContext) -> list[str]:
 _TYPED = re.compile(r"\w[\w.+@%,-]*", re.ASCII)
 """Names without a space, quote or sign that steers a shell or a terminal."""
 
-RunName = Annotated[str, Parameter(completer=run_names)]
-RunNames = Annotated[list[str], Parameter(completer=run_names)]
+RunName = Annotated[
+    str,
+    Parameter(
+        completer=run_names,
+        help="One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).",
+    ),
+]
+RunNames = Annotated[
+    list[str],
+    Parameter(
+        completer=run_names,
+        help="One run or more: folder, name in --runs or beginning of a name; a folder of runs stands for all of them.",
+    ),
+]
 FigureName = Annotated[str, Parameter(completer=figure_names)]
-ExperimentName = Annotated[str, Parameter(completer=experiment_names)]
+ExperimentName = Annotated[
+    str,
+    Parameter(completer=experiment_names, help="Name of a preset (fedscape list experiments) or path of a TOML file."),
+]
 AnalysisName = Annotated[str, Parameter(completer=analysis_names)]
 
 

@@ -96,21 +96,16 @@ def _to_dict(entry: Planned, outcome: Outcome, home: Path) -> dict[str, Any]:
 
 def _draw(entry: Planned, folder: Path) -> Outcome:
     """Files of an item, or why its runs do not allow it."""
-    from figures.commands._draw_files import draw_one, left_out
-    from figures.gallery import AnyOf, constant
+    from figures.commands._draw_files import left_out, outcome_of
+    from figures.gallery import constant
 
     name = entry.item.figure
     console.say(
         f"{entry.item.item}, {name}: {constant(name, 'COST')}, {len(entry.runs)} run{'s' * (len(entry.runs) > 1)}"
     )
-    try:
-        with console.parts(f"drawing {entry.item.item}") as part:
-            runs = AnyOf(run.with_progress(part, console.say) for run in entry.runs)
-            paths = draw_one(name, runs, folder, stem=entry.stem, **entry.options)
-        for line in left_out(paths):
-            console.say(f"{entry.item.item}: {line}")
-        return paths
-    except (ValueError, LookupError) as reason:
-        if isinstance(reason, KeyError | IndexError):
-            raise
-        return " ".join(str(reason).split())
+    with console.parts(f"drawing {entry.item.item}") as part:
+        runs = [run.with_progress(part, console.say) for run in entry.runs]
+        outcome = outcome_of(name, runs, folder, entry.options, entry.stem)
+    for line in () if isinstance(outcome, str) else left_out(outcome):
+        console.say(f"{entry.item.item}: {line}")
+    return outcome

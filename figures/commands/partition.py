@@ -6,10 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-
 from figures import console
-from figures.commands.options import Data, ExperimentName, Json, Settings, require_folder, require_names
+from figures.commands.options import OUT, Data, ExperimentName, Json, Settings, require_folder, require_names
 
 if TYPE_CHECKING:
     from drift.config.experiment import Experiment
@@ -25,10 +23,7 @@ def partition(
     *,
     set: Settings = None,
     data: Data = None,
-    out: Annotated[
-        Path | None,
-        Parameter(name=["--out", "-o"], help="Folder for a picture of the table. By default none."),
-    ] = None,
+    out: Annotated[Path | None, OUT] = None,
     json: Json = False,
 ) -> None:
     """Print how many samples of every class each client gets; with --out also draw it. Nothing is trained.
@@ -36,7 +31,7 @@ def partition(
     Example: `fedscape partition digits-shards2 --set clients.number=10`
 
     Args:
-        experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
+        out: Folder for a picture of the table. By default none.
     """
     require_names(experiment, set)
     from drift.config.load import read

@@ -10,9 +10,9 @@ from cyclopts import App, Parameter
 from figures import console
 from figures.commands.opening import opened_all, selection
 from figures.commands.options import (
+    OUT,
     Data,
     FigureName,
-    Folder,
     Json,
     Options,
     RunNames,
@@ -86,7 +86,7 @@ def draw(
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
-    out: Folder = None,
+    out: Annotated[Path, OUT] = Path("out/figures"),
     json: Json = False,
 ) -> int:
     """Draw one figure as PDF, PNG and SVG, with its numbers beside it as zarr and CSV; or a paper's whole set.
@@ -101,10 +101,9 @@ def draw(
 
     Args:
         name: Name of a figure (fedscape figures list); with --paper, a run or a folder of runs in its place.
-        run: One run or more: folder, name in --runs or beginning of a name; a folder of runs stands for all of them.
+        out: Folder for the pictures.
     """
-    folder = out or Path("out/figures")
-    require_folder(folder)
+    require_folder(out)
     if paper is not None:
         from figures.papers.catalogue import load
 
@@ -115,7 +114,7 @@ def draw(
 
         texts = [name, *(run or [])]
         home = Path(texts[0]) if Path(texts[0]).is_dir() and not (Path(texts[0]) / "run.json").exists() else runs
-        return draw_paper(paper, opened_or_none(texts, runs, data, task), item or [], home, folder, json)
+        return draw_paper(paper, opened_or_none(texts, runs, data, task), item or [], home, out, json)
     if item:
         raise ValueError(f"--item {item[0]} is an item of a paper; name the paper by --paper.")
     if not run:
@@ -132,9 +131,7 @@ def draw(
     require_options(name, options)
     console.say(f"{name}: {constant(name, 'COST')}")
     with console.parts(f"drawing {name}") as part:
-        paths = draw_one(
-            name, map_runs(opened_runs, lambda run: run.with_progress(part, console.say)), folder, **options
-        )
+        paths = draw_one(name, map_runs(opened_runs, lambda run: run.with_progress(part, console.say)), out, **options)
     for line in left_out(paths):
         console.say(f"{name}: {line}")
     if json:
@@ -152,7 +149,7 @@ def gallery(
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
-    out: Folder = None,
+    out: Annotated[Path, OUT] = Path("out/figures"),
     tiny: Annotated[
         bool, flag("--tiny", "Few points, rounds and random draws: quick and coarse, for a first look.")
     ] = False,
@@ -167,10 +164,9 @@ def gallery(
     Example: `fedscape figures gallery runs --tiny`
 
     Args:
-        run: One run or more: folder, name in --runs or beginning of a name; a folder of runs stands for all of them.
+        out: Folder for the pictures.
     """
-    folder = out or Path("out/figures")
-    require_folder(folder)
+    require_folder(out)
     opened_runs = opened_all(run, runs, data, task)
     from figures.commands._draw_files import Job, draw_all, left_out
     from figures.commands._tiny_options import options
@@ -178,7 +174,7 @@ def gallery(
 
     jobs: dict[str, Job] = {name: (opened_runs, options(name) if tiny else {}) for name in names()}
     with console.progress("drawing", len(jobs)) as step:
-        outcomes = draw_all(jobs, folder, workers=workers, progress=step, task=task)
+        outcomes = draw_all(jobs, out, workers=workers, progress=step, task=task)
     refused = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)}
     drawn_files = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, str)}
     if json:
@@ -203,7 +199,7 @@ def report(
     run: RunNames,
     /,
     *,
-    output: Annotated[Path, Parameter(name=["--output", "-o"], help="HTML file to write.")] = Path("report.html"),
+    out: Annotated[Path, Parameter(name=["--out", "-o", "--output"])] = Path("report.html"),
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
@@ -213,23 +209,23 @@ def report(
 
     A picture that cannot be drawn is left out, with the reason in its place; exit code 2 then.
 
-    Example: `fedscape report runs --output report.html`
+    Example: `fedscape report runs --out report.html`
 
     Args:
-        run: One run or more: folder, name in --runs or beginning of a name; a folder of runs stands for all of them.
+        out: HTML file to write.
     """
-    require_file(output)
+    require_file(out)
     opened_runs = opened_all(run, runs, data, task)
     from figures.page.remembered_runs import Failed
     from figures.page.report import report as write
 
     failed = Failed()
     with console.progress("writing the report", len(opened_runs)) as step:
-        write(opened_runs, output, progress=step, failed=failed)
+        write(opened_runs, out, progress=step, failed=failed)
     if json:
-        console.put_json({"file": output, "runs": [item.name for item in opened_runs], "failed": failed.reasons})
+        console.put_json({"file": out, "runs": [item.name for item in opened_runs], "failed": failed.reasons})
     else:
-        console.put(str(output))
+        console.put(str(out))
     for name, reason in failed.reasons.items():
         console.say(f"{name} {reason}")
     return 2 if failed.reasons else 0

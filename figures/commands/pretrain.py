@@ -9,6 +9,7 @@ from cyclopts import Parameter
 
 from figures import console
 from figures.commands.options import (
+    OUT,
     Data,
     ExperimentName,
     Json,
@@ -25,9 +26,7 @@ def pretrain(
     experiment: ExperimentName,
     /,
     *,
-    dataset: Annotated[
-        str | None, Parameter(help="Dataset to train on (fedscape list datasets). By default the experiment's own.")
-    ] = None,
+    dataset: str | None = None,
     dataset_options: Annotated[
         list[str] | None,
         several(
@@ -40,14 +39,8 @@ def pretrain(
         list[int] | None,
         several("--classes", "INT", "Classes to train on, as whole numbers from 0. By default all of the dataset."),
     ] = None,
-    epochs: Annotated[int, Parameter(validator=at_least_one, help="Number of passes over all samples.")] = 5,
-    out: Annotated[
-        Path | None,
-        Parameter(
-            name=["--out", "-o"],
-            help="File for the trained model, .safetensors. By default pretrained/DATASET-MODEL-sSEED.safetensors.",
-        ),
-    ] = None,
+    epochs: Annotated[int, Parameter(validator=at_least_one)] = 5,
+    out: Annotated[Path | None, OUT] = None,
     set: Settings = None,
     data: Data = None,
     json: Json = False,
@@ -60,7 +53,9 @@ def pretrain(
     Example: `fedscape pretrain ima-fmnist-shards2 --dataset mnist --epochs 5`
 
     Args:
-        experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
+        dataset: Dataset to train on (fedscape list datasets). By default the experiment's own.
+        epochs: Number of passes over all samples.
+        out: File for the trained model, .safetensors. By default pretrained/DATASET-MODEL-sSEED.safetensors.
     """
     require_names(experiment, set, None if dataset is None else [f"task.dataset={dataset}"])
     from drift.config.load import read

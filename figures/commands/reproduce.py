@@ -6,8 +6,6 @@ import re
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from cyclopts import Parameter
-
 from figures import console
 from figures.commands.options import Data, Json, Runs, Workers, flag, require_folder, several
 
@@ -22,25 +20,13 @@ COLUMNS = {"item": "item", "paper": "paper", "seeds": "seeds", "runs": "recorded
 def reproduce(
     *,
     paper: Papers = None,
-    budget: Annotated[
-        str | None,
-        Parameter(
-            name="--budget", help="Core time after which no further round is trained: 2h, 90m, 30s. By default none."
-        ),
-    ] = None,
-    device: Annotated[
-        Literal["auto", "cpu", "cuda"],
-        Parameter(name="--device", help="Where clients train; auto takes the GPU if it agrees with the CPU."),
-    ] = "auto",
+    budget: str | None = None,
+    device: Literal["auto", "cpu", "cuda"] = "auto",
     list: Annotated[
         bool, flag("--list", "Show the items of the plan and the core-hours that are left; train nothing.")
     ] = False,
-    plan: Annotated[
-        Path | None, Parameter(name="--plan", help="TOML file of a plan of your own. By default that of fedscape.")
-    ] = None,
-    files: Annotated[
-        Path, Parameter(name="--files", help="Folder of the small files with the numbers, one per finished run.")
-    ] = Path("docs/results/data"),
+    plan: Path | None = None,
+    files: Path = Path("docs/results/data"),
     runs: Runs = Path("runs"),
     data: Data = None,
     workers: Workers = 1,
@@ -53,6 +39,12 @@ def reproduce(
     was, on any machine that has the files: a run with a file is not trained again. Exit code 2 if a run failed.
 
     Example: `fedscape reproduce --paper ima --budget 2h --workers 2`
+
+    Args:
+        budget: Core time after which no further round is trained: 2h, 90m, 30s. By default none.
+        device: Where clients train; auto takes the GPU if it agrees with the CPU.
+        plan: TOML file of a plan of your own. By default that of fedscape.
+        files: Folder of the small files with the numbers, one per finished run.
     """
     from drift.claims.campaign.plan import load
     from drift.config.shipped import plans

@@ -50,9 +50,6 @@ def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> N
     """Show a run: settings, rounds, which models are stored, results of the last round.
 
     Example: `fedscape show fedavg-digits`
-
-    Args:
-        run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
     """
     described = _described(opened(run, runs, None))
     if json:
@@ -81,42 +78,24 @@ def verify(
     damaged.
 
     Example: `fedscape verify fedavg-digits --repair`
-
-    Args:
-        run: One run: its folder, or its name in --runs, or the beginning of that name (fedscape runs lists them).
     """
     from drift.runs.run_names import find
 
     folder = Path(run) if Path(run).is_dir() else find(runs, run)
-    if repair:
-        return _repaired(folder, data, json)
+    from drift.simulation.repair import repair as repaired
     from drift.simulation.verify import verify as problems_of
 
-    with console.progress(f"reading {folder.name}"):
-        problems = problems_of(folder)
-    if json:
-        console.put_json([vars(problem) for problem in problems])
-    elif problems:
-        for problem in problems:
-            console.put(console.as_text(str(problem)))
-    else:
-        console.put(f"{folder}: every file is whole.")
-    return 2 if problems else 0
-
-
-def _repaired(folder: Path, data: Path | None, json: bool) -> int:
-    from drift.simulation.repair import repair
-
-    with console.progress(f"repairing {folder.name}"):
-        entries = repair(folder, data=data)
+    with console.progress(f"{'repairing' if repair else 'reading'} {folder.name}"):
+        entries = repaired(folder, data=data) if repair else problems_of(folder)
+    damaged = [entry for entry in entries if not getattr(entry, "done", False)]
     if json:
         console.put_json([vars(entry) for entry in entries])
-    elif entries:
-        for entry in entries:
-            console.put(console.as_text(str(entry) if entry.done else f"{entry} Not repaired."))
-    else:
+        return 2 if damaged else 0
+    for entry in entries:
+        console.put(console.as_text(f"{entry}{' Not repaired.' if repair and entry in damaged else ''}"))
+    if not entries:
         console.put(f"{folder}: every file is whole.")
-    return 0 if all(entry.done for entry in entries) else 2
+    return 2 if damaged else 0
 
 
 def _described(run: Run) -> dict[str, Any]:

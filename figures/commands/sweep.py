@@ -61,9 +61,6 @@ def sweep(
     and does not stop the others. Stopped at any moment, the same command resumes where it was.
 
     Example: `fedscape sweep digits-shards2 --grid method=fedavg,ima seed=0,1,2 --workers 2`
-
-    Args:
-        experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
     """
     require_names(experiment, set, grid)
     from drift.simulation import settings_grid as grids

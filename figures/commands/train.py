@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from cyclopts import Parameter
+
 from figures import console
 from figures.commands.options import (
     Cluster,
@@ -18,6 +20,7 @@ from figures.commands.options import (
     Runs,
     Settings,
     Workers,
+    experiment_names,
     method_names,
     require_folder,
     require_names,
@@ -45,7 +48,7 @@ COLUMNS = {
 
 
 def train(
-    experiment: ExperimentName,
+    experiment: Annotated[str, Parameter(completer=experiment_names)],
     /,
     *,
     set: Settings = None,
@@ -121,9 +124,6 @@ def compare(
     one was refused or stopped early.
 
     Example: `fedscape compare digits-shards2 --methods fedavg fedprox --seeds 0 1 2`
-
-    Args:
-        experiment: Name of a preset (fedscape list experiments) or path of a TOML file.
     """
     require_names(experiment, set, [f"method={method}" for method in methods])
     from drift.runs.context import Context
