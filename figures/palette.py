@@ -16,6 +16,9 @@ GLOBAL = "black"
 CLIENT = "#8a8a8a"
 """Colour of a single client."""
 
+CLASSES = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499", "#BBBBBB")
+"""Colours of ten classes, which differ for colour-blind readers too (Tol's muted colours)."""
+
 METHODS = {
     "fedavg": ("FedAvg", "#0072B2"),
     "ima": ("IMA", "#D55E00"),

@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 
-from figures import style
+from figures import palette, style
 from figures.axes.curves import curve, line_with_band, mean, require_values, split_algorithms
 
 LABELS = 34
@@ -252,5 +252,4 @@ def _pair_label(pair: str) -> str:
 
 def shade(count: int) -> list[Any]:
     """`count` colours for classes: ten that differ well for colour-blind readers too, else steps of a colour map."""
-    ten = ["#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499", "#BBBBBB"]
-    return ten[:count] if count <= len(ten) else style.steps(count)
+    return list(palette.CLASSES[:count]) if count <= len(palette.CLASSES) else style.steps(count)

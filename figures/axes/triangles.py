@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from figures import style
 from figures.axes import surfaces
 from figures.axes.curves import require_values
+from landscape.geometry.simplex import on_triangle
 from landscape.surfaces.minimum import fitted_minimum
 
 
@@ -39,23 +40,23 @@ def triangle(
     used = levels if levels is not None else surfaces.common_levels(ds[variable], log=variable == "loss", top=1.0)
     alpha, beta = np.meshgrid(ds.alpha.values, ds.beta.values, indexing="ij")
     values = np.ma.masked_invalid(ds[variable].transpose("alpha", "beta").values)
-    x, y = place(alpha, beta)
+    x, y = on_triangle(alpha, beta)
     look = {"levels": used, "norm": surfaces.norm(used), "cmap": style.SEQUENTIAL, "extend": "both", **look}
     ax.contourf(x, y, values, **look).set_edgecolor("face")
     ax.contour(x, y, values, levels=used, colors="white", linewidths=0.3, alpha=0.6)
     if float(ds.alpha.min()) < 0:
-        ax.plot(*place(np.array([1, 0, 0, 1]), np.array([0, 1, 0, 0])), color="white", linewidth=0.9, zorder=3)
+        ax.plot(*on_triangle(np.array([1, 0, 0, 1]), np.array([0, 1, 0, 0])), color="white", linewidth=0.9, zorder=3)
     white: dict[str, Any] = {"color": "white", "markeredgecolor": "black", "markeredgewidth": 0.6, "linestyle": ""}
     lowest = fitted_minimum(ds.transpose("alpha", "beta", ...), variable)
     inside = lowest.state == "inside"
     low = np.unravel_index(int(values.argmin()), values.shape)
-    best = place(lowest.at["alpha"], lowest.at["beta"]) if inside else (x[low], y[low])
+    best = on_triangle(lowest.at["alpha"], lowest.at["beta"]) if inside else (x[low], y[low])
     ring: dict[str, Any] = {"color": "none", "markeredgecolor": "white", "linestyle": "", "zorder": 5}
     ax.plot(*best, **ring, marker="o" if inside else "s", markersize=5, markeredgewidth=1.0, clip_on=False)
     names = [str(mark) for mark in ds.mark.values]
     for name, marker, label in (("by size", "D", "weights by size"), ("mean", "X", "equal weights")):
         at = ds.isel(mark=names.index(name))
-        ax.plot(*place(at.mark_alpha, at.mark_beta), **white, marker=marker, markersize=5, zorder=5, label=label)
+        ax.plot(*on_triangle(at.mark_alpha, at.mark_beta), **white, marker=marker, markersize=5, zorder=5, label=label)
     _corners(ds, variable, ax)
     shown = ~np.ma.getmaskarray(values)
     ax.set(xlim=(x[shown].min(), x[shown].max()), ylim=(y[shown].min(), y[shown].max()), aspect="equal")
@@ -76,7 +77,7 @@ def optima(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """
     ax = style.axes(ax)
     best = ds["best_weight"].dropna("round").transpose("client", "round")
-    x, y = place(best.values[0], best.values[1])
+    x, y = on_triangle(best.values[0], best.values[1])
     ax.plot(x, y, color="white", linewidth=0.6, alpha=0.8, zorder=6)
     look = {"s": 18, "edgecolors": "white", "linewidths": 0.5, "zorder": 7, "clip_on": False, **look}
     ax.scatter(x, y, color=by_round(best.sizes["round"]), **look)
@@ -90,15 +91,9 @@ def by_round(count: int) -> list[Any]:
     return list(mpl.colormaps["inferno"](np.linspace(0.1, 0.95, max(count, 1))))[:count]
 
 
-def place(alpha: Any, beta: Any) -> tuple[Any, Any]:
-    """Corners at (0, 0), (1, 0) and (1/2, sqrt(3)/2) for the first, second and third client."""
-    third = 1 - alpha - beta
-    return beta + third / 2, third * 3**0.5 / 2
-
-
 def _corners(ds: xr.Dataset, variable: str, ax: Axes) -> None:
     for index, (down, side) in enumerate(((-4, "top"), (-4, "top"), (4, "bottom"))):
-        at = place(float(ds.mark_alpha[index]), float(ds.mark_beta[index]))
+        at = on_triangle(float(ds.mark_alpha[index]), float(ds.mark_beta[index]))
         text = f"{ds.mark.values[index]} ({float(ds[f'mark_{variable}'][index]):.2g})"
         note = ax.annotate(text, at, (0, down), textcoords="offset points", fontsize=6.5, ha="center", va=side)
         note.set(path_effects=style.outline(), zorder=8)
@@ -106,7 +101,7 @@ def _corners(ds: xr.Dataset, variable: str, ax: Axes) -> None:
 
 def _spread(ds: xr.Dataset, ax: Axes) -> None:
     """The ellipse of one standard deviation around the mean of the best weights."""
-    corners = np.array([place(*pair) for pair in ((1.0, 0.0), (0.0, 1.0), (0.0, 0.0))])
+    corners = np.array([on_triangle(*pair) for pair in ((1.0, 0.0), (0.0, 1.0), (0.0, 0.0))])
     middle = ds["mean"].values @ corners
     sizes, axes = np.linalg.eigh(corners.T @ ds["covariance"].values @ corners)
     turn = np.linspace(0, 2 * np.pi, 73)

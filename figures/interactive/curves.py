@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import plotly.graph_objects as go
 import xarray as xr
@@ -120,43 +121,31 @@ def draw(
     col: int | None = None,
 ) -> str:
     """Draw a curve for every run into a figure, or one of its panels; the label of the vertical axis."""
-    mode = "lines+markers" if markers else "lines"
     title = ""
     for place, (name, group) in enumerate(groups(runs).items()):
         by_seed = {run.experiment.seed: part(run) for run in group}
         title = axis(next(iter(by_seed.values())))
-        label, line = (
-            written_name(name),
-            {"color": palette.colour(name.partition(",")[0]), "dash": _dash(place, name)},
-        )
-        hover = f"{across} %{{x}}<br>{title} %{{y:.4g}}<extra></extra>"
         several = len(by_seed) > 1
-        for seed, values in by_seed.items():
+        lines: list[tuple[xr.DataArray, str, dict[str, Any]]] = [
+            (values, f"seed {seed}", {"width": 1 if several else 2, "opacity": 0.4 if several else 1})
+            for seed, values in by_seed.items()
+        ]
+        if several:
+            mean = xr.concat(list(by_seed.values()), "seed", join="outer").mean("seed")
+            lines.append((mean, f"mean of {len(by_seed)} seeds", {"width": 2.4}))
+        label, colour = written_name(name), palette.colour(name.partition(",")[0])
+        for values, text, look in lines:
             trace = go.Scatter(
                 x=small(values[across]),
                 y=small(values),
-                mode=mode,
+                mode="lines+markers" if markers else "lines",
                 connectgaps=True,
                 name=plain(label),
                 legendgroup=label,
-                showlegend=legend and not several,
-                opacity=0.4 if several else 1,
-                line={**line, "width": 1 if several else 2},
-                hovertemplate=f"{plain(label)}, seed {seed}<br>{hover}",
-            )
-            figure.add_trace(trace, row=row, col=col)
-        if several:
-            mean = xr.concat(list(by_seed.values()), "seed", join="outer").mean("seed")
-            trace = go.Scatter(
-                x=small(mean[across]),
-                y=small(mean),
-                mode=mode,
-                connectgaps=True,
-                name=plain(label),
-                legendgroup=label,
-                showlegend=legend,
-                line={**line, "width": 2.4},
-                hovertemplate=f"{plain(label)}, mean of {len(by_seed)} seeds<br>{hover}",
+                showlegend=legend and values is lines[-1][0],
+                line={"color": colour, "dash": _dash(place, name), "width": look.pop("width")},
+                hovertemplate=f"{plain(label)}, {text}<br>{across} %{{x}}<br>{title} %{{y:.4g}}<extra></extra>",
+                **look,
             )
             figure.add_trace(trace, row=row, col=col)
     return title

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 
 from drift.analyses.rounds.labels import label_scatter
 from drift.runs.run import Run
+from figures import palette
 from figures.interactive.look import blank, round_axis, small
 from figures.interactive.words import plain
 
@@ -71,15 +72,5 @@ def label_points(run: Run, *, rounds: int = 20) -> go.Figure:
     return figure
 
 
-_COLOURS = (
-    "#332288",
-    "#88CCEE",
-    "#44AA99",
-    "#117733",
-    "#999933",
-    "#DDCC77",
-    "#CC6677",
-    "#882255",
-    "#AA4499",
-    "#888888",
-)
+_COLOURS = (*palette.CLASSES[:-1], "#888888")
+"""Those of classes, without the palest one: pages have dark and light grounds."""

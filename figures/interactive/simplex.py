@@ -14,6 +14,7 @@ from figures.interactive.slider import Traces, sliding
 from figures.interactive.surface_traces import EDGE, at_round, mark_words, symbols
 from figures.interactive.surfaces import rounds_of
 from figures.interactive.words import Notes, plain
+from landscape.geometry.simplex import on_triangle
 
 TOP = 1 - 1e-6
 """Third weight of the topmost row; a row of length zero would have no directions."""
@@ -55,12 +56,6 @@ def simplex_rounds(
     return figure
 
 
-def place(alpha: np.ndarray, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Corners at (0, 0), (1, 0) and (1/2, sqrt(3)/2) for the first, second and third client."""
-    third = 1 - alpha - beta
-    return beta + third / 2, third * 3**0.5 / 2
-
-
 def rows(ds: xr.Dataset, variable: str) -> np.ndarray:
     """Values on a square, shape (n, n): row i has third weight i / (n - 1), along it beta's share of the rest grows.
 
@@ -83,7 +78,7 @@ def _triangle(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: b
     across = np.linspace(0, 1, len(values))
     third = np.minimum(across, TOP)[:, None]
     alpha, beta = (1 - third) * (1 - across), (1 - third) * across
-    x, y = place(alpha, beta)
+    x, y = on_triangle(alpha, beta)
     unseen = {"showticklabels": "none", "showline": False, "showgrid": False, "smoothing": 0}
     unseen |= {"startline": False, "endline": False, "title": {"text": ""}}
     places = {"a": small(across), "b": small(across)}
@@ -99,7 +94,7 @@ def _points(ds: xr.Dataset, variable: str) -> go.Scatter:
     values = ds[variable].transpose("alpha", "beta").values.ravel()
     finite = np.isfinite(values)
     alpha, beta, values = alpha[finite], beta[finite], values[finite]
-    x, y = place(alpha, beta)
+    x, y = on_triangle(alpha, beta)
     names = [plain(name) for name in mark_names(ds)[:3]]
     return go.Scatter(
         x=small(x),
@@ -116,7 +111,7 @@ def _points(ds: xr.Dataset, variable: str) -> go.Scatter:
 
 
 def _marks(ds: xr.Dataset, variable: str, notes: Notes) -> go.Scatter:
-    x, y = place(ds.mark_alpha.values, ds.mark_beta.values)
+    x, y = on_triangle(ds.mark_alpha.values, ds.mark_beta.values)
     sides = ["bottom center", "bottom center", "top center"]
     names = mark_names(ds)
     return go.Scatter(

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from landscape.curvature.curvature_products import product
 from landscape.curvature.hessian import pose
-from landscape.curvature.krylov import tridiagonal
+from landscape.curvature.lanczos import recurrence
 from landscape.curvature.trace import signs
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
@@ -63,8 +63,8 @@ def density(
     posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
     matrix, nodes, weights, spent = product(posed), [], [], 0
     for start in signs(probes, posed.theta, seed):
-        recurrence = tridiagonal(matrix, start, steps)
-        values, columns, _ = recurrence.ritz()
+        state = recurrence(matrix, start, steps)
+        values, columns, _ = state.ritz()
         nodes.append(values)
         weights.append(columns[0] ** 2 / probes)
         spent += len(values)

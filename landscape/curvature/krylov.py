@@ -1,46 +1,25 @@
-"""The Lanczos recurrence from one starting vector: tridiagonal matrix, leading eigenpairs."""
+"""Extreme eigenpairs of a symmetric matrix that is known only through its products with vectors, by Lanczos."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.curvature.lanczos import Eigenpairs, Product, lanczos, relative, signed
+from landscape.curvature.lanczos import Eigenpairs, Krylov, Product, recurrence, relative, signed
 
 MEMORY = 2**30
 """Bytes of basis above which `leading` uses restarts."""
 
-ROWS = 8
-"""Basis vectors allocated first; doubled when full, since most searches end early."""
+LEAST_ROWS = 20
+"""Rows of a basis that are always allowed."""
 
 CONFIRMATIONS = (3, 7)
 """Products spent on looking for eigenvalues that one starting vector cannot see, where several are asked for: the first
 number, and where that finds more than half of the last eigenvalue, the second in all."""
-
-
-@dataclass(frozen=True)
-class Tridiagonal:
-    """diagonal (s,), off_diagonal (s,), basis (s, d).
-
-    The last off-diagonal entry leads out of the basis; exhausted: the basis is invariant.
-    """
-
-    diagonal: np.ndarray
-    off_diagonal: np.ndarray
-    basis: Tensor
-    exhausted: bool
-
-    def ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Ritz values (s,) falling in magnitude, their coefficients (s, s) as columns, residual lengths (s,)."""
-        inner = self.off_diagonal[:-1]
-        values, columns = np.linalg.eigh(np.diag(self.diagonal) + np.diag(inner, 1) + np.diag(inner, -1))
-        order = np.argsort(-np.abs(values), kind="stable")
-        return values[order], columns[:, order], self.off_diagonal[-1] * np.abs(columns[-1, order])
 
 
 @dataclass(frozen=True)
@@ -68,45 +47,6 @@ def starting(like: Tensor, seed: int, *hints: Tensor) -> Tensor:
     return total
 
 
-def tridiagonal(
-    product: Product, start: Tensor, steps: int, *, enough: Callable[[Tridiagonal], bool] | None = None
-) -> Tridiagonal:
-    """`steps` of the recurrence from `start` (d,), fully reorthogonalised.
-
-    Fewer if the space is exhausted, or if `enough` (called after every product) returns True.
-
-    Source: Golub and Van Loan 2013, algorithm 10.1.1.
-
-    Raises:
-        ValueError: If a product is not finite.
-    """
-    steps, tiny = min(steps, start.numel()), 10 * torch.finfo(start.dtype).eps
-    basis = start.new_empty(min(steps, ROWS) + 1, start.numel())
-    diagonal, off_diagonal = np.zeros(steps), np.zeros(steps)
-    torch.div(start, start.norm(), out=basis[0])
-    for used in range(1, steps + 1):
-        image, rows, beyond = product(basis[used - 1]), basis[:used], basis[used]
-        length = image.norm().item()
-        if not math.isfinite(length):
-            raise ValueError("a matrix-vector product is not finite; the loss has no second derivative at this model.")
-        overlap = rows @ image
-        diagonal[used - 1] = overlap[-1].item()
-        torch.addmv(image, rows.T, overlap, alpha=-1, out=beyond)
-        left = beyond.norm().item()
-        if left < 0.2 * length:  # after much cancellation, rounding errors matter
-            beyond.addmv_(rows.T, rows @ beyond, alpha=-1)
-            left = beyond.norm().item()
-        off_diagonal[used - 1] = left
-        exhausted = used == start.numel() or left <= tiny * length
-        result = Tridiagonal(diagonal[:used], off_diagonal[:used], rows, exhausted)
-        if exhausted or used == steps or (enough is not None and enough(result)):
-            break
-        beyond.div_(left)
-        if used + 1 == len(basis):
-            basis = torch.cat([basis, start.new_empty(min(steps - used, used), start.numel())])
-    return result
-
-
 def leading(
     product: Product,
     start: Tensor,
@@ -114,36 +54,43 @@ def leading(
     *,
     tolerance: float = 1e-3,
     max_products: int = 500,
+    rows: int | None = None,
     seed: int = 0,
     vectors: bool = True,
 ) -> Eigenpairs:
     """The k eigenpairs of largest magnitude, by one recurrence from `start` (d,); a good guess saves products.
 
-    Where that is not enough (many products, a space that ends early, or signs of a repeated eigenvalue, of which one
-    starting vector sees one copy only), `lanczos` takes over. For k = 1 copies do not matter and are not looked for.
+    One starting vector sees one vector of a repeated eigenvalue only. So, once all pairs have converged, or the space
+    of the first vector is exhausted, a random vector outside of the basis is followed for a few products, and the
+    largest pair there is added until none is larger. For k = 1 copies do not matter and are not looked for.
+
+    Source: Parlett 1998, chapter 13.
 
     Args:
-        tolerance, max_products, seed: As in `lanczos`.
-        vectors: Compute the vectors; else they are (0, d) if one recurrence was enough.
+        product: The matrix.
+        k: Number of pairs.
+        tolerance: Bound on every residual, relative to the pair's own |value|, but not below rounding (100 units in the
+            last place of the largest |value|); its square is the relative error expected of the values.
+        max_products: Stops here with `converged` False.
+        rows: Of the basis before a restart; by default 20 to 100, by the memory that they take.
+        seed: Of the random vectors.
+        vectors: Compute the vectors; else they are (0, d) where k is 1.
+
+    Raises:
+        ValueError: If k is not in 1..d, if the basis has no room for k, or if a product is not finite.
     """
     size = start.numel()
-    rows = min(size, max_products, max(20, 4 * k, min(100, MEMORY // (size * start.element_size()))))
+    if not 1 <= k <= size:
+        raise ValueError(f"k is {k}, the matrix has {size} eigenvalues; ask for 1 to {size}.")
+    if rows is not None and rows < min(size, k + 2):
+        raise ValueError(f"a basis of {rows} rows is too small for {k} pairs; give at least {k + 2}.")
+    rows = rows or max(LEAST_ROWS, 4 * k, min(100, MEMORY // (size * start.element_size())))
     stop = _Converged(k, tolerance)
-    recurrence = tridiagonal(product, start, max(rows, 1), enough=stop)
-    products = len(recurrence.diagonal)
-    whole = products == size
-    if whole or (stop.met and not (recurrence.exhausted and products < k)):
-        pairs = _pairs(recurrence, start, k, products, recurrence.exhausted or stop.met, vectors)
-        if k == 1 or whole:
-            return pairs
-        last = pairs.values[-1].abs().item()
-        hidden, spent = _hidden(product, recurrence, last, seed)
-        products += spent
-        if hidden <= last * (1 + tolerance**2) + _rounding(recurrence):
-            return Eigenpairs(pairs.values, pairs.vectors, pairs.residuals, products, pairs.converged)
-    left = max(k, max_products - products)
-    pairs = lanczos(product, start, k, tolerance=tolerance, max_products=left, seed=seed)
-    return Eigenpairs(pairs.values, pairs.vectors, pairs.residuals, products + pairs.products, pairs.converged)
+    first = recurrence(product, start, max(max_products, k), rows=rows, leading=k, enough=stop)
+    pairs = _pairs(first, start, k, stop.met or first.exhausted, vectors or k > 1)
+    if k == 1 or len(first.basis) == size or not pairs.converged:
+        return pairs
+    return _with_copies(product, first, pairs, k, tolerance, max_products, seed)
 
 
 def top(product: Product, start: Tensor, *, tolerance: float = 1e-2, max_products: int = 100) -> Pair:
@@ -169,23 +116,23 @@ class _Converged:
         self.k, self.tolerance, self.met = k, tolerance, False
         self.before = np.full(k + 1, np.inf)
 
-    def __call__(self, recurrence: Tridiagonal) -> bool:
-        self.met = len(recurrence.diagonal) >= self.k and self._check(recurrence)
+    def __call__(self, state: Krylov) -> bool:
+        self.met = len(state.projected) >= self.k and self._check(state)
         return self.met
 
-    def _check(self, recurrence: Tridiagonal) -> bool:
-        values, _, lengths = (part[..., : self.k + 1] for part in recurrence.ritz())
-        k, magnitudes, rounding = self.k, np.abs(values), _rounding(recurrence)
+    def _check(self, state: Krylov) -> bool:
+        values, _, lengths = (part[..., : self.k + 1] for part in state.ritz())
+        k, magnitudes, rounding = self.k, np.abs(values), state.rounding()
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.clip(np.nan_to_num((lengths / self.before[: len(lengths)]) ** 2), 0, 0.9)
-            gap = np.clip(np.nan_to_num(np.abs(values - recurrence.diagonal[-1]) / magnitudes), 0.1, 1)
+            gap = np.clip(np.nan_to_num(np.abs(values - state.projected[-1, -1]) / magnitudes), 0.1, 1)
             growth = np.nan_to_num(lengths**2 / (magnitudes * gap * (1 - rate)))
         self.before[: len(lengths)] = lengths
         close = (growth <= self.tolerance**2 * magnitudes) | (lengths <= rounding)
         if not close[:k].all():
             return False
         if len(values) == k:
-            return recurrence.exhausted
+            return state.exhausted
         if close[k] or magnitudes[k] + lengths[k] < magnitudes[k - 1]:
             return True
         # a larger pair that has not converged shows as a next pair with a large residual
@@ -193,40 +140,52 @@ class _Converged:
         return bool(quiet and magnitudes[k] + 3 * growth[k] < magnitudes[k - 1])
 
 
-def _rounding(recurrence: Tridiagonal) -> float:
-    """100 units in the last place of the matrix's norm, as far as known."""
-    return (
-        100
-        * torch.finfo(recurrence.basis.dtype).eps
-        * max(np.abs(recurrence.diagonal).max(), recurrence.off_diagonal.max())
-    )
-
-
-def _pairs(recurrence: Tridiagonal, start: Tensor, k: int, products: int, converged: bool, vectors: bool) -> Eigenpairs:
-    values, columns, lengths = recurrence.ritz()
-    rows = torch.from_numpy(columns[:, : k if vectors else 0].T.copy()).to(start)
-    turned = (
-        signed(torch.nn.functional.normalize(rows @ recurrence.basis, dim=1)) if vectors else rows @ recurrence.basis
-    )
+def _pairs(state: Krylov, start: Tensor, k: int, converged: bool, vectors: bool) -> Eigenpairs:
+    values, columns, lengths = state.ritz()
+    rows = torch.from_numpy(columns[:, : k if vectors else 0].T.copy()).to(start) @ state.basis
+    turned = signed(torch.nn.functional.normalize(rows, dim=1)) if vectors else rows
     largest, left = torch.from_numpy(values[:k].copy()), torch.from_numpy(lengths[:k].copy())
-    if recurrence.exhausted:
+    if state.exhausted:
         left = torch.zeros_like(left)
-    return Eigenpairs(largest, turned, relative(left, largest), products, converged)
+    return Eigenpairs(largest, turned, relative(left, largest), state.products, converged)
 
 
-def _hidden(product: Product, recurrence: Tridiagonal, last: float, seed: int) -> tuple[float, int]:
-    """Largest |Ritz value| of the matrix on the complement of the basis, from a random vector; products spent."""
-    basis = recurrence.basis
-
-    def outside(vector: Tensor) -> Tensor:
-        return vector - (basis @ vector) @ basis
-
-    generator = torch.Generator().manual_seed(seed + 1)
-    random = torch.randn(basis.shape[1], generator=generator, dtype=torch.float64).to(basis)
+def _with_copies(
+    product: Product, first: Krylov, pairs: Eigenpairs, k: int, tolerance: float, max_products: int, seed: int
+) -> Eigenpairs:
+    """The pairs with those added that `first` could not see: the largest ones outside of its basis."""
+    basis, products, generator = first.basis, first.products, torch.Generator().manual_seed(seed + 1)
+    values, vectors, residuals, converged = pairs.values, pairs.vectors, pairs.residuals, True
     few, many = CONFIRMATIONS
+    while len(basis) < basis.shape[1]:
+        last = values[-1].abs().item() if len(values) == k else 0.0
 
-    def quiet(seen: Tridiagonal) -> bool:
-        return len(seen.diagonal) == few and abs(seen.ritz()[0][0].item()) < 0.5 * last
+        def outside(vector: Tensor, known: Tensor = basis) -> Tensor:
+            return vector - (known @ vector) @ known
 
-    seen = tridiagonal(lambda vector: outside(product(vector)), outside(outside(random)), many, enough=quiet)
-    return abs(seen.ritz()[0][0].item()), len(seen.diagonal)
+        def inner(vector: Tensor, outside: Product = outside) -> Tensor:
+            image = outside(outside(product(vector)))
+            return image if image.norm() > first.rounding() else torch.zeros_like(image)
+
+        def quiet(state: Krylov, last: float = last) -> bool:
+            return state.products == few and abs(state.ritz()[0][0].item()) < 0.5 * last
+
+        start = outside(outside(torch.randn(basis.shape[1], generator=generator, dtype=torch.float64).to(basis)))
+        state = recurrence(inner, start, many, enough=quiet)
+        products += state.products
+        largest = abs(state.ritz()[0][0].item())
+        if len(values) == k and largest <= last * (1 + tolerance**2) + first.rounding():
+            break
+        if products >= max_products:
+            converged = False
+            break
+        if not state.exhausted:
+            left, stop = max_products - products, _Converged(1, tolerance)
+            state = recurrence(inner, start, left, rows=LEAST_ROWS, leading=1, enough=stop)
+            products += state.products
+        more = _pairs(state, start, 1, True, True)
+        basis = torch.cat([basis, more.vectors])
+        order = torch.cat([values, more.values]).abs().argsort(descending=True, stable=True)[:k]
+        values, residuals = torch.cat([values, more.values])[order], torch.cat([residuals, more.residuals])[order]
+        vectors = torch.cat([vectors, more.vectors])[order.to(vectors.device)]
+    return Eigenpairs(values, vectors, residuals, products, converged)

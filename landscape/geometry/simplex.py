@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -57,6 +58,12 @@ def simplex(
         buffers=buffers,
         attrs={"analysis": "simplex", "source": "FedLAW paper, figure 12"},
     )
+
+
+def on_triangle(alpha: Any, beta: Any) -> tuple[Any, Any]:
+    """Places (x, y) of weights: corners (0, 0), (1, 0) and (1/2, sqrt(3)/2) for the first, second and third model."""
+    third = 1 - alpha - beta
+    return beta + third / 2, third * 3**0.5 / 2
 
 
 def points(models: Sequence[Tensor] | Tensor, count: int, seed: int) -> Tensor:

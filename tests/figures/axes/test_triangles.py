@@ -8,6 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from figures.axes import triangles
+from landscape.geometry.simplex import on_triangle
 
 
 def _ax():
@@ -32,7 +33,7 @@ def _surface(extend: int = 0, steps: int = 4) -> xr.Dataset:
 
 
 def test_corners_are_equally_far_apart():
-    corners = np.array([triangles.place(*pair) for pair in ((1, 0), (0, 1), (0, 0))])
+    corners = np.array([on_triangle(*pair) for pair in ((1, 0), (0, 1), (0, 0))])
     np.testing.assert_allclose(corners, [[0, 0], [1, 0], [0.5, 0.75**0.5]])
     sides = np.linalg.norm(corners - np.roll(corners, 1, axis=0), axis=1)
     np.testing.assert_allclose(sides, 1)
@@ -41,8 +42,8 @@ def test_corners_are_equally_far_apart():
 def test_a_triangle_marks_the_minimum_the_means_and_the_corners():
     ax = triangles.triangle(_surface(), ax=_ax())
     ring, size, mean = ax.lines
-    np.testing.assert_allclose(ring.get_xydata()[0], triangles.place(0.25, 0.5))
-    np.testing.assert_allclose(size.get_xydata()[0], triangles.place(0.2, 0.7))
+    np.testing.assert_allclose(ring.get_xydata()[0], on_triangle(0.25, 0.5))
+    np.testing.assert_allclose(size.get_xydata()[0], on_triangle(0.2, 0.7))
     assert [size.get_label(), mean.get_label()] == ["weights by size", "equal weights"]
     assert [note.get_text() for note in ax.texts] == ["client 7 (0)", "client 2 (1)", "client 4 (2)"]
     assert ax.get_aspect() == 1
@@ -51,7 +52,7 @@ def test_a_triangle_marks_the_minimum_the_means_and_the_corners():
 def test_weights_below_zero_show_the_edges_and_limits_fit_what_is_drawn():
     ax = triangles.triangle(_surface(extend=1), ax=_ax())
     np.testing.assert_allclose(ax.lines[0].get_xydata(), [[0, 0], [1, 0], [0.5, 0.75**0.5], [0, 0]], atol=1e-12)
-    left, _ = triangles.place(1.5, -0.25)
+    left, _ = on_triangle(1.5, -0.25)
     assert ax.get_xlim()[0] == pytest.approx(left)
 
 
@@ -72,7 +73,7 @@ def test_optima_follow_the_rounds_and_their_ellipse_holds_the_covariance():
         coords={"round": [0, 5, 6, 9], "client": [7, 2, 4], "client_other": [7, 2, 4]},
     )
     ax = triangles.optima(ds, ax=_ax())
-    points = np.stack(triangles.place(known[:, 0], known[:, 1]), axis=1)
+    points = np.stack(on_triangle(known[:, 0], known[:, 1]), axis=1)
     np.testing.assert_allclose(ax.collections[0].get_offsets(), points)
     np.testing.assert_allclose(ax.lines[0].get_xydata(), points)
     around = ax.lines[1].get_xydata() - points.mean(0)
