@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import webbrowser
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -24,10 +24,12 @@ def explore(*runs: str, port: Port = 0, host: Host = "127.0.0.1", no_browser: No
     from figures.explore.server import serve
     from figures.explore.workspace import Workspace
 
-    workspace = Workspace([Path(text) for text in runs or ("runs",)])
-    server = serve(workspace, port, host)
+    workspace = Workspace(runs or ("runs",))
+    server, address = serve(workspace, port, host)
     server.start()
-    console.put(f"http://{host}:{server.port}/explore")
+    console.put(address)
+    if not no_browser:
+        webbrowser.open(address)
     try:
         server.io_loop.start()
     finally:

@@ -5,6 +5,9 @@ view           what a view is: a body, and what it does when the selection chang
 app            Explorer: selection, runs, jobs and views in one layout; shows itself in a notebook
 plot           a plotly figure on the page: clicks, selections, a point to drag; drawn by plotly.py's own plotly.js
 page           the page around the views: address and back button, keys, light and dark
+frame          what every view has around it
+activity       what is being computed, with progress and a button that cancels
+guard          who may talk to the server
 header         pickers of run, round and view above the views
 workspace      what all pages share: open runs, jobs, growth
 style          one style sheet for page and notebook

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import importlib.util
 from collections.abc import Callable
 from typing import Any
 
 import panel as pn
 
+from drift.runs.growing_run import GrowingRun
 from drift.runs.run import Run
 from figures.explore import style
+from figures.explore.frame import Frame
 from figures.explore.header import Header
+from figures.explore.jobs import Jobs
+from figures.explore.open_runs import Changes, OpenRuns
 from figures.explore.page import Page
 from figures.explore.selection import Selection
 from figures.explore.view import View
 from figures.explore.workspace import Workspace
 
-VIEWS = {
-    "runs": "Runs",
-    "round": "Round",
-    "plane": "Plane",
-    "weights": "Weights",
-    "samples": "Samples",
-    "path": "Path",
-    "drift": "Drift",
-    "diagnosis": "Diagnosis",
-}
-"""Names and titles of the views, in their order."""
+VIEWS = ("runs", "round", "plane", "weights", "samples", "path", "drift", "diagnosis")
+"""Names of the views, in their order; each is a file in `views/`."""
 
 
 class Explorer:
@@ -40,41 +36,57 @@ class Explorer:
     """
 
     def __init__(self, workspace: Workspace, query: str = "", *, address: bool = False) -> None:
+        if pn.config.design is None:
+            pn.config.design = style.Explore
         self.workspace = workspace
         self.selection = Selection()
-        self._problems = self.selection.read(query)
         self._push = _scheduler()
-        if not self.selection.runs and workspace.runs.names:
-            self.selection.change(runs=workspace.runs.names[:1])
-        self.views = {name: _view(name, self) for name in VIEWS}
-        self.header = Header(self)
-        self.page = Page(self._go, self._key, address=address, query=self.selection.query)
+        problems = self.selection.read(query)
+        self._begin()
+        self.views: dict[str, View] = {name: _view(name, self) for name in VIEWS}
+        self._frames = {name: Frame(view) for name, view in self.views.items()}
         self._slots = [pn.Column(sizing_mode="stretch_width", css_classes=["slot"]) for _ in range(2)]
-        self._unfollow = workspace.follow(lambda changes: self.push(lambda: self._grown(changes)))
+        self.header = Header(self)
+        self.page = Page(self._go, self.header.key, address=address, query=self.selection.query)
+        self._root = pn.Column(
+            self.page,
+            self.header.panel,
+            pn.Row(*self._slots, css_classes=["slots"], sizing_mode="stretch_width"),
+            sizing_mode="stretch_width",
+            css_classes=["explore"],
+        )
+        self.header.say(*problems)
         self.selection.follow(self._selected)
-        self._place()
         self._selected(set(self.selection.fields()))
+        self._unfollow = workspace.follow(
+            lambda changes: self.push(lambda: self._grown(changes)), lambda: self.push(self.header.activity.update)
+        )
 
     @property
-    def runs(self) -> Any:
-        """The open runs (`open_runs.OpenRuns`)."""
+    def runs(self) -> OpenRuns:
+        """The open runs."""
         return self.workspace.runs
 
     @property
-    def jobs(self) -> Any:
-        """The worker processes (`jobs.Jobs`)."""
+    def jobs(self) -> Jobs:
+        """Work away from the page."""
         return self.workspace.jobs
 
     def run(self) -> Run:
-        """The run that is looked at in detail.
+        """The run that is looked at in detail, with its models and data.
 
         Raises:
             LookupError: If none is selected, or it cannot be read.
         """
-        if not self.selection.run:
-            raise LookupError("no run is selected; select one in Runs, or above.")
-        opened: Run = self.runs.run(self.selection.run)
-        return opened
+        return self.runs.run(self._name())
+
+    def recorded(self) -> GrowingRun:
+        """The run that is looked at in detail, without models: what it recorded.
+
+        Raises:
+            LookupError: If none is selected, or there is none of that name.
+        """
+        return self.runs.recorded(self._name())
 
     def round(self) -> int:
         """Number of the round that is looked at: the selected one, or the last.
@@ -82,104 +94,102 @@ class Explorer:
         Raises:
             LookupError: If no run is selected, or it has no such round.
         """
-        rounds = self.run().rounds()
-        if not rounds:
+        rounds = self.recorded().rounds()
+        if not len(rounds):
             raise LookupError(f"run {self.selection.run} has no complete round yet; it appears here once it has.")
-        number = rounds[-1] if self.selection.round is None else int(self.selection.round)
+        number = rounds[-1] if self.selection.round is None else self.selection.round
         if number not in rounds:
             raise LookupError(f"run {self.selection.run} has no round {number}; it has {rounds[0]} to {rounds[-1]}.")
-        return number
+        return int(number)
 
     def push(self, act: Callable[[], Any]) -> None:
-        """Call a function in the thread of the page; may be called from any thread."""
-        self._push(act)
+        """Call a function in the thread of the page, its changes in one message; from any thread."""
+
+        def together() -> None:
+            with pn.io.hold():
+                act()
+
+        self._push(together)
+
+    def shown(self) -> list[str]:
+        """Names of the views on the page, one or two."""
+        first, second = self.selection.view, self.selection.second
+        first = first if first in self.views else next(iter(self.views))
+        return [first, second] if second in self.views and second != first else [first]
 
     def close(self) -> None:
         """End what watches for growth on behalf of this page."""
         self._unfollow()
 
     def __panel__(self) -> pn.viewable.Viewable:
-        if not hasattr(self, "_root"):
-            self._root = pn.Column(
-                self.page,
-                self.header.panel,
-                pn.FlexBox(*self._slots, css_classes=["slots"], sizing_mode="stretch_width"),
-                sizing_mode="stretch_width",
-                css_classes=["explore"],
-                design=style.Explore,
-            )
         return self._root
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        return self.__panel__()._repr_mimebundle_(include, exclude)
+        return self._root._repr_mimebundle_(include, exclude)
 
-    def shown(self) -> list[str]:
-        """Names of the views on the page, one or two."""
-        names = [self.selection.view if self.selection.view in self.views else "runs"]
-        second = self.selection.second
-        return [*names, second] if second in self.views and second not in names else names
+    def _name(self) -> str:
+        if self.selection.run:
+            return self.selection.run
+        if self.runs.names:
+            raise LookupError("no run is selected; select one above.")
+        raise LookupError("no run here yet; one that is trained into this folder appears while it is trained.")
+
+    def _begin(self) -> None:
+        """Select runs to begin with, where the address names none."""
+        if not self.selection.runs:
+            self.selection.change(runs=self.runs.suggested or self.runs.names[:1])
 
     def _selected(self, changed: set[str]) -> None:
         """Show a change of the selection everywhere, in one message to the page."""
         with pn.io.hold():
-            if changed & {"view", "second"}:
-                self._place()
-            self.page.param.update(query=self.selection.query, step=",".join(sorted(changed)))
-            self.header.update(changed)
-            visible = self.shown()
-            for name, view in self.views.items():
-                view.show(changed, visible=name in visible)
+            self.page.param.update(step=",".join(sorted(changed)), query=self.selection.query)
+            self._update(changed)
 
-    def _grown(self, changes: Any) -> None:
+    def _grown(self, changes: Changes) -> None:
         """Show that runs grew, appeared or vanished."""
-        changed = {"growth"} if {*changes.added, *changes.grown, *changes.gone, *changes.problems} else set()
-        if not self.selection.runs and changes.added:
-            self.selection.change(runs=sorted(changes.added)[:1])
-        with pn.io.hold():
-            self.header.update(changed)
-            for name, view in self.views.items():
-                view.show(changed, visible=name in self.shown())
+        self._begin()
+        self._update({"growth"})
+        self.header.say(*(self.runs.problem(name) for name in self.selection.runs if name in self.runs.names))
 
-    def _place(self) -> None:
-        """Put the shown views into their places."""
-        names = self.shown()
-        for slot, name in zip(self._slots, [*names, ""], strict=False):
-            wanted = [self.views[name].panel()] if name else []
-            if list(slot) != wanted:
-                slot.objects = wanted
-            slot.visible = bool(name)
+    def _update(self, changed: set[str]) -> None:
+        shown = self.shown()
+        if changed & {"view", "second"}:
+            for slot, name in zip(self._slots, [*shown, ""], strict=False):
+                wanted = [self._frames[name].panel] if name else []
+                if slot.objects != wanted:
+                    slot.objects = wanted
+                slot.visible = bool(name)
+            for name, frame in self._frames.items():
+                frame.place(second=len(shown) > 1 and name in shown)
+        self.header.update(changed)
+        for name, view in self.views.items():
+            view.show(changed, visible=name in shown)
 
     def _go(self, query: str) -> None:
         """The selection that the back button leads to."""
-        self._problems = self.selection.read(query)
-
-    def _key(self, key: str) -> None:
-        self.header.key(key)
+        self.header.say(*self.selection.read(query))
 
 
 def _view(name: str, explorer: Explorer) -> View:
-    """The view in the file of that name; one that says so where there is none yet."""
-    try:
-        module = importlib.import_module(f"figures.explore.views.{name}")
-    except ModuleNotFoundError:
-        return type("Absent", (Absent,), {"name": name, "title": VIEWS[name]})(explorer)
-    found = [
-        one for one in vars(module).values() if isinstance(one, type) and issubclass(one, View) and "name" in vars(one)
-    ]
-    return next(one for one in found if one.name == name)(explorer)
+    """The view in the file of that name."""
+    if importlib.util.find_spec(f"figures.explore.views.{name}") is None:
+        return type("Absent", (Absent,), {"name": name, "title": name.title()})(explorer)
+    module = importlib.import_module(f"figures.explore.views.{name}")
+    classes = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, View)]
+    return next(one for one in classes if getattr(one, "name", "") == name)(explorer)
 
 
 class Absent(View):
     """Stands in for a view that is not there yet."""
 
     def body(self) -> pn.viewable.Viewable:
-        return pn.pane.HTML(f"<p>{self.title}: not here yet.</p>")
+        return pn.pane.HTML("<p>not here yet</p>")
 
     def update(self, changed: set[str]) -> None:
         pass
 
 
-def _scheduler() -> Callable[[Callable[[], Any]], None]:
+def _scheduler() -> Callable[[Callable[[], Any]], Any]:
     """How a function is called in the thread of this page: by its document, by the notebook's loop, or at once."""
     document = pn.state.curdoc
     if document is not None and document.session_context:
@@ -188,4 +198,4 @@ def _scheduler() -> Callable[[Callable[[], Any]], None]:
         loop = asyncio.get_running_loop()
     except RuntimeError:
         return lambda act: act()
-    return lambda act: loop.call_soon_threadsafe(act) and None
+    return loop.call_soon_threadsafe

@@ -9,13 +9,24 @@ function busy(event) {
     || event.composedPath().some((part) => part.classList?.contains?.("tabulator"));
 }
 
+// The page opens anew by its address once the server answers again.
+async function lost() {
+  const line = document.getElementById("lost");
+  line.hidden = false;
+  for (;;) {
+    line.textContent = "The connection to the explorer is lost; trying to open it again ...";
+    try {
+      const { ok } = await fetch(location.pathname, { method: "HEAD", cache: "no-store" });
+      if (ok) return location.reload();
+      line.textContent = "The explorer was started again: open the address that it printed.";
+    } catch { /* not back yet */ }
+    await new Promise((again) => { setTimeout(again, 2000); });
+  }
+}
+
 export function render({ model, el }) {
   const app = model.address;
-  const kept = () => new URLSearchParams(location.search).get("token");
-  const url = () => {
-    const token = kept(), parts = [model.query, token && `token=${encodeURIComponent(token)}`].filter(Boolean);
-    return location.pathname + (parts.length ? `?${parts.join("&")}` : "");
-  };
+  const url = () => location.pathname + (model.query && `?${model.query}`);
   const back = () => model.send_msg({ event: "address", query: location.search });
   // Many changes of one thing, as by a slider, are one step for the back button.
   let step = null, at = 0;
@@ -32,6 +43,9 @@ export function render({ model, el }) {
   };
   model.on("query", write);
   if (app) {
+    document.getElementById("beginning")?.remove();
+    write();
+    Bokeh.documents[0].on_event("connection_lost", lost);
     addEventListener("popstate", back);
     addEventListener("keydown", key);
   }

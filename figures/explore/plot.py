@@ -11,6 +11,7 @@ from typing import Any
 
 import panel as pn
 import param
+import plotly
 import plotly.graph_objects as go
 from panel.custom import JSComponent
 from plotly.offline import get_plotlyjs
@@ -79,7 +80,9 @@ class Plot(JSComponent):
 
 def _address() -> str:
     """Where the explorer's server has plotly.js; empty in a notebook."""
-    return "plotly.js" if pn.state.curdoc is not None and pn.state.curdoc.session_context else ""
+    return (
+        f"plotly.js?v={plotly.__version__}" if pn.state.curdoc is not None and pn.state.curdoc.session_context else ""
+    )
 
 
 @lru_cache(maxsize=1)

@@ -2,46 +2,76 @@
 
 from __future__ import annotations
 
+import logging
+import secrets
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import panel as pn
 from bokeh.server.server import Server
+from jinja2 import Template
 from plotly.offline import get_plotlyjs
+from tornado.routing import Rule
 from tornado.web import RequestHandler
 
 from figures.explore.app import Explorer
+from figures.explore.guard import Guard, Refused, SafeHeaders
 from figures.explore.workspace import Workspace
 
-PATH = "/explore"
+HERE = Path(__file__).parent
+UNUSED = 60_000
+"""Milliseconds that a page without connection is remembered; one that returns later opens anew by its address."""
 
 
 class PlotlyHandler(RequestHandler):
     """plotly.py's own plotly.js."""
 
     def get(self) -> None:
-        """Send it; the browser keeps it for an hour."""
+        """Send it; its address has the version, so the browser need not ask again."""
         self.set_header("Content-Type", "text/javascript; charset=utf-8")
-        self.set_header("Cache-Control", "private, max-age=3600")
+        self.set_header("Cache-Control", "private, max-age=86400, immutable")
         self.write(get_plotlyjs())
 
 
-def serve(workspace: Workspace, port: int = 0, host: str = "127.0.0.1") -> Server:
-    """A server that listens; start its loop by `server.io_loop.start()`."""
+def serve(workspace: Workspace, port: int = 0, host: str = "127.0.0.1") -> tuple[Server, str]:
+    """A server that listens, and the address to open, which has its token; `server.io_loop.start()` answers.
 
-    def page() -> pn.viewable.Viewable:
-        document = pn.state.curdoc
-        arguments = document.session_context.request.arguments
-        query = urlencode([(name, one.decode()) for name, many in arguments.items() for one in many])
-        explorer = Explorer(workspace, query, address=True)
-        document.on_session_destroyed(lambda _: explorer.close())
-        return explorer.__panel__()
+    Args:
+        workspace: The runs.
+        port: 0 for a free one.
+        host: Address to listen on.
 
-    return pn.io.server.get_server(
-        {PATH: page},
+    Raises:
+        OSError: If the port is taken or the host is none of this machine's.
+    """
+    guard = Guard(host)
+    logging.getLogger("bokeh.server.util").setLevel(logging.ERROR)  # warns of the wildcard below
+    server = pn.io.server.get_server(
+        {"/": lambda: _page(workspace)},
         port=port,
         address=host,
         start=False,
         show=False,
-        title="fedscape explore",
+        websocket_origin=["*"],  # the guard is stricter: Origin is the Host that was asked for
         extra_patterns=[("/plotly.js", PlotlyHandler)],
+        unused_session_lifetime_milliseconds=UNUSED,
     )
+    application: Any = server._tornado
+    application.add_handlers(".*", [Rule(guard, Refused)])
+    application.add_transform(SafeHeaders)
+    name = f"[{host}]" if ":" in host else host
+    return server, f"http://{name}:{server.port}/?token={guard.token}"
+
+
+def _page(workspace: Workspace) -> pn.viewable.Viewable:
+    """The explorer of one page that was opened; its selection stands in the address."""
+    document = pn.state.curdoc
+    arguments = document.session_context.request.arguments
+    query = urlencode([(name, one.decode()) for name, many in arguments.items() for one in many])
+    pn.extension("tabulator")
+    document.template = Template((HERE / "page.html.j2").read_text(), autoescape=False)
+    document.template_variables.update(nonce=secrets.token_urlsafe(16), sheet=(HERE / "page.css").read_text())
+    explorer = Explorer(workspace, query, address=True)
+    document.on_session_destroyed(lambda _: explorer.close())
+    return explorer.__panel__()

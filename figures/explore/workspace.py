@@ -1,60 +1,67 @@
-"""What all pages of one explorer share: the open runs, the jobs, and the thread that watches the runs grow."""
+"""What all pages of one explorer share: the open runs, the jobs, and the thread that watches both."""
 
 from __future__ import annotations
 
-import importlib
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
-try:
-    from figures.explore.open_runs import OpenRuns
-except ModuleNotFoundError:
-    from figures.explore.open_runs_until import OpenRuns  # type: ignore[assignment]
+from drift.runs.run import Run
+from figures.explore.jobs import Jobs
+from figures.explore.open_runs import Changes, OpenRuns
 
 EVERY = 0.5
-"""Seconds between two looks at the folders."""
+"""Seconds between two looks at the folders and the jobs."""
+
+OnGrowth = Callable[[Changes], None]
+OnWork = Callable[[], None]
 
 
 class Workspace:
-    """Open runs, jobs and growth.
+    """Open runs and jobs, watched in a thread as soon as somebody follows.
 
     Args:
-        folders: Folders of runs, or folders that contain such folders.
+        places: Folders of runs, folders that contain such folders, or runs.
+        data: Folder of the datasets.
+        task: Text that names a task for runs that were recorded without their data.
+
+    Raises:
+        LookupError: If a place is a file, or no place exists.
     """
 
-    def __init__(self, folders: Sequence[Path]) -> None:
-        self.runs = OpenRuns(folders)
-        self._jobs: Any = None
-        self._followers: list[Callable[[Any], None]] = []
-        self._stopped = threading.Event()
+    def __init__(
+        self, places: Sequence[str | Path | Run], *, data: Path | None = None, task: str | None = None
+    ) -> None:
+        self.runs = OpenRuns(places, data=data, task=task)
+        self.jobs = Jobs()
+        self._followers: list[tuple[OnGrowth, OnWork]] = []
+        self._closed = threading.Event()
         self._thread: threading.Thread | None = None
 
-    @property
-    def jobs(self) -> Any:
-        """The worker processes; started when first asked for."""
-        if self._jobs is None:
-            self._jobs = importlib.import_module("figures.explore.jobs").Jobs()
-        return self._jobs
-
-    def follow(self, follower: Callable[[Any], None]) -> Callable[[], None]:
-        """Call a function, in another thread, with every change of the folders; returns what ends that."""
+    def follow(self, on_growth: OnGrowth, on_work: OnWork) -> Callable[[], None]:
+        """Call functions, in another thread, when runs change and while there is work; returns what ends that."""
+        follower = (on_growth, on_work)
         self._followers.append(follower)
         if self._thread is None:
-            self._thread = threading.Thread(target=self._watch, name="fedscape-growth", daemon=True)
+            self._thread = threading.Thread(target=self._watch, name="fedscape-explore", daemon=True)
             self._thread.start()
         return lambda: self._followers.remove(follower) if follower in self._followers else None
 
     def close(self) -> None:
-        """Stop watching and end the jobs."""
-        self._stopped.set()
-        if self._jobs is not None:
-            self._jobs.close()
+        """Stop watching, and end all jobs."""
+        self._closed.set()
+        if self._thread is not None:
+            self._thread.join()
+        self.jobs.close()
 
     def _watch(self) -> None:
-        while not self._stopped.wait(EVERY):
-            changes = self.runs.poll()
-            if changes.added or changes.grown or changes.gone or changes.problems:
-                for follower in list(self._followers):
-                    follower(changes)
+        working = False
+        while not self._closed.wait(EVERY):
+            changes = self.runs.poll() if self._followers else Changes()
+            grown = changes.added or changes.grown or changes.gone or changes.problems
+            before, working = working, bool(self.jobs.active)
+            for on_growth, on_work in list(self._followers):
+                if grown:
+                    on_growth(changes)
+                if before or working:
+                    on_work()
