@@ -107,7 +107,7 @@ def _lane(
                 yield _train(unit, units[place + 1 :], places, device, spent, report)
             except (ValueError, LookupError, RuntimeError) as reason:  # the other runs go on
                 yield UnitResult(unit, "failed", " ".join(str(reason).split()))
-        record_claims(units, places)
+            record_claims(units[: place + 1], places)
 
 
 def _train(
