@@ -44,9 +44,11 @@ def require_papers(*papers: str) -> None:
 
 
 def check(runs: Sequence[Run], *papers: str) -> list[Verdict]:
-    """The verdicts of runs on the claims of papers.
+    """The verdicts of runs on the claims of papers, with p adjusted over all of them.
 
     Raises:
         ValueError: If there is no such paper.
     """
-    return [claim.judge(runs) for claim in claims(*papers)]
+    from drift.claims.claim import adjusted
+
+    return adjusted([claim.judge(runs) for claim in claims(*papers)])

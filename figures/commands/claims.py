@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
 
 from figures import console
 from figures.commands.opening import opened_all
 from figures.commands.options import Data, Json, RunNames, Runs, several
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from drift.claims.claim import Verdict
 
 Papers = Annotated[
@@ -17,54 +22,116 @@ Papers = Annotated[
     several("--paper", "NAME", "Only claims of these papers (fedscape list papers). By default all."),
 ]
 
-COLUMNS = {"claim": "claim", "verdict": "verdict", "effect": "effect", "interval": "95 % interval", "seeds": "seeds"}
+COLUMNS = {
+    "claim": "claim",
+    "setting": "setting",
+    "verdict": "verdict",
+    "effect": "effect",
+    "interval": "95 % interval",
+    "holm": "p, Holm",
+    "seeds": "seeds",
+}
 
 
 def claims(
-    run: RunNames, /, *, paper: Papers = None, runs: Runs = Path("runs"), data: Data = None, json: Json = False
+    run: RunNames | None = None,
+    /,
+    *,
+    paper: Papers = None,
+    files: Annotated[
+        Path | None,
+        Parameter(name="--files", help="Folder of the small files of a campaign, judged in place of runs."),
+    ] = None,
+    plan: Annotated[
+        Path | None, Parameter(name="--plan", help="TOML file of the campaign's plan. By default that of fedscape.")
+    ] = None,
+    runs: Runs = Path("runs"),
+    data: Data = None,
+    json: Json = False,
 ) -> None:
     """Check the papers' claims on runs: effect, interval over seeds, and a verdict.
 
-    An effect above zero agrees with the claim; the 95 % interval is a paired bootstrap over seeds, and a verdict needs
-    three seeds. What a claim is about, and why one cannot be tested, is in the JSON (--json).
+    An effect above zero agrees with the claim. The 95 % interval is Student's over paired differences, one per seed: a
+    claim holds where it lies above zero, fails where it lies below, and is undecided otherwise and below three seeds.
+    "p, Holm" is adjusted for all claims of the table. What a claim is about, the gallery figure that shows it, and why
+    it is not tested, is in the JSON (--json). The files of a campaign (fedscape reproduce) stand for its runs.
 
     Example: `fedscape claims runs --paper ima`
     """
-    from drift.claims import claims as known
     from drift.claims import require_papers
 
     require_papers(*(paper or ()))
-    recorded = opened_all(run, runs, data)
-    selected = known(*(paper or ()))
-    verdicts = []
+    if bool(run) == (files is not None):
+        what = "both runs and --files" if run else "neither runs nor --files"
+        raise ValueError(f"there are {what}; name runs, or a campaign's folder by --files FOLDER.")
+    verdicts = _of_files(files, plan, paper or ()) if files else _of_runs(run or [], paper or (), runs, data)
+    if json:
+        console.put_json([_full(verdict) for verdict in verdicts])
+        return
+    tested = [verdict for verdict in verdicts if verdict.seeds]
+    columns = {name: title for name, title in COLUMNS.items() if files or name != "setting"}
+    console.table([_short(verdict) for verdict in tested], columns, empty="no claim could be tested.")
+    if untested := [verdict for verdict in verdicts if not verdict.seeds]:
+        console.put(f"not tested with these runs: {', '.join(verdict.claim.name for verdict in untested)}")
+        console.say(f"why: fedscape claims {f'--files {files}' if files else 'RUNS'} --json")
+
+
+def _of_runs(names: Sequence[str], papers: Sequence[str], runs: Path, data: Path | None) -> list[Verdict]:
+    from drift.claims import claims as known
+    from drift.claims.claim import adjusted
+
+    recorded, selected, verdicts = opened_all(names, runs, data), known(*papers), []
     with console.progress("claims", total=len(selected)) as step:
         for done, claim in enumerate(selected):
             step(done, claim.name)
             verdicts.append(claim.judge(recorded))
-    if json:
-        console.put_json([_full(verdict) for verdict in verdicts])
-        return
-    console.table(
-        [_short(verdict) for verdict in verdicts if verdict.seeds], COLUMNS, empty="no claim could be tested."
-    )
-    if untested := [verdict for verdict in verdicts if not verdict.seeds]:
-        console.put(f"not testable with these runs: {', '.join(verdict.claim.name for verdict in untested)}")
-        console.say("why: fedscape claims RUNS --json")
+    return adjusted(verdicts)
+
+
+def _of_files(files: Path, plan: Path | None, papers: Sequence[str]) -> list[Verdict]:
+    from drift.claims.campaign.judge import judge
+    from drift.claims.campaign.plan import load
+    from drift.config.shipped import plans
+
+    if not files.is_dir():
+        raise LookupError(f"there is no folder {files}; give that of a campaign's files (fedscape reproduce --files).")
+    return judge(load(plan or plans()["reproduction"]), files, *papers)
 
 
 def _short(verdict: Verdict) -> dict[str, Any]:
-    unit = "" if verdict.claim.unit == "1" else f" {verdict.claim.unit}"
+    unit, interval = "" if verdict.claim.unit == "1" else f" {verdict.claim.unit}", verdict.interval
     return {
         "claim": verdict.claim.name,
+        "setting": verdict.setting,
         "verdict": verdict.outcome,
-        "effect": f"{verdict.effect:+.3g}{unit}",
-        "interval": f"{verdict.low:+.3g} to {verdict.high:+.3g}" if len(verdict.seeds) > 1 else "-",
-        "seeds": len(verdict.seeds),
+        "effect": f"{interval.mean:+.3g}{unit}",
+        "interval": f"{interval.low:+.3g} to {interval.high:+.3g}" if interval.number > 1 else "-",
+        "holm": f"{verdict.holm:.2g}" if verdict.holm == verdict.holm else "-",
+        "seeds": interval.number,
     }
 
 
 def _full(verdict: Verdict) -> dict[str, Any]:
-    claim = verdict.claim
+    claim, interval = verdict.claim, verdict.interval
     about = {name: getattr(claim, name) for name in ("name", "item", "statement", "unit")}
-    measured = {name: getattr(verdict, name) for name in ("effect", "low", "high", "seeds", "reason")}
-    return {**about, "measure": claim.effect, "verdict": verdict.outcome, **measured}
+    numbers = {"effect": interval.mean, "low": interval.low, "high": interval.high, "p": interval.p}
+    more = {name: getattr(verdict, name) for name in ("holm", "seeds", "setting", "reason")}
+    return {
+        **about,
+        "measure": claim.effect,
+        "picture": picture(claim.name.partition("-")[0], claim.item),
+        "verdict": verdict.outcome,
+        **numbers,
+        "interval": "Student's t over paired differences, one per seed",
+        **more,
+    }
+
+
+def picture(paper: str, place: str) -> str:
+    """Gallery figure of the first figure or table in a text such as "IMA, Figs. 5c and 7c"; "" if it has none."""
+    from figures.papers import load
+
+    kind, name = next(iter(re.findall(r"(Fig\.|Table)s?\.? (\w+)", place.replace("Figs.", "Fig."))), ("", ""))
+    items = [item for item in load(paper).items if name and item.item.startswith(f"{kind} {name}")]
+    exact = [item for item in items if item.item == f"{kind} {name}"]
+    return next((item.figure for item in exact + items), "")

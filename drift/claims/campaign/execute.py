@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -147,6 +148,9 @@ def record_claims(units: Sequence[Unit], places: Places) -> None:
     for claim in all_claims(units[0].item.paper):
         if claim.name in units[0].item.claims:
             claim.judge(observed)  # type: ignore[arg-type]  # each stands for its run and remembers what is asked
+            for run in observed if claim.of_run is not None else ():
+                with suppress(LookupError):
+                    claim.of_run(run)  # type: ignore[arg-type, misc]
     for run in observed:
         if run.results:
             records.write(places.files, run.run, run.results)

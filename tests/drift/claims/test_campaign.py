@@ -14,6 +14,7 @@ from drift.analyses.rounds.norms_and_weights import balance
 from drift.claims import claims
 from drift.claims.campaign import records
 from drift.claims.campaign.execute import Places, execute, recorded
+from drift.claims.campaign.judge import judge
 from drift.claims.campaign.plan import Plan, load
 from drift.config.load import plans
 from drift.simulation.shared_rounds import begin_from
@@ -140,7 +141,7 @@ def test_a_file_stands_for_its_run_in_claims(tmp_path):
         if claim.name in plan.items[0].claims:
             ours, theirs = claim.judge(list(files.values())), claim.judge(runs)
             assert ours.seeds == theirs.seeds == (0, 1), claim.name
-            np.testing.assert_allclose(ours.effect, theirs.effect, rtol=1e-5)
+            np.testing.assert_allclose(ours.interval.mean, theirs.interval.mean, rtol=1e-4)
     run = runs[0]
     np.testing.assert_allclose(files[run.name].metrics()["loss"], run.metrics()["loss"], rtol=1e-5)
     np.testing.assert_allclose(
@@ -148,6 +149,43 @@ def test_a_file_stands_for_its_run_in_claims(tmp_path):
     )
     with pytest.raises(LookupError, match="holds no balance"):
         files[runs[1].name].cached(balance)
+
+
+def test_files_are_judged_by_the_items_that_bear_on_a_claim(tmp_path):
+    plan, where = small_plan(tmp_path), places(tmp_path)
+    list(execute(plan.sets(), where))
+    other = small_plan(tmp_path, name="other", set=["rounds=5"]).items[0]
+    list(execute(Plan(processor="any", items=(other,)).sets(), where))
+    verdicts = {verdict.claim.name: verdict for verdict in judge(plan, where.files, "ima")}
+    assert verdicts["ima-locality-bounded"].setting == "tiny-ima"
+    assert verdicts["ima-locality-bounded"].seeds == (0, 1)
+    assert verdicts["ima-accuracy"].outcome == "undecided"
+    assert verdicts["ima-more-models"].reason == "the plan has no runs for it"
+    both = plan.model_copy(update={"items": (*plan.items, other)})
+    settings = [verdict.setting for verdict in judge(both, where.files, "ima") if verdict.claim.name == "ima-accuracy"]
+    assert settings == ["tiny-ima", "other"]
+    for path in where.files.iterdir():
+        path.unlink()
+    waiting = next(verdict for verdict in judge(plan, where.files, "ima") if verdict.claim.name == "ima-accuracy")
+    assert waiting.outcome == "not tested"
+    assert waiting.reason == "its runs wait in the plan, 0.1 core-hours: tiny-ima"
+
+
+def test_results_that_claims_across_settings_compare_are_stored_with_each_run(tmp_path):
+    concentrations = [[f"clients.partition.concentration={value}"] for value in (0.5, 5.0)]
+    shared = small_plan(
+        tmp_path, claims=["fedeve-within"], paper="fedeve", rows=[{"set": [], "seeds": 1, "minutes": 1}]
+    )
+    items = [
+        shared.items[0].model_copy(update={"name": f"at-{place}", "set": ("rounds=3", *own)})
+        for place, own in enumerate(concentrations)
+    ]
+    plan, where = Plan(processor="any", items=tuple(items)), places(tmp_path)
+    list(execute(plan.sets(), where))
+    shutil.rmtree(where.runs)
+    verdict = next(verdict for verdict in judge(plan, where.files, "fedeve") if verdict.claim.name == "fedeve-within")
+    assert verdict.seeds == (0,)
+    assert verdict.setting == "at-0, at-1"
 
 
 def test_a_failed_run_leaves_the_others(tmp_path, monkeypatch):

@@ -1,19 +1,29 @@
 """Claims: how they are judged, how runs are picked for them, and that every one can be asked of any runs."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from drift.claims import PAPERS, check, claims, select_runs
-from drift.claims.claim import Claim
+from drift.claims.claim import Claim, adjusted, over_seeds
 from drift.claims.measures import accuracy, quarters
 from tests.tiny import trained
 
 
+def run_of(seed):
+    return SimpleNamespace(experiment=SimpleNamespace(seed=seed))
+
+
 def claim(effects):
+    """A claim whose effect is that of each seed; the seed lacks a run where it has none."""
+
     def measure(runs):
-        if effects is None:
-            raise LookupError("no run of it")
-        return effects
+        seeds = {run.experiment.seed for run in runs}
+        if missing := seeds - set(effects):
+            raise LookupError(f"no run of {sorted(missing)}")
+        return {seed: effects[seed] for seed in seeds}
 
     return Claim("name", "Table 1", "it is so", "how much", "1", measure)
 
@@ -21,19 +31,44 @@ def claim(effects):
 @pytest.mark.parametrize(
     ("effects", "outcome"),
     [
-        ({0: 1.0, 1: 2.0, 2: 1.5}, "supported"),
-        ({0: 1.0, 1: -2.0, 2: 1.5}, "not supported"),
-        ({0: -1.0, 1: -2.0, 2: -1.5}, "not supported"),
-        ({0: 1.0, 1: 2.0}, "not testable here"),
-        ({0: 1.0, 1: np.nan, 2: 2.0}, "not testable here"),
-        ({0: np.nan}, "not testable here"),
-        (None, "not testable here"),
+        ({0: 1.0, 1: 2.0, 2: 1.5}, "holds"),
+        ({0: 1.0, 1: -2.0, 2: 1.5}, "undecided"),
+        ({0: -1.0, 1: -2.0, 2: -1.5}, "fails"),
+        ({0: 1.0, 1: 1.0}, "undecided"),
+        ({0: 1.0, 1: np.nan, 2: 2.0}, "undecided"),
+        ({0: 1.0}, "undecided"),
+        ({0: np.nan}, "not tested"),
+        ({}, "not tested"),
     ],
 )
-def test_a_verdict_needs_three_seeds_and_an_interval_above_zero(effects, outcome):
-    found = claim(effects).judge([])
-    assert found.outcome == outcome
-    assert (found.reason != "") == (outcome == "not testable here")
+def test_a_verdict_needs_three_seeds_and_an_interval_on_one_side_of_zero(effects, outcome):
+    verdict = claim(effects).judge([run_of(seed) for seed in effects])
+    assert verdict.outcome == outcome
+    assert (verdict.reason != "") == (verdict.interval.number < 3)
+
+
+def test_a_seed_without_its_runs_leaves_the_others():
+    verdict = claim({0: 1.0, 1: 2.0, 2: 1.5}).judge([run_of(seed) for seed in range(4)])
+    assert verdict.seeds == (0, 1, 2)
+    assert verdict.outcome == "holds"
+    assert verdict.reason == "seed 3: no run of [3]"
+
+
+def test_the_interval_is_that_of_the_paired_t_test():
+    first, second = np.array([3.0, 4.5, 5.0, 3.5]), np.array([2.5, 3.0, 4.6, 3.6])
+    interval, reference = over_seeds(list(first - second)), stats.ttest_rel(first, second)
+    assert interval.p == pytest.approx(reference.pvalue)
+    assert (interval.low, interval.high) == pytest.approx(tuple(reference.confidence_interval()))
+
+
+def test_p_is_adjusted_over_the_claims_with_three_seeds():
+    tested = [{0: 1.0, 1: 1.1, 2: 1.2}, {0: 1.0, 1: 3.0, 2: 5.0}, {0: -1.0, 1: 2.0, 2: 0.5}, {0: 1.0, 1: 1.01}]
+    verdicts = [claim(effects).judge([run_of(seed) for seed in effects]) for effects in tested]
+    p = [verdict.interval.p for verdict in verdicts]
+    assert p[0] < p[1] < p[2]
+    holm = [verdict.holm for verdict in adjusted(verdicts)]
+    assert holm[:3] == pytest.approx([3 * p[0], max(3 * p[0], 2 * p[1]), max(2 * p[1], p[2])])
+    assert np.isnan(holm[3])
 
 
 @pytest.fixture(scope="module")
@@ -91,4 +126,43 @@ def test_every_claim_can_be_asked_of_any_runs(runs):
     testable = {verdict.claim.name for verdict in verdicts if verdict.seeds}
     assert {"ima-locality-bounded", "fedlaw-coherence-falls", "fedeve-accuracy"} <= testable
     missing = [verdict for verdict in verdicts if not verdict.seeds]
-    assert all(verdict.reason and np.isnan(verdict.effect) for verdict in missing)
+    assert all(verdict.reason and np.isnan(verdict.interval.mean) for verdict in missing)
+
+
+def test_pairs_at_two_values_of_a_setting(tmp_path):
+    values = {("fedavg", 1.0): 1.0, ("fedeve", 1.0): 5.0, ("fedavg", 9.0): 2.0, ("fedeve", 9.0): 3.0}
+    runs = [
+        trained(tmp_path, "rounds=1", f"method={method}", f"clients.partition.concentration={value}")
+        for method, value in values
+    ]
+
+    def number(run):
+        return values[run.label, run.experiment.clients.partition.concentration]
+
+    measured = select_runs.extreme_pair_effects(
+        runs, "fedeve", "fedavg", "clients.partition.concentration", lambda run, other: number(run) - number(other)
+    )
+    assert measured == {runs[0].experiment.seed: 4.0 - 1.0}
+    with pytest.raises(LookupError, match="at two values"):
+        select_runs.extreme_pair_effects(
+            runs[:3], "fedeve", "fedavg", "clients.partition.concentration", lambda run, other: 0.0
+        )
+
+
+def test_accuracy_of_ima_is_compared_with_the_method_that_it_averages(tmp_path):
+    ima = ("method=ima", "method.window=2", "method.start=1")
+    bases = ("fedavg", "fedprox")
+    runs = [
+        trained(tmp_path, "rounds=3", *settings)
+        for base in bases
+        for settings in ((f"method={base}",), (*ima, f"method.base={base}"))
+    ]
+    own = {claim.name: claim for claim in claims("ima")}
+    gains = {
+        base: accuracy(runs[2 * place + 1]) - accuracy(runs[2 * place])
+        for place, base in enumerate(("fedavg", "fedprox"))
+    }
+    for base, gain in gains.items():
+        assert own[f"ima-accuracy-{base}"].judge(runs).interval.mean == pytest.approx(gain)
+    assert own["ima-accuracy"].judge(runs).interval.mean == pytest.approx(np.mean(list(gains.values())))
+    assert own["ima-accuracy-fedadam"].judge(runs).outcome == "not tested"

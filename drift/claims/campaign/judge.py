@@ -1,0 +1,71 @@
+"""Verdicts of the files of a campaign: each claim on the runs of the plan's items that bear on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from drift.claims import claims
+from drift.claims.campaign import records
+from drift.claims.campaign.plan import Plan, PlanItem, Unit, hours, identity
+from drift.claims.claim import Claim, Verdict, adjusted
+
+Recorded = Mapping[str, records.RecordedRun]
+"""Runs by `plan.identity`."""
+
+
+def judge(plan: Plan, files: Path, *papers: str) -> list[Verdict]:
+    """Verdicts on the claims of papers, of all where none is named, with p adjusted over all of them.
+
+    A claim that several items of the plan bear on is judged on each of them that has runs; one that compares settings,
+    on all of them together. One without runs is not tested; the reason says what its runs cost.
+
+    Raises:
+        ValueError: If there is no such paper, or a file is none of a campaign.
+    """
+    recorded = by_identity(files)
+    return adjusted([verdict for claim in claims(*papers) for verdict in _of_claim(claim, plan, recorded)])
+
+
+def by_identity(files: Path) -> Recorded:
+    """Recorded runs by their settings."""
+    return {identity(run.experiment): run for run in records.read_all(files)}
+
+
+def runs_of(items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> list[records.RecordedRun]:
+    """Recorded runs of items, each once."""
+    selected = {key: recorded[key] for unit in _units(items, plan) if (key := _identity(unit)) in recorded}
+    return list(selected.values())
+
+
+def _of_claim(claim: Claim, plan: Plan, recorded: Recorded) -> list[Verdict]:
+    items = [item for item in plan.items if claim.name in item.claims]
+    groups = [items] if claim.across else [[item] for item in items]
+    verdicts = [
+        claim.judge(runs, setting=", ".join(item.name for item in group))  # type: ignore[arg-type]  # they stand for runs
+        for group in groups
+        if (runs := runs_of(group, plan, recorded))
+    ]
+    tested = [verdict for verdict in verdicts if verdict.seeds]
+    return tested or [_waiting(claim, items, plan, recorded)]
+
+
+def _waiting(claim: Claim, items: Sequence[PlanItem], plan: Plan, recorded: Recorded) -> Verdict:
+    if not items:
+        return claim.judge([], reason="the plan has no runs for it")
+    left = hours(unit for unit in _units(items, plan) if _identity(unit) not in recorded)
+    return claim.judge(
+        [], reason=f"its runs wait in the plan, {left:.1f} core-hours: {', '.join(i.name for i in items)}"
+    )
+
+
+def _units(items: Sequence[PlanItem], plan: Plan) -> list[Unit]:
+    names = {item.name for item in items}
+    return [unit for units in plan.sets() for unit in units if unit.item.name in names]
+
+
+def _identity(unit: Unit) -> str:
+    try:
+        return identity(unit.experiment)
+    except LookupError:  # starts from a checkpoint that is not made yet
+        return ""
