@@ -24,6 +24,7 @@ from figures.axes.weights import histogram as histogram
 from figures.axes.weights import norms as norms
 from figures.axes.weights import shares as shares
 from figures.axes.weights import shrink as shrink
+from figures.draw_files import draw as draw
 from figures.interactive import client_notes as client_notes
 from figures.interactive import client_points as client_points
 from figures.interactive import coherence_matrix as coherence_matrix

@@ -151,12 +151,18 @@ def _heights(ax: Axes) -> Iterator[np.ndarray]:
         yield _places(line)[1]
     for group in ax.containers:
         if isinstance(group, BarContainer):
-            yield np.array([bar.get_height() for bar in group], float)
+            yield _lengths(group)
     for patch in ax.patches:
         if isinstance(patch, StepPatch):
             yield np.asarray(patch.get_data()[0], float)
     for collection in ax.collections:
         yield from _of_collection(collection)
+
+
+def _lengths(group: BarContainer) -> np.ndarray:
+    """Lengths of a group of bars, upright or lying."""
+    lying = group.orientation == "horizontal"
+    return np.array([bar.get_width() if lying else bar.get_height() for bar in group], float)
 
 
 def _of_collection(collection: Collection) -> Iterator[np.ndarray]:
@@ -190,7 +196,7 @@ def _series(ax: Axes) -> dict[str, np.ndarray]:
             series[str(line.get_label())] = np.stack([x, y])
     for group in ax.containers:
         if isinstance(group, BarContainer) and not str(group.get_label()).startswith("_"):
-            series[str(group.get_label())] = np.array([bar.get_height() for bar in group], float)
+            series[str(group.get_label())] = _lengths(group)
     return series
 
 

@@ -1,0 +1,69 @@
+"""Matrices with named rows and columns: cosines of clients, confusions of classes; and an axis of names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+
+from figures import style
+from figures.axes.curves import require_values
+
+LABELS = 34
+"""Names on an axis; of more, every second, third and so on."""
+
+WRITTEN = 12
+"""Rows up to which the numbers stand in the cells."""
+
+
+def matrix(
+    values: xr.DataArray, *, ax: Axes | None = None, low: float = 0.0, high: float | None = None, **look: Any
+) -> Axes:
+    """A matrix as coloured cells, with its numbers in them where it is small, and a colour bar.
+
+    Args:
+        values: Over rows and columns, each with names as coordinate.
+        ax: Axes to draw into; the current ones of pyplot by default.
+        low, high: Ends of the colours; by default 0 and the largest value.
+        look: Passed to `Axes.imshow`.
+
+    Raises:
+        LookupError: If the matrix has no values.
+    """
+    require_values(values)
+    ax = style.axes(ax)
+    rows, columns = map(str, values.dims)
+    top = float(values.max()) if high is None else high
+    look = {"cmap": style.SEQUENTIAL, "vmin": low, "vmax": top if top > low else low + 1, "aspect": "equal", **look}
+    image = ax.imshow(values.values, interpolation="nearest", **look)
+    name_ticks(ax.xaxis, [str(name) for name in values[columns].values])
+    name_ticks(ax.yaxis, [str(name) for name in values[rows].values])
+    ax.grid(False)
+    ax.set_xlabel(style.text(values[columns]))
+    ax.set_ylabel(style.text(values[rows]))
+    if max(values.shape) <= WRITTEN:
+        _write(ax, values.values)
+    figure = cast(Figure, ax.figure)
+    figure.colorbar(image, ax=ax, label=style.text(values), shrink=0.9)
+    return ax
+
+
+def name_ticks(axis: Axis, names: Sequence[str]) -> None:
+    """Names at 0, 1, 2, ..; of many, every second, third and so on."""
+    places = list(range(0, len(names), -(-len(names) // LABELS) or 1))
+    axis.set_ticks(places, [names[place] for place in places])
+
+
+def _write(ax: Axes, values: np.ndarray) -> None:
+    """Numbers in the cells, outlined: readable on every colour."""
+    whole = np.array_equal(values, np.round(values))
+    for (row, column), value in np.ndenumerate(values):
+        if np.isfinite(value) and (value or not whole):
+            text = f"{value:.0f}" if whole else f"{value:.2f}".replace("0.", ".", 1)
+            note = ax.text(column, row, text, ha="center", va="center", fontsize=5)
+            note.set_path_effects(style.outline(1.2))

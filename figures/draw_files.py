@@ -1,0 +1,124 @@
+"""A named figure from runs to files: picture as PDF, PNG and SVG, numbers as zarr and CSV beside it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drift.plugins.reserved_names import USER_TASK
+from drift.runs.run import Run
+from drift.store.atomic_write import write_bytes
+from drift.store.files import Damaged
+from figures import gallery
+from figures.gallery._checked import runs_of
+from figures.selection import sampling_error
+from figures.selection.run_selection import join_names, required_runs, subset
+from landscape import plugins
+from landscape.results import zarr_files
+from landscape.results.export import export_bytes
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+def draw(
+    name: str, runs: Sequence[Run], folder: str | Path = "out/figures", *, stem: str = "", **options: Any
+) -> list[Path]:
+    """Draw a named figure into files: PDF, PNG, SVG, and its numbers as a zarr folder and as a CSV table.
+
+    The picture and the attributes of the numbers state what is shown: methods, data, partition, seeds, rounds, samples.
+    `fedscape figures draw` writes the same files.
+
+    Args:
+        name: Name of the figure, as in `fedscape figures list`.
+        runs: The figure draws all of them, or refuses; of `figures.gallery.AnyOf` it may draw a part.
+        folder: Where the files go.
+        stem: What the files are called; else the figure's name.
+        options: Of the figure, such as round=12.
+
+    Returns:
+        Paths of the files, pictures first.
+
+    Raises:
+        ValueError, LookupError: If there is no such figure, or the runs do not allow it.
+    """
+    folder = Path(folder)
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    import matplotlib.pyplot as plt
+
+    from figures import style
+    from figures.axes.footnote import footnote
+    from figures.selection import substance
+
+    require_options(name, options)
+    figure_plugin, plain = gallery.load(name), gallery.file_stem(name)
+    ds, runs = _readable(figure_plugin.data, runs, options)
+    ds = ds.assign_attrs(gallery.origin(name))
+    called = stem or plain
+    numbers, table = folder / f"{called}.zarr", folder / f"{called}.csv"
+    figure = figure_plugin.draw(ds)
+    needs, samples = getattr(figure_plugin, "NEEDS", ""), _test_samples(ds, runs_of(ds, runs))
+    if remarks := substance.remarks(figure, ds, needs=needs, samples=samples):
+        ds = ds.assign_attrs(remarks="; ".join(remarks))
+        footnote(figure, f"Note: {'; '.join(remarks)}.")
+    zarr_files.save(ds, numbers)
+    write_bytes(table, export_bytes(ds, "csv"))
+    paths = style.save(figure, folder / called)
+    plt.close(figure)
+    return [*paths, numbers, table]
+
+
+def require_options(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse options that a figure does not have, or values of another type.
+
+    Raises:
+        ValueError: With what is accepted.
+    """
+    plugins.require_options(f"figure {gallery.file_stem(name)}", gallery.load(name).data, options)
+
+
+def _readable(
+    data: Callable[..., xr.Dataset], runs: Sequence[Run], options: Mapping[str, Any]
+) -> tuple[xr.Dataset, Sequence[Run]]:
+    """Data of a figure and the runs that it may show: of a folder without those with a damaged file, which it names.
+
+    Raises:
+        Damaged: If such a run was named itself, or no run is left.
+    """
+    unreadable: dict[str, str] = {}
+    while True:
+        try:
+            ds = data(runs, **options)
+        except Damaged as reason:
+            broken = {run.folder: run.name for run in runs if run.folder.resolve() in reason.path.resolve().parents}
+            rest = [run for run in runs if run.folder not in broken]
+            if not broken or not rest or any(run.folder in broken for run in required_runs(runs)):
+                raise
+            unreadable |= dict.fromkeys(broken.values(), " ".join(str(reason).split()))
+            runs = subset(runs, rest)
+        else:
+            return (_with_unreadable(ds, unreadable) if unreadable else ds), runs
+
+
+def _with_unreadable(ds: xr.Dataset, unreadable: Mapping[str, str]) -> xr.Dataset:
+    """The data with the runs that could not be read among those left out, in full and in the picture's small line."""
+    lines = [f"{name}: left out, it cannot be read: {why}" for name, why in unreadable.items()]
+    brief = [f"left out, as they cannot be read: {join_names(list(unreadable))}"]
+    return ds.assign_attrs(
+        left_out="\n".join(filter(None, [str(ds.attrs.get("left_out", "")), *lines])),
+        left_out_brief="; ".join(filter(None, [str(ds.attrs.get("left_out_brief", "")), *brief])),
+    )
+
+
+def _test_samples(ds: xr.Dataset, runs: Sequence[Run]) -> int | None:
+    """Test samples behind the accuracies that a figure compares, of the drawn run with fewest; None without any."""
+    if not any(sampling_error.accuracy_kind(values) for values in ds.data_vars.values()):
+        return None
+    by_task = {
+        repr(run.experiment.task): run
+        for run in runs
+        if run.context.user_task is not None or run.experiment.task.dataset != USER_TASK
+    }
+    return min((len(run.dataset.samples["test"]) for run in by_task.values()), default=None)

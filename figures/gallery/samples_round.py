@@ -1,0 +1,152 @@
+"""Confusion of a model of a round, and where it and a client's model disagree, by likeness (HetVis paper, Fig. 5)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drift.analyses.samples.contents import images
+from drift.analyses.samples.disagreement import disagreement
+from drift.analyses.samples.predictions import confusion, samples_of
+from drift.runs.run import Run
+from figures import style
+from figures.axes import matrices
+from figures.gallery import _runs, _stack
+
+NEEDS = "one run of a classification that kept the models of a round; the groups need its clients"
+
+COST = "seconds"
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    round: int | None = None,
+    model: str = "end",
+    client: int | None = None,
+    split: str = "test",
+    groups: int = 8,
+    examples: int = 8,
+) -> xr.Dataset:
+    """count (samples) over class and predicted_class; group_size, group_share and shares of right answers over group.
+
+    Also `example`, images (bytes) of the samples of each group that are nearest to its centre, where they are images.
+
+    Args:
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
+        round: By default the last one that kept its global model.
+        model: Name of the model, such as end, start, mean, "client 3" or "round 12".
+        client: The client that it is compared with; by default the first of the cohort, where the round kept it.
+        split: test, train, proxy, or "client 3" for what that client trains on.
+        groups: Number of groups of like samples.
+        examples: Images per group.
+    """
+    run = _runs.one_run(runs, method, seed)
+    if not run.kept("globals"):
+        raise _runs.missing(f"run {run.name} kept no global model", _runs.KEEP_GLOBALS)
+    index = run.kept("globals")[-1] if round is None else run.require_round(round)
+    ds = run.cached(confusion, round=index, models=[model], split=split).isel(model=0)
+    ds = ds.assign_coords(model=model).assign_attrs(model=model)
+    if index not in run.kept("clients"):
+        return _stack.name_runs(ds, [run])
+    parts = run.cached(disagreement, round=index, client=client, against=model, split=split, groups=groups)
+    table = parts[[name for name in parts if str(name).startswith("group_") and name != "group_distance"]]
+    ds = ds.merge(table, combine_attrs="override").assign_attrs(client=parts.attrs["client"])
+    chosen = nearest(parts, examples)
+    samples, _ = samples_of(run, index, split)
+    if chosen.size and (shown := images(run, samples[torch.from_numpy(chosen.clip(0).ravel())])) is not None:
+        values = shown.reshape(*chosen.shape, *shown.shape[1:]).astype(float)
+        values[chosen < 0] = np.nan
+        dims = ("group", "example", "row", "column", *(["channel"] if values.ndim == 5 else []))
+        ds["image"] = (dims, values, {"long_name": "pixel", "units": "1"})
+    return _stack.name_runs(ds, [run])
+
+
+def nearest(ds: xr.Dataset, count: int) -> np.ndarray:
+    """Places of the differing samples of each group that are nearest to its centre, (groups, count); -1 for none.
+
+    Args:
+        ds: Result of `drift.disagreement`.
+        count: Samples per group.
+    """
+    places = np.full((ds.sizes["group"], count), -1)
+    for group in range(len(places)):
+        members = np.flatnonzero((ds.sample_group.values == group) & (ds.differs.values > 0))
+        members = members[np.argsort(ds.group_distance.values[members], kind="stable")][:count]
+        places[group, : len(members)] = members
+    return places
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """The confusion matrix; the groups by size with who is right; images of each group."""
+    several = "group_size" in ds and ds.sizes["group"] > 0
+    columns = 1 + several + ("image" in ds)
+    widths = ([1.35, 0.8, 1.0] if columns == 3 else [1.35, 1.0])[:columns]
+    height = max(2.7, 0.7 + 0.24 * ds.sizes["group"]) if several else 2.7
+    width = style.WIDE if columns > 1 else style.NARROW
+    figure, axs = style.panels(1, columns, width=width, height=height, width_ratios=widths)
+    matrices.matrix(ds["count"].fillna(0).assign_attrs(units="1"), ax=axs[0, 0])
+    axs[0, 0].set_title(f"{_called(ds)}: error {100 * float(ds.error):.1f} %", fontsize=7)
+    if several:
+        _groups(ds, axs[0, 1])
+    if "image" in ds:
+        _images(ds, axs[0, 2])
+    return figure
+
+
+def _groups(ds: xr.Dataset, ax: Axes) -> None:
+    """Bars of the groups' sizes; the parts in which the one or the other model is right, or neither."""
+    places, left = np.arange(ds.sizes["group"]), np.zeros(ds.sizes["group"])
+    first, second = ds.group_client_right.values, ds.group_other_right.values
+    parts = {f"{ds.attrs['client']} right": first, f"{_called(ds)} right": second, "both wrong": 1 - first - second}
+    for (label, part), look in zip(parts.items(), _LOOKS, strict=True):
+        size = part * ds.group_size.values
+        if not size.round(9).any():
+            continue
+        ax.barh(places, size, left=left, label=label, edgecolor="black", linewidth=0.4, **look)
+        left = left + size
+    names = [str(ds["class"].values[int(label)]) for label in ds.group_class.values]
+    ax.set_yticks(places, [f"class {name}" for name in names])
+    for place, share in zip(places, ds.group_share.values, strict=True):
+        look = {"textcoords": "offset points", "fontsize": 5.5, "va": "center"}
+        ax.annotate(f"{100 * share:.0f} %", (left[place], place), (3, 0), **look)
+    ax.margins(x=0.2)
+    ax.set_ylim(len(places) - 0.5, -0.5)
+    ax.set_xlabel("samples with two predictions,\nand their share of the like samples")
+    if ax.containers:
+        ax.legend(fontsize=5.5, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+
+
+def _images(ds: xr.Dataset, ax: Axes) -> None:
+    """Rows of images, those nearest to the centre of each group."""
+    values = ds.image.transpose("group", "row", "example", "column", ...).values
+    high, wide = values.shape[1], values.shape[3]
+    padded = np.full((values.shape[0], high + 1, values.shape[2], wide + 1, *values.shape[4:]), 255.0)
+    padded[:, :high, :, :wide] = np.where(np.isfinite(values), values, 255.0)
+    mosaic = padded.reshape(padded.shape[0] * (high + 1), -1, *values.shape[4:])
+    ax.imshow(mosaic / 255, cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect="auto")
+    ax.set_axis_off()
+
+
+def _called(ds: xr.Dataset) -> str:
+    """The model in words."""
+    return {"end": "global model", "start": "model before", "mean": "mean model"}.get(
+        ds.attrs["model"], ds.attrs["model"]
+    )
+
+
+_LOOKS: tuple[dict[str, Any], ...] = (
+    {"color": "#E69F00"},
+    {"color": "#0072B2"},
+    {"color": "white", "hatch": "///"},
+)
+"""Looks of the parts; they differ in grey too."""
