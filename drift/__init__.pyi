@@ -30,6 +30,8 @@ from drift.analyses.landscapes.model_quality import noise_robustness as noise_ro
 from drift.analyses.landscapes.model_quality import scale_curve as scale_curve
 from drift.analyses.landscapes.model_quality import three_accuracies as three_accuracies
 from drift.analyses.landscapes.model_quality import weight_histograms as weight_histograms
+from drift.analyses.landscapes.models_plane import models_line as models_line
+from drift.analyses.landscapes.models_plane import models_plane as models_plane
 from drift.analyses.landscapes.overlay_plane import overlay_plane as overlay_plane
 from drift.analyses.landscapes.planes import average_line as average_line
 from drift.analyses.landscapes.planes import global_line as global_line

@@ -34,16 +34,10 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
         LookupError: If the stored result is broken or of another run.
     """
     text = arguments_text(run, analysis, arguments)
-    folder = run.folder / "results"
-    own = {"identity": run.identity, "head": run.head}
-    path = folder / f"{analysis.__name__}-{_key(run, stored_name(analysis), text, *own.values())}.zarr"
-    files.require_inside(path, run.folder)
-    partial = OwnPartial(path, run, own)
-    if (result := _complete(partial)) is not None:
+    partial = _partial(run, analysis, text)
+    if (result := _stored(run, analysis, text, partial)) is not None:
         return result
-    earlier = folder / f"{analysis.__name__}-{_key(run, earlier_name(analysis), text)}.zarr"
-    if (result := _of_earlier_version(earlier, run)) is not None:
-        return result
+    path, own = Path(partial.path), partial.own
     with locks.lock_result(path):
         if (result := _complete(partial)) is not None:  # another process has stored it meanwhile
             return result
@@ -55,6 +49,16 @@ def cached(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, A
         result = result.assign_attrs(own, run=run.name, arguments=text, complete=1)
         zarr_files.save(result, path)
         return zarr_files.sort_names(result)
+
+
+def stored(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> xr.Dataset | None:
+    """The stored result that `cached` would return; None if there is none and it would compute.
+
+    Raises:
+        TypeError, LookupError: As `cached`.
+    """
+    text = arguments_text(run, analysis, arguments)
+    return _stored(run, analysis, text, _partial(run, analysis, text))
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,25 @@ def _key(run: Run, name: str, text: str, *more: str) -> str:
     user += "".join(f" {metric.name} {metric.digest}" for metric in run.context.metrics)
     further = "".join(f" {part}" for part in more)
     return hashlib.sha256(f"{name} {text} {run.committed}{user}{further}".encode()).hexdigest()[:10]
+
+
+def _partial(run: Run, analysis: Callable[..., xr.Dataset], text: str) -> OwnPartial:
+    """Where the result of an analysis with these arguments is stored."""
+    own = {"identity": run.identity, "head": run.head}
+    path = _path(run, analysis, stored_name(analysis), text, *own.values())
+    files.require_inside(path, run.folder)
+    return OwnPartial(path, run, own)
+
+
+def _path(run: Run, analysis: Callable[..., xr.Dataset], name: str, *parts: str) -> Path:
+    return run.folder / "results" / f"{analysis.__name__}-{_key(run, name, *parts)}.zarr"
+
+
+def _stored(run: Run, analysis: Callable[..., xr.Dataset], text: str, partial: OwnPartial) -> xr.Dataset | None:
+    """The complete result, of this or an earlier version."""
+    if (result := _complete(partial)) is not None:
+        return result
+    return _of_earlier_version(_path(run, analysis, earlier_name(analysis), text), run)
 
 
 def _of_earlier_version(path: Path, run: Run) -> xr.Dataset | None:

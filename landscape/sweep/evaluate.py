@@ -87,20 +87,24 @@ def evaluate(
     Raises:
         ValueError: If shapes do not match, a metric or split is unknown, or the split is empty.
     """
-    samples, measures = task.split(split), task.measures(metrics)
-    rows = torch.as_tensor(coefficients, dtype=torch.float64)
-    basis = basis.detach() if isinstance(basis, Tensor) else stack_models(basis)
-    _check(task, basis, rows, buffers, samples)
-    points = rows.tolist()
-    if groups is not None:
-        groups = _checked_groups(groups, samples).to(basis.device)
     if isinstance(workers, int) and workers < 1:
         raise ValueError(f"workers is {workers}; a sweep needs one or more.")
-    how = resolve_statistics(statistics, buffers)
-    pool = task.samples.get("train", samples)
-    fixed = calibration_samples(pool, calibration) if how == "recomputed" else None
-    basis_buffers = None if buffers is None or how == "own" else buffers
-    work = Work(task, basis, basis_buffers, samples, groups, measures, block, fixed, check_precision(precision))
+    work = sweep_work(
+        task,
+        basis,
+        split=split,
+        metrics=metrics,
+        buffers=buffers,
+        block=block,
+        groups=groups,
+        statistics=statistics,
+        calibration=calibration,
+        precision=precision,
+    )
+    rows = torch.as_tensor(coefficients, dtype=torch.float64)
+    if rows.ndim != 2 or rows.shape[1] != len(work.basis):
+        raise ValueError(f"coefficients have shape {tuple(rows.shape)}; the basis needs (P, {len(work.basis)}).")
+    points, basis, measures = rows.tolist(), work.basis, work.measures
     values: dict[str, Tensor] = {}
     done, report, soon = 0, progress or (lambda done, total: None), not (on_points is None and progress is None)
     report(0, len(points))
@@ -114,6 +118,35 @@ def evaluate(
         if on_points is not None:
             on_points(part, chunk)
     return {name: values.get(name, torch.empty(0, dtype=torch.float64)) for name in measures}
+
+
+def sweep_work(
+    task: Task,
+    basis: Tensor,
+    *,
+    split: Split = "test",
+    metrics: tuple[str, ...] | None = None,
+    buffers: Tensor | None = None,
+    block: int | None = None,
+    groups: Tensor | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
+    precision: Precision = "exact",
+) -> Work:
+    """What all points of a sweep share; a `landscape.sweep.worker.Worker` of it gives the bits of `evaluate`.
+
+    Arguments and errors are those of `evaluate`.
+    """
+    samples, measures = task.split(split), task.measures(metrics)
+    basis = basis.detach() if isinstance(basis, Tensor) else stack_models(basis)
+    _check(task, basis, buffers, samples)
+    if groups is not None:
+        groups = _checked_groups(groups, samples).to(basis.device)
+    how = resolve_statistics(statistics, buffers)
+    pool = task.samples.get("train", samples)
+    fixed = calibration_samples(pool, calibration) if how == "recomputed" else None
+    basis_buffers = None if buffers is None or how == "own" else buffers
+    return Work(task, basis, basis_buffers, samples, groups, measures, block, fixed, check_precision(precision))
 
 
 def loss(flat: Flat, basis: Tensor, coefficients: Tensor, samples: Samples) -> Tensor:
@@ -166,15 +199,12 @@ def _most(basis: Tensor, memory: int) -> int:
 def _check(
     task: Task,
     basis: Tensor,
-    coefficients: Tensor,
     buffers: Tensor | None,
     samples: Samples,
 ) -> None:
     if basis.ndim != 2:
         raise ValueError(f"basis has shape {tuple(basis.shape)}; it must be (n, d): stack the models.")
     task.layout.named(basis[0])
-    if coefficients.ndim != 2 or coefficients.shape[1] != len(basis):
-        raise ValueError(f"coefficients have shape {tuple(coefficients.shape)}; the basis needs (P, {len(basis)}).")
     if buffers is not None and tuple(buffers.shape) != (
         len(basis),
         task.layout.buffer_size,

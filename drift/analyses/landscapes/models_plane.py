@@ -1,0 +1,224 @@
+"""The plane and the line through any models of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+import xarray as xr
+
+from drift.analyses.evaluate_on import evaluate_on
+from drift.analyses.landscapes.named_models import model_names, named_models, require_different
+from drift.analyses.per_round import result
+from drift.config.random_keys import rng
+from drift.runs.registry import analysis
+from drift.runs.run import Run
+from landscape.geometry.lines import line
+from landscape.geometry.planes import plane
+from landscape.model.metrics import class_error
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+from landscape.results.zarr_files import Partial
+from landscape.sweep.grid import Sweep, axis
+from landscape.sweep.precision import Precision
+
+
+@analysis("mark", "alpha", "beta", "class", cost="evaluations")
+def models_plane(
+    run: Run,
+    *,
+    round: int = -1,
+    models: Sequence[str] | None = None,
+    points: int = 21,
+    margin: float = 0.3,
+    box: Sequence[float] | None = None,
+    split: str = "test",
+    samples: int | None = None,
+    precision: Precision = "exact",
+    partial: Partial | None = None,
+) -> xr.Dataset:
+    """Loss, error and error per class on the plane through any three models of a run.
+
+    Source: IMA paper, section 3.2, Fig. 1 (the plane).
+
+    Args:
+        run: Run to analyse.
+        round: Number of a round; negative ones count from the last.
+        models: Three of start, end, mean, client 3, round 12, NAME: round 12 (another run beside it); by default the
+            first of the clients, or of start, end and mean.
+        points, margin: Grid points per axis, and how far the grid extends beyond the models.
+        box: Part of the plane in place of that: lowest and highest alpha, lowest and highest beta.
+        split: Samples: test, train, proxy, or "client 3" for what that client trains on in the round.
+        samples: At most so many of them, selected at random, the same in every call; by default all.
+        precision: "fast" multiplies in bfloat16 and states the error, as `landscape.surface` does.
+        partial: Unfinished result to go on from.
+
+    Returns:
+        Dataset with loss (alpha, beta) and error, with class_error (alpha, beta, class) where samples have classes, and
+        the same at the marks: the three models and their mean.
+
+    Raises:
+        LookupError: If a model was not kept.
+        ValueError: If there are not three different models, or a name or a split is unknown.
+    """
+    index = run.require_round(round)
+    names = default_models(run, index, 3) if models is None else list(models)
+    sweep = plane_sweep(run, index, names, points=points, margin=margin, box=box)
+    return _evaluated(run, sweep, index, split, samples, precision, partial, "models_plane")
+
+
+@analysis("mark", "t", "class", cost="evaluations")
+def models_line(
+    run: Run,
+    *,
+    round: int = -1,
+    models: Sequence[str] | None = None,
+    points: int = 41,
+    split: str = "test",
+    samples: int | None = None,
+    precision: Precision = "exact",
+    partial: Partial | None = None,
+) -> xr.Dataset:
+    """Loss, error and error per class on the line from one model of a run (t = 0) to another (t = 1).
+
+    Source: IMA paper, section 3.2.
+
+    Args:
+        run: Run to analyse.
+        round, models, split, samples, precision, partial: As in `models_plane`, with two models; by default start and
+            end.
+        points: Evaluations from t = -0.5 to 1.5.
+
+    Raises:
+        LookupError, ValueError: As `models_plane`.
+    """
+    index = run.require_round(round)
+    names = default_models(run, index, 2) if models is None else list(models)
+    sweep = line_sweep(run, index, names, points=points)
+    return _evaluated(run, sweep, index, split, samples, precision, partial, "models_line")
+
+
+def default_models(run: Run, round: int, count: int) -> list[str]:
+    """The models that a plane (3) or line (2) of a round goes through by default.
+
+    Raises:
+        LookupError: If the round kept too few models.
+    """
+    names = model_names(run, round)
+    clients = [name for name in names if name.startswith("client")]
+    chosen = clients[:3] if count == 3 and len(clients) >= 3 else [n for n in names if n != "mean"][:count]
+    if len(chosen) < count:
+        raise LookupError(
+            f"round {round} of {run.name} kept {', '.join(names) or 'no models'}; {count} are needed. Train with "
+            "--set keep.clients=all."
+        )
+    return chosen
+
+
+def plane_sweep(
+    run: Run, round: int, names: Sequence[str], *, points: int, margin: float, box: Sequence[float] | None = None
+) -> Sweep:
+    """The plane through three models by name; its grid covers the box, or the models and a margin.
+
+    Raises:
+        LookupError, ValueError: As `models_plane`.
+    """
+    if len(names) != 3:
+        raise ValueError(f"a plane goes through three models, {list(names)} were given.")
+    named = named_models(run, round, names)
+    require_different(named)
+    sweep = plane(*named.models, points=points, margin=margin, buffers=_buffers(named.buffers), labels=names)
+    if "mean" in names:  # of the cohort: the mean of the three models gets no mark beside it
+        sweep = replace(sweep, marks=sweep.marks[:3])
+    if box is None:
+        return sweep
+    if len(box) != 4:
+        raise ValueError(f"box is {list(box)}; give lowest and highest alpha, lowest and highest beta.")
+    coords = {"alpha": axis(box[0], box[1], points), "beta": axis(box[2], box[3], points)}
+    return replace(sweep, coords=coords)
+
+
+def line_sweep(run: Run, round: int, names: Sequence[str], *, points: int) -> Sweep:
+    """The line through two models by name.
+
+    Raises:
+        LookupError, ValueError: As `models_line`.
+    """
+    if len(names) != 2:
+        raise ValueError(f"a line goes through two models, {list(names)} were given.")
+    named = named_models(run, round, names)
+    require_different(named)
+    sweep = line(*named.models, points=points, buffers=_buffers(named.buffers), labels=(names[0], names[1]))
+    return replace(sweep, marks=sweep.marks[:2]) if "mean" in names else sweep
+
+
+def selected_samples(run: Run, round: int, split: str, samples: int | None = None) -> Samples:
+    """Samples of a split (test, train, proxy) or of "client 3" in a round; at most `samples`, selected at random.
+
+    Raises:
+        ValueError: If there is no such split or client, or it has no samples.
+    """
+    kind, _, number = split.partition(" ")
+    if kind == "client" and number.isdigit():
+        parts = run.parts_in(round)
+        if int(number) >= len(parts):
+            raise ValueError(f"no client {number}; the run has clients 0 to {len(parts) - 1}.")
+        chosen = run.task.samples["train"][torch.from_numpy(parts[int(number)])]
+    else:
+        chosen = run.task.split(split)
+    if not len(chosen):
+        raise ValueError(f"{split} has no samples; a mean needs at least one.")
+    if samples is None or samples >= len(chosen):
+        return chosen
+    if samples < 1:
+        raise ValueError(f"samples is {samples}; give 1 or more.")
+    order = rng(0, "selected samples").permutation(len(chosen))[:samples]
+    order.sort()
+    return chosen[torch.from_numpy(order)]
+
+
+def task_with_classes(run: Run, samples: Samples) -> Task:
+    """The task of a run, with the error per class as a metric where its samples have classes."""
+    task, classes = run.task, len(run.dataset.classes)
+    targets = samples.targets
+    if classes < 2 or targets.ndim != 1 or targets.is_floating_point() or "error" not in task.metrics:
+        return task
+    outputs = task.outputs(task.theta, samples[:2])
+    if outputs.ndim != 2 or outputs.shape[1] < classes:
+        return task
+    return replace(task, metrics={**task.metrics, "class_error": class_error})
+
+
+def _evaluated(
+    run: Run,
+    sweep: Sweep,
+    index: int,
+    split: str,
+    count: int | None,
+    precision: Precision,
+    partial: Partial | None,
+    name: str,
+) -> xr.Dataset:
+    samples = selected_samples(run, index, split, count)
+    task = task_with_classes(run, samples)
+    return labelled(run, evaluate_on(run, sweep, samples, partial, task=task, precision=precision), index, split, name)
+
+
+def labelled(run: Run, dataset: xr.Dataset, round: int, split: str, name: str) -> xr.Dataset:
+    """A surface with the names of the classes, its round and its split."""
+    if "class_error" in dataset:
+        names = [str(label) for label in run.dataset.classes]
+        names += [str(number) for number in range(len(names), dataset.sizes["class"])]  # of outputs without samples
+        dataset = dataset.assign_coords({"class": names[: dataset.sizes["class"]]})
+    return result(dataset, _ABOUT, analysis=name, source="IMA paper, section 3.2", round=round, split=split)
+
+
+def _buffers(buffers: torch.Tensor) -> torch.Tensor | None:
+    return buffers if buffers.shape[1] else None
+
+
+_ABOUT = {
+    "class_error": ("error of the class", "fraction"),
+    "mark_class_error": ("error of the class at the mark", "fraction"),
+}

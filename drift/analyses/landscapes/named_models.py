@@ -1,0 +1,141 @@
+"""Models of a run by name: those of a round, global models of other rounds, and of other runs beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from drift.config.cohort_weights import cohort_weights
+from drift.runs.run import Run
+from drift.runs.run import open as open_run
+from drift.store.round_record import Round
+from landscape.model.batchnorm import calibration_samples, normalisers, recalibrate
+
+SAME = 1e-6
+"""Distance of two models, as a fraction of their norm, below which they are one: rounding of float32."""
+
+
+@dataclass(frozen=True, repr=False)
+class NamedModels:
+    """Models in the order of their names.
+
+    Args:
+        names: Their names.
+        models: Shape (n, d).
+        buffers: Floating buffers, shape (n, b).
+    """
+
+    names: tuple[str, ...]
+    models: Tensor
+    buffers: Tensor
+
+
+def named_models(run: Run, round: int, names: Sequence[str]) -> NamedModels:
+    """Models of a run by their names.
+
+    The names are start, end (the global models before and after the round), mean (of the cohort, by the run's own
+    weights: FedAvg's aggregate), client 3 (after its local training), round 12 (the global model after that round) and
+    NAME: round 12 (that of another run in the same folder of runs). Batch statistics of a mean are recomputed.
+
+    Args:
+        round: Number of a round.
+
+    Raises:
+        ValueError: If a name is none of these, or the round's cohort has no such client.
+        LookupError: If the model was not kept, or there is no such run.
+    """
+    record = run.round(round)
+    parts = [_model(run, record, name) for name in names]
+    sizes = {(len(model), len(buffers)) for model, buffers in parts}
+    if len(sizes) > 1:
+        raise ValueError(f"{', '.join(names)} have {sorted(size for size, _ in sizes)} parameters; give like models.")
+    return NamedModels(
+        tuple(names), torch.stack([model for model, _ in parts]), torch.stack([part for _, part in parts])
+    )
+
+
+def require_different(named: NamedModels) -> None:
+    """Refuse two names of one model: a line or plane needs different ones.
+
+    Raises:
+        ValueError: If two of the models are equal up to rounding.
+    """
+    for place, model in enumerate(named.models):
+        for other in range(place):
+            away = float((model - named.models[other]).norm())
+            if away <= SAME * float(model.norm()):
+                raise ValueError(
+                    f"{named.names[other]} and {named.names[place]} are the same model; select another one of them."
+                )
+
+
+def model_names(run: Run, round: int) -> list[str]:
+    """Names of the models that a round of a run kept: start, end, mean, then its clients, ids ascending."""
+    record = run.round(round)
+    names = [name for name in ("start", "end") if getattr(record, name) is not None]
+    clients = [] if record.clients is None else [f"client {client}" for client in sorted(record.ids.tolist())]
+    return [*names, *(["mean"] if clients else []), *clients]
+
+
+def cohort_models(run: Run, round: int) -> NamedModels:
+    """All clients of a round, ids ascending.
+
+    Raises:
+        LookupError: If the round kept no clients.
+    """
+    record = run.round(round)
+    order = record.ids.argsort()
+    names = tuple(f"client {client}" for client in record.ids[order].tolist())
+    return NamedModels(names, record.kept("clients")[order], record.client_buffers[order])
+
+
+def _model(run: Run, record: Round, name: str) -> tuple[Tensor, Tensor]:
+    other, colon, own = name.rpartition(": ")
+    kind, _, number = own.partition(" ")
+    if kind == "round" and number.isdigit():
+        home = run if not colon else _beside(run, other)
+        there = home.round(int(number))
+        return there.kept("end"), there.end_buffers
+    if colon or (number and (kind != "client" or not number.isdigit())):
+        raise ValueError(f"no model named {name!r}; {_NAMES}")
+    if kind == "client" and number:
+        ids = record.ids.tolist()
+        if int(number) not in ids:
+            raise ValueError(f"round {record.index} of {run.name} has clients {sorted(ids)}, no client {number}.")
+        row = ids.index(int(number))
+        return record.kept("clients")[row], record.client_buffers[row]
+    if kind in ("start", "end"):
+        return record.kept(kind), record.start_buffers if kind == "start" else record.end_buffers
+    if kind == "mean":
+        return _mean(run, record)
+    raise ValueError(f"no model named {name!r}; {_NAMES}")
+
+
+def _mean(run: Run, record: Round) -> tuple[Tensor, Tensor]:
+    weights = cohort_weights(run.experiment, record.sizes)
+    clients = record.kept("clients")
+    mean, buffers = weights.to(clients) @ clients, record.client_buffers
+    if not buffers.shape[1]:
+        return mean, buffers.new_zeros(0)
+    averaged = weights.to(buffers) @ buffers
+    if not normalisers(run.task.model):
+        return mean, averaged
+    pool = run.task.samples.get("train", run.task.samples["test"])
+    return mean, recalibrate(run.task, mean, averaged, calibration_samples(pool, 512))
+
+
+def _beside(run: Run, name: str) -> Run:
+    """The run of that name in the same folder of runs, which has to have the same model."""
+    folder = run.folder.resolve().parent / name
+    if "/" in name or "\\" in name or name in ("", ".", "..") or not (folder / "run.json").is_file():
+        raise LookupError(f"no run {name} beside {run.name}.")
+    other = open_run(folder)
+    if other.about.get("layout") != run.about.get("layout"):
+        raise ValueError(f"{name} has another model than {run.name}; a plane goes through models of one kind.")
+    return replace(other, context=run.context)
+
+
+_NAMES = "names are start, end, mean, client 3, round 12, or NAME: round 12 for another run beside it."

@@ -1,0 +1,270 @@
+"""The evaluator that stays warm: loss, error, error per class and more at combinations of a run's models.
+
+Functions that jobs call in their process: (run, item) -> small results. Models, samples and evaluators of recent calls
+are kept; a value has the bits that `landscape.evaluate` gives.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from drift.analyses.landscapes.models_plane import line_sweep, plane_sweep, selected_samples, task_with_classes
+from drift.analyses.landscapes.named_models import cohort_models, named_models
+from drift.runs.run import Run
+from figures.explore.addresses import share_data
+from figures.explore.shelf import Shelf
+from landscape.model.batchnorm import usual_statistics
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+from landscape.sweep.evaluate import sweep_work
+from landscape.sweep.grid import Mark, Sweep
+from landscape.sweep.precision import Precision
+from landscape.sweep.threads import at_points
+from landscape.sweep.worker import Worker, mean_metrics
+
+COHORT = ("cohort",)
+"""Models of a place: all clients of its round, ids ascending."""
+
+Values = dict[str, np.ndarray]
+"""Metrics by name, the first axis is the point."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What points combine, and the samples that they are evaluated on.
+
+    Args:
+        round: Number of a round.
+        models: Names of models (`drift.analyses.landscapes.named_models`), or COHORT.
+        split: test, train, proxy, or "client 3".
+        samples: At most so many of these; None: all.
+        precision: "fast" or "exact", as in `landscape.evaluate`.
+    """
+
+    round: int
+    models: tuple[str, ...]
+    split: str = "test"
+    samples: int | None = None
+    precision: Precision = "exact"
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A plane through three models of a place, or a line through two.
+
+    Args:
+        kind: plane or line.
+        points: Grid points per axis.
+        margin: As in `drift.models_plane`.
+        box: Part of a plane, or None.
+    """
+
+    place: Place
+    kind: str = "plane"
+    points: int = 21
+    margin: float = 0.3
+    box: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """A sweep without its models.
+
+    Args:
+        coords: Grid coordinates by dimension.
+        rows: Coefficients of the grid points in C order, shape (P, n); NaN outside the sweep.
+        origin, axes: Coefficients are origin + coordinates @ axes.
+        marks: Named models.
+        attrs: Attributes of the surface.
+    """
+
+    coords: dict[str, np.ndarray]
+    rows: np.ndarray
+    origin: np.ndarray
+    axes: np.ndarray
+    marks: tuple[Mark, ...]
+    attrs: dict[str, str | float]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Grid points per dimension."""
+        return tuple(len(values) for values in self.coords.values())
+
+    def coefficients(self, *at: float) -> np.ndarray:
+        """Coefficients (n,) of the point with these coordinates."""
+        return self.origin + np.asarray(at) @ self.axes
+
+    def at(self, coefficients: Sequence[float]) -> tuple[float, ...]:
+        """Coordinates of the point with these coefficients, nearest to it."""
+        away = np.asarray(coefficients, dtype=float) - self.origin[: len(coefficients)]
+        solved, *_ = np.linalg.lstsq(self.axes[:, : len(coefficients)].T, away, rcond=None)
+        return tuple(float(value) for value in solved)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """What is known of one point.
+
+    Args:
+        loss, error: Mean over the samples, nats and fraction; error NaN where the task has none.
+        class_error: Error of each class, shape (C,); empty without classes.
+        confusion: Samples of each class (rows) by predicted class, shape (C, C), counts; empty without classes.
+        samples: Number of samples.
+    """
+
+    loss: float
+    error: float
+    class_error: np.ndarray
+    confusion: np.ndarray
+    samples: int
+
+
+def warm(run: Run, place: Place) -> int:
+    """Read the data of a run and the models of a place, so that the next call finds them; number of models."""
+    _evaluator(run, place)
+    return len(place.models)
+
+
+def values(run: Run, item: tuple[Place, Sequence[Sequence[float]]]) -> Values:
+    """Metrics at points: rows of coefficients of the place's models, shape (P, n)."""
+    place, rows = item
+    return _numpy(at_points(_evaluator(run, place), _plain(rows)))
+
+
+def geometry(run: Run, grid: Grid) -> Geometry:
+    """The sweep of a grid, without its models."""
+    sweep = swept(run, grid)
+    return Geometry(dict(sweep.coords), sweep.coefficients, sweep.origin, sweep.axes, sweep.marks, dict(sweep.attrs))
+
+
+def grid_values(run: Run, item: tuple[Grid, Sequence[Sequence[float]]]) -> tuple[Values, float]:
+    """Metrics at points of a grid, rows of coefficients of its basis, and the processor's seconds per point."""
+    grid, rows = item
+    worker = _evaluator(run, grid)
+    begun = time.thread_time()
+    return _numpy(at_points(worker, _plain(rows))), (time.thread_time() - begun) / len(rows)
+
+
+def numbers(run: Run, item: tuple[Place, Sequence[float]]) -> Numbers:
+    """Loss, error, error per class and confusion at one point."""
+    place, row = item
+    worker = _evaluator(run, place)
+    with torch.no_grad():
+        worker.take(_plain([row]))
+        blocks = list(worker.outputs(worker.stretches))
+        means = _numpy(mean_metrics(worker.work, 1, blocks))
+    outputs = torch.cat([block[0] for block in blocks])
+    class_error = means.get("class_error", np.zeros((1, 0)))[0]
+    error = float(means["error"][0]) if "error" in means else float("nan")
+    confusion = np.zeros((0, 0), dtype=np.int64)
+    if class_error.size:
+        confusion = _confusion(worker.work.samples.targets, outputs.argmax(1), class_error.size)
+    return Numbers(float(means["loss"][0]), error, class_error, confusion, len(outputs))
+
+
+def client_losses(run: Run, item: tuple[Place, Sequence[float]]) -> dict[int, float]:
+    """Loss of one point on the training samples of each client of the round's cohort, by id; NaN without samples."""
+    place, row = item
+    parts = run.parts_in(place.round)
+    ids = sorted(run.round(place.round).ids.tolist())
+    losses = {}
+    for client in ids:
+        if len(parts[client]) == 0:
+            losses[client] = float("nan")
+            continue
+        own = replace(place, split=f"client {client}")
+        losses[client] = float(at_points(_evaluator(run, own), _plain([row]))["loss"][0])
+    return losses
+
+
+def _confusion(targets: Tensor, predicted: Tensor, classes: int) -> np.ndarray:
+    cells = targets.long() * classes + predicted.long()
+    return torch.bincount(cells, minlength=classes * classes).view(classes, classes).numpy()
+
+
+def _plain(rows: Any) -> list[list[float]]:
+    return [[float(value) for value in row] for row in np.asarray(rows, dtype=float)]
+
+
+def _numpy(tensors: dict[str, Tensor]) -> Values:
+    return {name: value.numpy() for name, value in tensors.items()}
+
+
+_SHARED = Shelf(24, 2**30)
+_THREAD = threading.local()
+
+
+def swept(run: Run, grid: Grid) -> Sweep:
+    """The sweep of a grid, its models in memory."""
+
+    def make() -> Sweep:
+        place = grid.place
+        if grid.kind == "line":
+            return line_sweep(run, place.round, place.models, points=grid.points)
+        box = grid.box
+        return plane_sweep(run, place.round, place.models, points=grid.points, margin=grid.margin, box=box)
+
+    plain = replace(grid, place=replace(grid.place, split="", samples=None, precision="exact"))
+    return _kept(run, plain, make, lambda sweep: sweep.basis.nbytes)
+
+
+def _basis(run: Run, place: Place) -> tuple[Tensor, Tensor | None]:
+    """Models (n, d) and floating buffers (n, b) of a place."""
+
+    def make() -> tuple[Tensor, Tensor | None]:
+        named = (
+            cohort_models(run, place.round) if place.models == COHORT else named_models(run, place.round, place.models)
+        )
+        return named.models, named.buffers if named.buffers.shape[1] else None
+
+    return _kept(run, ("models", place.round, place.models), make, lambda basis: basis[0].nbytes)
+
+
+def _samples(run: Run, place: Place) -> tuple[Task, Samples]:
+    """The task, with errors per class where there are classes, and the samples of a place."""
+
+    def make() -> tuple[Task, Samples]:
+        share_data(run)
+        samples = selected_samples(run, place.round, place.split, place.samples)
+        return task_with_classes(run, samples), samples
+
+    own = place.round if place.split.startswith("client") else None
+    return _kept(run, ("samples", own, place.split, place.samples), make)
+
+
+def _evaluator(run: Run, what: Place | Grid) -> Worker:
+    """The evaluator of this thread for a place or grid."""
+    place = what if isinstance(what, Place) else what.place
+
+    def make() -> Worker:
+        basis, buffers = _basis(run, what) if isinstance(what, Place) else _with_buffers(swept(run, what))
+        task, samples = _samples(run, place)
+        how = usual_statistics(task)
+        work = sweep_work(task, basis, split=samples, buffers=buffers, statistics=how, precision=place.precision)
+        return Worker(work)
+
+    if not hasattr(_THREAD, "shelf"):
+        _THREAD.shelf = Shelf(6)
+    worker: Worker = _THREAD.shelf.get((_identity(run), what), make)
+    return worker
+
+
+def _with_buffers(sweep: Sweep) -> tuple[Tensor, Tensor | None]:
+    return sweep.basis, sweep.buffers
+
+
+def _kept(run: Run, key: Hashable, make: Callable[[], Any], size: Callable[[Any], int] = lambda _: 0) -> Any:
+    return _SHARED.get((_identity(run), key), make, size)
+
+
+def _identity(run: Run) -> Hashable:
+    """What tells a run's models and data from those of another run, or of another version of it."""
+    return run.folder, str(run.about.get("digest")), id(run.context.user_task), run.context.metrics

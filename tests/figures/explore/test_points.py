@@ -1,0 +1,173 @@
+"""The warm evaluator gives what `landscape.evaluate` gives; surveys refine, store and are cancelled."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tiny
+import torch
+
+import drift
+from drift.runs import cache
+from figures.explore import surveys
+from figures.explore.jobs import Jobs
+from figures.explore.points import COHORT, Grid, Place, client_losses, geometry, grid_values, numbers, values
+from figures.explore.surveys import Survey, levels, minimum
+from landscape.sweep.evaluate import evaluate
+
+MODELS = ("start", "end", "client 3")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return tiny.trained(tmp_path_factory.mktemp("runs"))
+
+
+@pytest.fixture(scope="module")
+def jobs():
+    jobs = Jobs(threads=2)
+    yield jobs
+    jobs.close()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_remembered():
+    surveys._FINISHED.clear()
+
+
+def cohort(run, index):
+    record = run.round(index)
+    order = record.ids.argsort()
+    return record.ids[order].tolist(), record.clients[order]
+
+
+def surveyed(jobs, run, grid, **options):
+    """The survey once it has ended, and the shapes that it showed."""
+    event, shapes = threading.Event(), []
+
+    def change(survey):
+        shapes.append(None if survey.surface is None else survey.surface.loss.shape)
+        if survey.ended:
+            event.set()
+
+    survey = Survey(jobs, run, grid, on_change=change, **options)
+    assert event.wait(60)
+    return survey, shapes
+
+
+def test_weights_of_the_cohort_give_what_evaluate_gives(run):
+    _, clients = cohort(run, 1)
+    rows = [[0.2, 0.3, 0.5], [0.45, 0.45, 0.0], [1 / 3] * 3]
+    found = values(run, (Place(1, COHORT), rows))
+    expected = evaluate(run.task, clients, torch.tensor(rows, dtype=torch.float64))
+    for name in ("loss", "error"):
+        np.testing.assert_array_equal(found[name], expected[name].numpy())
+    alone = values(run, (Place(1, COHORT), rows[1:2]))
+    np.testing.assert_array_equal(alone["loss"], found["loss"][1:2])
+
+
+def test_classes_are_counted_by_hand(run):
+    ids, clients = cohort(run, 2)
+    row = [0.5, 0.25, 0.25]
+    found = numbers(run, (Place(2, COHORT), row))
+    test = run.task.split("test")
+    theta = torch.tensor(row) @ clients
+    predicted = run.task.outputs(theta, "test").argmax(1)
+    assert found.samples == len(test) == found.confusion.sum()
+    for truth in range(len(found.confusion)):
+        own = predicted[test.targets == truth]
+        assert found.confusion[truth].tolist() == torch.bincount(own, minlength=len(found.confusion)).tolist()
+        assert found.class_error[truth] == pytest.approx(float((own != truth).double().mean()))
+    assert found.error == pytest.approx(float((predicted != test.targets).double().mean()))
+    assert found.loss == values(run, (Place(2, COHORT), [row]))["loss"][0]
+    losses = client_losses(run, (Place(2, COHORT), row))
+    assert sorted(losses) == sorted(ids)
+    own = run.client_samples(ids[0], 2)
+    expected = evaluate(run.task, clients, torch.tensor([row], dtype=torch.float64), split=own)["loss"]
+    assert losses[ids[0]] == float(expected[0])
+
+
+def test_points_of_a_plane_have_the_coordinates_of_its_models(run):
+    grid = Grid(Place(1, MODELS), points=5)
+    found = geometry(run, grid)
+    assert found.shape == (5, 5)
+    for mark in found.marks[:3]:
+        np.testing.assert_allclose(found.at(mark.coefficients), mark.at, atol=1e-9)
+        np.testing.assert_allclose(found.coefficients(*mark.at), mark.coefficients, atol=1e-9)
+
+
+def test_a_survey_refines_to_the_analysis_and_stores_it(jobs, run):
+    grid = Grid(Place(1, MODELS, samples=9), points=9)
+    survey, shapes = surveyed(jobs, run, grid)
+    assert (survey.error, shapes) == (None, [(5, 5), (9, 9)])
+    expected = drift.models_plane(run, round=1, models=list(MODELS), points=9, samples=9)
+    for name in ("loss", "error", "class_error", "mark_loss", "mark_class_error", "mark_alpha", "alpha", "beta"):
+        np.testing.assert_array_equal(survey.surface[name].values, expected[name].values, err_msg=name)
+    assert survey.surface.mark.values.tolist() == expected.mark.values.tolist()
+    while [job for job in jobs.active if not job.ended]:
+        threading.Event().wait(0.02)
+    analysis = surveys.Analysis.of(grid)
+    stored = cache.stored(run, analysis.function, analysis.arguments)
+    np.testing.assert_array_equal(stored.loss, expected.loss)
+    assert stored.attrs["complete"] == 1
+    surveys._FINISHED.clear()
+    assert surveyed(jobs, run, grid)[1] == [(9, 9)]  # the stored one is shown at once
+
+
+def test_a_box_and_a_line_are_those_of_the_analyses(jobs, run):
+    box = (0.0, 0.5, -0.25, 0.25)
+    survey, _ = surveyed(jobs, run, Grid(Place(2, MODELS), points=5, box=box))
+    expected = drift.models_plane(run, round=2, models=list(MODELS), points=5, box=list(box))
+    np.testing.assert_array_equal(survey.surface.loss, expected.loss)
+    survey, shapes = surveyed(jobs, run, Grid(Place(2, MODELS[:2], "client 3"), "line", points=17))
+    assert shapes == [(5,), (9,), (17,)]
+    expected = drift.models_line(run, round=2, models=list(MODELS[:2]), points=17, split="client 3")
+    np.testing.assert_array_equal(survey.surface.loss, expected.loss)
+
+
+def test_what_cannot_be_evaluated_is_one_line(jobs, run):
+    survey, _ = surveyed(jobs, run, Grid(Place(1, ("start", "end", "client 99"))))
+    assert survey.surface is None and "no client 99" in str(survey.error)
+    survey, _ = surveyed(jobs, run, Grid(Place(1, ("start", "end", "round 0"))))  # the start of round 1
+    assert "same model" in str(survey.error)
+
+
+def test_a_cancelled_survey_keeps_what_it_has(jobs, run):
+    coarse = threading.Event()
+    survey = Survey(jobs, run, Grid(Place(0, MODELS), points=41), on_change=lambda survey: coarse.set())
+    assert coarse.wait(60)
+    survey.cancel()
+    assert survey.surface.loss.shape < (41, 41) and not survey.ended
+    assert [job for job in jobs.active if job.title == "plane of round 0"] == []
+
+
+def test_levels_end_at_the_last_point():
+    coarse, middle, fine = levels((21, 17))
+    assert (coarse.sum(), middle.sum(), fine.sum()) == (6 * 5, 11 * 9, 21 * 17)
+    assert coarse.reshape(21, 17)[::4, ::4].all() and not (coarse & ~middle).any()
+    assert [mask.sum() for mask in levels((4, 4))] == [16]
+
+
+def test_the_minimum_has_the_error_of_fit_and_samples(run):
+    grid = Grid(Place(2, MODELS), points=9, margin=3.0)
+    surface = drift.models_plane(run, round=2, models=list(MODELS), points=9, margin=3.0)
+    found = minimum(run, (grid, surface))
+    assert found.state in ("inside", "edge", "none")
+    if found.state == "inside":
+        assert (np.diag(found.covariance) > 0).all()
+    else:
+        assert found.reason
+
+
+def test_grid_values_are_evaluated_in_any_order(run):
+    grid = Grid(Place(1, MODELS), points=5)
+    rows = geometry(run, grid).rows
+    whole, seconds = grid_values(run, (grid, rows))
+    again, _ = grid_values(run, (grid, rows[[7, 3]]))
+    np.testing.assert_array_equal(again["loss"], whole["loss"][[7, 3]])
+    assert seconds >= 0
+    fewer, _ = grid_values(run, (replace(grid, place=replace(grid.place, samples=3)), rows[:1]))
+    assert fewer["loss"][0] != whole["loss"][0]
