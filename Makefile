@@ -20,13 +20,17 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_IND
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test quick hooks torture lint bench docs pictures notebooks clean
+.PHONY: help demo explore test quick hooks torture lint bench docs pictures notebooks clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 
 demo: $(VENV)/.core ## train five methods on real images, draw their figures and the report into out/demo/
 	$(BIN)/fedscape demo $(ARGS)
+
+explore: $(VENV)/.explore ## explore the demo's runs in the browser, live (make demo trains them; ARGS='RUNS' others)
+	@mkdir -p out/demo/runs
+	$(BIN)/fedscape explore $(or $(ARGS),out/demo/runs)
 
 test: $(VENV)/.dev ## run the tests but the slow ones (all: make test ARGS='-m ""')
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" $(ARGS)
@@ -74,6 +78,10 @@ $(VENV)/.core: pyproject.toml constraints.txt | $(BIN)/python
 
 $(VENV)/.dev: pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) -e '.[dev,data]'
+	@touch $@ $(VENV)/.core
+
+$(VENV)/.explore: pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) -e '.[explore,data]'
 	@touch $@ $(VENV)/.core
 
 $(VENV)/.docs: pyproject.toml constraints.txt | $(BIN)/python

@@ -4,7 +4,7 @@ style, palette    sizes, fonts, one colour per method, files with the same bytes
 axes/             functions that draw computed data on axes (matplotlib)
 gallery/          named figures, one file each: data(runs) computes, draw(ds) draws
 selection/        which runs a figure shows, how they are labelled, and whether it shows something
-interactive/      interactive figures (plotly), and the explorer for notebooks
+interactive/      interactive figures (plotly)
 papers/           the figures and tables of the four papers, as data
 explore/          the explorer: linked views of runs, live
 page/             the report: one self-contained page

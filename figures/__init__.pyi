@@ -25,6 +25,7 @@ from figures.axes.weights import norms as norms
 from figures.axes.weights import shares as shares
 from figures.axes.weights import shrink as shrink
 from figures.draw_files import draw as draw
+from figures.explore.notebook import explorer as explorer
 from figures.interactive import client_notes as client_notes
 from figures.interactive import client_points as client_points
 from figures.interactive import coherence_matrix as coherence_matrix
@@ -39,7 +40,6 @@ from figures.interactive import surface3d as surface3d
 from figures.interactive import surface_rounds as surface_rounds
 from figures.interactive import surface_views as surface_views
 from figures.interactive import trajectory_play as trajectory_play
-from figures.interactive.explorer import explorer as explorer
 from figures.page.report import report as report
 from figures.style import context as context
 from figures.style import save as save

@@ -41,6 +41,11 @@ def test_a_room_that_was_a_module_has_its_names(package, name):
         assert callable(getattr(importlib.import_module(package), name))
 
 
+def test_the_explorer_s_room_has_the_names_of_the_module_before_it():
+    with pytest.warns(DeprecationWarning, match=r"figures\.explore\.surface3d is now figures\.interactive\."):
+        assert importlib.import_module("figures.explore").surface3d is figures.surface3d
+
+
 def test_the_tables_are_read_only_where_an_earlier_path_is_asked_for():
     code = "import landscape, drift, figures; from landscape import earlier; print(earlier.moved_modules.cache_info())"
     printed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)

@@ -1,36 +1,94 @@
-"""fedscape explore: runs in the browser, live."""
+"""fedscape explore: linked views of runs in the browser, live."""
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 import webbrowser
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
 from figures import console
-from figures.commands.options import flag
+from figures.commands.options import Data, Runs, Task, flag, run_names
 
-Port = Annotated[int, Parameter(name="--port", help="Port; 0 for a free one.")]
-Host = Annotated[str, Parameter(name="--host", help="Address to listen on; by default only this machine can connect.")]
-NoBrowser = Annotated[bool, flag("--no-browser", "Print the address only.")]
+Places = Annotated[
+    list[str] | None,
+    Parameter(
+        completer=run_names,
+        help="Runs: folder, name in --runs or beginning of a name; a folder of runs stands for all of them, also for "
+        "those that appear in it later. By default all of --runs.",
+    ),
+]
+Port = Annotated[int, Parameter(name="--port", help="Port to listen on; 0 takes a free one.")]
+Host = Annotated[
+    str,
+    Parameter(
+        name="--host",
+        help="Address to listen on. By default only this machine can connect; with another one, such as 0.0.0.0, "
+        "everybody can who reaches it and has the token.",
+    ),
+]
+NoBrowser = Annotated[bool, flag("--no-browser", "Write the address only; open no browser.")]
 
 
-def explore(*runs: str, port: Port = 0, host: Host = "127.0.0.1", no_browser: NoBrowser = False) -> None:
-    """Explore runs in the browser.
+def explore(
+    places: Places = None,
+    /,
+    *,
+    runs: Runs = Path("runs"),
+    data: Data = None,
+    task: Task = None,
+    port: Port = 0,
+    host: Host = "127.0.0.1",
+    no_browser: NoBrowser = False,
+) -> None:
+    """Explore runs in the browser: planes, weights, clients, samples and drift, linked; also while they are trained.
 
-    Args:
-        runs: Folders of runs, or folders that contain them.
+    The address that it writes has a token, without which the server answers nothing. Ctrl-C ends it.
+
+    Example: `fedscape explore out/demo/runs`
     """
+    from drift.runs.run_names import find
+    from figures.explore.notebook import require_panel
+
+    require_panel()
+    if not 0 <= port < 2**16:
+        raise ValueError(f"--port {port} is no port; give 1 to 65535, or 0 for a free one.")
+    texts = places or [str(runs)]
+    folders = [Path(text) if _is_folder_of_runs(text, runs) else find(runs, text) for text in texts]
     from figures.explore.server import serve
     from figures.explore.workspace import Workspace
 
-    workspace = Workspace(runs or ("runs",))
-    server, address = serve(workspace, port, host)
-    server.start()
-    console.put(address)
-    if not no_browser:
-        webbrowser.open(address)
+    workspace = Workspace(folders, data=data, task=task)
     try:
+        server, address, wide = serve(workspace, port, host)
+        server.start()
+        if wide:
+            console.say(
+                f"fedscape: LISTENS ON {host}, NOT ON THIS MACHINE ALONE: whoever reaches it and has the token of the "
+                "address sees these runs and can compute on them. The connection is not encrypted."
+            )
+        console.say(f"exploring {len(workspace.runs.names)} runs; Ctrl-C ends it. Open in a browser:")
+        console.put(address)
+        sys.stdout.flush()
+        if not no_browser and _has_screen():
+            threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
         server.io_loop.start()
+    except KeyboardInterrupt:
+        console.say("the explorer has ended.")
     finally:
         workspace.close()
+
+
+def _is_folder_of_runs(text: str, runs: Path) -> bool:
+    """Whether a text is a folder that contains runs, or will: not a run, and not the name of one."""
+    path = Path(text)
+    return path.is_dir() and not (path / "run.json").exists() and not (runs / text / "run.json").exists()
+
+
+def _has_screen() -> bool:
+    """Whether a browser with a window can open here."""
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))

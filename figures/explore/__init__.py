@@ -12,5 +12,13 @@ header         pickers of run, round and view above the views
 workspace      what all pages share: open runs, jobs, growth
 style          one style sheet for page and notebook
 server         the explorer at a local address: token, Host and Origin checked, no request to another machine
+notebook       the explorer in a notebook cell
 views/         one view a file
 """
+
+from __future__ import annotations
+
+from landscape import earlier
+
+__all__: list[str] = []
+__getattr__ = earlier.moved_names(__name__, "figures.interactive")

@@ -102,14 +102,26 @@ class Explorer:
             raise LookupError(f"run {self.selection.run} has no round {number}; it has {rounds[0]} to {rounds[-1]}.")
         return int(number)
 
+    def show(self, **fields: Any) -> Explorer:
+        """Change what is selected, as a person would; returns the explorer, so that it stands last in a cell.
+
+        Args:
+            **fields: Of the selection: view, round, clients, ...
+
+        Raises:
+            ValueError: If there is no such field, or it does not accept the value.
+        """
+        self.selection.change(**fields)
+        return self
+
     def push(self, act: Callable[[], Any]) -> None:
         """Call a function in the thread of the page, its changes in one message; from any thread."""
 
-        def together() -> None:
+        def act_at_once() -> None:
             with pn.io.hold():
                 act()
 
-        self._push(together)
+        self._push(act_at_once)
 
     def shown(self) -> list[str]:
         """Names of the views on the page, one or two."""
@@ -175,8 +187,8 @@ def _view(name: str, explorer: Explorer) -> View:
     if importlib.util.find_spec(f"figures.explore.views.{name}") is None:
         return type("Absent", (Absent,), {"name": name, "title": name.title()})(explorer)
     module = importlib.import_module(f"figures.explore.views.{name}")
-    classes = [one for one in vars(module).values() if isinstance(one, type) and issubclass(one, View)]
-    return next(one for one in classes if getattr(one, "name", "") == name)(explorer)
+    classes = [part for part in vars(module).values() if isinstance(part, type) and issubclass(part, View)]
+    return next(part for part in classes if getattr(part, "name", "") == name)(explorer)
 
 
 class Absent(View):

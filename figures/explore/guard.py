@@ -32,12 +32,20 @@ class Guard(Matcher):
     """
 
     def __init__(self, host: str) -> None:
+        self.host = host
         self.token = secrets.token_urlsafe(24)
         self.secret = secrets.token_urlsafe(24)
         self.cookie = f"fedscape-{secrets.token_hex(4)}"
         self.wide = host not in LOCAL
         own = {socket.gethostname(), socket.getfqdn(), host} if self.wide else set()
         self.names = LOCAL | {name.lower() for name in own if name}
+
+    @property
+    def name(self) -> str:
+        """The name to open the server by, as it stands in an address."""
+        if self.host in ("0.0.0.0", "::", ""):
+            return socket.gethostname()
+        return f"[{self.host}]" if ":" in self.host else self.host
 
     def match(self, request: HTTPServerRequest) -> dict[str, Any] | None:
         """Why a request is refused, or where it is sent with its cookie; None if it is allowed."""
@@ -47,8 +55,8 @@ class Guard(Matcher):
         morsel = request.cookies.get(self.cookie)
         if morsel is not None and hmac.compare_digest(morsel.value.encode(), self.secret.encode()):
             return None if "token" not in request.arguments else self._sent(request)
-        given = request.arguments.get("token", [b""])[0]
-        if request.method == "GET" and hmac.compare_digest(given, self.token.encode()):
+        token = request.arguments.get("token", [b""])[0]
+        if request.method == "GET" and hmac.compare_digest(token, self.token.encode()):
             return self._sent(request)
         reason = "The token is missing or of an earlier start. Open the address that `fedscape explore` printed."
         return {"target_kwargs": {"guard": self, "reason": reason}}

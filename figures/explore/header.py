@@ -108,7 +108,7 @@ class Header:
     def _first(self, name: str) -> list[str]:
         """The selected runs with this one first; it takes the first one's place if it was not selected."""
         runs = self.explorer.selection.runs
-        return [name, *(one for one in (runs if name in runs else runs[1:]) if one != name)]
+        return [name, *(other for other in (runs if name in runs else runs[1:]) if other != name)]
 
     def _rounds(self) -> list[int]:
         try:
@@ -117,7 +117,7 @@ class Header:
             return []
 
     def _nearest(self, number: int) -> int | None:
-        return min(self._rounds(), key=lambda one: abs(one - number), default=None)
+        return min(self._rounds(), key=lambda round: abs(round - number), default=None)
 
     def _show_round(self) -> None:
         rounds, number = self._rounds() or [0], self.explorer.selection.round

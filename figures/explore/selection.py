@@ -139,13 +139,13 @@ DEFAULTS: dict[str, Any] = {name: Selection.param[name].default for name in FIEL
 def _plain(value: Any) -> Any:
     """Tuples and arrays as lists, numbers of numpy as those of Python: what fields accept."""
     value = value.tolist() if hasattr(value, "tolist") else value
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _text(value: Any) -> str:
     """A value as text: commas between the entries of a list, those inside of them escaped."""
     if isinstance(value, list):
-        return ",".join(_text(one).replace("%", "%25").replace(",", "%2C") for one in value)
+        return ",".join(_text(part).replace("%", "%25").replace(",", "%2C") for part in value)
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
@@ -157,5 +157,5 @@ def _value(name: str, text: str) -> Any:
     """
     field = Selection.param[name]
     if isinstance(field, param.List):
-        return [field.item_type(unquote(one)) for one in text.split(",") if one]
+        return [field.item_type(unquote(part)) for part in text.split(",") if part]
     return {param.Integer: int, param.Number: float}.get(type(field), str)(text)

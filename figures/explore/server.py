@@ -34,8 +34,10 @@ class PlotlyHandler(RequestHandler):
         self.write(get_plotlyjs())
 
 
-def serve(workspace: Workspace, port: int = 0, host: str = "127.0.0.1") -> tuple[Server, str]:
-    """A server that listens, and the address to open, which has its token; `server.io_loop.start()` answers.
+def serve(workspace: Workspace, port: int = 0, host: str = "127.0.0.1") -> tuple[Server, str, bool]:
+    """A server, the address to open, which has its token, and whether others than this machine can connect.
+
+    `server.start()` and `server.io_loop.start()` let it answer.
 
     Args:
         workspace: The runs.
@@ -43,32 +45,36 @@ def serve(workspace: Workspace, port: int = 0, host: str = "127.0.0.1") -> tuple
         host: Address to listen on.
 
     Raises:
-        OSError: If the port is taken or the host is none of this machine's.
+        ValueError: If the port is taken or not allowed, or the host is none of this machine's.
     """
     guard = Guard(host)
     logging.getLogger("bokeh.server.util").setLevel(logging.ERROR)  # warns of the wildcard below
-    server = pn.io.server.get_server(
-        {"/": lambda: _page(workspace)},
-        port=port,
-        address=host,
-        start=False,
-        show=False,
-        websocket_origin=["*"],  # the guard is stricter: Origin is the Host that was asked for
-        extra_patterns=[("/plotly.js", PlotlyHandler)],
-        unused_session_lifetime_milliseconds=UNUSED,
-    )
+    try:
+        server = pn.io.server.get_server(
+            {"/": lambda: _page(workspace)},
+            port=port,
+            address=host,
+            start=False,
+            show=False,
+            websocket_origin=["*"],  # the guard is stricter: Origin is the Host that was asked for
+            extra_patterns=[("/plotly.js", PlotlyHandler)],
+            unused_session_lifetime_milliseconds=UNUSED,
+        )
+    except OSError as reason:
+        why = reason.strerror or str(reason)
+        message = f"cannot listen on port {port} of {host}: {why}. Give another --port (0: a free one) or --host."
+        raise ValueError(message) from reason
     application: Any = server._tornado
     application.add_handlers(".*", [Rule(guard, Refused)])
     application.add_transform(SafeHeaders)
-    name = f"[{host}]" if ":" in host else host
-    return server, f"http://{name}:{server.port}/?token={guard.token}"
+    return server, f"http://{guard.name}:{server.port}/?token={guard.token}", guard.wide
 
 
 def _page(workspace: Workspace) -> pn.viewable.Viewable:
     """The explorer of one page that was opened; its selection stands in the address."""
     document = pn.state.curdoc
     arguments = document.session_context.request.arguments
-    query = urlencode([(name, one.decode()) for name, many in arguments.items() for one in many])
+    query = urlencode([(name, text.decode()) for name, texts in arguments.items() for text in texts])
     pn.extension("tabulator")
     document.template = Template((HERE / "page.html.j2").read_text(), autoescape=False)
     document.template_variables.update(nonce=secrets.token_urlsafe(16), sheet=(HERE / "page.css").read_text())

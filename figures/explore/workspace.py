@@ -24,16 +24,22 @@ class Workspace:
         places: Folders of runs, folders that contain such folders, or runs.
         data: Folder of the datasets.
         task: Text that names a task for runs that were recorded without their data.
+        jobs: Those of another workspace, to share its processes.
 
     Raises:
         LookupError: If a place is a file, or no place exists.
     """
 
     def __init__(
-        self, places: Sequence[str | Path | Run], *, data: Path | None = None, task: str | None = None
+        self,
+        places: Sequence[str | Path | Run],
+        *,
+        data: Path | None = None,
+        task: str | None = None,
+        jobs: Jobs | None = None,
     ) -> None:
         self.runs = OpenRuns(places, data=data, task=task)
-        self.jobs = Jobs()
+        self.jobs = jobs or Jobs()
         self._followers: list[tuple[OnGrowth, OnWork]] = []
         self._closed = threading.Event()
         self._thread: threading.Thread | None = None
