@@ -29,6 +29,7 @@ class Request:
         data: Folder of the datasets; None: as they are found.
         own_task: Whether the runs were opened with a task of the user's own, which the command line needs too.
         title: What it shows, in words; by default the figure's name.
+        opened: The runs themselves, where they are open.
     """
 
     figure: str
@@ -37,6 +38,7 @@ class Request:
     data: Path | None = None
     own_task: bool = False
     title: str = ""
+    opened: tuple[Run, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(cls, figure: str, runs: Run | Sequence[Run], *, title: str = "", **options: Any) -> Request:
@@ -52,7 +54,7 @@ class Request:
         stated = {name: _plain(value) for name, value in options.items() if value is not None}
         data = next((run.context.data for run in several if run.context.data is not None), None)
         own = any(run.context.user_task is not None for run in several)
-        return cls(figure, tuple(run.folder for run in several), stated, data, own, title)
+        return cls(figure, tuple(run.folder for run in several), stated, data, own, title, tuple(several))
 
     @property
     def stem(self) -> str:

@@ -1,0 +1,250 @@
+"""Round: the clients of a round, their updates, weights, losses and labels; brushing selects clients everywhere."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import panel as pn
+import xarray as xr
+
+from drift.analyses.rounds.cohort_table import cohort_table
+from drift.analyses.samples.client_losses import client_losses
+from drift.runs.run import Run
+from figures.explore.as_figure import Request
+from figures.explore.plot import Plot
+from figures.explore.view import View
+from figures.interactive.cohort import client_cloud, cosine_map, label_bars, own_losses
+from figures.interactive.words import label_shares, label_words
+
+COLUMNS = {
+    "update_norm": "length",
+    "cosine_mean": "cosine to mean",
+    "cosine_step": "cosine to step",
+    "relative_weight": "weight",
+    "share": "share of data",
+    "samples": "samples",
+    "loss": "test loss",
+    "own_loss": "own loss",
+    "start_own_loss": "own loss before",
+    "end_own_loss": "own loss after",
+}
+"""Heads of the table, by variable."""
+
+SHOWN = (
+    "update_norm",
+    "cosine_mean",
+    "cosine_step",
+    "distance",
+    "relative_weight",
+    "share",
+    "samples",
+    "loss",
+    "own_loss",
+)
+"""What the cloud can show along its axes."""
+
+WRAP = {"flex-wrap": "wrap"}
+HALF = {"flex": "1 1 340px", "min-width": "min(100%, 340px)"}
+"""Two beside each other where there is room, else one below the other."""
+
+USUAL = ("cosine_mean", "update_norm")
+"""What it shows across and up unless something else is selected."""
+
+
+class RoundView(View):
+    """The cohort of the round that is looked at."""
+
+    name = "round"
+    title = "Round"
+    follows = frozenset({"runs", "round", "clients", "growth", "round.across", "round.up", "round.order"})
+
+    def body(self) -> pn.viewable.Viewable:
+        """Cloud and matrix, labels, table."""
+        self._about: tuple[str, int, str] | None = None
+        self._ds = xr.Dataset()
+        self._labels: tuple[np.ndarray, list[str]] | None = None
+        self._jobs: list[Any] = []
+        self._quiet = False
+        self._cloud = Plot("clients of the round, one circle each", height=340, styles=HALF)
+        self._matrix = Plot("cosines between the updates of the clients", height=340, styles=HALF)
+        self._bars = Plot("classes that the clients train on", height=300, styles=HALF)
+        self._losses = Plot("loss on each client's own data, before and after", height=300, styles=HALF)
+        self._across = pn.widgets.Select(name="across", width=190)
+        self._up = pn.widgets.Select(name="up", width=190)
+        self._order = pn.widgets.Select(name="matrix", options={"by client": "", "by likeness": "alike"}, width=130)
+        for widget, look in ((self._across, "across"), (self._up, "up"), (self._order, "order")):
+            widget.param.watch(lambda event, look=look: self._looked(look, event.new), "value")
+        self._table = pn.widgets.Tabulator(
+            pd.DataFrame(),
+            show_index=False,
+            disabled=True,
+            selectable="toggle",
+            pagination=None,
+            height=280,
+            sizing_mode="stretch_width",
+            layout="fit_data_fill",
+        )
+        self._table.param.watch(self.guarded(self._rows_picked), "selection")
+        self._summary = pn.pane.HTML("", sizing_mode="stretch_width")
+        self._cloud.on("select", self.guarded(self._brushed))
+        self._cloud.on("click", self.guarded(self._clicked))
+        self._matrix.on("click", self.guarded(self._pair))
+        self._bars.on("click", self.guarded(self._bar))
+        self._losses.on("click", self.guarded(self._clicked))
+        return pn.Column(
+            pn.Row(self._across, self._up, self._order, styles=WRAP, sizing_mode="stretch_width"),
+            self._summary,
+            pn.Row(self._cloud, self._matrix, styles=WRAP, sizing_mode="stretch_width"),
+            pn.Row(self._bars, self._losses, styles=WRAP, sizing_mode="stretch_width"),
+            self._table,
+            sizing_mode="stretch_width",
+        )
+
+    def update(self, changed: set[str]) -> None:
+        """Read the cohort where run or round changed; draw it."""
+        index = self.explorer.round()
+        run = self.explorer.recorded()
+        about = (self.selection.run, index, str(run.head))
+        if about != self._about:
+            self._read(run, index, about)
+        self._draw()
+
+    def figures(self) -> list[Request]:
+        """The clients of the round."""
+        run, index = self.explorer.run(), self.explorer.round()
+        clients = [client for client in self.selection.clients if client in run.round(index).ids.tolist()]
+        title = f"Clients of round {index} of {run.name}"
+        return [Request.of("clients-round", run, title=title, round=index, clients=sorted(clients) or None)]
+
+    def _read(self, run: Run, index: int, about: tuple[str, int, str]) -> None:
+        """The table from the record at once, labels and losses when they are computed."""
+        self._about, self._labels = about, None
+        for job in self._jobs:
+            job.cancel()
+        self._jobs = []
+        self._ds = cohort_table(run, round=index)
+        if not self._ds.sizes["client"]:
+            raise LookupError(f"every client of round {index} of {run.name} diverged; select another round.")
+        whole, jobs, push = self.explorer.run(), self.explorer.jobs, self.explorer.push
+
+        def labelled(_: int, labels: tuple[np.ndarray, list[str]] | None) -> None:
+            push(lambda: self._arrived(about, labels=labels))
+
+        def evaluated(job: Any) -> None:
+            push(lambda: self._arrived(about, losses=job.result) if job.state == "done" else None)
+
+        self._jobs.append(jobs.quick(cohort_labels, whole, [index], on_result=labelled))
+        if index in whole.kept("clients"):
+            title = f"losses of the clients of round {index}"
+            self._jobs.append(jobs.cached(whole, client_losses, round=index, title=title, on_end=evaluated))
+
+    def _arrived(self, about: tuple[str, int, str], *, labels: Any = None, losses: xr.Dataset | None = None) -> None:
+        """Show labels or losses, if they still are those of the round that is shown."""
+        if about != self._about:
+            return
+        if labels is not None:
+            self._labels = labels
+        if losses is not None:
+            self._ds = self._ds.merge(losses, compat="override", combine_attrs="override")
+        self._draw()
+
+    def _draw(self) -> None:
+        ds, selected = self._ds, set(self.selection.clients)
+        offered = {str(ds[name].attrs["long_name"]): name for name in SHOWN if name in ds}
+        look = self.selection.look
+        across, up = (
+            look(f"round.{axis}", usual) for axis, usual in (("across", "cosine_mean"), ("up", "update_norm"))
+        )
+        across, up = (name if name in ds else usual for name, usual in ((across, "cosine_mean"), (up, "update_norm")))
+        self._quiet = True
+        try:
+            self._across.param.update(options=offered, value=across)
+            self._up.param.update(options=offered, value=up)
+            self._order.value = look("round.order")
+            self._show_table(ds, selected)
+        finally:
+            self._quiet = False
+        revision = f"{self._about} {across} {up}"
+        self._cloud.show(client_cloud(ds, across, up, selected).update_layout(uirevision=revision))
+        self._matrix.show(cosine_map(ds, selected, alike=look("round.order") == "alike"))
+        if self._labels is not None:
+            shares, classes = self._labels
+            self._bars.show(label_bars(ds.client.values.tolist(), shares, classes, selected))
+        self._bars.visible = self._labels is not None
+        if "own_loss" in ds:
+            self._losses.show(own_losses(ds, selected))
+        self._losses.visible = "own_loss" in ds
+        self._summary.object = f"<p>{html.escape(_summary(ds))}</p>"
+
+    def _show_table(self, ds: xr.Dataset, selected: set[int]) -> None:
+        ids = ds.client.values.tolist()
+        columns = {"client": ids}
+        columns |= {head: _rounded(ds[name].values) for name, head in COLUMNS.items() if name in ds}
+        if self._labels is not None:
+            columns["labels"] = [label_words(row, self._labels[1]).removeprefix("labels ") for row in self._labels[0]]
+        picked = [place for place, client in enumerate(ids) if client in selected]
+        frame = pd.DataFrame(columns)
+        if not frame.equals(self._table.value):
+            self._table.selection = []
+            self._table.value = frame
+        self._table.selection = picked
+
+    def _looked(self, look: str, value: str) -> None:
+        if not self._quiet:
+            self.selection.change(**{f"round.{look}": value})
+
+    def _rows_picked(self, event: Any) -> None:
+        if not self._quiet:
+            ids = self._ds.client.values.tolist()
+            self._pick([ids[place] for place in event.new])
+
+    def _brushed(self, event: dict[str, Any]) -> None:
+        self._pick([int(point["data"]) for point in event["points"]])
+
+    def _clicked(self, event: dict[str, Any]) -> None:
+        """A click adds a client to the selected ones, or takes it out."""
+        for point in event["points"][:1]:
+            client = int(point["data"])
+            self._pick([*set(self.selection.clients) ^ {client}])
+
+    def _pair(self, event: dict[str, Any]) -> None:
+        for point in event["points"][:1]:
+            self._pick([*{int(point["x"]), int(point["y"])}])
+
+    def _bar(self, event: dict[str, Any]) -> None:
+        """A click on a class of a client selects both, for Samples."""
+        for point in event["points"][:1]:
+            client, label = (int(value) for value in point["data"])
+            self.selection.change(clients=[client], client=client, truth=label)
+
+    def _pick(self, clients: list[int]) -> None:
+        self.selection.change(clients=sorted(clients), client=clients[0] if len(clients) == 1 else None)
+
+
+def cohort_labels(run: Run, index: int) -> tuple[np.ndarray, list[str]] | None:
+    """Class shares (m, C) of what the cohort of a round trains on, and the names of the classes; None if not known."""
+    shares = label_shares(run, index)
+    if shares is None:
+        return None
+    return shares[run.round(index).ids.numpy()], [str(name) for name in run.dataset.classes]
+
+
+def _rounded(values: np.ndarray) -> list[float] | list[int]:
+    """Numbers for a table: whole ones without decimals, others with four."""
+    whole = np.isfinite(values).all() and (values == np.round(values)).all() and (abs(values) > 1).any()
+    return values.astype(int).tolist() if whole else np.round(values, 4).tolist()
+
+
+def _summary(ds: xr.Dataset) -> str:
+    """One line on the cohort."""
+    lengths, cosines = ds.update_norm.values, ds.cosine.values
+    count = len(lengths)
+    text = f"Round {ds.attrs['round']}: {count} client{'s' if count != 1 else ''}; lengths {lengths.min():.3g} to "
+    text += f"{lengths.max():.3g}"
+    if count > 1:
+        pairs = cosines[~np.eye(count, dtype=bool)]
+        text += f"; cosines of pairs {pairs.min():.2f} to {pairs.max():.2f}, mean {pairs.mean():.2f}"
+    return text + ". Draw a box around clients, or click them, to select them in every view."

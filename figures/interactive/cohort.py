@@ -1,0 +1,206 @@
+"""The clients of one round: a cloud to brush, the matrix of their cosines, bars of their labels."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+import plotly.graph_objects as go
+import xarray as xr
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
+
+from figures import palette
+from figures.interactive.look import axis, blank, log_axis, small
+from figures.interactive.words import plain
+
+NAMED = 30
+"""Clients up to which each is named."""
+
+WRITTEN = 12
+"""Clients up to which the numbers stand in the cells."""
+
+PICKED = "#D55E00"
+"""Colour of selected clients."""
+
+LOSSES = {
+    "start_own_loss": ("model before the round", "square", "#56B4E9"),
+    "own_loss": ("the client's model", "triangle-down", PICKED),
+    "end_own_loss": ("model after the round", "circle", "#333333"),
+}
+"""Name, symbol and colour of the losses on own data."""
+
+HOVERED = ("update_norm", "cosine_mean", "cosine_step", "relative_weight", "own_loss")
+"""Variables that hovering tells of a client."""
+
+SHADES = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499", "#BBBBBB")
+"""Colours of classes, those of `figures.axes.drifts`; of more than ten they repeat."""
+
+
+def client_cloud(ds: xr.Dataset, across: str, up: str, selected: Collection[int] = ()) -> go.Figure:
+    """One circle per client, its area by its weight; selected ones are filled diamonds. Customdata: the client's id.
+
+    Args:
+        ds: Result of `drift.cohort_table`, perhaps with variables of `drift.client_losses`.
+        across, up: Variables over client.
+        selected: Ids.
+    """
+    figure = blank(height=340, dragmode="select", showlegend=False)
+    chosen = np.isin(ds.client.values, list(selected))
+    weights = np.nan_to_num(ds.relative_weight.values).clip(0)
+    sizes = 9 + 22 * np.sqrt(weights / max(float(weights.max(initial=0)), 1e-12))
+    names = [str(client) for client in ds.client.values]
+    lines = [_line(ds, place) for place in range(len(names))]
+    figure.add_trace(
+        go.Scatter(
+            x=small(ds[across]),
+            y=small(ds[up]),
+            customdata=ds.client.values.tolist(),
+            text=names if len(names) <= NAMED else None,
+            hovertext=lines,
+            mode="markers+text" if len(names) <= NAMED else "markers",
+            textposition="top center",
+            marker={
+                "size": small(sizes),
+                "symbol": np.where(chosen, "diamond", "circle").tolist(),
+                "color": np.where(chosen, PICKED, palette.CLIENT).tolist(),
+                "opacity": 0.85,
+                "line": {"width": 1, "color": "white"},
+            },
+            selected={"marker": {"opacity": 0.95}},
+            unselected={"marker": {"opacity": 0.6}},
+            hovertemplate="%{hovertext}<extra></extra>",
+            cliponaxis=False,
+            name="clients",
+        )
+    )
+    figure.update_xaxes(title=axis(ds[across]))
+    figure.update_yaxes(title=axis(ds[up]))
+    return figure
+
+
+def cosine_map(ds: xr.Dataset, selected: Collection[int] = (), *, alike: bool = False) -> go.Figure:
+    """Cosines between the updates of a cohort; names of selected clients are bold.
+
+    Args:
+        ds: Result of `drift.cohort_table`.
+        selected: Ids.
+        alike: Clients with like updates stand side by side, in place of ascending ids.
+    """
+    ids = ds.client.values
+    order = _alike(ds.cosine.values) if alike else np.argsort(ids)
+    values = ds.cosine.values[np.ix_(order, order)]
+    names = [str(client) for client in ids[order]]
+    figure = blank(height=340)
+    figure.add_trace(
+        go.Heatmap(
+            x=names,
+            y=names,
+            z=small(values),
+            zmin=-1,
+            zmax=1,
+            colorscale="RdBu",
+            colorbar={"title": {"text": "cosine"}, "thickness": 12, "outlinewidth": 0, "len": 0.9},
+            xgap=1,
+            ygap=1,
+            texttemplate="%{z:.2f}" if len(names) <= WRITTEN else None,
+            hovertemplate="clients %{y} and %{x}<br>cosine %{z:.3f}<extra></extra>",
+            name="cosines",
+        )
+    )
+    bold = [f"<b>{name}</b>" if int(name) in selected else name for name in names]
+    ticks = {"tickmode": "array", "tickvals": names, "ticktext": bold} if len(names) <= 2 * NAMED else {}
+    figure.update_xaxes(title="client", type="category", constrain="domain", showgrid=False, **ticks)
+    figure.update_yaxes(
+        title="client",
+        type="category",
+        autorange="reversed",
+        scaleanchor="x",
+        constrain="domain",
+        showgrid=False,
+        **ticks,
+    )
+    return figure
+
+
+def label_bars(
+    ids: Sequence[int], shares: np.ndarray, classes: Sequence[str], selected: Collection[int] = ()
+) -> go.Figure:
+    """Stacked bars of the classes that clients train on; a bar's customdata: client and class number.
+
+    Args:
+        ids: Ids of the clients.
+        shares: Class shares (m, C) of the clients.
+        classes: Names of the classes.
+        selected: Ids, whose names are bold.
+    """
+    figure = blank(height=300, barmode="stack", bargap=0.08)
+    names = [str(client) for client in ids]
+    for place, name in enumerate(classes):
+        column = np.nan_to_num(shares[:, place])
+        if not column.any():
+            continue
+        figure.add_trace(
+            go.Bar(
+                x=names,
+                y=small(column),
+                customdata=[[int(client), place] for client in ids],
+                name=plain(name),
+                marker={"color": SHADES[place % len(SHADES)], "line": {"width": 0.5, "color": "white"}},
+                hovertemplate=f"client %{{x}}<br>class {plain(name)}: %{{y:.0%}}<extra></extra>",
+            )
+        )
+    bold = [f"<b>{name}</b>" if int(name) in selected else name for name in names]
+    figure.update_xaxes(title="client", type="category", tickmode="array", tickvals=names, ticktext=bold)
+    figure.update_yaxes(title="share of the class", range=[0, 1], tickformat=".0%")
+    figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top", "title": {"text": "class"}})
+    return figure
+
+
+def own_losses(ds: xr.Dataset, selected: Collection[int] = ()) -> go.Figure:
+    """Loss on each client's own data: before the round, of its own model, after the round. Customdata: client.
+
+    Args:
+        ds: Result of `drift.client_losses`.
+        selected: Ids, whose names are bold.
+    """
+    figure = blank(height=300)
+    names = [str(client) for client in ds.client.values]
+    for name, (label, symbol, colour) in LOSSES.items():
+        figure.add_trace(
+            go.Scatter(
+                x=names,
+                y=small(ds[name]),
+                customdata=ds.client.values.tolist(),
+                mode="markers",
+                name=label,
+                marker={"symbol": symbol, "size": 10, "color": colour, "line": {"width": 1, "color": "white"}},
+                hovertemplate=f"client %{{x}}<br>{label}: %{{y:.4g}}<extra></extra>",
+            )
+        )
+    bold = [f"<b>{name}</b>" if int(name) in selected else name for name in names]
+    figure.update_xaxes(title="client", type="category", tickmode="array", tickvals=names, ticktext=bold)
+    units = ds.own_loss.attrs.get("units", "1")
+    title = "loss on its own data" + (f" [{units}]" if units != "1" else "")
+    figure.update_yaxes(log_axis(*(ds[name].values for name in LOSSES)), title=title)
+    return figure
+
+
+def _line(ds: xr.Dataset, place: int) -> str:
+    """What hovering tells of a client."""
+    part = ds.isel(client=place)
+    lines = [f"client {int(part.client)}, {int(part.samples)} samples"]
+    shown = [
+        name for name in ("update_norm", "cosine_mean", "cosine_step", "relative_weight", "own_loss") if name in ds
+    ]
+    lines += [f"{plain(axis(part[name]))} {float(part[name]):.4g}" for name in shown]
+    return "<br>".join(lines)
+
+
+def _alike(cosine: np.ndarray) -> np.ndarray:
+    """Order in which clients with like updates stand side by side (average linkage of 1 - cosine)."""
+    if len(cosine) < 3:
+        return np.arange(len(cosine))
+    distance = (1 - (cosine + cosine.T) / 2).clip(0)
+    np.fill_diagonal(distance, 0)
+    return leaves_list(linkage(squareform(distance, checks=False), "average", optimal_ordering=True))
