@@ -1,6 +1,7 @@
 # Public names: read by editors and type checkers, and at run time by landscape.plugins.lazy.
 
 from landscape.curvature.density import density as density
+from landscape.curvature.hessian import hessian as hessian
 from landscape.curvature.hessian import top_eigenvalues as top_eigenvalues
 from landscape.curvature.layer_blocks import layer_eigenvalues as layer_eigenvalues
 from landscape.curvature.minibatch_sharpness import minibatch_sharpness as minibatch_sharpness
@@ -23,9 +24,10 @@ from landscape.measures.cost import step_cost as step_cost
 from landscape.measures.robustness import noise_robustness as noise_robustness
 from landscape.measures.sharpness import ball_sharpness as ball_sharpness
 from landscape.model.layout import Layout as Layout
+from landscape.model.make_task import make_task as make_task
+from landscape.model.make_task import task_from as task_from
 from landscape.model.samples import Samples as Samples
 from landscape.model.task import Task as Task
-from landscape.model.task_from import task_from as task_from
 from landscape.models import build_model as build_model
 from landscape.surfaces.adaptive_grid import adaptive_surface as adaptive_surface
 from landscape.surfaces.aligned_barrier import aligned_barrier as aligned_barrier

@@ -37,7 +37,7 @@ PUBLIC = {
     ("drift/claims/campaign/records.py", "kept"),  # as Run.kept, which it stands in for
     ("drift/diagnosis/outlying_clients.py", "apart"),
     ("drift/partitions/long_tail.py", "kept"),  # an option of the partition
-    ("landscape/model/task_from.py", "made"),
+    ("landscape/model/make_task.py", "made"),
     ("landscape/model/layout.py", "of"),
     ("drift/record/flat_arrays.py", "of"),
 }

@@ -103,7 +103,10 @@ FLOORS = {
         "bootstrap per_round evaluate_on named_models cost_estimate rounds landscapes curvature decomposition "
         "counterfactual accuracy samples"
     ),
-    "figures": "console palette style selection axes papers interactive gallery draw_files page explore commands cli",
+    "figures": (
+        "console palette style selection axes papers interactive gallery result_picture draw_files page explore "
+        "commands cli"
+    ),
 }
 """Rooms of a package from the lowest floor to the highest; a room imports rooms below it."""
 

@@ -1,14 +1,59 @@
 """What the README shows runs as it stands there."""
 
 import re
+import runpy
+import sys
 
 import blocks
 import pytest
+import torch
 
 README = blocks.ROOT / "README.md"
 
 
-def test_the_blocks_of_the_readme_run(tmp_path, monkeypatch):
+MINE = """
+import torch
+from torch import nn
+
+loss, inputs = nn.CrossEntropyLoss(), torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
+data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(inputs, inputs[:, :3].argmax(1)), batch_size=16)
+
+
+def net():
+    return nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 3))
+"""
+
+
+@pytest.fixture
+def mine(tmp_path, monkeypatch):
+    """The reader's own model, loss and data, and three checkpoints."""
+    (tmp_path / "mine.py").write_text(MINE)
+    names = runpy.run_path(str(tmp_path / "mine.py"))
+    for seed, name in enumerate("abc"):
+        torch.manual_seed(seed)
+        torch.save(names["net"]().state_dict(), tmp_path / f"{name}.pt")
+    yield tmp_path
+    sys.modules.pop("mine", None)
+
+
+def test_three_checkpoints_take_four_lines_and_no_deep_import(mine, monkeypatch):
+    monkeypatch.chdir(mine)
+    monkeypatch.syspath_prepend(mine)
+    block = next(one for one in blocks.blocks(README) if "make_task" in one.text)
+    lines = [line for line in block.text.splitlines() if line]
+    assert "figures" not in block.text and not re.search(r"import \w+\.|from landscape", block.text)
+    names: dict[str, object] = {}
+    exec("\n".join(lines[:4]), names)
+    from matplotlib import pyplot
+
+    assert {"a", "b", "c"} <= {text.get_text() for text in pyplot.gcf().axes[0].texts}
+    assert (mine / "plane.png").stat().st_size > 1000
+    exec(lines[4], names)
+    assert pyplot.gcf().axes[0].get_xlabel() == "rank"
+    pyplot.close("all")
+
+
+def test_the_blocks_of_the_readme_run(tmp_path, mine, monkeypatch):
     session = blocks.run(README, tmp_path, monkeypatch)
     assert {"alpha", "beta"} <= set(session.names["ds"].loss.dims)
     assert session.names["run"].rounds()[-1] == session.names["last"].index
@@ -18,7 +63,7 @@ def test_the_blocks_of_the_readme_run(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_the_ten_lines_run_in_their_own_setting(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (block,) = (one for one in blocks.blocks(README) if one.language == "python")
+    block = next(one for one in blocks.blocks(README) if "drift.simulate" in one.text)
     names: dict[str, object] = {}
     exec(compile(block.text, "README.md", "exec"), names)
     assert names["run"].rounds()[-1] == 29

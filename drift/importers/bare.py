@@ -13,13 +13,13 @@ from torch import Tensor
 from drift.importers.checkpoint_files import RoundFiles
 from drift.importers.models import evaluate_model, read_model, read_round, read_sizes, run_name, usable_checkpoints
 from drift.importers.patterns import Patterns
-from drift.importers.unnamed_tensors import are_unnamed
 from drift.record.recorder import Recorder
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.runs.user_task import UserTask, split_task
 from landscape.model.foreign_tensors import read_tensors
 from landscape.model.task import Task
+from landscape.model.unnamed_tensors import are_unnamed
 from landscape.results.progress import Progress, with_progress
 
 State = dict[str, Tensor]

@@ -12,8 +12,8 @@ from torch import Tensor
 from drift.importers.checkpoint_files import CheckpointFiles, RoundFiles, find_checkpoints
 from drift.importers.patterns import Patterns
 from drift.importers.programs import SHIPPED
-from drift.importers.unnamed_tensors import are_unnamed, name_tensors
-from landscape.model.foreign_tensors import one_line, read_tensors
+from landscape.model.checkpoint import read_state
+from landscape.model.foreign_tensors import one_line
 from landscape.model.guarded_load import require_inside, require_room
 from landscape.model.task import Task
 from landscape.results.parsed_text import json_table
@@ -45,16 +45,7 @@ def read_model(path: Path, task: Task) -> Model:
     Raises:
         ValueError: If the file is no state dict of the task's architecture; the message names it.
     """
-    tensors = read_tensors(path)
-    layout = task.layout
-    if are_unnamed(tensors):
-        tensors = name_tensors(path, tensors, task)
-    accepted = {name for name, _ in (*layout.parameters, *layout.buffers)} | set(task.model.state_dict())
-    if extra := sorted(set(tensors) - accepted):
-        raise ValueError(
-            f"{path}: the model has no tensor {extra[0]!r}; was it trained with another model? "
-            f"Its tensors are {', '.join(sorted(accepted)[:8])}."
-        )
+    tensors, layout = read_state(path, task), task.layout
     try:
         model = layout.theta(tensors).float(), layout.buffer_vector(tensors).float()
     except ValueError as reason:

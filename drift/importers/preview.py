@@ -9,10 +9,10 @@ from drift.importers.checkpoint_files import CheckpointFiles, find_checkpoints
 from drift.importers.models import read_sizes
 from drift.importers.patterns import Patterns
 from drift.importers.programs import ASSUMED, SHIPPED
-from drift.importers.unnamed_tensors import are_unnamed
 from drift.record.flat_arrays import FlatArrays, arrays_by_name
 from drift.simulation.verify import spans
 from landscape.model.foreign_tensors import read_tensors
+from landscape.model.unnamed_tensors import are_unnamed
 
 
 def preview_import(folder: str | Path, patterns: Patterns | None = None) -> dict[str, Any]:

@@ -15,9 +15,9 @@ import torch
 from drift.config.external_run import UnknownParts
 from drift.runs.user_code import load_function
 from drift.training.data import Data
+from landscape.model.make_task import task_from
 from landscape.model.samples import leaves
 from landscape.model.task import Task
-from landscape.model.task_from import task_from
 
 Parts = Sequence[Sequence[int]] | Mapping[Any, Sequence[int]]
 """Sample numbers (into train) of each client: in the order of their numbers, or by number or name."""
@@ -39,7 +39,7 @@ class UserTask:
     def load(cls, task: Task | str, parts: Parts | None = None, names: Sequence[str] | None = None) -> UserTask:
         """A task, or the result of the function that the text `my_code.py:make_task` names.
 
-        A task is a `Task` or (model, loss, samples), as `landscape.model.task_from.task_from` takes it; or a pair of a
+        A task is a `Task` or (model, loss, samples), as `landscape.make_task` takes it; or a pair of a
         task and parts.
 
         Args:

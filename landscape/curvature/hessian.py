@@ -95,6 +95,10 @@ def top_eigenvalues(
     return _dataset(pairs, backend, vectors).assign_attrs(curvature=curvature)
 
 
+hessian = top_eigenvalues
+"""The same by a shorter name: `landscape.hessian(task, model, k=5)`."""
+
+
 def pose(
     task: Task,
     theta: Tensor,

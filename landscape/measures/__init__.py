@@ -2,3 +2,7 @@
 
 Each file is one family of measures.
 """
+
+from landscape.results import pictures
+
+pictures.register()  # `.plot()` on the datasets

@@ -1,43 +1,58 @@
-"""`takes_models`: lets functions of vectors (d,) also accept state dicts and modules."""
+"""`takes_models`: lets functions of vectors (d,) also accept modules, state dicts and paths of checkpoints."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from landscape.model.layout import Layout
 
+if TYPE_CHECKING:
+    from landscape.model.task import Task
+
 Inputs = ParamSpec("Inputs")
 Result = TypeVar("Result")
 
+Model = Tensor | nn.Module | Mapping[str, Tensor] | str | Path
+"""A vector (d,), a module, a state dict, or the path of a checkpoint."""
+
 
 def takes_models(*names: str) -> Callable[[Callable[Inputs, Result]], Callable[Inputs, Result]]:
-    """Decorator: the arguments `names`, vectors (d,) or sequences of them, may also be state dicts or modules.
+    """Decorator: the arguments `names`, vectors (d,) or sequences of them, may also be any `Model`.
 
-    The layout is that of the argument `task`, or of the Task whose method is decorated. Without an argument `buffers`,
-    the floating buffers of the state dicts are used. A function without a task accepts vectors only; its error message
-    names the conversion.
+    The layout is that of the argument `task`, or of the Task whose method is decorated; a function without a task
+    takes one as a further first argument, `plane(task, "a.pt", "b.pt", "c.pt")`. Without an argument `buffers`, the
+    floating buffers of the models are used. Without labels, checkpoints have the names of their files.
 
     Raises:
         ValueError: If an argument is no model, one of another architecture, or vectors and state dicts are mixed where
             models have floating buffers.
+        LookupError: If there is no such checkpoint.
     """
 
     def decorate(function: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
         signature = inspect.signature(function)
+        owned = {"task", "self"} & set(signature.parameters)
 
         @wraps(function)
         def wrapper(*args: Inputs.args, **options: Inputs.kwargs) -> Result:
+            task = None
+            if not owned:
+                args, options, task = _without_task(args, options)
             bound = signature.bind(*args, **options)
             values = {name: bound.arguments[name] for name in names if name in bound.arguments}
             if all(isinstance(value, Tensor) for value in values.values()):
                 return function(*args, **options)
-            task = bound.arguments.get("task", bound.arguments.get("self"))
+            task = task or bound.arguments.get("task", bound.arguments.get("self"))
+            if (texts := _labels(list(values.values()))) is not None:
+                _add_labels(signature, bound, texts)
+            values = {name: _loaded(value, task) for name, value in values.items()}
             layout = None if task is None else task.layout
             for name, value in values.items():
                 bound.arguments[name] = _vectors(value, layout, f"{function.__name__}: {name}")
@@ -51,22 +66,59 @@ def takes_models(*names: str) -> Callable[[Callable[Inputs, Result]], Callable[I
     return decorate
 
 
+def _without_task(args: Any, options: Any) -> tuple[Any, Any, Task | None]:
+    """Arguments of a function without a task, and the task that was passed before them or by name."""
+    if "task" in options:
+        return args, {name: value for name, value in options.items() if name != "task"}, options["task"]
+    if args and isinstance(getattr(args[0], "layout", None), Layout):
+        return args[1:], options, args[0]
+    return args, options, None
+
+
+def _is_path(value: Any) -> bool:
+    return isinstance(value, str | Path)
+
+
 def _is_model(value: Any) -> bool:
     return isinstance(value, nn.Module | Mapping)
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Sequence) and not _is_path(value)
+
+
+def _loaded(value: Any, task: Task | None) -> Any:
+    """State dicts in place of paths; floating tensors in the type of the task's model."""
+    if _is_sequence(value):
+        return [_loaded(model, task) for model in value]
+    if task is None or not _is_path(value):
+        return value
+    from landscape.model.checkpoint import read_state  # imports this module
+
+    dtype = task.theta.dtype
+    tensors = {
+        name: part.to(dtype) if part.is_floating_point() else part for name, part in read_state(value, task).items()
+    }
+    try:
+        task.layout.theta(tensors)
+    except ValueError as reason:
+        raise ValueError(f"{value}: {reason}") from reason
+    return tensors
 
 
 def _vectors(value: Any, layout: Layout | None, name: str) -> Any:
     """Convert a model, or each model of a sequence, to a vector; tensors are returned as they are."""
     if isinstance(value, Tensor):
         return value
-    if _is_model(value):
-        if layout is not None:
-            return layout.theta(value)
-        recipe = "task.layout.theta(model), or Layout.of(module).theta(model) without a task"
+    if _is_model(value) and layout is not None:
+        return layout.theta(value)
+    if _is_model(value) or _is_path(value):
+        recipe = "the task first, or task.layout.theta(model), or Layout.of(module).theta(model) without a task"
         raise ValueError(f"{name} is {_describe(value)}; it takes vectors (d,): give {recipe}.")
-    if isinstance(value, Sequence) and not isinstance(value, str) and len(value):
+    if _is_sequence(value) and len(value):
         return [_vectors(model, layout, f"{name}[{place}]") for place, model in enumerate(value)]
-    raise ValueError(f"{name} is {_describe(value)}; give a vector (d,), a state dict or a module.")
+    accepted = "a vector (d,), a state dict, a module or the path of a checkpoint"
+    raise ValueError(f"{name} is {_describe(value)}; give {accepted}.")
 
 
 def _describe(value: Any) -> str:
@@ -74,7 +126,9 @@ def _describe(value: Any) -> str:
         return f"a module ({type(value).__name__})"
     if isinstance(value, Mapping):
         return "a state dict"
-    if isinstance(value, Sequence) and not isinstance(value, str) and not len(value):
+    if _is_path(value):
+        return "a path"
+    if _is_sequence(value) and not len(value):
         return "empty"
     return f"of type {type(value).__name__}"
 
@@ -92,3 +146,22 @@ def _buffers(values: list[Any], layout: Layout) -> Tensor | None:
     buffers = torch.stack([layout.buffer_vector(model) for model in models])
     single = len(values) == 1 and _is_model(values[0])
     return buffers[0] if single else buffers
+
+
+def _labels(values: list[Any]) -> list[str] | None:
+    """Names of models by their files, with the folder where that is needed; None if they are not all paths."""
+    models = [model for value in values for model in (value if _is_sequence(value) else [value])]
+    if not models or not all(map(_is_path, models)):
+        return None
+    for depth in range(1, 4):
+        texts = ["/".join(Path(path).with_suffix("").parts[-depth:]) for path in models]
+        if len(set(texts)) == len(texts):
+            return texts
+    return None
+
+
+def _add_labels(signature: inspect.Signature, bound: inspect.BoundArguments, texts: list[str]) -> None:
+    """Add labels to the arguments of a function that takes some and was passed none."""
+    for name, value in (("labels", texts), ("label", texts[0])):
+        if name in signature.parameters and name not in bound.arguments:
+            bound.arguments[name] = value

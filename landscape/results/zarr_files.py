@@ -15,6 +15,10 @@ import psutil
 import xarray as xr
 import zarr.errors
 
+from landscape.results import pictures
+
+pictures.register()  # `.plot()` on results that are read
+
 
 def save(ds: xr.Dataset, path: str | Path) -> None:
     """Write a dataset to the zarr folder `path`; an earlier one is replaced once the new one is complete.

@@ -2,3 +2,7 @@
 
 `surface.surface` evaluates any sweep; most other functions take its result.
 """
+
+from landscape.results import pictures
+
+pictures.register()  # `.plot()` on the datasets

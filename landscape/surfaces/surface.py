@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
+from landscape.geometry.through import as_sweep
 from landscape.model.batchnorm import (
     CALIBRATION,
     Statistics,
@@ -22,6 +23,7 @@ from landscape.model.batchnorm import (
 )
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units
+from landscape.model.vectors import Model
 from landscape.results.progress import Progress
 from landscape.sweep.evaluate import evaluate
 from landscape.sweep.grid import Sweep
@@ -34,8 +36,8 @@ CHECKPOINT_SECONDS = 5.0
 
 def surface(
     task: Task,
-    sweep: Sweep,
-    *,
+    sweep: Sweep | Model | Sequence[Model],
+    *models: Model,
     split: Split = "test",
     metrics: tuple[str, ...] | None = None,
     known: xr.Dataset | None = None,
@@ -47,11 +49,16 @@ def surface(
     workers: int | PointPool = 1,
     precision: Precision = "exact",
 ) -> xr.Dataset:
-    """Metrics at every grid point and mark of a sweep.
+    """Metrics at every grid point and mark of a sweep, or of the sweep that models define.
+
+        landscape.surface(task, "a.pt", "b.pt", "c.pt")
+
+    One model: random directions around it; two: their line; three: their plane; more: their principal components.
 
     Args:
         task: Defines the loss.
-        sweep: A line, plane, simplex or slice.
+        sweep: A line, plane, simplex or slice; or a model, or a sequence of models.
+        models: Further models: vectors (d,), modules, state dicts or paths of checkpoints.
         split: Samples that the metrics are averaged over.
         metrics: "loss" and names of the task's metrics; by default all.
         known: An earlier, perhaps partial result of the same call: its values are copied bit for bit, NaN are computed.
@@ -73,6 +80,7 @@ def surface(
     Raises:
         ValueError: If `known` belongs to another sweep, or models and task do not match.
     """
+    sweep = as_sweep(task, sweep, models)
     metrics = tuple(task.measures(metrics))
     if statistics is None and _between(sweep):
         statistics = usual_statistics(task)

@@ -16,9 +16,9 @@ from landscape.curvature.ntk import ntk
 from landscape.curvature.trace import trace
 from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
+from landscape.model.make_task import task_from
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.model.task_from import task_from
 from landscape.surfaces.surface import surface
 from tests.landscape import zoo
 

@@ -16,7 +16,7 @@ from drift.importers.patterns import Patterns
 from drift.importers.preview import preview_import
 from drift.importers.programs import ASSUMED, SHIPPED, parse_patterns
 from drift.runs.export_model import state_dict
-from landscape.model.task_from import task_from
+from landscape.model.make_task import task_from
 
 CLIENTS = "round{round}/client{client}.pt"
 

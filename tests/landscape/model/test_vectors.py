@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import json
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import xarray as xr
+from safetensors.torch import save_file
 from torch import Tensor, nn
 
 import landscape
@@ -41,6 +46,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     public |= {
         name: getattr(importlib.import_module(f"landscape.measures.{file}"), name) for name, file in beside.items()
     }
+    del public["surface"]  # takes models as positional arguments, or a sweep
     plain = {name: found for name, found in public.items() if inspect.isfunction(found)}
     return {name: found for name, found in plain.items() if set(MODELS) & set(inspect.signature(found).parameters)}
 
@@ -131,13 +137,111 @@ def test_a_function_without_a_task_says_how_to_make_vectors(name, kind):
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("value", [None, "model.pt", 3, []], ids=["None", "text", "number", "empty"])
+@pytest.mark.parametrize("value", [None, 3, []], ids=["None", "number", "empty"])
 def test_what_is_no_model_is_refused_in_one_line(name, value):
     sweep = {"sweep": None} if name == "project" else {}
     wrong = value if value == [] else [value] * 3
     with pytest.raises(ValueError, match="give a vector") as refused:
         called(name, task(False) if name in WITH_TASK else None, wrong or [[], [], []], **sweep)
     assert "\n" not in str(refused.value)
+
+
+def written(folder: Path, model: nn.Module, kind: str) -> Path:
+    """A checkpoint of a model, of each kind that is read."""
+    state, path = model.state_dict(), folder / f"{len(list(folder.iterdir()))}{kind}"
+    if kind == "folder":
+        path.mkdir()
+        save_file(state, path / "model.safetensors")
+    elif kind == "several files":
+        path.mkdir()
+        names = {name: f"part-{place % 2}.safetensors" for place, name in enumerate(state)}
+        for file in set(names.values()):
+            save_file({name: state[name] for name in state if names[name] == file}, path / file)
+        (path / "model.safetensors.index.json").write_text(json.dumps({"weight_map": names}))
+    elif kind == ".safetensors":
+        save_file(state, path)
+    elif kind == ".npz":
+        np.savez(path, **{name: value.numpy() for name, value in state.items()})
+    else:
+        torch.save({"state_dict": state, "epoch": 3} if kind == ".ckpt" else state, path)
+    return path
+
+
+@pytest.mark.parametrize("kind", [".pt", ".pth", ".ckpt", ".safetensors", ".npz", "folder", "several files"])
+@pytest.mark.parametrize("norm", [False, True])
+def test_a_checkpoint_of_every_kind_gives_the_numbers_of_its_model(kind, norm, tmp_path):
+    one, modules = task(norm), [net(seed, norm) for seed in (1, 2, 3)]
+    paths = [written(tmp_path, module, kind) for module in modules]
+    by_path = landscape.surface(one, *map(str, paths))
+    assert by_path.mark.values.tolist() == [path.stem for path in paths] + ["mean"]
+    assert same(landscape.surface(one, *modules).assign_coords(mark=by_path.mark), by_path)
+    assert same(landscape.hessian(one, modules[0], k=2), landscape.hessian(one, paths[0], k=2))
+
+
+@pytest.mark.parametrize("name", WITHOUT_TASK)
+def test_a_function_without_a_task_takes_one_first_and_marks_have_the_names_of_files(name, tmp_path):
+    one, modules = task(True), [net(seed, True) for seed in (1, 2, 3)]
+    paths = [written(tmp_path, module, ".pt") for module in modules]
+    more = {"sweep": landscape.line(one, *modules[:2])} if name == "project" else {}
+    places = [place for place in inspect.signature(FUNCTIONS[name]).parameters if place in MODELS]
+    single = places[0] not in ("models", "basis")
+    first = [paths[: len(places)], modules[: len(places)]] if single else [[paths], [modules]]
+    by_path, by_module = (FUNCTIONS[name](one, *models, **more) for models in first)
+    if hasattr(by_path, "marks"):
+        assert by_path.marks[0].name == ("model" if name == "scaling" else "0")
+        by_path = replace(by_path, marks=by_module.marks)
+    elif isinstance(by_path, xr.Dataset) and "mark" in by_path.coords:
+        assert by_path.mark.values[0] == "0"
+        by_path = by_path.assign_coords(mark=by_module.mark)
+    assert same(by_path, by_module)
+
+
+def test_marks_with_files_of_one_name_have_their_folders(tmp_path):
+    paths = []
+    for folder in ("first", "second"):
+        (tmp_path / folder).mkdir()
+        paths.append(written(tmp_path / folder, net(len(paths), False), ".pt"))
+    assert [mark.name for mark in landscape.line(task(False), *paths).marks] == ["first/0", "second/0", "mean"]
+
+
+def test_half_precision_is_read_in_the_precision_of_the_task(tmp_path):
+    state = {name: value.half() for name, value in net(1, False).state_dict().items()}
+    torch.save(state, tmp_path / "half.pt")
+    ds = landscape.hessian(task(False), tmp_path / "half.pt", k=1)
+    expected = landscape.hessian(task(False), {name: value.float() for name, value in state.items()}, k=1)
+    assert same(ds, expected)
+
+
+def test_a_checkpoint_that_is_absent_or_foreign_is_named_and_never_run(tmp_path):
+    one = task(False)
+    with pytest.raises(LookupError, match=r"no checkpoint nowhere\.pt; give a file"):
+        landscape.hessian(one, "nowhere.pt")
+    with pytest.raises(LookupError, match=r"has no model\.safetensors or pytorch_model\.bin"):
+        landscape.hessian(one, tmp_path)
+    torch.save(nn.Linear(3, 3).state_dict(), tmp_path / "other.pt")
+    with pytest.raises(ValueError, match=r"other\.pt: the model has no tensor 'bias'; was it trained"):
+        landscape.hessian(one, tmp_path / "other.pt")
+    torch.save({"0.weight": torch.zeros(4, 3)}, tmp_path / "part.pt")
+    with pytest.raises(ValueError, match=r"part\.pt: no tensor named '0\.bias'"):
+        landscape.hessian(one, tmp_path / "part.pt")
+    torch.save(net(1, False), tmp_path / "module.pt")
+    with pytest.raises(ValueError, match=r"holds more than tensors.*not unpickled"):
+        landscape.hessian(one, tmp_path / "module.pt")
+    (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"0.weight": "../part.pt"}}')
+    with pytest.raises(ValueError, match="it names files outside its folder"):
+        landscape.hessian(one, tmp_path)
+
+
+def test_models_make_the_usual_sweep_and_nothing_stands_beside_a_sweep():
+    one, modules = task(False), [net(seed, False) for seed in range(5)]
+    kinds = {1: "random_plane", 2: "line", 3: "plane", 4: "principal_plane", 5: "principal_plane"}
+    for count, kind in kinds.items():
+        assert landscape.surface(one, *modules[:count], metrics=("loss",)).analysis == kind
+        assert landscape.surface(one, modules[:count], metrics=("loss",)).analysis == kind
+    with pytest.raises(ValueError, match="give either the sweep or the models"):
+        landscape.surface(one, landscape.line(one, *modules[:2]), modules[2])
+    with pytest.raises(ValueError, match="no model was given"):
+        landscape.surface(one, [])
 
 
 def test_a_state_dict_of_another_model_or_inside_a_table_is_refused_by_name():

@@ -1,0 +1,178 @@
+"""`samples_from`: `Samples` of tensors, arrays, a Dataset, a DataLoader or a Hugging Face dataset."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    IterableDataset,
+    RandomSampler,
+    SequentialSampler,
+    TensorDataset,
+    default_collate,
+)
+
+from landscape.model.samples import Inputs, Samples
+
+TARGETS = ("labels", "label", "targets", "target")
+"""Names of the column of targets in a table, the first of which counts."""
+
+FORMS = "(inputs, targets), a Dataset, a DataLoader, a Hugging Face dataset or a table with a column `labels`"
+
+
+def samples_from(data: Any, model: nn.Module, name: str) -> Samples:
+    """All samples of a split, in memory.
+
+    Whole numbers become int64, floating numbers the type of the model's parameters. Of a table, the inputs are the
+    columns that the model's `forward` names, else the only column of numbers beside the targets. A DataLoader is read
+    once, in the order of its dataset where it draws from the whole of it; random transforms have a fixed seed.
+
+    Args:
+        data: One split.
+        model: Says which columns are inputs, and its parameters have the type of floating numbers.
+        name: Of the split, for messages.
+
+    Raises:
+        ValueError: If the data is of another kind, or its samples differ in shape; the message names the split.
+    """
+    if isinstance(data, Samples):
+        return data
+    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
+    try:
+        inputs, targets = _pair(data, model)
+        samples = Samples(_typed_inputs(inputs, dtype), _typed(targets, dtype))
+    except (ValueError, TypeError) as reason:
+        raise ValueError(f"split {name!r}: {reason}") from reason
+    if not len(samples):
+        raise ValueError(f"split {name!r} has no samples.")
+    return samples
+
+
+def _pair(data: Any, model: nn.Module) -> tuple[Any, Any]:
+    if isinstance(data, Mapping):
+        return _split_columns(dict(data), model)
+    if hasattr(data, "column_names") and hasattr(data, "with_format"):
+        return _split_columns(_hugging_face_columns(data), model)
+    if isinstance(data, TensorDataset):
+        return _split_batch(data.tensors, model)
+    if isinstance(data, DataLoader):
+        return _split_batch(_joined(_batches(data)), model)
+    if isinstance(data, Dataset):
+        items = data if isinstance(data, IterableDataset) else (data[index] for index in range(len(data)))  # type: ignore[arg-type]
+        with _fixed_seed():
+            return _split_batch(_joined(default_collate([item]) for item in items), model)
+    if isinstance(data, tuple | list) and len(data) == 2 and _is_array(data[1]):
+        return _split_batch(data, model)
+    raise ValueError(f"a {type(data).__name__} was given; give {FORMS}.")
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, Tensor) or hasattr(value, "__array__")
+
+
+def _typed_inputs(inputs: Any, dtype: torch.dtype) -> Inputs:
+    if isinstance(inputs, Mapping):
+        return {str(name): _typed(leaf, dtype) for name, leaf in inputs.items()}
+    if isinstance(inputs, tuple):
+        return tuple(_typed(leaf, dtype) for leaf in inputs)
+    return _typed(inputs, dtype)
+
+
+def _typed(leaf: Any, dtype: torch.dtype) -> Tensor:
+    """A tensor on its own memory: floating numbers in `dtype`, whole ones in int64, but pixels and truth values."""
+    tensor = leaf if isinstance(leaf, Tensor) else torch.from_numpy(np.array(leaf))
+    if tensor.is_floating_point():
+        return tensor.to(dtype)
+    return tensor if tensor.dtype in (torch.uint8, torch.bool) or tensor.is_complex() else tensor.long()
+
+
+def _split_batch(batch: Any, model: nn.Module) -> tuple[Any, Any]:
+    """Inputs and targets of a batch: the last part of a tuple, or a column."""
+    if isinstance(batch, Mapping):
+        return _split_columns(dict(batch), model)
+    if not isinstance(batch, tuple | list) or len(batch) < 2:
+        raise ValueError(f"its samples are a {type(batch).__name__} without targets; give (inputs, targets).")
+    *inputs, targets = batch
+    first = inputs[0] if len(inputs) == 1 else tuple(inputs)
+    return (tuple(first) if isinstance(first, list) else first), targets
+
+
+def _split_columns(columns: dict[str, Any], model: nn.Module) -> tuple[Any, Any]:
+    target = next((name for name in TARGETS if name in columns), None)
+    if target is None:
+        raise ValueError(
+            f"it has the columns {', '.join(columns)}; call the column of targets one of {', '.join(TARGETS)}."
+        )
+    accepted = [name for name in inspect.signature(model.forward).parameters if name not in ("args", "kwargs")]
+    numbers = {name: value for name, value in columns.items() if name not in TARGETS and _is_array(value)}
+    named = {name: value for name, value in numbers.items() if name in accepted}
+    if len(numbers) == 1 and (not named or list(named) == accepted[:1]):
+        return next(iter(numbers.values())), columns[target]
+    if not named:
+        raise ValueError(
+            f"its columns of numbers are {', '.join(numbers) or 'none'}; the model's forward takes "
+            f"{', '.join(accepted)}: name the columns alike, or give one column of inputs."
+        )
+    return named, columns[target]
+
+
+def _hugging_face_columns(data: Any) -> dict[str, Any]:
+    """Columns of a Hugging Face dataset as tensors; a transform or format that it has is used."""
+    formatted = data if data.format["type"] is not None else data.with_format("torch")
+    columns = {}
+    with _fixed_seed():
+        table = formatted[:]
+    for name, column in dict(table).items():
+        if isinstance(column, list) and column and isinstance(column[0], Tensor):
+            shapes = {tuple(row.shape) for row in column}
+            if len(shapes) > 1:
+                raise ValueError(f"the rows of column {name!r} differ in shape; pad or resize them.")
+            column = torch.stack(column)
+        columns[name] = column
+    return columns
+
+
+def _batches(loader: DataLoader) -> Iterable[Any]:
+    """Batches of a loader: all samples in the order of the dataset, unless its sampler selects some."""
+    whole = isinstance(loader.sampler, SequentialSampler | RandomSampler) and loader.batch_sampler is not None
+    if whole and not isinstance(loader.dataset, IterableDataset):
+        loader = DataLoader(loader.dataset, batch_size=loader.batch_size or 1, collate_fn=loader.collate_fn)
+    with _fixed_seed():
+        yield from loader
+
+
+def _joined(batches: Iterable[Any]) -> Any:
+    """One batch of all batches: tensors in tuples and tables are concatenated."""
+    parts = list(batches)
+    if not parts:
+        raise ValueError("it has no samples.")
+    return _concatenated(parts)
+
+
+def _concatenated(parts: list[Any]) -> Any:
+    first = parts[0]
+    if isinstance(first, Mapping):
+        return {name: _concatenated([part[name] for part in parts]) for name in first}
+    if isinstance(first, tuple | list) and not isinstance(first[0], str):
+        return tuple(_concatenated(list(column)) for column in zip(*parts, strict=True))
+    if not isinstance(first, Tensor):
+        return [value for part in parts for value in part]  # texts and the like, which are no inputs
+    if len({part.shape[1:] for part in parts}) > 1:
+        raise ValueError("its batches differ in shape; pad all samples to one shape.")
+    return torch.cat(parts)
+
+
+@contextmanager
+def _fixed_seed() -> Iterator[None]:
+    """Random transforms draw the same values at every reading, and none from the user's generator."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        yield

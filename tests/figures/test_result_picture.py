@@ -1,0 +1,109 @@
+"""`.plot()` and `.plotly()` draw the picture of a result: labelled, with its marks and one colour bar."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+import torch
+import xarray as xr
+from matplotlib import pyplot
+from torch import nn
+
+import landscape
+
+
+@pytest.fixture(scope="module")
+def task():
+    inputs = torch.randn(30, 4, generator=torch.Generator().manual_seed(0))
+    return landscape.make_task(nn.Linear(4, 3), nn.CrossEntropyLoss(), (inputs, inputs[:, :3].argmax(1)))
+
+
+def models(count: int) -> list[nn.Module]:
+    return [(torch.manual_seed(seed), nn.Linear(4, 3))[1] for seed in range(count)]
+
+
+@pytest.fixture(autouse=True)
+def closed():
+    yield
+    pyplot.close("all")
+
+
+RESULTS = {
+    "plane": (lambda task: landscape.surface(task, *models(3)), ("alpha", "beta", 2), go.Surface),
+    "trajectory": (lambda task: landscape.surface(task, *models(6)), ("alpha", "beta", 2), go.Surface),
+    "random plane": (lambda task: landscape.surface(task, *models(1)), ("alpha [filter norms]", "", 2), go.Surface),
+    "line": (lambda task: landscape.surface(task, *models(2)), ("t", "loss [nats]", 1), go.Scatter),
+    "curve": (
+        lambda task: landscape.along(task, landscape.connecting_curve(task, *models(2), steps=2)),
+        ("t", "loss [nats]", 1),
+        go.Scatter,
+    ),
+    "aligned": (lambda task: landscape.aligned_barrier(task, *models(2)), ("t", "loss [nats]", 1), go.Scatter),
+    "eigenvalues": (lambda task: landscape.hessian(task, models(1)[0]), ("rank", "eigenvalue", 1), go.Scatter),
+    "density": (lambda task: landscape.density(task, models(1)[0]), ("eigenvalue", "spectral density", 1), go.Scatter),
+    "layers": (lambda task: landscape.layer_eigenvalues(task, models(1)[0]), ("parameter", "", 1), go.Scatter),
+    "pairs": (lambda task: landscape.pairwise_barriers(task, models(3)), ("", "", 2), go.Heatmap),
+    "simplex": (
+        lambda task: landscape.surface(task, landscape.simplex(models(3), task=task)),
+        ("alpha", "beta", 2),
+        go.Surface,
+    ),
+}
+
+
+@pytest.mark.parametrize("what", RESULTS)
+def test_a_result_is_drawn_in_one_call(what, task):
+    compute, (across, up, count), trace = RESULTS[what]
+    ds = compute(task)
+    ax = ds.plot()
+    assert across in ax.get_xlabel() and up in ax.get_ylabel()
+    assert len(ax.figure.axes) == count  # the map and its one bar
+    ax.figure.canvas.draw()
+    assert isinstance(ds.plotly().data[0], trace)
+    assert ds.plot() is not ax  # two results are not drawn into one another
+
+
+def test_marks_are_named_and_a_trajectory_is_a_path(task):
+    names = {text.get_text() for text in landscape.surface(task, *models(3)).plot().texts}
+    assert {"1", "2", "3"} <= names
+    ds = landscape.surface(task, *models(6))
+    ax = ds.plot()
+    path = next(line for line in ax.lines if len(line.get_xdata()) == 6)
+    np.testing.assert_array_equal(path.get_xdata(), ds.mark_alpha)
+
+
+def test_a_variable_and_axes_can_be_chosen(task):
+    ds, (_, ax) = landscape.surface(task, *models(2)), pyplot.subplots()
+    assert ds.plot(ax=ax, variable="error") is ax and ax.get_ylabel() == "error"
+    with pytest.raises(ValueError, match=r"no variable 'losss' that can be drawn; this result has loss, error\."):
+        ds.plot(variable="losss")
+
+
+def test_a_result_without_a_picture_says_its_numbers(task):
+    with pytest.raises(ValueError, match=r"no variable with a dimension, so no picture: trace = "):
+        landscape.trace(task, models(1)[0]).plot()
+    with pytest.raises(ValueError, match=r"dimensions a, b, c, for which"):
+        xr.Dataset({"x": (("a", "b", "c"), np.zeros((1, 2, 3)))}).plot()
+
+
+def test_methods_of_xarray_stay():
+    ds = xr.Dataset({"x": ("t", [1.0, 2.0]), "y": ("t", [2.0, 1.0])})
+    assert ds.plot.scatter(x="x", y="y") is not None
+    assert ds.x.plot()[0].get_ydata().tolist() == [1.0, 2.0]
+
+
+def test_landscape_imports_no_plotting_package_until_a_picture_is_drawn():
+    code = (
+        "import sys, torch, landscape\n"
+        "data = torch.ones(3, 2), torch.tensor([0, 1, 0])\n"
+        "task = landscape.make_task(torch.nn.Linear(2, 2), torch.nn.CrossEntropyLoss(), data)\n"
+        "ds = landscape.hessian(task, task.theta, k=1)\n"
+        "assert not {'matplotlib', 'plotly', 'figures', 'drift'} & set(sys.modules)\n"
+        "ds.plot()\n"
+        "assert 'matplotlib' in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
