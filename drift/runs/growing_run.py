@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from threading import RLock
+from typing import Any
 
 import numpy as np
 import torch
@@ -71,14 +72,13 @@ class GrowingRun(Run):
         number = self.require_round(index)
         small = read_small_arrays(files.round_path(self.folder, number))
         tensors = {name: torch.from_numpy(value.copy()) for name, value in small.arrays.items()}
-        metrics = {name: float(value) for name, value in tensors.items() if name.startswith("metric.")}
-        extras = {name: value for name, value in tensors.items() if name.startswith("extras.")}
-        return Round(
-            index=number,
-            metrics={name.partition(".")[2]: value for name, value in metrics.items()},
-            extras={name.partition(".")[2]: value for name, value in extras.items()},
-            **{name: tensors[name] for name in links.LINKED},
-        )
+        named: dict[str, dict[str, Any]] = {"metric": {}, "extras": {}}
+        for name, value in tensors.items():
+            group, _, rest = name.partition(".")
+            named.get(group, {})[rest] = value
+        linked: dict[str, Any] = {name: tensors[name] for name in links.LINKED}
+        metrics = {name: float(value) for name, value in named["metric"].items()}
+        return Round(index=number, metrics=metrics, extras=named["extras"], **linked)
 
     def latest(self) -> dict[str, float]:
         """Numbers of the last committed round, and those of rounds before it that it lacks; no other round is read.
@@ -95,6 +95,16 @@ class GrowingRun(Run):
             if "accuracy" in numbers or "loss" in numbers:
                 break
         return numbers | {"rounds": len(on_disk)}
+
+    @property
+    def last_link(self) -> str:
+        """Link of the last round that was read; another one where the run has grown or is another run."""
+        return self._rounds.link
+
+    def number_names(self) -> list[str]:
+        """Names of the numbers that any round has."""
+        with self._rounds.lock:
+            return sorted(self._rounds.columns)
 
     def numbers(self) -> xr.Dataset:
         """Every recorded number of every round that was read, by name, over `round`; NaN where a round has none.
@@ -152,6 +162,11 @@ class GrowingRun(Run):
                 self._rounds.stamp = stamp
             return len(following[:most])
 
+    def forget_description(self) -> None:
+        """Read run.json again when it is next asked for."""
+        for name in ("about", "experiment"):
+            vars(self).pop(name, None)
+
     def _read_description(self) -> None:
         """Drop what is derived from run.json where the file is another one."""
         path = self.folder / "run.json"
@@ -160,8 +175,7 @@ class GrowingRun(Run):
             raise Damaged(path, "is missing", f"Is {self.folder} still the folder of a run?")
         if stamp != self._rounds.description:
             identity = self.identity if "about" in vars(self) else ""
-            for name in ("about", "experiment"):
-                vars(self).pop(name, None)
+            self.forget_description()
             self._rounds.description = stamp
             if identity not in ("", self.identity):
                 self._forget()

@@ -6,6 +6,7 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice, zip_longest
 from pathlib import Path
 
 import xarray as xr
@@ -76,16 +77,18 @@ class OpenRuns:
 
     @property
     def suggested(self) -> list[str]:
-        """Names of runs to begin with: those of the largest group that share task, clients and rounds, at most ten."""
-        groups: dict[str, list[str]] = {}
+        """Names of runs to begin with: of those that share task, clients and rounds, at most `MOST`, of all methods."""
+        groups: dict[str, dict[str, list[str]]] = {}
         for name in self.names:
             try:
-                experiment = self._runs[name].recorded.experiment
+                experiment = self.described(name).experiment
             except PROBLEMS:
                 continue
-            shared = repr((experiment.task, experiment.clients, experiment.rounds))
-            groups.setdefault(shared, []).append(name)
-        return max(groups.values(), key=len, default=[])[:MOST]
+            shared = repr((experiment.task, experiment.clients, experiment.rounds, experiment.local.lr_decay))
+            groups.setdefault(shared, {}).setdefault(experiment.method.label, []).append(name)
+        largest = max(groups.values(), key=lambda methods: sum(map(len, methods.values())), default={})
+        in_turn = (name for names in zip_longest(*largest.values()) for name in names if name is not None)
+        return sorted(islice(in_turn, MOST), key=self.names.index)
 
     def run(self, name: str) -> Run:
         """The run, with models and data.
@@ -111,6 +114,14 @@ class OpenRuns:
         if not entry.read:
             self._read(entry)
         return entry.recorded
+
+    def described(self, name: str) -> GrowingRun:
+        """The run without its models, of which settings and last numbers can be asked; its rounds are not read.
+
+        Raises:
+            LookupError: If there is no such run.
+        """
+        return self._entry(name).recorded
 
     def numbers(self, name: str) -> xr.Dataset:
         """Every recorded number of every round of a run, over `round`.
@@ -150,6 +161,7 @@ class OpenRuns:
             return
         if entry.stamp[0] != before[0]:
             entry.run = None
+            entry.recorded.forget_description()
         entry.problem = ""
         if entry.read:
             self._read(entry)
@@ -204,7 +216,7 @@ class OpenRuns:
         return self._runs[name]
 
 
-MOST = 10
+MOST = 12
 """Runs that are selected to begin with."""
 
 

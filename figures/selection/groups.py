@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from drift.runs.run import Run
@@ -21,10 +22,12 @@ def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
         LookupError: If no run was given, or one has no complete round.
     """
     by_settings: dict[str, list[Run]] = {}
+    tables = {}
     for run in {run.folder.resolve(): run for run in runs}.values():
         if not run.rounds():
             raise LookupError(f"run {run.name} has no complete round; train it first, or leave it out.")
-        by_settings.setdefault(json.dumps(settings(run, seed=False), sort_keys=True), []).append(run)
+        tables[run.folder] = settings(run, seed=False)
+        by_settings.setdefault(json.dumps(tables[run.folder], sort_keys=True), []).append(run)
     if not by_settings:
         raise LookupError("no run was given; train one: fedscape train digits-shards2.")
     whole = [
@@ -32,7 +35,7 @@ def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
     ]
     ordered = palette.order(group[0].label for group in whole)
     whole.sort(key=lambda group: ordered.index(group[0].label))
-    return dict(zip(_names(whole), whole, strict=True))
+    return dict(zip(_names(whole, tables), whole, strict=True))
 
 
 def settings(run: Run, *, seed: bool = True) -> dict[str, Any]:
@@ -59,14 +62,18 @@ def _unlike(runs: list[Run]) -> list[list[Run]]:
     return [runs] if len(seeds) == len(runs) else [[run] for run in runs]
 
 
-def _names(whole: list[list[Run]]) -> list[str]:
+def _names(whole: list[list[Run]], tables: Mapping[Path, dict[str, Any]]) -> list[str]:
+    """Names of groups of runs, whose settings by folder are `tables`: label, and how those of one label differ."""
     labels = [group[0].label for group in whole]
+    rivals: dict[str, list[dict[str, Any]]] = {}
+    for group, label in zip(whole, labels, strict=True):
+        rivals.setdefault(label, []).append(tables[group[0].folder])
+    differing = {label: differing_names(few) for label, few in rivals.items()}
     names = []
     for group, label in zip(whole, labels, strict=True):
-        rivals = [other[0] for other, name in zip(whole, labels, strict=True) if name == label]
-        differing = differing_names([settings(run, seed=False) for run in rivals])
-        own = settings(group[0])
-        names.append(", ".join([label, *(f"{name.rpartition('.')[2]} {own.get(name, '-')}" for name in differing)]))
+        own = tables[group[0].folder]
+        parts = [f"{name.rpartition('.')[2]} {own.get(name, '-')}" for name in differing[label]]
+        names.append(", ".join([label, *parts]))
     for more in (lambda run: f", {run.name}", lambda run: f" in {run.folder.resolve().parent}"):
         names = [name + more(group[0]) * (names.count(name) > 1) for name, group in zip(names, whole, strict=True)]
     return names

@@ -1,0 +1,154 @@
+"""Curves of a number over rounds: one line per run, by group, or its difference to the reference's run of that seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import xarray as xr
+
+from drift.analyses.bootstrap import Estimate, mean_interval, mean_intervals
+from drift.analyses.rounds.paired import paired_difference
+from drift.runs.growing_run import GrowingRun
+from figures.explore.series import number
+from figures.selection.groups import groups
+from figures.selection.run_selection import join_names
+
+
+@dataclass(frozen=True)
+class Line:
+    """A number of a run over rounds.
+
+    Args:
+        name: Name of the run.
+        group: Name of the runs that differ from it in their seed only.
+        run: The run.
+        values: Over `round`.
+    """
+
+    name: str
+    group: str
+    run: GrowingRun
+    values: xr.DataArray
+
+
+def lines(runs: Mapping[str, GrowingRun], quantity: str) -> tuple[list[Line], list[str]]:
+    """A line per run that has the number, in the order of groups, and a sentence about those that have not.
+
+    Args:
+        runs: Runs with a complete round, by name.
+        quantity: Name of a number, as `series.number` takes it.
+    """
+    names = {run.folder: name for name, run in runs.items()}
+    shown, absent = [], []
+    for group, members in groups(runs.values()).items() if runs else ():
+        for run in members:
+            name = names[run.folder]
+            try:
+                shown.append(Line(name, group, runs[name], number(runs[name], quantity)))
+            except LookupError:
+                absent.append(name)
+    text = quantity.replace("_", " ")
+    return shown, [f"{join_names(absent)} recorded no {text}."] if absent else []
+
+
+def differences(shown: Sequence[Line], reference: str) -> tuple[list[Line], list[str]]:
+    """Differences to the run of the reference that has the same seed, where both trained the same cohorts.
+
+    Args:
+        shown: Lines of `lines`.
+        reference: Name of a group; "" leaves the lines as they are.
+
+    Returns:
+        Lines of the other groups, NaN in rounds whose cohorts differ, and a sentence about each run that has none, or
+        not in all rounds.
+
+    Raises:
+        LookupError: If there is no such group, with the groups that there are.
+    """
+    if not reference:
+        return list(shown), []
+    by_seed = {line.run.seed: line for line in shown if line.group == reference}
+    if not by_seed:
+        known = "; ".join(dict.fromkeys(line.group for line in shown)) or "none"
+        raise LookupError(f"the selected runs have no group {reference!r} to compare with; they have: {known}.")
+    compared, remarks = [], list[str]()
+    for line in shown:
+        if line.group == reference:
+            continue
+        other = by_seed.get(line.run.seed)
+        if other is None:
+            remarks.append(f"{line.name}: the reference has no run of its seed, {line.run.seed}.")
+        elif reason := _other_data(line.run, other.run):
+            remarks.append(f"{line.name}: {reason}.")
+        else:
+            values = paired_difference(line.values, other.values, line.run.cohorts(), other.run.cohorts())
+            same, different = values.attrs["same"], values.attrs["different"]
+            if same:
+                compared.append(replace(line, values=values))
+            if different:
+                left_out = "all" if not same else f"{different} of {same + different}"
+                remarks.append(f"{line.name}: its cohorts are not those of the reference in {left_out} rounds.")
+            elif not same:
+                remarks.append(f"{line.name}: no round that the reference has too.")
+    return compared, remarks
+
+
+def _other_data(run: GrowingRun, other: GrowingRun) -> str:
+    """Why two runs cannot be compared; empty if they can."""
+    data = [either.about.get("fingerprint") for either in (run, other)]
+    return "" if data[0] == data[1] else "it was trained on other data than the reference"
+
+
+def by_group(shown: Iterable[Line]) -> dict[str, list[Line]]:
+    """Lines by their group."""
+    grouped: dict[str, list[Line]] = {}
+    for line in shown:
+        grouped.setdefault(line.group, []).append(line)
+    return grouped
+
+
+def mean_and_interval(group: Sequence[Line]) -> tuple[xr.DataArray, np.ndarray, np.ndarray]:
+    """Mean over the runs that have a round, over `round` (R,), and the ends of its 95 % interval, (R,) each.
+
+    The intervals are those of `drift.analyses.bootstrap.mean_interval`, NaN below two runs.
+    """
+    table = xr.concat([line.values for line in group], "seed", join="outer", combine_attrs="override")
+    table = table.dropna("round", how="all")
+    low, high = mean_intervals(table.transpose("seed", "round").values)
+    mean = table.mean("seed", keep_attrs=True)
+    return mean.assign_attrs(different=sum(line.values.attrs.get("different", 0) for line in group)), low, high
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The mean of a group over a span of rounds.
+
+    Args:
+        group: Name of the group.
+        seeds: Number of its runs.
+        estimate: Mean over rounds and runs; its interval is over the runs.
+    """
+
+    group: str
+    seeds: int
+    estimate: Estimate
+
+
+def summaries(shown: Iterable[Line], rounds: Sequence[int] = ()) -> list[Summary]:
+    """Mean of each group over the rounds from the first to the last of `rounds`; without them, over the last ten."""
+    results = []
+    for group, members in by_group(shown).items():
+        means = [float(in_span(line.values, rounds).mean()) for line in members]
+        results.append(Summary(group, len(members), mean_interval(means)))
+    return results
+
+
+def in_span(values: xr.DataArray, rounds: Sequence[int]) -> xr.DataArray:
+    """The finite values from the first to the last of `rounds`; without them, the last ten."""
+    finite = values.dropna("round")
+    if len(rounds) != 2:
+        return finite[-10:]
+    first, last = sorted(rounds)
+    return finite[(finite["round"].values >= first) & (finite["round"].values <= last)]

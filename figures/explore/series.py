@@ -1,0 +1,126 @@
+"""Numbers over rounds of the runs of an explorer: recorded ones, and those of analyses of the record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+import xarray as xr
+
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.locality import locality
+from drift.analyses.rounds.norms_and_weights import balance, learned, update_norms
+from drift.analyses.rounds.variance import drift_variances
+from drift.runs.growing_run import GrowingRun
+from drift.runs.metrics import number_attributes
+
+if TYPE_CHECKING:
+    from figures.explore.open_runs import OpenRuns
+
+Analysis = Callable[..., xr.Dataset]
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A number that follows from the record of a round.
+
+    Args:
+        analysis: Analysis of the record, whose dataset has it.
+        text: How it is called.
+        log: Whether its axis is logarithmic.
+        zero: Whether zero is marked.
+    """
+
+    analysis: Analysis
+    text: str
+    log: bool = False
+    zero: bool = False
+
+
+DERIVED = {
+    "client_variance": Derived(drift_variances, "client-drift variance", log=True),
+    "period_variance": Derived(drift_variances, "period-drift variance", log=True),
+    "period_share": Derived(drift_variances, "period drift in the sum of both variances"),
+    "gain": Derived(drift_variances, "Kalman gain"),
+    "coherence": Derived(coherence, "local gradient coherence", zero=True),
+    "mean_cosine": Derived(coherence, "mean cosine between client updates", zero=True),
+    "locality": Derived(locality, "locality: largest distance of a client to the mean"),
+    "mean_distance": Derived(locality, "mean distance of the clients to their mean"),
+    "update_norm_mean": Derived(update_norms, "mean norm of the client updates"),
+    "mean_update_norm": Derived(update_norms, "norm of the mean client update"),
+    "step_norm": Derived(update_norms, "norm of the global step"),
+    "end_norm": Derived(update_norms, "norm of the global model"),
+    "gamma": Derived(learned, "shrinking factor gamma"),
+    "ratio": Derived(balance, "balance ratio of optimisation to regularisation", log=True),
+}
+"""Numbers of analyses of the record, by the name of the variable."""
+
+FIRST = ("accuracy", "loss", "error", "local_loss")
+"""Recorded numbers that are offered first."""
+
+
+def number_names(runs: Iterable[GrowingRun]) -> dict[str, dict[str, str]]:
+    """Numbers that can be shown of runs, as name by text, in two groups: "recorded" and "from the record"."""
+    recorded = {name for run in runs for name in run.number_names() if name not in DERIVED}
+    ordered = [*(name for name in FIRST if name in recorded), *sorted(recorded - set(FIRST))]
+    return {
+        "recorded": {str(number_attributes(name)["long_name"]): name for name in ordered},
+        "from the record": {derived.text: name for name, derived in DERIVED.items()},
+    }
+
+
+def number(run: GrowingRun, name: str) -> xr.DataArray:
+    """A number of every round of a run, over `round`.
+
+    Raises:
+        LookupError: If the run has no such number.
+    """
+    if name in DERIVED:
+        return of_record(run, DERIVED[name].analysis)[name]
+    numbers = run.numbers()
+    if name not in numbers:
+        raise LookupError(f"{run.name} has no {name.replace('_', ' ')}")
+    return numbers[name]
+
+
+def of_record(run: GrowingRun, analysis: Analysis) -> xr.Dataset:
+    """Result of an analysis of the record with its default options; computed again where the run has grown."""
+    with _LOCK:
+        stored = _RESULTS.setdefault(run, {}).get(analysis)
+    if stored is None or stored[0] != run.last_link:
+        stored = run.last_link, analysis(run)
+        with _LOCK:
+            _RESULTS[run][analysis] = stored
+    return stored[1]
+
+
+_RESULTS: WeakKeyDictionary[GrowingRun, dict[Analysis, tuple[str, xr.Dataset]]] = WeakKeyDictionary()
+_LOCK = Lock()
+
+
+def recorded_runs(runs: OpenRuns, names: Iterable[str]) -> tuple[dict[str, GrowingRun], list[str]]:
+    """The runs of these names that have a round, and a line for each of the others and for each with a problem."""
+    usable, lines = {}, []
+    for name in names:
+        try:
+            run = runs.recorded(name)
+        except LookupError as reason:
+            lines.append(str(reason))
+            continue
+        if problem := runs.problem(name):
+            lines.append(problem)
+        if run.rounds() and _described(run):
+            usable[name] = run
+        elif not problem:
+            lines.append(f"{name} has no complete round yet; it appears here when it has one.")
+    return usable, lines
+
+
+def _described(run: GrowingRun) -> bool:
+    try:
+        return bool(run.experiment)
+    except (LookupError, ValueError):
+        return False

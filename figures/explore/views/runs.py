@@ -1,0 +1,207 @@
+"""The view of all runs: a table with settings, and curves of any number over rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from math import ceil, floor
+from typing import Any
+
+import panel as pn
+import plotly.graph_objects as go
+
+from figures.explore.latest import Latest
+from figures.explore.line_figure import Marks, line_figure
+from figures.explore.lines import Line, Summary, differences, lines, summaries
+from figures.explore.open_runs import OpenRuns
+from figures.explore.plot import Plot
+from figures.explore.run_rows import what_differs
+from figures.explore.run_table import RunTable
+from figures.explore.series import number_names, recorded_runs
+from figures.explore.view import View
+from figures.interactive.curves import written_name
+from figures.interactive.look import axis
+from figures.page.diagnosis_text import number
+
+SEEDS = {"a line per seed": "", "95 % interval of their mean": "interval"}
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What is shown: lines, the names of their groups before a comparison, numbers to choose from, and remarks."""
+
+    shown: list[Line]
+    groups: list[str]
+    numbers: dict[str, dict[str, str]]
+    differing: str
+    remarks: list[str]
+    compared: bool
+
+
+class Runs(View):
+    """Table of runs, and curves of the selected ones."""
+
+    name = "runs"
+    title = "Runs"
+    follows = frozenset({"growth", "runs", "number", "reference", "round", "rounds", "runs.seeds", "runs.group"})
+
+    def body(self) -> pn.viewable.Viewable:
+        self._curves: Curves | None = None
+        self._latest = Latest(self)
+        self.table = RunTable(self)
+        self.plot = Plot("curves over rounds", height=420)
+        self.plot.on("click", self._clicked)
+        self.plot.on("select", self._brushed)
+        self.number = pn.widgets.Select(name="number", groups={"recorded": {}}, width=260)
+        self.reference = pn.widgets.Select(name="difference to", options={"nothing": ""}, width=220)
+        self.seeds = pn.widgets.Select(name="seeds", options=SEEDS, width=200)
+        self.span = pn.widgets.IntRangeSlider(name="rounds", start=0, end=1, width=220)
+        self.every = pn.widgets.Button(name="all rounds", visible=False)
+        self._quiet = False
+        for widget, field in ((self.number, "number"), (self.reference, "reference"), (self.seeds, "runs.seeds")):
+            widget.param.watch(lambda event, field=field: self._picked(field, event.new), "value")
+        self.span.param.watch(lambda event: self._spanned(*event.new), "value_throttled")
+        self.every.on_click(lambda _: self.selection.change(rounds=[]))
+        self.summary = pn.pane.HTML("", sizing_mode="stretch_width")
+        self.differing = pn.pane.HTML("", sizing_mode="stretch_width")
+        self.remarks = pn.pane.HTML("", sizing_mode="stretch_width")
+        pickers = pn.Row(self.number, self.reference, self.seeds, self.span, self.every, css_classes=["pickers"])
+        parts = (self.table.panel, pickers, self.plot, self.remarks, self.summary, self.differing)
+        return pn.Column(*parts, sizing_mode="stretch_width")
+
+    def update(self, changed: set[str]) -> None:
+        if changed & {"growth", "runs", "runs.group"}:
+            self.table.update()
+        if not self.selection.runs:
+            self._curves = None
+            self.plot.show(None)
+            self.say(self._empty())
+            return
+        read = self._curves if not changed & {"growth", "runs", "number", "reference"} else None
+        selection, runs = self.selection, self.explorer.runs
+        names, quantity, reference = list(selection.runs), selection.number, selection.reference
+        marks, intervals = Marks(selection.run, selection.round, selection.rounds), bool(selection.look("runs.seeds"))
+
+        def compute() -> tuple[Curves, go.Figure, list[Summary]]:
+            read_now = read or curves(runs, names, quantity, reference)
+            lines_now, compared = read_now.shown, read_now.compared
+            figure = line_figure(lines_now, quantity, marks, intervals=intervals, difference=compared)
+            return read_now, figure, summaries(lines_now, marks.rounds)
+
+        self._latest.ask(compute, lambda results: self._show(*results))
+
+    def _empty(self) -> str:
+        if self.explorer.runs.names:
+            return "No run is selected; tick some in the table."
+        return "No run yet. Train one (fedscape train digits-shards2) or make some (fedscape demo): it appears here."
+
+    def _show(self, read: Curves, figure: go.Figure, results: list[Summary]) -> None:
+        """Show what was read and computed, with what is selected."""
+        self._curves = read
+        rounds = [int(index) for line in read.shown for index in line.values["round"].values[[0, -1]]] or [0, 1]
+        self._show_pickers(read, min(rounds), max(rounds))
+        self.plot.show(figure, label=_label(read.shown, results))
+        self.remarks.object = "".join(f"<p class='remark'>{escape(text)}</p>" for text in read.remarks)
+        self.summary.object = _summary(results, read.shown, self.selection.rounds, compared=read.compared)
+        self.differing.object = read.differing
+
+    def _show_pickers(self, shown: Curves, first: int, last: int) -> None:
+        selection = self.selection
+        self._quiet = True
+        try:
+            self.number.groups = _with(shown.numbers, selection.number)
+            self.number.value = selection.number
+            known = [*shown.groups, *([selection.reference] if selection.reference not in shown.groups else [])]
+            self.reference.options = {"nothing": ""} | {written_name(name): name for name in known if name}
+            self.reference.value = selection.reference
+            self.seeds.value = selection.look("runs.seeds")
+            low, high = sorted(selection.rounds) if len(selection.rounds) == 2 else (first, last)
+            last = max(last, first + 1)
+            self.span.param.update(
+                start=first, end=last, value=(min(max(low, first), last), max(min(high, last), first))
+            )
+            self.every.visible = bool(selection.rounds)
+        finally:
+            self._quiet = False
+
+    def _picked(self, field: str, value: Any) -> None:
+        if not self._quiet:
+            self.selection.change(**{field: value})
+
+    def _spanned(self, first: int, last: int) -> None:
+        if not self._quiet:
+            whole = (first, last) == (self.span.start, self.span.end)
+            self.selection.change(rounds=[] if whole else [first, last])
+
+    def _clicked(self, event: dict[str, Any]) -> None:
+        if event["points"]:
+            self.selection.change(round=int(event["points"][0]["x"]))
+
+    def _brushed(self, event: dict[str, Any]) -> None:
+        if event["x"] is not None:  # drawing anew ends the box, which is reported as well
+            self.selection.change(rounds=span(event["x"]))
+
+
+def curves(runs: OpenRuns, names: list[str], quantity: str, reference: str) -> Curves:
+    """Read and compare what is shown; for a thread.
+
+    Args:
+        runs: The open runs.
+        names: Names of the selected runs.
+        quantity: Name of the number.
+        reference: Name of the group that others are compared with; empty for none.
+    """
+    usable, remarks = recorded_runs(runs, names)
+    shown, absent = lines(usable, quantity)
+    known = list(dict.fromkeys(line.group for line in shown))
+    compared = bool(reference)
+    try:
+        shown, more = differences(shown, reference)
+    except LookupError as reason:
+        compared, more = False, [str(reason)]
+    remarks = [*remarks, *absent, *more]
+    return Curves(shown, known, number_names(usable.values()), what_differs(list(usable.values())), remarks, compared)
+
+
+def span(ends: list[float]) -> list[int]:
+    """First and last round between two places of an axis; empty where there is none."""
+    first, last = max(0, ceil(min(ends))), floor(max(ends))
+    return [first, last] if last >= first else []
+
+
+def _with(offered: dict[str, dict[str, str]], name: str) -> dict[str, dict[str, str]]:
+    """Numbers to choose from, with the selected one where no run has it."""
+    known = {value for group in offered.values() for value in group.values()}
+    return offered if name in known else {**offered, "not recorded": {name.replace("_", " "): name}}
+
+
+def _label(shown: list[Line], results: list[Summary]) -> str:
+    if not shown:
+        return "no curve"
+    name = str(shown[0].values.attrs.get("long_name", ""))
+    parts = "; ".join(f"{written_name(summary.group)[:60]} {summary.estimate.value:.3g}" for summary in results[:8])
+    return f"{name} over rounds of {len(shown)} runs. Mean at the end: {parts}"
+
+
+def _summary(results: list[Summary], shown: list[Line], rounds: list[int], *, compared: bool) -> str:
+    """HTML of the means of groups."""
+    if not shown:
+        return ""
+    name = axis(shown[0].values)
+    where = f"rounds {min(rounds)} to {max(rounds)}" if len(rounds) == 2 else "the last ten rounds"
+    rows = "".join(
+        f"<tr><th scope='row'>{escape(written_name(summary.group))}</th><td>{summary.seeds}</td>"
+        f"<td>{escape(_interval(summary, sign=compared))}</td></tr>"
+        for summary in results
+    )
+    head = f"<tr><th scope='col'>group</th><th scope='col'>runs</th><th scope='col'>{escape(name)} [95 %]</th></tr>"
+    caption = f"<caption>mean of {escape(name)} over {where}</caption>"
+    return (
+        f"<div class='wide'><table class='settings'>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table></div>"
+    )
+
+
+def _interval(summary: Summary, *, sign: bool) -> str:
+    ends = (summary.estimate.value, summary.estimate.low, summary.estimate.high)
+    value, low, high = (number(end, 3, sign=sign) for end in ends)
+    return f"{value} [{low}, {high}]" if summary.estimate.number > 1 else value

@@ -1,0 +1,110 @@
+"""Curves of any number: seeds, means with intervals, and differences on the same cohorts."""
+
+import numpy as np
+import pytest
+import tiny
+
+from drift.analyses.bootstrap import mean_interval
+from drift.analyses.rounds.coherence import coherence
+from figures.explore.line_figure import Marks, line_figure
+from figures.explore.lines import differences, lines, mean_and_interval, summaries
+from figures.explore.open_runs import OpenRuns
+from figures.explore.series import number_names, recorded_runs
+from figures.explore.views.runs import curves, span
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """FedAvg with seeds 1 and 2, FedProx with 1 and 3, and FedAvg of another cohort size with seed 1."""
+    folder = tmp_path_factory.mktemp("runs")
+    for overrides in (["seed=1"], ["seed=2"], ["method=fedprox", "seed=1"], ["method=fedprox", "seed=3"]):
+        tiny.trained(folder, "rounds=4", *overrides)
+    tiny.trained(folder, "rounds=4", "clients.per_round=2", "method=ima", "method.window=2", "seed=1")
+    return folder
+
+
+@pytest.fixture
+def usable(folder):
+    runs = OpenRuns([folder])
+    found, remarks = recorded_runs(runs, runs.names)
+    assert not remarks
+    return found
+
+
+def test_a_line_per_run_in_groups_that_differ_in_the_seed(usable):
+    drawn, absent = lines(usable, "loss")
+    assert [line.group for line in drawn] == ["fedavg", "fedavg", "ima", "fedprox", "fedprox"] and not absent
+    for line in drawn:
+        assert np.array_equal(line.values, usable[line.name].numbers().loss)
+    drawn, _ = lines(usable, "mean_cosine")
+    assert np.array_equal(drawn[0].values, coherence(drawn[0].run).mean_cosine)
+
+
+def test_runs_without_the_number_are_named(usable):
+    drawn, absent = lines(usable, "proxy_loss")
+    assert not drawn and len(absent) == 1 and "recorded no proxy loss" in absent[0]
+
+
+def test_differences_are_of_one_seed_and_the_same_cohorts(usable):
+    drawn, _ = lines(usable, "loss")
+    compared, remarks = differences(drawn, "fedavg")
+    (line,) = compared
+    pair = [one.values for one in drawn if one.run.seed == 1 and one.group in ("fedprox", "fedavg")]
+    assert line.group == "fedprox" and np.array_equal(line.values, pair[1] - pair[0])
+    assert len(remarks) == 2
+    assert any("ima" in text and "cohorts are not those of the reference in all rounds" in text for text in remarks)
+    assert any("fedprox" in text and "no run of its seed, 3" in text for text in remarks)
+    with pytest.raises(LookupError, match=r"no group 'fedlaw'.*fedavg; ima; fedprox"):
+        differences(drawn, "fedlaw")
+
+
+def test_the_mean_of_seeds_has_the_intervals_of_the_house(usable):
+    drawn, _ = lines(usable, "loss")
+    pair = drawn[:2]
+    mean, low, high = mean_and_interval(pair)
+    both = np.stack([line.values for line in pair])
+    assert np.allclose(mean, both.mean(0))
+    assert np.allclose(low, [mean_interval(column).low for column in both.T])
+    assert np.allclose(high, both.max(0))
+    last = summaries(pair, [2, 3])[0]
+    assert last.estimate.value == pytest.approx(both[:, 2:].mean()) and last.seeds == 2
+
+
+def test_the_figure_has_thin_lines_and_means_or_bands_and_shows_the_selection(usable):
+    drawn, _ = lines(usable, "loss")
+    figure = line_figure(drawn, "loss", Marks(drawn[1].name, 2, [1, 3]))
+    widths = [trace.line.width for trace in figure.data[:3]]
+    assert widths == [1, 3, 2.4] and figure.layout.yaxis.type == "log"
+    assert [trace.name for trace in figure.data if trace.showlegend is not False] == ["FedAvg", "IMA", "FedProx"]
+    shade, line = figure.layout.shapes
+    assert (shade.x0, shade.x1) == (0.5, 3.5) and line.x0 == line.x1 == 2
+    bands = [trace for trace in line_figure(drawn, "loss", Marks(), intervals=True).data if trace.fill == "toself"]
+    assert len(bands) == 2 and max(bands[0].y) == pytest.approx(max(float(line.values.max()) for line in drawn[:2]))
+    compared, _ = differences(drawn, "fedavg")
+    difference = line_figure(compared, "loss", Marks(), difference=True)
+    assert difference.layout.yaxis.type != "log" and difference.layout.shapes[0].y0 == 0
+
+
+def test_many_points_are_drawn_by_webgl(usable, monkeypatch):
+    drawn, _ = lines(usable, "loss")
+    monkeypatch.setattr("figures.explore.line_figure.MANY", 10)
+    assert {trace.type for trace in line_figure(drawn, "loss", Marks()).data[:-1]} == {"scattergl"}
+
+
+def test_what_is_wrong_with_a_run_leaves_the_others(folder):
+    runs = OpenRuns([folder])
+    computed = curves(runs, [*runs.names, "gone"], "loss", "nothing")
+    assert len(computed.shown) == 5 and not computed.compared
+    assert any("gone" in text for text in computed.remarks) and any("no group" in text for text in computed.remarks)
+    assert "local.lr" not in computed.differing and "clients.per_round" in computed.differing
+
+
+def test_numbers_are_offered_by_kind(usable):
+    offered = number_names(usable.values())
+    assert list(offered["recorded"].values())[:2] == ["accuracy", "loss"]
+    assert "coherence" in offered["from the record"].values()
+
+
+@pytest.mark.parametrize(("ends", "rounds"), [([1.2, 4.8], [2, 4]), ([4.8, -3.0], [0, 4]), ([2.1, 2.9], [])])
+def test_a_span_has_the_rounds_between_its_ends(ends, rounds):
+    assert span(ends) == rounds
