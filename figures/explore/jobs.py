@@ -100,6 +100,7 @@ class Jobs:
         self._waiting: list[tuple[int, int, _Call]] = []
         self._calls: dict[int, _Call] = {}
         self._warm = WarmProcess(self.threads, self._answered)
+        self._warm.start()
         self._local = LocalThreads(self.threads, self._answered)
         self._long: list[tuple[Job, Callable[[], LongProcess]]] = []
         self._processes: dict[Job, Computation] = {}

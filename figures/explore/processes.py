@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import pickle
 import signal
@@ -43,8 +44,14 @@ class WarmProcess:
         self._connection: Connection | None = None
         self._open_calls: set[int] = set()
 
+    def start(self) -> None:
+        """Start the process, which imports what calls need; the first call does it otherwise."""
+        with self._lock:
+            if self._connection is None:
+                self._start()
+
     def send(self, number: int, function: Callable[..., Any], address: Address, item: Any) -> None:
-        """Start a call; the process is started by the first one."""
+        """Start a call."""
         message = serialize((number, function, address, item))
         with self._lock:
             self._open_calls.add(number)
@@ -203,6 +210,7 @@ def _serve(connection: Connection, threads: int) -> None:
             connection.send_bytes(message)
 
     with ThreadPoolExecutor(threads, initializer=_one_thread) as pool:
+        pool.submit(importlib.import_module, "figures.explore.surveys")
         while True:
             try:
                 message = connection.recv_bytes()

@@ -74,7 +74,7 @@ class Survey:
         self.run, self.grid = run, grid
         self.surface: xr.Dataset | None = None
         self.error: Exception | None = None
-        self.ended = False
+        self.ended = self.stopped = False
         self.done = self.total = 0
         self._jobs, self._priority = jobs, priority
         self._on_change, self._on_progress = on_change, on_progress
@@ -239,6 +239,9 @@ class Survey:
     def _failed(self, job: Job) -> None:
         if job.state == "failed" and not self.ended:
             self.error, self.ended = job.error, True
+            self._on_change(self)
+        elif job.state == "cancelled" and not self._cancelled:  # by the page's list of jobs
+            self.stopped = self.ended = True
             self._on_change(self)
 
 

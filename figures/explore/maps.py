@@ -1,0 +1,216 @@
+"""Figures of planes and lines in the explorer, and of what is known of one point of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import numpy as np
+import plotly.graph_objects as go
+import xarray as xr
+from plotly.subplots import make_subplots
+
+from figures.explore.points import Numbers
+from figures.interactive.look import axis, blank, laid, log_axis, small
+from figures.interactive.surfaces import explore_contour, surface3d
+from landscape.surfaces.minimum import Minimum
+
+POINT = "#d0006f"
+"""Colour of the selected point, that of no method."""
+
+NORMAL_95 = 1.96
+
+
+def quantity_of(ds: xr.Dataset, quantity: str) -> tuple[xr.Dataset, str]:
+    """A surface with what is shown as one of its variables, and the variable's name.
+
+    Args:
+        quantity: loss, error, "class 3" (error of that class), or "client 5" (its loss; the surface is of its samples).
+
+    Raises:
+        LookupError: If the surface has no such values.
+    """
+    kind, _, number = quantity.partition(" ")
+    if kind == "client":
+        return ds, "loss"
+    if kind != "class":
+        if quantity not in ds:
+            raise LookupError(f"these samples have no {quantity}; they have {', '.join(_metrics(ds))}.")
+        return ds, quantity
+    if "class_error" not in ds or not number.isdigit() or int(number) >= ds.sizes["class"]:
+        raise LookupError(f"these samples have no {quantity}.")
+    own = ds.isel({"class": int(number)}, drop=True)
+    label = str(ds["class"].values[int(number)]) if "class" in ds.coords else number
+    shown = ds.assign(class_shown=own.class_error, mark_class_shown=own.mark_class_error)
+    shown.class_shown.attrs.update(long_name=f"error of class {label}", units="fraction")
+    if not np.isfinite(shown.class_shown.values).any():
+        raise LookupError(f"no sample of class {label} is among the samples that are evaluated; take more of them.")
+    return shown, "class_shown"
+
+
+def plane_figure(
+    ds: xr.Dataset,
+    variable: str,
+    *,
+    deep: bool = False,
+    point: tuple[float, ...] | None = None,
+    minimum: Minimum | None = None,
+    revision: str = "",
+) -> go.Figure:
+    """A plane as a map or in three dimensions, with the selected point and the minimum of the loss.
+
+    Args:
+        point: Its coordinates; in three dimensions it lies on the surface.
+        minimum: Drawn with 95 % of its uncertainty; only on maps.
+        revision: While it stays, so do zoom and camera.
+    """
+    if deep:
+        figure = surface3d(ds, variable)
+        if point is not None:
+            heights = ds[variable].interp(alpha=point[0], beta=point[1])
+            marker = {"size": 6, "color": POINT}
+            place = {"x": [point[0]], "y": [point[1]], "z": [float(heights)]}
+            figure.add_trace(go.Scatter3d(**place, mode="markers", marker=marker, name="point", showlegend=False))
+        return figure.update_layout(uirevision=revision)
+    figure = explore_contour(ds, variable)
+    if minimum is not None and minimum.state == "inside":
+        figure.add_trace(_minimum_trace(minimum))
+    if point is not None:
+        figure.add_trace(_point_trace(*point))
+    return figure.update_layout(uirevision=revision, margin={"t": 8, "r": 8})
+
+
+def line_figure(
+    ds: xr.Dataset,
+    variable: str,
+    *,
+    point: float | None = None,
+    minimum: Minimum | None = None,
+    revision: str = "",
+) -> go.Figure:
+    """A line with its two models, the selected point and the minimum."""
+    values, unit = ds[variable], axis(ds[variable])
+    figure = blank(uirevision=revision, showlegend=False)
+    hover = f"t %{{x:.3g}}<br>{unit} %{{y:.4g}}<extra></extra>"
+    line = {"color": "#0072b2", "width": 2}
+    figure.add_trace(go.Scatter(x=small(ds.t), y=small(values), mode="lines+markers", line=line, marker={"size": 4},
+                                hovertemplate=hover, name=variable))  # fmt: skip
+    names = [escape(str(name)) for name in ds.mark.values]
+    marks = go.Scatter(
+        x=small(ds.mark_t),
+        y=small(ds[f"mark_{variable}"]),
+        mode="markers+text",
+        text=names,
+        textposition="top center",
+        marker={"size": 10, "symbol": "diamond", "color": "#d55e00"},
+        hovertemplate=f"%{{text}}<br>{unit} %{{y:.4g}}<extra></extra>",
+        cliponaxis=False,
+        name="models",
+    )
+    figure.add_trace(marks)
+    if minimum is not None and minimum.state == "inside":
+        at, error = minimum.at["t"], minimum.errors["t"]
+        figure.add_vrect(
+            x0=at - NORMAL_95 * error, x1=at + NORMAL_95 * error, fillcolor="#009e73", opacity=0.25, line_width=0
+        )
+    if point is not None:
+        height = float(values.interp(t=point))
+        figure.add_trace(_point_trace(point, height))
+    figure.update_xaxes(title=f"t: {names[0]} at 0, {names[1]} at 1")
+    return figure.update_yaxes({"title": unit, **(log_axis(values.values) if variable == "loss" else {})})
+
+
+def numbers_figure(
+    numbers: Numbers,
+    classes: Sequence[str],
+    losses: Mapping[int, float] | None = None,
+    other: Numbers | None = None,
+    other_name: str = "",
+) -> go.Figure:
+    """Error per class, loss per client, and the confusion of one point; the other point's numbers beside them.
+
+    Args:
+        losses: Loss on the own samples of each client, by id.
+        other: Numbers of another model, such as the global one.
+    """
+    has_classes = numbers.class_error.size > 0
+    kinds = [{"type": "xy"}] * (int(has_classes) * 2 + int(bool(losses)))
+    if not kinds:
+        return blank()
+    figure = make_subplots(rows=1, cols=len(kinds), specs=[kinds], horizontal_spacing=0.09)
+    figure.update_layout(laid(height=260, barmode="group", bargap=0.25))
+    column = 0
+    if has_classes:
+        column += 1
+        names = [escape(str(name)) for name in classes]
+        names += [str(number) for number in range(len(names), numbers.class_error.size)]
+        for found, name, colour in ((numbers, "this point", POINT), (other, escape(other_name), "#7f8c99")):
+            if found is None or not found.class_error.size:
+                continue
+            hover = f"class %{{x}}<br>{name}: error %{{y:.1%}}<extra></extra>"
+            bar = go.Bar(x=names, y=small(found.class_error), name=name, marker_color=colour, hovertemplate=hover)
+            figure.add_trace(bar, row=1, col=column)
+        figure.update_xaxes(title="class", type="category", row=1, col=column)
+        figure.update_yaxes(title="error of the class", range=[0, 1], tickformat=".0%", row=1, col=column)
+    if losses:
+        column += 1
+        ids = [str(client) for client in losses]
+        hover = "client %{x}<br>loss of its own samples %{y:.4g}<extra></extra>"
+        bar = go.Bar(
+            x=ids,
+            y=small(list(losses.values())),
+            marker_color=POINT,
+            hovertemplate=hover,
+            name="clients",
+            showlegend=False,
+        )
+        figure.add_trace(bar, row=1, col=column)
+        figure.update_xaxes(title="client", type="category", row=1, col=column)
+        figure.update_yaxes(title="loss of its own samples", rangemode="tozero", row=1, col=column)
+    if has_classes:
+        column += 1
+        totals = numbers.confusion.sum(1, keepdims=True)
+        shares = np.divide(numbers.confusion, totals, out=np.full(numbers.confusion.shape, np.nan), where=totals > 0)
+        text = "class %{y} taken for %{x}<br>%{customdata} samples, %{z:.1%} of the class<extra></extra>"
+        bar_look = {"thickness": 8, "len": 0.9, "tickformat": ".0%"}
+        look = {"zmin": 0, "zmax": 1, "colorscale": "Greys", "colorbar": bar_look, "hovertemplate": text}
+        cells = go.Heatmap(x=names, y=names, z=small(shares), customdata=numbers.confusion, name="confusion", **look)
+        figure.add_trace(cells, row=1, col=column)
+        figure.update_xaxes(title="predicted", type="category", row=1, col=column)
+        figure.update_yaxes(title="class", type="category", autorange="reversed", row=1, col=column)
+    return figure
+
+
+def minimum_text(minimum: Minimum | None, unit: str) -> str:
+    """A minimum in words, its error that of the fit and of the samples."""
+    if minimum is None:
+        return ""
+    if minimum.state != "inside":
+        return f"Minimum of the loss: none inside ({minimum.reason})."
+    places = ", ".join(f"{name} {value:.3g} ± {minimum.errors[name]:.2g}" for name, value in minimum.at.items())
+    return f"Minimum of the loss between the grid points: {minimum.value:.4g} {unit} at {places} (standard errors)."
+
+
+def _metrics(ds: xr.Dataset) -> list[str]:
+    return [name for name in ("loss", "error", "class_error") if name in ds]
+
+
+def _point_trace(x: float, y: float) -> go.Scatter:
+    marker = {"size": 15, "symbol": "circle-open", "color": POINT, "line": {"width": 3}}
+    return go.Scatter(x=[x], y=[y], mode="markers", marker=marker, name="point", hoverinfo="skip", showlegend=False)
+
+
+def _minimum_trace(minimum: Minimum) -> go.Scatter:
+    (x, y), (dx, dy) = minimum.at.values(), minimum.errors.values()
+    bars = {"color": "white", "thickness": 1.5, "width": 4}
+    return go.Scatter(
+        x=[x],
+        y=[y],
+        error_x={"array": [NORMAL_95 * dx], **bars},
+        error_y={"array": [NORMAL_95 * dy], **bars},
+        mode="markers",
+        marker={"symbol": "cross-thin", "size": 12, "line": {"color": "white", "width": 2}},
+        name="minimum",
+        showlegend=False,
+        hovertemplate=f"minimum between the grid points<br>loss {minimum.value:.4g}<extra></extra>",
+    )

@@ -1,0 +1,139 @@
+"""What is known of one point of a plane: loss, error, errors per class, loss per client, confusion."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import escape
+from typing import Any
+
+import panel as pn
+
+from drift.runs.run import Run
+from figures.explore.jobs import Job
+from figures.explore.maps import numbers_figure
+from figures.explore.plot import Plot
+from figures.explore.points import Numbers, Place, client_losses, numbers
+from figures.explore.view import View
+
+HINT = "Click on the picture, or drag the ring: that point is evaluated whole."
+
+
+class PointPanel:
+    """The numbers of a point beside those of the round's end; what is asked last is what is shown.
+
+    Args:
+        view: Its view, in which errors become a line.
+        model: Name of the model that a click on a class or cell of the confusion selects for the other views.
+    """
+
+    def __init__(self, view: View, model: str = "point") -> None:
+        self.view, self._model = view, model
+        self.text = pn.pane.HTML(f"<p>{HINT}</p>", sizing_mode="stretch_width", margin=(0, 8))
+        self.plot = Plot("", height=260, visible=False)
+        self.panel = pn.Column(self.text, self.plot, sizing_mode="stretch_width")
+        self._jobs: list[Job] = []
+        self._asked: Any = None
+        self._numbers: Numbers | None = None
+        self._losses: dict[int, float] | None = None
+        self._end: tuple[Any, Numbers] | None = None
+        self.plot.on("click", view.guarded(self._clicked))
+
+    def clear(self) -> None:
+        """Show no point."""
+        self._cancel()
+        self._asked = self._numbers = None
+        self.text.object = f"<p>{HINT}</p>"
+        self.plot.visible = False
+
+    def show(self, run: Run, place: Place, row: list[float], *, whole: bool) -> None:
+        """Evaluate a point: coefficients of the place's models.
+
+        Args:
+            whole: With the losses of the clients; without them while it is dragged.
+        """
+        exact = replace(place, precision="exact")
+        asked = (run.folder, exact, tuple(row), whole)
+        if asked == self._asked:
+            return
+        self._cancel()
+        if self._numbers is None:
+            self.text.object = "<p>evaluating the selected point ...</p>"
+        self._asked, self._losses = asked, None
+        explorer = self.view.explorer
+        self._classes = [str(label) for label in run.about.get("classes", [])]
+
+        def ask(function: Any, item: Any, take: Any, priority: int) -> None:
+            def result(_: int, value: Any) -> None:
+                explorer.push(lambda: take(value) if self._asked == asked else None)
+
+            def ended(job: Job) -> None:
+                if job.state == "failed":
+                    explorer.push(lambda: self.view.say(str(job.error)) if self._asked == asked else None)
+
+            self._jobs.append(
+                explorer.jobs.quick(function, run, [item], priority=priority, on_result=result, on_end=ended)
+            )
+
+        ask(numbers, (exact, row), self._take_numbers, 0)
+        end = replace(exact, models=("end",))
+        if self._end is None or self._end[0] != (run.folder, end):
+            ask(numbers, (end, [1.0]), lambda found: self._take_end((run.folder, end), found), 2)
+        if whole:
+            ask(client_losses, (exact, row), self._take_losses, 3)
+
+    def _take_numbers(self, found: Numbers) -> None:
+        self._numbers = found
+        self._draw()
+
+    def _take_end(self, key: Any, found: Numbers) -> None:
+        self._end = (key, found)
+        self._draw()
+
+    def _take_losses(self, found: dict[int, float]) -> None:
+        self._losses = found
+        self._draw()
+
+    def _draw(self) -> None:
+        found = self._numbers
+        if found is None or self._asked is None:
+            return
+        _, place, row, _ = self._asked
+        end = None if self._end is None else self._end[1]
+        terms = " + ".join(f"{value:.3g} {escape(name)}" for value, name in zip(row, place.models, strict=False))
+        beside = "" if end is None else f" (the round's end: {in_words(end)})"
+        self.text.object = (
+            f"<p><b>Selected point</b> {terms.replace('+ -', '- ')}</p>"
+            f"<p class='number'>{in_words(found)}{beside}; {found.samples} samples of {escape(place.split)}</p>"
+        )
+        figure = numbers_figure(found, self._classes, self._losses, end, "the round's end")
+        self.plot.visible = bool(figure.data)
+        self.plot.show(figure, "Error per class, loss per client and confusion of the selected point")
+
+    def _clicked(self, event: dict[str, Any]) -> None:
+        """A class or a cell of the confusion is selected, for the views that show samples."""
+        if not event.get("points") or self._numbers is None:
+            return
+        hit = event["points"][0]
+        names = [str(name) for name in self._classes]
+        if hit["trace"] == "confusion":
+            truth, predicted = (_place(names, str(hit[axis])) for axis in ("y", "x"))
+            self.view.selection.change(truth=truth, predicted=predicted, model=self._model)
+        elif hit["trace"] == "clients":
+            self.view.selection.change(client=int(hit["x"]))
+        else:
+            self.view.selection.change(truth=_place(names, str(hit["x"])), predicted=None, model=self._model)
+
+    def _cancel(self) -> None:
+        for job in self._jobs:
+            job.cancel()
+        self._jobs = []
+
+
+def in_words(found: Numbers) -> str:
+    """Loss and error of a point in words."""
+    error = "" if found.error != found.error else f", error {found.error:.2%}"
+    return f"loss {found.loss:.4g}{error}"
+
+
+def _place(names: list[str], label: str) -> int:
+    return names.index(label) if label in names else int(label)

@@ -1,0 +1,355 @@
+"""Loss and error on the plane or line through any models of a run; a point of it is evaluated whole."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from html import escape
+from typing import Any, ClassVar
+
+import numpy as np
+import panel as pn
+
+from drift.runs.run import Run
+from figures.explore.as_figure import Request
+from figures.explore.jobs import Job
+from figures.explore.maps import line_figure, minimum_text, plane_figure, quantity_of
+from figures.explore.model_choices import default_corners, model_choices
+from figures.explore.plot import Plot
+from figures.explore.point_panel import PointPanel
+from figures.explore.points import Grid, Place
+from figures.explore.surveys import Survey, minimum
+from figures.explore.view import View
+from landscape.surfaces.minimum import Minimum
+
+PLANE_POINTS, LINE_POINTS = 21, 41
+SAMPLES = {"500": "500 samples", "": "1000 samples", "2000": "2000 samples", "all": "all samples"}
+NO_THIRD = "none: a line"
+EVERY = 0.25
+"""Seconds between two lines of progress."""
+
+
+class Plane(View):
+    """The plane through three models, the line through two."""
+
+    name = "plane"
+    title = "Plane"
+    follows: ClassVar[frozenset[str]] = frozenset(
+        {"runs", "round", "corners", "point", "box", "quantity", "clients", "client", "split", "growth"}
+        | {"plane.depth", "plane.samples", "plane.exact"}
+    )
+
+    def body(self) -> pn.viewable.Viewable:
+        width = {"width": 165, "margin": (2, 5)}
+        self.corners = [pn.widgets.Select(name=name, **width) for name in ("model A", "model B", "model C")]
+        self.quantity = pn.widgets.Select(name="shows", width=210, margin=(2, 5))
+        self.depth = pn.widgets.Select(name="as", options={"a map": "", "a relief": "3d"}, width=90, margin=(2, 5))
+        self.split = pn.widgets.Select(name="evaluated on", options=["test"], width=90, margin=(2, 5))
+        self.samples = pn.widgets.Select(
+            name="at most", options={text: key for key, text in SAMPLES.items()}, width=140, margin=(2, 5)
+        )
+        self.exact = pn.widgets.Select(
+            name="products in", options={"bfloat16": "", "float32": "yes"}, width=95, margin=(2, 5)
+        )
+        self.whole = pn.widgets.Button(name="whole plane", width=100, margin=(20, 5, 2, 5), visible=False)
+        self.status = pn.pane.HTML("", css_classes=["muted"], sizing_mode="stretch_width", margin=(0, 8))
+        self.lowest = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8))
+        self.plot = Plot("", height=460, drag="point")
+        self.point = PointPanel(self)
+        self._quiet = False
+        self._survey: Survey | None = None
+        self._grid: Grid | None = None
+        self._folder: Any = None
+        self._minimum: Minimum | None = None
+        self._minimum_job: Job | None = None
+        self._told = 0.0
+        for widget in self.corners:
+            widget.param.watch(self.guarded(self._corner), "value")
+        for widget, field in (
+            (self.quantity, "quantity"),
+            (self.depth, "plane.depth"),
+            (self.split, "split"),
+            (self.samples, "plane.samples"),
+            (self.exact, "plane.exact"),
+        ):
+            widget.param.watch(self.guarded(lambda event, field=field: self._picked(field, event.new)), "value")
+        self.whole.on_click(lambda _: self.selection.change(box=[]))
+        self.plot.on("click", self.guarded(self._clicked))
+        self.plot.on("drag", self.guarded(self._dragged))
+        self.plot.on("zoom", self.guarded(self._zoomed))
+        row = [*self.corners, self.quantity, self.depth, self.split, self.samples, self.exact, self.whole]
+        controls = pn.Row(*row, css_classes=["wrap"], styles={"flex-wrap": "wrap"}, sizing_mode="stretch_width")
+        parts = [controls, self.status, self.plot, self.lowest, self.point.panel]
+        return pn.Column(*parts, sizing_mode="stretch_width")
+
+    def update(self, changed: set[str]) -> None:
+        selection, recorded, number = self.selection, self.explorer.recorded(), self.explorer.round()
+        others = [self.explorer.runs.recorded(name) for name in selection.runs[1:]]
+        groups = model_choices(recorded, number, others)
+        names, note = self._names(groups, number)
+        self._offer(groups, names, recorded, number)
+        grid, run = self._wanted(names, number), self.explorer.run()
+        if (grid, run.folder) != (self._grid, self._folder):
+            self._start(run, grid, note)
+        elif changed - {"point", "growth", "clients", "client"}:
+            self._draw()
+        self._show_point(run)
+
+    def figures(self) -> list[Request]:
+        if self._grid is None:
+            raise LookupError("nothing is evaluated yet.")
+        grid, place = self._grid, self._grid.place
+        options: dict[str, Any] = {"round": place.round, "models": list(place.models), "points": grid.points}
+        options |= {"split": place.split, "samples": place.samples, "precision": place.precision}
+        options["variable"] = "loss" if self.selection.quantity.startswith("client") else self.selection.quantity
+        if grid.box is not None:
+            options["box"] = list(grid.box)
+        return [Request.of("plane-round", self.explorer.run(), **options)]
+
+    def _names(self, groups: dict[str, list[str]], number: int) -> tuple[list[str], str]:
+        """Models that the plane goes through, and a note where selected ones are not of this round."""
+        selection = self.selection
+        clients = [*([] if selection.client is None else [selection.client]), *selection.clients]
+        chosen = list(selection.corners)
+        if not chosen:
+            return default_corners(groups, list(dict.fromkeys(clients))), ""
+        here = {name for group in groups.values() for name in group}
+        absent = [name for name in chosen if name not in here and not _elsewhere(name)]
+        if not absent:
+            return chosen, ""
+        spare = [name for name in default_corners(groups) if name not in chosen]
+        names = [spare.pop(0) if name in absent and spare else name for name in chosen]
+        return names, f"Round {number} has no {', '.join(absent)}; the plane goes through {', '.join(names)}."
+
+    def _wanted(self, names: list[str], number: int) -> Grid:
+        selection = self.selection
+        split = selection.quantity if selection.quantity.startswith("client ") else selection.split
+        if split == "client":
+            split = "test" if selection.client is None else f"client {selection.client}"
+        count = selection.look("plane.samples")
+        samples = None if count == "all" else int(count) if count.isdigit() else 1000
+        precision = "exact" if selection.look("plane.exact") else "fast"
+        place = Place(number, tuple(names), split, samples, precision)
+        if len(names) == 2:
+            return Grid(place, "line", LINE_POINTS)
+        box = tuple(selection.box) if len(selection.box) == 4 else None
+        return Grid(place, "plane", PLANE_POINTS, box=box)
+
+    def _offer(self, groups: dict[str, list[str]], names: list[str], recorded: Any, number: int) -> None:
+        """Show what may be selected, and what is."""
+        selection = self.selection
+        listed = {name for group in groups.values() for name in group}
+        more = [name for name in names if name not in listed]
+        groups = {**groups, **({"selected": more} if more else {})}
+        classes = [str(label) for label in recorded.about.get("classes", [])]
+        quantities = {"loss": "loss", "error": "error"}
+        quantities |= {f"error of class {label}": f"class {place}" for place, label in enumerate(classes)}
+        ids = sorted(recorded.round(number).ids.tolist())
+        quantities |= {f"loss of client {client}'s samples": f"client {client}" for client in ids}
+        if selection.quantity not in quantities.values():
+            quantities[selection.quantity] = selection.quantity
+        splits = ["test", "train", *(["proxy"] if recorded.experiment.proxy else []), "client"]
+        self._quiet = True
+        try:
+            for place, widget in enumerate(self.corners):
+                own = {**groups, "": [NO_THIRD]} if place == 2 else groups
+                value = names[place] if place < len(names) else NO_THIRD
+                if widget.groups != own:
+                    widget.param.update(groups=own, value=value)
+                elif widget.value != value:
+                    widget.value = value
+            if self.quantity.options != quantities:
+                self.quantity.param.update(options=quantities, value=selection.quantity)
+            self.quantity.value = selection.quantity
+            self.split.param.update(options=splits, value=selection.split if selection.split in splits else "test")
+            self.depth.value = selection.look("plane.depth")
+            samples = selection.look("plane.samples")
+            self.samples.value = samples if samples in SAMPLES else ""
+            self.exact.value = selection.look("plane.exact")
+            self.depth.disabled = len(names) == 2
+            self.whole.visible = len(selection.box) == 4
+        finally:
+            self._quiet = False
+
+    def _corner(self, _: Any) -> None:
+        if self._quiet:
+            return
+        names = [widget.value for widget in self.corners if widget.value and widget.value != NO_THIRD]
+        self.selection.change(corners=names, point=[], box=[])
+
+    def _picked(self, field: str, value: str) -> None:
+        if not self._quiet:
+            self.selection.change(**{field: value})
+
+    def _start(self, run: Run, grid: Grid, note: str) -> None:
+        """Evaluate another grid."""
+        if self._survey is not None:
+            self._survey.cancel()
+        if self._minimum_job is not None:
+            self._minimum_job.cancel()
+        same = self._grid is not None and replace(grid, box=None) == replace(self._grid, box=None)
+        self._revision = getattr(self, "_revision", 0) + (0 if same and grid.box is not None else 1)
+        self._grid, self._folder, self._minimum, self._note = grid, run.folder, None, note
+        self.lowest.object, self.status.object = "", f"<p>{escape(note)} evaluating ...</p>"
+
+        def push(show: Any) -> Any:
+            return lambda survey: self.explorer.push(self.guarded(lambda: show(survey)))
+
+        self._survey = Survey(
+            self.explorer.jobs, run, grid, on_change=push(self._surveyed), on_progress=self._progress, priority=10
+        )
+
+    def _progress(self, survey: Survey) -> None:
+        """In a thread of the jobs: show a line now and then."""
+        now = time.monotonic()
+        if now - self._told > EVERY:
+            self._told = now
+            self.explorer.push(lambda: self._tell(survey))
+
+    def _tell(self, survey: Survey) -> None:
+        if survey.grid != self._grid:
+            return
+        parts = [self._note] if self._note else []
+        if survey.stopped:
+            parts.append(f"Stopped at {survey.done} of {survey.total} points.")
+        elif not survey.ended:
+            left = survey.seconds_left
+            time_left = "" if left is None else f", about {max(1, round(left))} s left"
+            parts.append(f"{survey.done} of {survey.total} points{time_left}")
+        if survey.surface is not None and not survey.ended:
+            parts.append(f"shown: {' x '.join(map(str, survey.surface.loss.shape))} points")
+        self.status.object = f"<p>{escape('; '.join(parts))}</p>" if parts else ""
+
+    def _surveyed(self, survey: Survey) -> None:
+        """A finer surface, or the end."""
+        if survey.grid != self._grid or survey.run.folder != self._folder:
+            return
+        self._survey = survey
+        self._tell(survey)
+        if survey.error is not None:
+            self.plot.show(None)
+            self.status.object = ""
+            raise survey.error
+        self._draw()
+        if survey.ended and not survey.stopped:
+            self._find_minimum(survey)
+
+    def _draw(self) -> None:
+        survey = self._survey
+        if survey is None or survey.surface is None or self._grid is None or survey.grid != self._grid:
+            return
+        quantity, names = self.selection.quantity, ", ".join(self._grid.place.models)
+        ds, variable = quantity_of(survey.surface, quantity)
+        loss_shown = self._minimum if variable == "loss" else None
+        point = self._coordinates()
+        revision = f"{self._revision} {self.selection.look('plane.depth')}"
+        label = f"{ds[variable].attrs['long_name']} on the {self._grid.kind} through {names}"
+        if self._grid.kind == "line":
+            at = None if point is None else point[0]
+            figure = line_figure(ds, variable, point=at, minimum=loss_shown, revision=revision)
+        else:
+            deep = self.selection.look("plane.depth") == "3d"
+            figure = plane_figure(ds, variable, deep=deep, point=point, minimum=loss_shown, revision=revision)
+        self.plot.show(figure, label)
+        unit = ds[variable].attrs.get("units", "")
+        self.lowest.object = f"<p>{escape(minimum_text(loss_shown, unit))}</p>"
+
+    def _find_minimum(self, survey: Survey) -> None:
+        def found(_: int, result: Minimum) -> None:
+            self.explorer.push(self.guarded(lambda: show(result)))
+
+        def show(result: Minimum) -> None:
+            if survey.grid == self._grid:
+                self._minimum = result
+                self._draw()
+
+        item = (survey.grid, survey.surface)
+        self._minimum_job = self.explorer.jobs.quick(minimum, survey.run, [item], priority=40, on_result=found)
+
+    def _corner_places(self) -> np.ndarray | None:
+        """Coordinates of the corners, shape (n, dimensions); None while nothing is shown."""
+        if self._survey is None or self._survey.surface is None or self._grid is None:
+            return None
+        ds, corners = self._survey.surface, len(self._grid.place.models)
+        dims = ("t",) if self._grid.kind == "line" else ("alpha", "beta")
+        return np.stack([ds[f"mark_{name}"].values[:corners] for name in dims], axis=1)
+
+    def _coordinates(self) -> tuple[float, ...] | None:
+        """Where the selected point is."""
+        places, point = self._corner_places(), self.selection.point
+        if places is None or len(point) != len(places):
+            return None
+        return tuple(float(value) for value in np.asarray(point) @ places)
+
+    def _coefficients(self, at: list[float]) -> list[float]:
+        """Coefficients of the corners at coordinates.
+
+        Raises:
+            ValueError: If the corners lie on one line, where a plane's points are no combinations of them.
+        """
+        places = self._corner_places()
+        if places is None:
+            raise LookupError("nothing is evaluated yet.")
+        system = np.vstack([places.T, np.ones(len(places))])
+        if np.linalg.matrix_rank(system, tol=1e-9 * max(1.0, float(np.abs(places).max()))) < len(places):
+            raise ValueError("these three models lie on one line; select another one to evaluate points beside it.")
+        return [float(value) for value in np.linalg.solve(system, [*at, 1.0])]
+
+    def _clicked(self, event: dict[str, Any]) -> None:
+        """Evaluate the point under the pointer; on a model's mark the model itself."""
+        if self._grid is None or (self.selection.look("plane.depth") == "3d" and self._grid.kind == "plane"):
+            points = event.get("points") or []
+            if not points or points[0].get("x") is None:
+                return
+            event = {**event, "x": points[0]["x"], "y": points[0]["y"]}
+        if event.get("x") is None or self._grid is None:
+            return
+        places, mark = self._corner_places(), (event.get("points") or [{}])[0]
+        line = self._grid.kind == "line"
+        index = mark.get("index")
+        on_mark = mark.get("trace") in ("models", "") and mark.get("z") is None and isinstance(index, int)
+        if on_mark and places is not None and index < len(places):
+            point = [float(place == index) for place in range(len(places))]
+        else:
+            point = self._coefficients([event["x"]] if line else [event["x"], event["y"]])
+        self.selection.change(corners=list(self._grid.place.models), point=point)
+
+    def _dragged(self, event: dict[str, Any]) -> None:
+        if self._grid is None:
+            return
+        line = self._grid.kind == "line"
+        point = self._coefficients([event["x"]] if line else [event["x"], event["y"]])
+        if event.get("done"):
+            self.selection.change(corners=list(self._grid.place.models), point=point)
+        else:
+            self.point.show(self.explorer.run(), self._grid.place, point, whole=False)
+
+    def _zoomed(self, event: dict[str, Any]) -> None:
+        """Evaluate the part of the plane that is looked at, on a grid of its own."""
+        survey = self._survey
+        if self._grid is None or self._grid.kind == "line" or survey is None or survey.surface is None:
+            return
+        ds = survey.surface
+        have = [float(value) for name in ("alpha", "beta") for value in (ds[name].min(), ds[name].max())]
+        box = [float(value) for value in (*event["x"], *event["y"])]
+        widths = [have[1] - have[0]] * 2 + [have[3] - have[2]] * 2
+        if box[0] >= box[1] or box[2] >= box[3]:
+            return
+        if any(abs(one - other) > 0.01 * width for one, other, width in zip(box, have, widths, strict=True)):
+            self.selection.change(box=box)
+
+    def _show_point(self, run: Run) -> None:
+        if self._grid is None:
+            return
+        place, point = self._grid.place, self.selection.point
+        if len(point) != len(place.models):
+            self.point.clear()
+            return
+        self.point.show(run, place, list(point), whole=True)
+        if self._survey is not None and self._survey.surface is not None:
+            self._draw()
+
+
+def _elsewhere(name: str) -> bool:
+    """Whether a name is of a model of another round or run, which the lists may leave out."""
+    return name.startswith("round ") or ": round " in name
