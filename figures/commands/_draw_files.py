@@ -12,9 +12,12 @@ from drift.parallel.process_pool import processes
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from figures import gallery
-from figures.draw_files import draw as draw_one
+from figures.draw_files import draw
 from figures.draw_files import require_options as require_options
 from landscape.results import zarr_files
+
+draw_one = draw
+"""Files of one figure."""
 
 Job = tuple[Sequence[Run], Mapping[str, Any]]
 """Runs and options of a figure."""

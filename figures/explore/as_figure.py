@@ -41,7 +41,7 @@ class Request:
     opened: tuple[Run, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
-    def of(cls, figure: str, runs: Run | Sequence[Run], *, title: str = "", **options: Any) -> Request:
+    def from_runs(cls, figure: str, runs: Run | Sequence[Run], *, title: str = "", **options: Any) -> Request:
         """The figure of open runs.
 
         Args:

@@ -53,7 +53,8 @@ class AsFigure:
         self._forget()
         self._requests = requests
         self._sheets = [Sheet(self.view, request) for request in requests]
-        self.panel.objects = [sheet.panel for sheet in self._sheets] or [pn.pane.HTML(f"<p>{html.escape(problem)}</p>")]
+        shown: list[pn.viewable.Viewable] = [sheet.panel for sheet in self._sheets]
+        self.panel.objects = shown or [pn.pane.HTML(f"<p>{html.escape(problem)}</p>")]
 
     def _forget(self) -> None:
         for sheet in self._sheets:
@@ -106,10 +107,10 @@ class Sheet:
             plain,
             Path(self._folder.name),
             title=title,
-            on_end=lambda job: push(lambda: self._drawn(job)),
+            on_end=lambda job: push(lambda: self._finished(job)),
         )
 
-    def _drawn(self, job: Any) -> None:
+    def _finished(self, job: Any) -> None:
         """Show the picture and the files, or why there are none."""
         self._button.disabled = False
         if job.state != "done":

@@ -81,8 +81,8 @@ def _updates(ds: xr.Dataset, ax: Axes) -> None:
     """One circle per client, its area by weight; selected ones are filled."""
     weights = ds.relative_weight.fillna(0).clip(0).values
     sizes = 15 + 130 * weights / max(float(weights.max()), 1e-12)
-    chosen = ds.selected.values > 0
-    for mask, colour in ((~chosen, "none"), (chosen, style.CLIENT)):
+    picked = ds.selected.values > 0
+    for mask, colour in ((~picked, "none"), (picked, style.CLIENT)):
         ax.scatter(
             ds.cosine_mean.values[mask], ds.update_norm.values[mask], sizes[mask], facecolor=colour, edgecolor="black"
         )

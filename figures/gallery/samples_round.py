@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from drift.analyses.samples.contents import images
 from drift.analyses.samples.disagreement import disagreement
-from drift.analyses.samples.predictions import confusion, samples_of
+from drift.analyses.samples.predictions import confusion, sample_predictions, samples_of
 from drift.runs.run import Run
 from figures import style
 from figures.axes import matrices
@@ -34,11 +34,14 @@ def data(
     client: int | None = None,
     split: str = "test",
     groups: int = 8,
+    truth: int | None = None,
+    predicted: int | None = None,
     examples: int = 8,
 ) -> xr.Dataset:
     """count (samples) over class and predicted_class; group_size, group_share and shares of right answers over group.
 
-    Also `example`, images (bytes) of the samples of each group that are nearest to its centre, where they are images.
+    Also `image` (bytes), where samples are images: one strip per group with those nearest to its centre, or strips of
+    the samples of a selected class or cell, those with the largest loss first; sample has their numbers.
 
     Args:
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
@@ -47,7 +50,9 @@ def data(
         client: The client that it is compared with; by default the first of the cohort, where the round kept it.
         split: test, train, proxy, or "client 3" for what that client trains on.
         groups: Number of groups of like samples.
-        examples: Images per group.
+        truth, predicted: Number of the class, and of the class that the model predicts, of the samples that are shown
+            in place of those of the groups; of a class alone those that the model gets wrong.
+        examples: Images per strip.
     """
     run = _runs.one_run(runs, method, seed)
     if not run.kept("globals"):
@@ -55,19 +60,51 @@ def data(
     index = run.kept("globals")[-1] if round is None else run.require_round(round)
     ds = run.cached(confusion, round=index, models=[model], split=split).isel(model=0)
     ds = ds.assign_coords(model=model).assign_attrs(model=model)
-    if index not in run.kept("clients"):
-        return _stack.name_runs(ds, [run])
-    parts = run.cached(disagreement, round=index, client=client, against=model, split=split, groups=groups)
-    table = parts[[name for name in parts if str(name).startswith("group_") and name != "group_distance"]]
-    ds = ds.merge(table, combine_attrs="override").assign_attrs(client=parts.attrs["client"])
-    chosen = nearest(parts, examples)
-    samples, _ = samples_of(run, index, split)
-    if chosen.size and (shown := images(run, samples[torch.from_numpy(chosen.clip(0).ravel())])) is not None:
-        values = shown.reshape(*chosen.shape, *shown.shape[1:]).astype(float)
-        values[chosen < 0] = np.nan
-        dims = ("group", "example", "row", "column", *(["channel"] if values.ndim == 5 else []))
-        ds["image"] = (dims, values, {"long_name": "pixel", "units": "1"})
-    return _stack.name_runs(ds, [run])
+    parts = None
+    if index in run.kept("clients"):
+        parts = run.cached(disagreement, round=index, client=client, against=model, split=split, groups=groups)
+        table = parts[[name for name in parts if str(name).startswith("group_") and name != "group_distance"]]
+        ds = ds.merge(table, combine_attrs="override").assign_attrs(client=parts.attrs["client"])
+    if truth is not None or predicted is not None:
+        every = run.cached(sample_predictions, round=index, models=[model], split=split).isel(model=0)
+        places = of_cell(every, truth, predicted, examples)
+    else:
+        places = np.zeros((0, examples), int) if parts is None else nearest(parts, examples)
+    return _stack.name_runs(_with_images(run, ds, index, split, places), [run])
+
+
+def _with_images(run: Run, ds: xr.Dataset, index: int, split: str, places: np.ndarray) -> xr.Dataset:
+    """The data with the images of samples at places (strips, examples), if they are images; -1 stands for none."""
+    samples, numbers = samples_of(run, index, split)
+    shown = images(run, samples[torch.from_numpy(places.clip(0).ravel())]) if places.size else None
+    if shown is None:
+        return ds
+    values = shown.reshape(*places.shape, *shown.shape[1:]).astype(float)
+    values[places < 0] = np.nan
+    dims = ("strip", "example", "row", "column", *(["channel"] if values.ndim == 5 else []))
+    ds["image"] = (dims, values, {"long_name": "pixel", "units": "1"})
+    own = np.where(places < 0, np.nan, numbers[places.clip(0)])
+    ds["sample"] = (("strip", "example"), own, {"long_name": "number of the sample", "units": "1"})
+    return ds
+
+
+def of_cell(ds: xr.Dataset, truth: int | None, predicted: int | None, count: int, strips: int = 10) -> np.ndarray:
+    """Places of the samples of a class or cell by falling loss, (strips, count); -1 for none.
+
+    Args:
+        ds: Predictions of one model, as `drift.sample_predictions` returns them.
+        truth, predicted: Numbers of the class and of the predicted class, None for any; of a class alone those that are
+            predicted wrong.
+        count: Samples per strip.
+        strips: At most so many strips.
+    """
+    mask = np.ones(ds.sizes["sample"], bool) if truth is None else ds.target.values == truth
+    mask &= ds.predicted.values != ds.target.values if predicted is None else ds.predicted.values == predicted
+    order = np.argsort(-np.nan_to_num(ds.loss.values, nan=np.inf), kind="stable")
+    members = order[mask[order]][: count * strips]
+    places = np.full((-(-len(members) // count), count), -1)
+    places.ravel()[: len(members)] = members
+    return places
 
 
 def nearest(ds: xr.Dataset, count: int) -> np.ndarray:
@@ -99,7 +136,7 @@ def draw(ds: xr.Dataset) -> Figure:
     if several:
         _groups(ds, axs[0, 1])
     if "image" in ds:
-        _images(ds, axs[0, 2])
+        _images(ds, axs[0, -1])
     return figure
 
 
@@ -127,13 +164,15 @@ def _groups(ds: xr.Dataset, ax: Axes) -> None:
 
 
 def _images(ds: xr.Dataset, ax: Axes) -> None:
-    """Rows of images, those nearest to the centre of each group."""
-    values = ds.image.transpose("group", "row", "example", "column", ...).values
+    """Strips of images."""
+    values = ds.image.transpose("strip", "row", "example", "column", ...).values
     high, wide = values.shape[1], values.shape[3]
     padded = np.full((values.shape[0], high + 1, values.shape[2], wide + 1, *values.shape[4:]), 255.0)
     padded[:, :high, :, :wide] = np.where(np.isfinite(values), values, 255.0)
     mosaic = padded.reshape(padded.shape[0] * (high + 1), -1, *values.shape[4:])
-    ax.imshow(mosaic / 255, cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect="auto")
+    aligned = "group_size" in ds and ds.sizes["group"] == ds.sizes["strip"]  # strips stand beside the groups' bars
+    aspect = "auto" if aligned else "equal"
+    ax.imshow(mosaic / 255, cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect=aspect)
     ax.set_axis_off()
 
 

@@ -46,7 +46,7 @@ def client_cloud(ds: xr.Dataset, across: str, up: str, selected: Collection[int]
         selected: Ids.
     """
     figure = blank(height=340, dragmode="select", showlegend=False)
-    chosen = np.isin(ds.client.values, list(selected))
+    picked = np.isin(ds.client.values, list(selected))
     weights = np.nan_to_num(ds.relative_weight.values).clip(0)
     sizes = 9 + 22 * np.sqrt(weights / max(float(weights.max(initial=0)), 1e-12))
     names = [str(client) for client in ds.client.values]
@@ -62,8 +62,8 @@ def client_cloud(ds: xr.Dataset, across: str, up: str, selected: Collection[int]
             textposition="top center",
             marker={
                 "size": small(sizes),
-                "symbol": np.where(chosen, "diamond", "circle").tolist(),
-                "color": np.where(chosen, PICKED, palette.CLIENT).tolist(),
+                "symbol": np.where(picked, "diamond", "circle").tolist(),
+                "color": np.where(picked, PICKED, palette.CLIENT).tolist(),
                 "opacity": 0.85,
                 "line": {"width": 1, "color": "white"},
             },

@@ -38,7 +38,8 @@ def named_models(run: Run, round: int, names: Sequence[str]) -> NamedModels:
 
     The names are start, end (the global models before and after the round), mean (of the cohort, by the run's own
     weights: FedAvg's aggregate), client 3 (after its local training), round 12 (the global model after that round) and
-    NAME: round 12 (that of another run in the same folder of runs). Batch statistics of a mean are recomputed.
+    NAME: round 12 (that of another run in the same folder of runs); and sums of them, such as 0.3 * client 3 + 0.7 *
+    start. Batch statistics of means and sums are recomputed.
 
     Args:
         round: Number of a round.
@@ -55,6 +56,17 @@ def named_models(run: Run, round: int, names: Sequence[str]) -> NamedModels:
     return NamedModels(
         tuple(names), torch.stack([model for model, _ in parts]), torch.stack([part for _, part in parts])
     )
+
+
+def sum_name(names: Sequence[str], coefficients: Sequence[float]) -> str:
+    """Name of a sum of models, which `named_models` takes; terms of coefficient 0 are left out.
+
+    Args:
+        names: Names of the models.
+        coefficients: One per model.
+    """
+    terms = [(float(f"{value:.12g}"), name) for name, value in zip(names, coefficients, strict=True) if value]
+    return " + ".join(name if value == 1 and len(terms) == 1 else f"{value!r} * {name}" for value, name in terms)
 
 
 def require_different(named: NamedModels) -> None:
@@ -93,6 +105,8 @@ def cohort_models(run: Run, round: int) -> NamedModels:
 
 
 def _model(run: Run, record: Round, name: str) -> tuple[Tensor, Tensor]:
+    if " * " in name:
+        return _sum(run, record, name)
     other, colon, own = name.rpartition(": ")
     kind, _, number = own.partition(" ")
     if kind == "round" and number.isdigit():
@@ -120,11 +134,32 @@ def _mean(run: Run, record: Round) -> tuple[Tensor, Tensor]:
     mean, buffers = weights.to(clients) @ clients, record.client_buffers
     if not buffers.shape[1]:
         return mean, buffers.new_zeros(0)
-    averaged = weights.to(buffers) @ buffers
-    if not normalisers(run.task.model):
-        return mean, averaged
+    return mean, _recomputed(run, mean, weights.to(buffers) @ buffers)
+
+
+def _sum(run: Run, record: Round, name: str) -> tuple[Tensor, Tensor]:
+    """A sum such as 0.3 * client 3 + 0.7 * start."""
+    parts: list[tuple[Tensor, Tensor]] = []
+    for term in name.split(" + "):
+        factor, _, own = term.partition(" * ")
+        try:
+            value = float(factor)
+        except ValueError:
+            raise ValueError(f"no model named {name!r}; {_NAMES}") from None
+        model, buffers = _model(run, record, own)
+        parts.append((value * model.double(), value * buffers.double()))
+    if len({len(part) for part, _ in parts}) > 1:
+        raise ValueError(f"the models of {name} have different numbers of parameters; give like models.")
+    total = torch.stack([part for part, _ in parts]).sum(0).to(model)
+    return total, _recomputed(run, total, torch.stack([part for _, part in parts]).sum(0).to(model))
+
+
+def _recomputed(run: Run, theta: Tensor, buffers: Tensor) -> Tensor:
+    """Buffers (b,) of a combination of models; batch statistics are recomputed on training samples."""
+    if not len(buffers) or not normalisers(run.task.model):
+        return buffers
     pool = run.task.samples.get("train", run.task.samples["test"])
-    return mean, recalibrate(run.task, mean, averaged, calibration_samples(pool, 512))
+    return recalibrate(run.task, theta, buffers, calibration_samples(pool, 512))
 
 
 def _beside(run: Run, name: str) -> Run:
@@ -138,4 +173,7 @@ def _beside(run: Run, name: str) -> Run:
     return replace(other, context=run.context)
 
 
-_NAMES = "names are start, end, mean, client 3, round 12, or NAME: round 12 for another run beside it."
+_NAMES = (
+    "names are start, end, mean, client 3, round 12, NAME: round 12 for another run beside it, or sums such as "
+    "0.3 * client 3 + 0.7 * start."
+)

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 import xarray as xr
 
-from drift.analyses.named_models import named_models
-from drift.analyses.per_round import result
+from drift.analyses.landscapes.named_models import named_models
+from drift.analyses.per_round import buffers_or_none, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.measures.predictions import confusion_counts, predictions
@@ -29,7 +29,7 @@ def sample_predictions(
     Args:
         run: Run to analyse.
         round: Number of the round; negative ones count from the last complete one.
-        models: Names of models, as `drift.analyses.named_models.named_models` takes them.
+        models: Names of models, as `drift.analyses.landscapes.named_models` takes them.
         split: "test", "train" or "proxy"; "client K" for the samples that client K trains on in the round.
 
     Returns:
@@ -42,9 +42,10 @@ def sample_predictions(
     """
     index = run.require_round(round)
     samples, numbers = samples_of(run, index, split)
+    named = named_models(run, index, models)
     parts = [
-        predictions(run.task, model.theta, split=samples, buffers=model.buffers)
-        for model in named_models(run, index, models)
+        predictions(run.task, theta, split=samples, buffers=buffers_or_none(buffers))
+        for theta, buffers in zip(named.models, named.buffers, strict=True)
     ]
     by_model = ("model", "sample")
     variables = {
@@ -68,7 +69,7 @@ def confusion(run: Run, *, round: int = -1, models: Sequence[str] = ("end",), sp
     Args:
         run: Run to analyse.
         round: Number of the round; negative ones count from the last complete one.
-        models: Names of models, as `drift.analyses.named_models.named_models` takes them.
+        models: Names of models, as `drift.analyses.landscapes.named_models` takes them.
         split: Samples, as in `sample_predictions`.
 
     Returns:

@@ -117,7 +117,7 @@ class RoundView(View):
         run, index = self.explorer.run(), self.explorer.round()
         clients = [client for client in self.selection.clients if client in run.round(index).ids.tolist()]
         title = f"Clients of round {index} of {run.name}"
-        return [Request.of("clients-round", run, title=title, round=index, clients=sorted(clients) or None)]
+        return [Request.from_runs("clients-round", run, title=title, round=index, clients=sorted(clients) or None)]
 
     def _read(self, run: Run, index: int, about: tuple[str, int, str]) -> None:
         """The table from the record at once, labels and losses when they are computed."""

@@ -26,7 +26,7 @@ def run(tmp_path_factory):
 def test_command_line_and_python_lines_write_the_same_table(run, figure, fedscape, tmp_path, monkeypatch):
     client = int(run.round(1).ids[0])
     own = {"clients": [client]} if figure == "clients-round" else {"model": f"client {client}", "groups": 3}
-    request = Request.of(figure, run, round=1, **own)
+    request = Request.from_runs(figure, run, round=1, **own)
     code, _, errors = fedscape(*shlex.split(request.command(tmp_path / "by command"))[1:])
     assert (code, "Traceback" in errors) == (0, False), errors
     exec(compile(request.python(tmp_path / "by python"), "lines", "exec"), {})
@@ -38,7 +38,7 @@ def test_command_line_and_python_lines_write_the_same_table(run, figure, fedscap
 
 
 def test_the_lines_run_in_a_fresh_python(run, tmp_path):
-    request = Request.of("clients-round", run, round=0, losses=False)
+    request = Request.from_runs("clients-round", run, round=0, losses=False)
     subprocess.run([sys.executable, "-c", request.python(tmp_path / "out")], check=True, cwd=tmp_path)
     figures.draw("clients-round", [run], tmp_path / "here", round=0, losses=False)
     assert (tmp_path / "out/clients-round.csv").read_bytes() == (tmp_path / "here/clients-round.csv").read_bytes()
@@ -82,7 +82,7 @@ def test_numbers_of_numpy_and_absent_options():
         folder = Path("runs/a b")
         context = type("Context", (), {"data": None, "user_task": None})
 
-    request = Request.of("clients-round", [Opened()], round=np.int64(3), clients=np.array([1, 2]), method=None)
+    request = Request.from_runs("clients-round", [Opened()], round=np.int64(3), clients=np.array([1, 2]), method=None)
     assert request.options == {"round": 3, "clients": [1, 2]}
     assert tomllib.loads(f"value = {toml_value(request.options['clients'])}")["value"] == [1, 2]
 

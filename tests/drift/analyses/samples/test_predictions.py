@@ -7,7 +7,7 @@ import pytest
 import tiny
 import torch
 
-from drift.analyses.named_models import named_models
+from drift.analyses.landscapes.named_models import named_models, sum_name
 from drift.analyses.samples.predictions import confusion, sample_predictions
 
 
@@ -24,16 +24,13 @@ def test_global_models_have_their_recorded_errors_and_losses(run):
     np.testing.assert_allclose(ds.loss.mean("sample"), metrics.loss.sel(round=[1, 2, 0]), rtol=1e-5)
 
 
-def test_the_mean_of_fedavg_is_its_global_model(run):
-    mean, end = named_models(run, 2, ["mean", "end"])
-    torch.testing.assert_close(mean.theta, end.theta)
-
-
-def test_a_client_is_that_of_the_record(run):
-    record = run.round(1)
-    for place, client in enumerate(record.ids.tolist()):
-        (model,) = named_models(run, 1, [f"client {client}"])
-        assert torch.equal(model.theta, record.clients[place])
+def test_a_sum_of_models_has_a_name(run):
+    client = f"client {int(run.round(1).ids[2])}"
+    name = sum_name([client, "start", "end"], [0.25, -0.5, 0.0])
+    assert name == f"0.25 * {client} + -0.5 * start"
+    named = named_models(run, 1, [client, "start", name])
+    torch.testing.assert_close(named.models[2], 0.25 * named.models[0] - 0.5 * named.models[1])
+    assert sum_name(["end", "start"], [1.0, 0.0]) == "end"
 
 
 def test_samples_of_a_client_are_those_that_it_trains_on(run):
@@ -52,9 +49,9 @@ def test_confusions_count_every_sample_once(run):
     np.testing.assert_allclose((ds.class_error * shares).sum("class"), ds.error, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["client 9", "clients 1", "", "last"])
+@pytest.mark.parametrize("name", ["client 9", "clients 1", "", "last", "a * end", "0.5 * last", "0.5 * end +"])
 def test_unknown_models_are_refused(run, name):
-    with pytest.raises(ValueError, match=r"no client 9|no model is called"):
+    with pytest.raises(ValueError, match=r"no client 9|no model named"):
         named_models(run, 0, [name])
 
 

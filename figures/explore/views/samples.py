@@ -1,0 +1,244 @@
+"""Samples: what the model that is looked at gets wrong, and where it and a client disagree; the samples themselves."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import numpy as np
+import panel as pn
+
+from drift.runs.run import Run
+from figures.explore.as_figure import Request
+from figures.explore.plot import Plot
+from figures.explore.sample_cards import Card, cards
+from figures.explore.sample_tables import MODES, Answer, Filter, Question, answer, asked_question, pictures
+from figures.explore.view import View
+from figures.interactive.confusions import class_errors, confusion_map, group_bars
+
+STEP = 48
+"""Samples that are shown at first, and more at each "more"."""
+
+WRITTEN = {"end": "global model", "start": "model before the round", "mean": "mean of the clients"}
+"""Names of models in words; others are called by their names."""
+
+
+class SamplesView(View):
+    """The samples behind the numbers of a model."""
+
+    name = "samples"
+    title = "Samples"
+    follows = frozenset(
+        {"runs", "round", "clients", "client", "model", "corners", "point", "weights", "gamma", "split"}
+        | {"truth", "predicted", "growth", "samples.show", "samples.group"}
+    )
+
+    def body(self) -> pn.viewable.Viewable:
+        """Pickers; confusion and errors; groups; the samples."""
+        self._asked: tuple[Any, ...] = ()
+        self._answer: Answer | None = None
+        self._job: Any = None
+        self._pictures: Any = None
+        self._shown: tuple[list[int], int] = ([], 0)
+        self._quiet = False
+        self._model = pn.widgets.Select(name="model", width=190)
+        self._client = pn.widgets.Select(name="compared with client", width=150)
+        self._split = pn.widgets.Select(name="samples", width=170)
+        self._mode = pn.widgets.RadioButtonGroup(options={text: name for name, text in MODES.items()})
+        self._clear = pn.widgets.Button(name="all classes", visible=False)
+        self._more = pn.widgets.Button(name="more", visible=False)
+        pairs = ((self._model, "model"), (self._client, "client"), (self._split, "split"), (self._mode, "samples.show"))
+        for widget, field in pairs:
+            widget.param.watch(lambda event, field=field: self._picked(field, event.new), "value")
+        self._clear.on_click(lambda _: self.selection.change(truth=None, predicted=None, **{"samples.group": ""}))
+        self._more.on_click(self.guarded(lambda _: self._show_cards(self._shown[1] + STEP)))
+        self._map = Plot("confusion matrix: samples by class and predicted class", height=400, styles=HALF)
+        self._errors = Plot("error of each class", height=260)
+        self._groups = Plot("groups of like samples with two predictions", height=400, styles=HALF)
+        self._map.on("click", self.guarded(self._cell))
+        self._errors.on("click", self.guarded(self._class))
+        self._groups.on("click", self.guarded(self._group))
+        self._line = pn.pane.HTML("", sizing_mode="stretch_width")
+        self._cards = pn.pane.HTML("", sizing_mode="stretch_width")
+        return pn.Column(
+            pn.Row(self._model, self._client, self._split, styles=WRAP, sizing_mode="stretch_width"),
+            pn.Row(self._map, self._groups, styles=WRAP, sizing_mode="stretch_width"),
+            self._errors,
+            pn.Row(self._mode, self._clear, styles=WRAP),
+            self._line,
+            self._cards,
+            self._more,
+            sizing_mode="stretch_width",
+        )
+
+    def update(self, changed: set[str]) -> None:
+        """Ask for predictions where they are of something else; show what there is."""
+        run, index = self.explorer.run(), self.explorer.round()
+        question = self._question(run, index)
+        self._offer(run, question)
+        asked = (self.selection.run, run.head, question)
+        if asked == self._asked:
+            self._draw()
+            return
+        self._asked, self._answer = asked, None
+        self._write_line("predicting ...")
+        for job in (self._job, self._pictures):
+            if job is not None:
+                job.cancel()
+        push = self.explorer.push
+        self._job = self.explorer.jobs.quick(
+            answer,
+            run,
+            [question],
+            title=f"samples of {self._called(question.model)}",
+            on_result=lambda _, result: push(lambda: self._arrived(asked, result)),
+            on_end=lambda job: push(lambda: self._ended(asked, job)),
+        )
+
+    def figures(self) -> list[Request]:
+        """Confusion, groups, and the samples of the selected cell."""
+        run, index = self.explorer.run(), self.explorer.round()
+        question, selection = self._question(run, index), self.selection
+        title = f"Samples of {self._called(question.model)} in round {index} of {run.name}"
+        options = {"model": question.model, "split": question.split, "client": question.client}
+        cell = {"truth": selection.truth, "predicted": selection.predicted}
+        return [Request.from_runs("samples-round", run, title=title, round=index, groups=question.groups, **options, **cell)]
+
+    def _question(self, run: Run, index: int) -> Question:
+        return asked_question(run, index, self.selection)
+
+    def _filter(self) -> Filter:
+        selection = self.selection
+        group = selection.look("samples.group")
+        number = int(group) - 1 if group.isdigit() and int(group) > 0 else None
+        return Filter(selection.truth, selection.predicted, number, selection.look("samples.show", "wrong"))
+
+    def _offer(self, run: Run, question: Question) -> None:
+        """What the pickers offer, without reporting that as a change."""
+        selection, ids = self.selection, []
+        if question.round in run.kept("clients"):
+            ids = sorted(run.round(question.round).ids.tolist())
+        names = ["end", "start", *(["mean"] if ids else []), *(f"client {client}" for client in ids)]
+        names += (["point"] if selection.point else []) + (["weights"] if ids else [])
+        names += [] if selection.model in names else [selection.model]
+        splits = {"test samples": "test", "training samples": "train"}
+        splits |= {"proxy samples": "proxy"} if run.experiment.proxy is not None else {}
+        splits |= {f"data of client {question.client}": "client"} if ids else {}
+        splits |= {} if selection.split in splits.values() else {selection.split: selection.split}
+        mode = selection.look("samples.show", "wrong")
+        self._quiet = True
+        try:
+            self._model.param.update(options={OFFERED.get(name, name): name for name in names}, value=selection.model)
+            self._client.param.update(options=ids, value=question.client, visible=bool(ids))
+            self._split.param.update(options=splits, value=selection.split)
+            self._mode.value = mode if mode in MODES else "wrong"
+            self._clear.visible = self._filter().narrow
+        finally:
+            self._quiet = False
+
+    def _arrived(self, asked: tuple[Any, ...], result: Answer) -> None:
+        if asked == self._asked:
+            self._answer = result
+            self._draw()
+
+    def _ended(self, asked: tuple[Any, ...], job: Any) -> None:
+        if asked == self._asked and job.error is not None:
+            self._write_line("")
+            self.say(str(job.error))
+
+    def _draw(self) -> None:
+        if self._answer is None:
+            return
+        result, selection = self._answer, self.selection
+        question: Question = self._asked[2]
+        cell = (selection.truth, selection.predicted)
+        model = str(result.confusion.model.values[0])
+        self._map.show(confusion_map(result.confusion, model, cell))
+        labels = {str(name): self._called(str(name)) for name in result.confusion.model.values}
+        self._errors.show(class_errors(result.confusion, labels, selection.truth))
+        self._groups.visible = result.groups is not None and result.groups.sizes["group"] > 0
+        if result.groups is not None and self._groups.visible:
+            pair = f"client {question.client}", self._called(question.model)
+            self._groups.show(group_bars(result.groups, result.classes, pair, self._filter().group))
+        self._show_cards(STEP)
+
+    def _show_cards(self, count: int) -> None:
+        """The first `count` of the selected samples."""
+        if self._answer is None:
+            return
+        places = self._filter().places(self._answer)
+        self._shown = places, count
+        self._more.visible = len(places) > count
+        self._write_line(self._words(self._answer, len(places), min(count, len(places))))
+        if self._pictures is not None:
+            self._pictures.cancel()
+        if not places:
+            self._cards.object = ""
+            return
+        asked, question, shown = self._asked, self._asked[2], places[:count]
+        self._pictures = self.explorer.jobs.quick(
+            pictures,
+            self.explorer.run(),
+            [(question.round, question.split, shown)],
+            on_result=lambda _, contents: self.explorer.push(lambda: self._show_pictures(asked, shown, contents)),
+        )
+
+    def _show_pictures(self, asked: tuple[Any, ...], places: list[int], contents: list[bytes] | np.ndarray) -> None:
+        if asked == self._asked and self._answer is not None and places == self._shown[0][: self._shown[1]]:
+            self._cards.object = cards([self._card(self._answer, place) for place in places], contents)
+
+    def _card(self, result: Answer, place: int) -> Card:
+        ds = result.predictions.isel(sample=place)
+        predicted = tuple(
+            (self._called(str(name)), result.class_name(int(ds.predicted[row])))
+            for row, name in enumerate(ds.model.values)
+        )
+        return Card(int(ds.sample), result.class_name(int(ds.target)), predicted, float(ds.loss[0]))
+
+    def _words(self, result: Answer, count: int, shown: int) -> str:
+        """What is shown, in a sentence."""
+        question, model = self._asked[2], self._called(self._asked[2].model)
+        parts = self._filter().words(result, model, question.client)
+        if not count:
+            return f"No such sample: {', '.join(parts)}. Click a class or a cell, or show all."
+        whole = f"{count} of {result.predictions.sizes['sample']} {question.split} samples"
+        below = f"its class, the {model}'s prediction"
+        below += "" if question.client is None else f", that of client {question.client}"
+        return f"{', '.join([whole, *parts])}; {shown} shown. Below each: {below}."
+
+    def _write_line(self, text: str) -> None:
+        self._line.object = f"<p>{html.escape(text)}</p>" if text else ""
+
+    def _called(self, name: str) -> str:
+        if " * " in name:
+            return "selected point" if self.selection.model == "point" else "weighted model"
+        return WRITTEN.get(name, name)
+
+    def _picked(self, field: str, value: Any) -> None:
+        if not self._quiet:
+            self.selection.change(**{field: value})
+
+    def _cell(self, event: dict[str, Any]) -> None:
+        """A click on a cell selects it, or nothing where it is selected."""
+        for point in event["points"][:1]:
+            cell = int(point["y"]), int(point["x"])
+            same = cell == (self.selection.truth, self.selection.predicted)
+            truth, predicted = (None, None) if same else cell
+            self.selection.change(truth=truth, predicted=predicted, **{"samples.group": ""})
+
+    def _class(self, event: dict[str, Any]) -> None:
+        for point in event["points"][:1]:
+            truth = int(point["x"])
+            truth_or_none = None if truth == self.selection.truth else truth
+            self.selection.change(truth=truth_or_none, predicted=None, **{"samples.group": ""})
+
+    def _group(self, event: dict[str, Any]) -> None:
+        for point in event["points"][:1]:
+            group = int(point["data"])
+            text = "" if group == self._filter().group else str(group + 1)
+            self.selection.change(truth=None, predicted=None, **{"samples.group": text})
+
+
+WRAP = {"flex-wrap": "wrap"}
+HALF = {"flex": "1 1 340px", "min-width": "min(100%, 340px)"}
+OFFERED = {**WRITTEN, "point": "point on the plane", "weights": "weights of Weights"}
