@@ -104,7 +104,7 @@ class Plane(View):
         options["variable"] = "loss" if self.selection.quantity.startswith("client") else self.selection.quantity
         if grid.box is not None:
             options["box"] = list(grid.box)
-        return [Request.of("plane-round", self.explorer.run(), **options)]
+        return [Request.from_runs("plane-round", self.explorer.run(), **options)]
 
     def _names(self, groups: dict[str, list[str]], number: int) -> tuple[list[str], str]:
         """Models that the plane goes through, and a note where selected ones are not of this round."""
