@@ -100,9 +100,9 @@ class SamplesView(View):
         run, index = self.explorer.run(), self.explorer.round()
         question, selection = self._question(run, index), self.selection
         title = f"Samples of {self._called(question.model)} in round {index} of {run.name}"
-        options = {"model": question.model, "split": question.split, "client": question.client}
-        cell = {"truth": selection.truth, "predicted": selection.predicted}
-        return [Request.from_runs("samples-round", run, title=title, round=index, groups=question.groups, **options, **cell)]
+        options: dict[str, Any] = {"model": question.model, "split": question.split, "client": question.client}
+        options |= {"groups": question.groups, "truth": selection.truth, "predicted": selection.predicted}
+        return [Request.from_runs("samples-round", run, title=title, round=index, **options)]
 
     def _question(self, run: Run, index: int) -> Question:
         return asked_question(run, index, self.selection)
