@@ -20,9 +20,6 @@ from figures.interactive.surfaces import surface3d
 USUAL = ("loss", "accuracy", "eigenvalue", "density", "barrier")
 """Variables that a picture shows by default, the first of which counts; else the first with a dimension."""
 
-FEW = 12
-"""Models whose names a path shows; of more, the first and the last."""
-
 
 @style.styled
 def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None, **look: Any) -> Axes:
@@ -113,10 +110,10 @@ def _new_axes() -> Axes:
 
 
 def _path(ds: xr.Dataset, dims: tuple[str, ...], ax: Axes) -> Axes:
-    """The marks joined in their order, as those of a trajectory."""
+    """The marks joined in their order, as those of a trajectory; the first and the last one named."""
     x, y = (ds[f"mark_{name}"].values for name in dims)
     ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
-    for place in range(len(x)) if len(x) <= FEW else (0, -1):
+    for place in (0, -1):
         note = ax.annotate(str(ds["mark"].values[place]), (x[place], y[place]), (0, 5), textcoords="offset points")
         note.set(ha="center", va="bottom", fontsize=6.5, path_effects=style.outline())
     return ax

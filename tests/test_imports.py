@@ -93,7 +93,7 @@ def test_help_does_not_import_torch():
 FLOORS = {
     "landscape": (
         "earlier outside plugins results model models datasets batched_training sweep geometry surfaces curvature "
-        "measures spectra"
+        "measures spectra record"
     ),
     "drift": (
         "plugins partitions store config parallel training methods engines record runs simulation analyses importers "
