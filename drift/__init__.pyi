@@ -40,6 +40,7 @@ from drift.analyses.landscapes.planes import round_plane as round_plane
 from drift.analyses.landscapes.pool_barriers import pool_barriers as pool_barriers
 from drift.analyses.landscapes.projected_plane import projected_plane as projected_plane
 from drift.analyses.landscapes.random_plane import random_plane as random_plane
+from drift.analyses.landscapes.round_weights import round_weights as round_weights
 from drift.analyses.landscapes.trajectory_plane import trajectory_plane as trajectory_plane
 from drift.analyses.landscapes.weight_simplex import weight_simplex as weight_simplex
 from drift.analyses.rounds.coherence import coherence as coherence

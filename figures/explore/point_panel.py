@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
 from typing import Any
@@ -24,11 +25,22 @@ class PointPanel:
     Args:
         view: Its view, in which errors become a line.
         model: Name of the model that a click on a class or cell of the confusion selects for the other views.
+        on_numbers: Called with (coefficients, numbers) of a point that is not being dragged any more.
+        title: What the point is.
     """
 
-    def __init__(self, view: View, model: str = "point") -> None:
-        self.view, self._model = view, model
-        self.text = pn.pane.HTML(f"<p>{HINT}</p>", sizing_mode="stretch_width", margin=(0, 8))
+    def __init__(
+        self,
+        view: View,
+        model: str = "point",
+        on_numbers: Callable[[list[float], Numbers], None] | None = None,
+        title: str = "Selected point",
+    ) -> None:
+        self.view, self._model, self._on_numbers, self._title = view, model, on_numbers, title
+        self._hint = HINT if on_numbers is None else ""
+        self._names: Sequence[str] = ()
+        self._ids: Sequence[int] = ()
+        self.text = pn.pane.HTML(f"<p>{self._hint}</p>", sizing_mode="stretch_width", margin=(0, 8))
         self.plot = Plot("", height=260, visible=False)
         self.panel = pn.Column(self.text, self.plot, sizing_mode="stretch_width")
         self._jobs: list[Job] = []
@@ -42,13 +54,24 @@ class PointPanel:
         """Show no point."""
         self._cancel()
         self._asked = self._numbers = None
-        self.text.object = f"<p>{HINT}</p>"
+        self.text.object = f"<p>{self._hint}</p>"
         self.plot.visible = False
 
-    def show(self, run: Run, place: Place, row: list[float], *, whole: bool) -> None:
+    def show(
+        self,
+        run: Run,
+        place: Place,
+        row: list[float],
+        *,
+        whole: bool,
+        names: Sequence[str] = (),
+        ids: Sequence[int] = (),
+    ) -> None:
         """Evaluate a point: coefficients of the place's models.
 
         Args:
+            names: Of the models, where they are not the place's.
+            ids: Clients of the round; while their losses are not known, room is left for them.
             whole: With the losses of the clients; without them while it is dragged.
         """
         exact = replace(place, precision="exact")
@@ -58,7 +81,8 @@ class PointPanel:
         self._cancel()
         if self._numbers is None:
             self.text.object = "<p>evaluating the selected point ...</p>"
-        self._asked, self._losses = asked, None
+        self._asked, self._names, self._ids = asked, names or place.models, ids
+        self._losses = {client: float("nan") for client in ids} or None
         explorer = self.view.explorer
         self._classes = [str(label) for label in run.about.get("classes", [])]
 
@@ -84,6 +108,8 @@ class PointPanel:
     def _take_numbers(self, found: Numbers) -> None:
         self._numbers = found
         self._draw()
+        if self._on_numbers is not None and self._asked is not None and self._asked[3]:
+            self._on_numbers(list(self._asked[2]), found)
 
     def _take_end(self, key: Any, found: Numbers) -> None:
         self._end = (key, found)
@@ -99,15 +125,15 @@ class PointPanel:
             return
         _, place, row, _ = self._asked
         end = None if self._end is None else self._end[1]
-        terms = " + ".join(f"{value:.3g} {escape(name)}" for value, name in zip(row, place.models, strict=False))
+        terms = " + ".join(f"{value:.3g} {escape(name)}" for value, name in zip(row, self._names, strict=False))
         beside = "" if end is None else f" (the round's end: {in_words(end)})"
         self.text.object = (
-            f"<p><b>Selected point</b> {terms.replace('+ -', '- ')}</p>"
+            f"<p><b>{self._title}</b> {terms.replace('+ -', '- ')}</p>"
             f"<p class='number'>{in_words(found)}{beside}; {found.samples} samples of {escape(place.split)}</p>"
         )
         figure = numbers_figure(found, self._classes, self._losses, end, "the round's end")
         self.plot.visible = bool(figure.data)
-        self.plot.show(figure, "Error per class, loss per client and confusion of the selected point")
+        self.plot.show(figure, "Error per class, loss per client and confusion of the point")
 
     def _clicked(self, event: dict[str, Any]) -> None:
         """A class or a cell of the confusion is selected, for the views that show samples."""

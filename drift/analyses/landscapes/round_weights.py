@@ -1,0 +1,210 @@
+"""Aggregates of a round's clients at given weights, beside those of the usual ones and the round's end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial as with_arguments
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from drift.analyses.landscapes.models_plane import selected_samples, task_with_classes
+from drift.analyses.landscapes.named_models import cohort_models
+from drift.analyses.per_round import resolve_round, result
+from drift.config.cohort_weights import cohort_weights
+from drift.config.method import Cohort
+from drift.methods._learned_weights import Aggregate, initial, mixture, slopes
+from drift.methods.fedlaw import FedLAW
+from drift.runs.registry import analysis
+from drift.runs.run import Run
+from drift.store.round_record import Round
+from landscape.model.batchnorm import usual_statistics
+from landscape.model.samples import Samples
+from landscape.model.task import metric_units
+from landscape.sweep.evaluate import evaluate
+
+STEPS = 60
+"""Most steps of the search for the best weights on the proxy set."""
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Aggregation weights gamma lambda.
+
+    Args:
+        gamma: Factor of the aggregate.
+        shares: lambda of the cohort, ids ascending, summing to 1, shape (m,).
+    """
+
+    gamma: float
+    shares: tuple[float, ...]
+
+    @classmethod
+    def of(cls, values: Sequence[float] | Tensor | np.ndarray) -> Weights:
+        """From weights of any sum."""
+        array = np.asarray(values, dtype=float)
+        total = float(array.sum())
+        return cls(total, tuple(array / total)) if abs(total) > 1e-12 else cls(0.0, (1 / len(array),) * len(array))
+
+    @property
+    def row(self) -> list[float]:
+        """Coefficients of the clients."""
+        return [self.gamma * share for share in self.shares]
+
+
+@analysis("mark", "client", "class", cost="evaluations")
+def round_weights(
+    run: Run,
+    *,
+    round: int = -1,
+    weights: Sequence[float] | None = None,
+    gamma: float = 1.0,
+    split: str = "test",
+    samples: int | None = None,
+) -> xr.Dataset:
+    """Loss and errors of a round's aggregate at given weights, by data size, at equal weights, and of the round's end.
+
+    The aggregate is gamma sum_k lambda_k w_k (FedLAW, equation 2).
+
+    Source: Li et al. 2023, section 4.
+
+    Args:
+        run: Run to analyse.
+        round: Round that kept its clients; negative counts from the last one that did.
+        weights: lambda of the cohort, ids ascending; scaled to sum 1. By default those that the round took.
+        gamma: Factor of the aggregate.
+        split, samples: As in `models_plane`.
+
+    Returns:
+        Dataset with loss (mark,) and error, class_error (mark, class) where samples have classes, weight (mark, client)
+        and gamma (mark,); the marks are "these", "by size", "uniform" and "end", of which the weights are NaN.
+
+    Raises:
+        LookupError: If the round kept no clients.
+        ValueError: If there is not one weight per client, or they sum to 0.
+    """
+    record = run.round(resolve_round(run, round, "clients"))
+    ids = sorted(record.ids.tolist())
+    if weights is not None and (len(weights) != len(ids) or not abs(sum(weights)) > 1e-12):
+        raise ValueError(f"weights are {list(weights)}; give one per client of the cohort {ids}, of sum other than 0.")
+    these = own_weights(record) if weights is None else Weights(gamma, Weights.of(weights).shares)
+    named = {"these": these, "by size": by_size(run, record), "uniform": Weights(1.0, (1 / len(ids),) * len(ids))}
+    cohort, chosen = cohort_models(run, record.index), selected_samples(run, record.index, split, samples)
+    task = task_with_classes(run, chosen)
+    has_buffers = cohort.buffers.shape[1] > 0
+    numbers = with_arguments(evaluate, task, split=chosen, statistics=usual_statistics(task))
+    rows = torch.tensor([value.row for value in named.values()], dtype=torch.float64)
+    found = numbers(cohort.models, rows, buffers=cohort.buffers if has_buffers else None)
+    end = numbers(record.kept("end")[None], torch.ones(1, 1), buffers=record.end_buffers[None] if has_buffers else None)
+    columns = {name: np.concatenate([found[name].numpy(), end[name].numpy()]) for name in found}
+    dims = {name: ("mark", "class") if column.ndim > 1 else ("mark",) for name, column in columns.items()}
+    missing = (float("nan"),) * len(ids)
+    table = {"weight": (("mark", "client"), np.array([*(value.shares for value in named.values()), missing]))}
+    factors = {"gamma": ("mark", np.array([*(value.gamma for value in named.values()), float("nan")]))}
+    about = {"weight": ("relative aggregation weight lambda", "fraction"), "gamma": ("shrinking factor gamma", "1")}
+    about |= {name: (_WORDS.get(name, name), metric_units(task, name)) for name in columns}
+    coords: dict[str, list[object]] = {"mark": [*named, "end"], "client": ids}
+    if "class_error" in columns:
+        labels = [str(label) for label in run.dataset.classes]
+        classes = columns["class_error"].shape[1]
+        coords["class"] = [*labels, *map(str, range(len(labels), classes))][:classes]
+    variables = {name: (dims[name], column) for name, column in columns.items()} | table | factors
+    source = "Li et al. 2023, section 4"
+    return result(variables, about, coords, analysis="round_weights", source=source, round=record.index, split=split)
+
+
+def own_weights(record: Round) -> Weights:
+    """The weights that a round's method took, ids ascending."""
+    return Weights.of(record.weights[record.ids.argsort()].double())
+
+
+def by_size(run: Run, record: Round) -> Weights:
+    """FedAvg's weights of a round, ids ascending."""
+    return Weights.of(cohort_weights(run.experiment, record.sizes)[record.ids.argsort()])
+
+
+def learned_weights(run: Run, round: int) -> Weights:
+    """FedLAW's weights of a round, ids ascending: the recorded ones, else learned on the proxy set as FedLAW does.
+
+    Raises:
+        LookupError: If the round kept no clients, or the run has no proxy set.
+    """
+    record = run.round(round)
+    if run.method.name() == "fedlaw":
+        return own_weights(record)
+    _require_proxy(run)
+    sizes, ids = record.sizes, record.ids
+    cohort = Cohort(
+        index=record.index,
+        theta=record.kept("start"),
+        start=record.kept("start"),
+        ids=ids,
+        sizes=sizes,
+        weights=cohort_weights(run.experiment, sizes),
+        clients=record.kept("clients"),
+        steps=torch.zeros_like(ids),
+        buffers=record.client_buffers,
+    )
+    combined = FedLAW().combine(run.setting, {}, cohort)
+    return Weights.of(combined.weights[ids.argsort()].double())
+
+
+def proxy_weights(run: Run, round: int) -> Weights:
+    """gamma and lambda of a round with the lowest loss on the proxy set, ids ascending, by L-BFGS from data sizes.
+
+    Clients without samples have weight 0.
+
+    Raises:
+        LookupError: If the round kept no clients, or the run has no proxy set.
+    """
+    record, proxy = run.round(round), _require_proxy(run)
+    shares = cohort_weights(run.experiment, record.sizes)
+    active = shares > 0
+    start, clients = record.kept("start"), record.kept("clients")[active]
+    objective = Aggregate(run.task.flat(start), start, clients - start)
+    s, x = initial("exponential", shares[active])
+    free = [s.clone().requires_grad_(), x.clone().requires_grad_()]
+    optimiser = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")
+    kept = (float("inf"), s, x)
+
+    def closure() -> float:
+        nonlocal kept
+        now = [value.detach() for value in free]
+        shrink, lambdas = mixture("exponential", *now)
+        loss, mean, products = objective.gradient(shrink, lambdas, proxy)
+        for value, slope in zip(free, slopes("exponential", *now, mean, products), strict=True):
+            value.grad = slope
+        if loss < kept[0]:
+            kept = (loss, now[0].clone(), now[1].clone())
+        return loss
+
+    optimiser.step(closure)
+    shrink, lambdas = mixture("exponential", kept[1], kept[2])
+    weights = torch.zeros(len(shares), dtype=torch.float64)
+    weights[active] = float(shrink) * lambdas
+    return Weights.of(weights[record.ids.argsort()])
+
+
+def step_beside(run: Run, round: int) -> float:
+    """Distance of the round's end from the aggregate at its own weights, as a fraction of the round's step.
+
+    0 for methods whose end is that aggregate; others (server momentum, averaging over rounds) add to it.
+    """
+    record = run.round(round)
+    clients = record.kept("clients")
+    aggregate = record.weights.to(clients) @ clients
+    length = float((record.kept("end") - record.kept("start")).norm())
+    return float((record.kept("end") - aggregate).norm()) / length if length > 0 else 0.0
+
+
+def _require_proxy(run: Run) -> Samples:
+    proxy = run.task.samples.get("proxy")
+    if proxy is None or not len(proxy):
+        raise LookupError(f"run {run.name} has no proxy set to learn weights on; train with --set proxy.per_class=10.")
+    return proxy
+
+
+_WORDS = {"class_error": "error of the class"}

@@ -1,0 +1,299 @@
+"""The aggregate of a round at any weights: sliders, a point on the triangle of three clients, the usual weights."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any, ClassVar
+
+import numpy as np
+import panel as pn
+
+from drift.analyses.landscapes.round_weights import (
+    Weights,
+    by_size,
+    learned_weights,
+    own_weights,
+    proxy_weights,
+    step_beside,
+)
+from drift.runs.run import Run
+from figures.explore import triangles
+from figures.explore.as_figure import Request
+from figures.explore.jobs import Job
+from figures.explore.plot import Plot
+from figures.explore.point_panel import PointPanel, in_words
+from figures.explore.points import COHORT, Numbers, Place, values
+from figures.explore.sliders import Sliders
+from figures.explore.view import View
+
+SAMPLES = {"1000": "1000 samples", "": "2000 samples", "all": "all samples"}
+HISTORY = 30
+"""Weights that were tried, in the list."""
+
+
+class WeightsView(View):
+    """Sliders, triangle, usual weights and the numbers of the aggregate."""
+
+    name = "weights"
+    title = "Weights"
+    follows: ClassVar[frozenset[str]] = frozenset(
+        {"runs", "round", "weights", "gamma", "clients", "split", "growth", "weights.samples"}
+    )
+
+    def body(self) -> pn.viewable.Viewable:
+        self._where: tuple[Any, ...] | None = None
+        self._ids: list[int] = []
+        self._own = self._sizes = self._shown = Weights(1.0, ())
+        self._history: dict[str, Weights] = {}
+        self._triangle: tuple[Any, ...] | None = None
+        self._triangle_job: Job | None = None
+        self._three: list[int] = []
+        self._surface: Any = None
+        self._quiet = self._new_place = False
+        self._title = ""
+        self.sliders = Sliders(self.guarded(self._moved), sizing_mode="stretch_width", min_width=300)
+        usual = (
+            ("FedAvg", "weights by data size", lambda: self._sizes),
+            ("uniform", "equal weights", lambda: Weights(1.0, (1 / len(self._ids),) * len(self._ids))),
+            ("the round's own", "what the method took", lambda: self._own),
+        )
+        self.buttons = []
+        for name, words, weights in usual:
+            button = pn.widgets.Button(name=name, description=words, margin=(2, 3))
+            button.on_click(self.guarded(lambda _, weights=weights, name=name: self._go(weights(), name)))
+            self.buttons.append(button)
+        self.learning = []
+        for name, function in (("FedLAW's", learned_weights), ("best on the proxy set", proxy_weights)):
+            button = pn.widgets.Button(name=name, margin=(2, 3))
+            button.on_click(self.guarded(lambda _, function=function, name=name: self._learn(function, name)))
+            self.learning.append(button)
+        self.split = pn.widgets.Select(name="evaluated on", options=["test"], width=90, margin=(2, 5))
+        self.samples = pn.widgets.Select(
+            name="at most", options={text: key for key, text in SAMPLES.items()}, width=140, margin=(2, 5)
+        )
+        self.split.param.watch(self.guarded(lambda event: self._picked("split", event.new)), "value")
+        self.samples.param.watch(self.guarded(lambda event: self._picked("weights.samples", event.new)), "value")
+        self.tried = pn.widgets.Select(name="tried so far", options={}, size=6, sizing_mode="stretch_width")
+        self.tried.param.watch(self.guarded(self._back), "value")
+        self.step = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8))
+        self.status = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8))
+        self.plot = Plot("", height=360, drag="point")
+        self.plot.on("drag", self.guarded(self._dragged))
+        self.point = PointPanel(self, "weights", self._numbers, "The aggregate")
+        wrap = {"css_classes": ["wrap"], "styles": {"flex-wrap": "wrap"}, "sizing_mode": "stretch_width"}
+        left = pn.Column(self.sliders, self.tried, sizing_mode="stretch_width", min_width=310)
+        right = pn.Column(self.status, self.plot, sizing_mode="stretch_width", min_width=310)
+        place = {"flex": "1 1 320px", "width": "auto"}
+        left.styles = right.styles = place
+        buttons = pn.Row(*self.buttons, *self.learning, **wrap)
+        controls = pn.Row(self.split, self.samples, **wrap)
+        parts = [controls, buttons, self.step, pn.Row(left, right, **wrap), self.point.panel]
+        return pn.Column(*parts, sizing_mode="stretch_width")
+
+    def update(self, changed: set[str]) -> None:
+        recorded, number, run = self.explorer.recorded(), self.explorer.round(), self.explorer.run()
+        record = recorded.round(number)
+        ids = sorted(record.ids.tolist())
+        if not ids or not run.experiment.keep.keeps_clients(number, run.experiment.rounds):
+            self._clear()
+            raise LookupError(
+                f"round {number} of {run.name} kept no clients; select another round, or train with "
+                "--set keep.clients=all."
+            )
+        where = (run.folder, number, ids)
+        if where != self._where:
+            self._arrive(run, record, ids, recorded)
+            self._new_place = self._where is not None and self._where[:2] != where[:2]
+            self._where = where
+        weights, gamma = list(self.selection.weights), float(self.selection.gamma)
+        asked_elsewhere = self._new_place and not changed & {"weights", "gamma"}
+        if "weights" in changed or "gamma" in changed:
+            self._new_place = False
+        if len(weights) == len(ids) and not asked_elsewhere and abs(sum(weights)) > 1e-12:
+            self._show(Weights(gamma, Weights.of(weights).shares), run, done=True)
+        else:
+            self._show(self._own, run, done=True)
+
+    def figures(self) -> list[Request]:
+        if self._where is None:
+            raise LookupError("nothing is evaluated yet.")
+        place, shown = self._place(), self._shown
+        options = {"round": place.round, "weights": list(shown.shares), "gamma": shown.gamma}
+        options |= {"split": place.split, "samples": place.samples}
+        return [Request.of("weights-round", self.explorer.run(), **options)]
+
+    def _arrive(self, run: Run, record: Any, ids: list[int], recorded: Any) -> None:
+        """Offer what a round has."""
+        self._ids, self._history, self._title = ids, {}, ""
+        self._own, self._sizes = own_weights(record), by_size(run, record)
+        has_proxy = run.experiment.proxy is not None
+        splits = ["test", "train", *(["proxy"] if has_proxy else [])]
+        self._quiet = True
+        self.split.param.update(
+            options=splits, value=self.selection.split if self.selection.split in splits else "test"
+        )
+        self.samples.value = self.selection.look("weights.samples") if self._known_samples() else ""
+        self.tried.param.update(options={}, value=None)
+        self._quiet = False
+        for button in self.learning:
+            button.disabled = not has_proxy
+            button.description = "" if has_proxy else "This run has no proxy set: train with --set proxy.per_class=10."
+        self.learning[0].disabled = not has_proxy and run.method.name() != "fedlaw"
+        self._tell_step(run, record.index)
+
+    def _tell_step(self, run: Run, number: int) -> None:
+        """Say what the round really did, once its models are read."""
+        own = self._own
+        terms = ", ".join(f"{share:.3g}" for share in own.shares[:12]) + (" ..." if len(own.shares) > 12 else "")
+        text = f"The round took gamma {own.gamma:.4g} and the shares {terms} ({escape(run.label)})"
+        self.step.object = f"<p>{text}.</p>"
+
+        def found(_: int, away: float) -> None:
+            more = "" if away < 1e-3 else f"; its end lies {away:.0%} of the step beside that aggregate"
+            self.explorer.push(lambda: setattr(self.step, "object", f"<p>{text}{more}.</p>"))
+
+        self.explorer.jobs.quick(step_beside, run, [number], priority=30, on_result=found)
+
+    def _known_samples(self) -> bool:
+        return self.selection.look("weights.samples") in SAMPLES
+
+    def _place(self) -> Place:
+        count = self.selection.look("weights.samples")
+        samples = None if count == "all" else int(count) if count.isdigit() else 2000
+        split = self.selection.split if self.selection.split in ("test", "train", "proxy") else "test"
+        return Place(self.explorer.round(), COHORT, split, samples)
+
+    def _show(self, weights: Weights, run: Run, *, done: bool) -> None:
+        """Show weights everywhere and evaluate their aggregate."""
+        self._shown = weights
+        names = [f"client {client}" for client in self._ids]
+        if done:
+            self.sliders.show(names, weights.shares, weights.gamma)
+        self.point.show(run, self._place(), weights.row, whole=done, names=names, ids=self._ids)
+        self._show_triangle(run, done=done)
+
+    def _show_triangle(self, run: Run, *, done: bool) -> None:
+        weights = self._shown
+        if len(self._ids) < 3:
+            self.plot.show(None)
+            self.status.object = "<p>A triangle takes three clients.</p>"
+            return
+        if done:
+            self._three = triangles.corners(weights.shares, self.selection.clients, self._ids)
+        three, place = self._three, self._place()
+        rest = [round(share, 9) for row, share in enumerate(weights.shares) if row not in three]
+        key = (run.folder, place, tuple(three), tuple(rest), round(weights.gamma, 9))
+        if key == self._triangle:
+            self._draw_triangle()
+            return
+        if not done:
+            return
+        self._triangle, self._surface = key, None
+        if self._triangle_job is not None:
+            self._triangle_job.cancel()
+        shares = triangles.grid()
+        rows = triangles.rows(weights.shares, weights.gamma, three, shares)
+        parts = [rows[start : start + 6] for start in range(0, len(rows), 6)]
+        losses: dict[int, np.ndarray] = {}
+
+        def ended(job: Job) -> None:
+            if job.state == "done":
+                self.explorer.push(self.guarded(ready))
+
+        def ready() -> None:
+            if key == self._triangle:
+                names = [f"client {self._ids[row]}" for row in three]
+                joined = np.concatenate([losses[part] for part in range(len(parts))])
+                self._surface = triangles.surface(shares, joined, names)
+                self.status.object = f"<p>{_triangle_words(names, weights, three)}</p>"
+                self._draw_triangle()
+
+        self._triangle_job = self.explorer.jobs.quick(
+            values,
+            run,
+            [(place, part.tolist()) for part in parts],
+            title=f"weights of round {place.round}",
+            priority=20,
+            on_result=lambda part, found: losses.__setitem__(part, found["loss"]),
+            on_end=ended,
+        )
+
+    def _draw_triangle(self) -> None:
+        if self._surface is not None:
+            share = triangles.share_of(self._shown.shares, self._three)
+            self.plot.show(triangles.figure(self._surface, share), "Loss over the weights of three clients")
+
+    def _dragged(self, event: dict[str, Any]) -> None:
+        if event.get("x") is None or len(self._three) != 3:
+            return
+        share = triangles.share_at(float(event["x"]), float(event["y"]))
+        row = triangles.rows(self._shown.shares, 1.0, self._three, share[None])[0]
+        if event.get("done"):
+            self._go(Weights(self._shown.gamma, tuple(row.tolist())), "")
+        else:
+            self._title = ""
+            self._show(Weights(self._shown.gamma, tuple(row.tolist())), self.explorer.run(), done=False)
+
+    def _moved(self, weights: list[float], gamma: float, done: bool) -> None:
+        self._title = ""
+        moved = Weights(gamma, Weights.of(weights).shares)
+        if done:
+            self._go(moved, "")
+        else:
+            self._show(moved, self.explorer.run(), done=False)
+
+    def _go(self, weights: Weights, title: str) -> None:
+        """Select weights: all views follow, and the back button leads here."""
+        self._title, self._new_place = title, False
+        self.selection.change(weights=[round(share, 6) for share in weights.shares], gamma=round(weights.gamma, 6))
+
+    def _learn(self, function: Any, title: str) -> None:
+        run, number = self.explorer.run(), self.explorer.round()
+        self.say(f"{title} weights are learned on the proxy set ...")
+
+        def ended(job: Job) -> None:
+            if job.state == "failed":
+                self.explorer.push(lambda: self.say(str(job.error)))
+
+        def found(_: int, weights: Weights) -> None:
+            self.explorer.push(self.guarded(lambda: ready(weights)))
+
+        def ready(weights: Weights) -> None:
+            self.say()
+            if self._where is not None and self._where[:2] == (run.folder, number):
+                self._go(weights, title)
+
+        job_title = f"{title} weights of round {number}"
+        self.explorer.jobs.quick(function, run, [number], title=job_title, priority=5, on_result=found, on_end=ended)
+
+    def _numbers(self, row: list[float], numbers: Numbers) -> None:
+        """Remember what was tried, once its numbers are there."""
+        weights = Weights.of(row)
+        title = self._title or ", ".join(f"{share:.2f}" for share in weights.shares[:8])
+        gamma = "" if abs(weights.gamma - 1) < 1e-6 else f", gamma {weights.gamma:.3g}"
+        text = f"{in_words(numbers)}: {title}{gamma}"
+        if next(iter(self._history), None) != text:
+            self._history = dict([(text, weights), *((t, w) for t, w in self._history.items() if t != text)][:HISTORY])
+        self._quiet = True
+        self.tried.param.update(options=list(self._history), value=text)
+        self._quiet = False
+
+    def _back(self, event: Any) -> None:
+        if not self._quiet and event.new in self._history:
+            self._go(self._history[event.new], event.new.partition(": ")[2].partition(", gamma")[0])
+
+    def _picked(self, field: str, value: str) -> None:
+        if not self._quiet:
+            self.selection.change(**{field: value})
+
+    def _clear(self) -> None:
+        self._where = None
+        self.plot.show(None)
+        self.point.clear()
+        self.step.object = self.status.object = ""
+
+
+def _triangle_words(names: list[str], weights: Weights, three: list[int]) -> str:
+    share = sum(weights.shares[row] for row in three)
+    more = "" if len(names) == len(weights.shares) else f" their {share:.1%} of the weight; the others keep theirs"
+    return f"Drag the ring: {escape(', '.join(names))} share{more or ' the weight'}."

@@ -1,0 +1,77 @@
+"""Aggregates of a round at chosen weights, and weights that are learned on the proxy set."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tiny
+import torch
+
+import drift
+from drift.analyses.landscapes.round_weights import (
+    Weights,
+    by_size,
+    learned_weights,
+    own_weights,
+    proxy_weights,
+    round_weights,
+    step_beside,
+)
+from landscape.sweep.evaluate import evaluate
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return tiny.trained(tmp_path_factory.mktemp("runs"))
+
+
+def loss(run, index, weights, split="test"):
+    record = run.round(index)
+    clients = record.clients[record.ids.argsort()]
+    return float(evaluate(run.task, clients, torch.tensor([weights.row], dtype=torch.float64), split=split)["loss"])
+
+
+def test_losses_are_those_of_evaluate(run):
+    found = round_weights(run, round=1, weights=[2.0, 1.0, 1.0], gamma=0.9)
+    assert found.loss.sel(mark="these") == loss(run, 1, Weights(0.9, (0.5, 0.25, 0.25)))
+    assert found.loss.sel(mark="by size") == loss(run, 1, by_size(run, run.round(1)))
+    assert found.weight.sel(mark="these").values.tolist() == [0.5, 0.25, 0.25]
+    assert found.client.values.tolist() == sorted(run.round(1).ids.tolist())
+    assert float(found.loss.sel(mark="end")) == pytest.approx(run.round(1).metrics["loss"], rel=1e-6)
+    own = round_weights(run, round=1)
+    assert float(own.loss.sel(mark="these")) == pytest.approx(float(own.loss.sel(mark="end")), rel=1e-5)
+    assert step_beside(run, 1) < 1e-5
+
+
+def test_weights_follow_the_ids(run):
+    record = run.round(2)
+    order = record.ids.argsort()
+    np.testing.assert_allclose(own_weights(record).row, record.weights[order].double())
+    np.testing.assert_allclose(by_size(run, record).shares, record.shares[order])
+
+
+def test_wrong_weights_are_refused(run):
+    for weights in ([0.5, 0.5], [0.0, 0.0, 0.0]):
+        with pytest.raises(ValueError, match="one per client"):
+            round_weights(run, round=1, weights=weights)
+
+
+def test_the_best_weights_are_lower_on_the_proxy_set_than_those_by_size(run):
+    best, sizes = proxy_weights(run, 1), by_size(run, run.round(1))
+    assert sum(best.shares) == pytest.approx(1) and min(best.shares) >= 0
+    assert loss(run, 1, best, "proxy") < loss(run, 1, sizes, "proxy")
+    learned = learned_weights(run, 1)
+    assert loss(run, 1, best, "proxy") <= loss(run, 1, learned, "proxy") <= loss(run, 1, sizes, "proxy")
+
+
+def test_recorded_weights_of_fedlaw_are_its_own(tmp_path):
+    run = tiny.trained(tmp_path, "method=fedlaw", "method.server_epochs=2", "rounds=1")
+    assert learned_weights(run, 0) == own_weights(run.round(0))
+
+
+def test_without_a_proxy_set_nothing_is_learned(tmp_path):
+    without = tiny.experiment("rounds=1").model_copy(update={"proxy": None})
+    run = drift.simulate(without, runs=tmp_path)
+    for learn in (proxy_weights, learned_weights):
+        with pytest.raises(LookupError, match="no proxy set"):
+            learn(run, 0)
