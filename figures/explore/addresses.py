@@ -37,7 +37,7 @@ class Address:
     local: int | None = None
 
     @classmethod
-    def of(cls, run: Run) -> Address:
+    def from_run(cls, run: Run) -> Address:
         """The address of a run."""
         if run.context.user_task is None and not run.context.metrics:
             return cls(run.folder.resolve(), run.context.data)
@@ -96,11 +96,11 @@ def share_data(run: Run) -> None:
 _OPENED = _Opened()
 
 
-def _same_samples(one: Data, other: Data) -> bool:
+def _same_samples(first: Data, other: Data) -> bool:
     """Whether two runs have equal samples in every split."""
-    if one.fingerprint != other.fingerprint or one.samples.keys() != other.samples.keys():
+    if first.fingerprint != other.fingerprint or first.samples.keys() != other.samples.keys():
         return False
-    pairs = [(one.samples[split], other.samples[split]) for split in one.samples]
+    pairs = [(first.samples[split], other.samples[split]) for split in first.samples]
     return all(
         len(mine) == len(theirs)
         and torch.equal(mine.targets, theirs.targets)

@@ -134,7 +134,7 @@ class Jobs:
         """
         things = list(items)
         job = Job(title, len(things), state="running", _stop=self._stop_quick)
-        address = Address.of(run)
+        address = Address.from_run(run)
         with self._lock:
             self._jobs.append(job)
             for place, item in enumerate(things):
@@ -163,7 +163,7 @@ class Jobs:
             on_end: Called with the job when it is done, failed or cancelled.
         """
         job = Job(title, _stop=lambda job: self._stop_long(job, on_end))
-        addresses = [Address.of(run) for run in ([runs] if isinstance(runs, Run) else runs)]
+        addresses = [Address.from_run(run) for run in ([runs] if isinstance(runs, Run) else runs)]
 
         def progress(done: int, total: int) -> None:
             job.done, job.total = done, total

@@ -144,11 +144,11 @@ def numbers_figure(
         column += 1
         names = [escape(str(name)) for name in classes]
         names += [str(number) for number in range(len(names), numbers.class_error.size)]
-        for found, name, colour in ((numbers, "this point", POINT), (other, escape(other_name), "#7f8c99")):
-            if found is None or not found.class_error.size:
+        for shown, name, colour in ((numbers, "this point", POINT), (other, escape(other_name), "#7f8c99")):
+            if shown is None or not shown.class_error.size:
                 continue
             hover = f"class %{{x}}<br>{name}: error %{{y:.1%}}<extra></extra>"
-            bar = go.Bar(x=names, y=small(found.class_error), name=name, marker_color=colour, hovertemplate=hover)
+            bar = go.Bar(x=names, y=small(shown.class_error), name=name, marker_color=colour, hovertemplate=hover)
             figure.add_trace(bar, row=1, col=column)
         figure.update_xaxes(title="class", type="category", row=1, col=column)
         figure.update_yaxes(title="error of the class", range=[0, 1], tickformat=".0%", row=1, col=column)

@@ -30,8 +30,8 @@ def model_choices(run: GrowingRun, round: int, others: Sequence[GrowingRun] = ()
     for other in [other for other in others if other.name != run.name][:OTHERS]:
         if other.folder.resolve().parent != parent or other.about.get("layout") != layout:
             continue
-        kept = _globals(other)
-        last = [index for index in (round, kept[-1] if kept else -1) if index in kept]
+        stored = _globals(other)
+        last = [index for index in (round, stored[-1] if stored else -1) if index in stored]
         groups[other.name] = [f"{other.name}: round {index}" for index in dict.fromkeys(last)]
     return {group: names for group, names in groups.items() if names}
 
@@ -46,13 +46,13 @@ def default_corners(groups: dict[str, list[str]], clients: Sequence[int] = ()) -
     mine = [f"client {client}" for client in clients if f"client {client}" in names]
     cohort = [name for name in names if name.startswith("client ") and name not in mine]
     rest = [name for name in names if not name.startswith("client ") and name != "mean"]
-    chosen = [*mine, *cohort][:3] if len(mine) + len(cohort) >= 3 else [*mine, *cohort, *rest][:3]
-    if len(chosen) < 3:
+    selected = [*mine, *cohort][:3] if len(mine) + len(cohort) >= 3 else [*mine, *cohort, *rest][:3]
+    if len(selected) < 3:
         raise LookupError(
             f"a plane goes through three models, and this round kept {', '.join(names) or 'none'}; train with "
             "--set keep.clients=all."
         )
-    return chosen
+    return selected
 
 
 def _globals(run: Run) -> list[int]:

@@ -101,37 +101,37 @@ class PointPanel:
         ask(numbers, (exact, row), self._take_numbers, 0)
         end = replace(exact, models=("end",))
         if self._end is None or self._end[0] != (run.folder, end):
-            ask(numbers, (end, [1.0]), lambda found: self._take_end((run.folder, end), found), 2)
+            ask(numbers, (end, [1.0]), lambda result: self._take_end((run.folder, end), result), 2)
         if whole:
             ask(client_losses, (exact, row), self._take_losses, 3)
 
-    def _take_numbers(self, found: Numbers) -> None:
-        self._numbers = found
+    def _take_numbers(self, result: Numbers) -> None:
+        self._numbers = result
         self._draw()
         if self._on_numbers is not None and self._asked is not None and self._asked[3]:
-            self._on_numbers(list(self._asked[2]), found)
+            self._on_numbers(list(self._asked[2]), result)
 
-    def _take_end(self, key: Any, found: Numbers) -> None:
-        self._end = (key, found)
+    def _take_end(self, key: Any, result: Numbers) -> None:
+        self._end = (key, result)
         self._draw()
 
-    def _take_losses(self, found: dict[int, float]) -> None:
-        self._losses = found
+    def _take_losses(self, result: dict[int, float]) -> None:
+        self._losses = result
         self._draw()
 
     def _draw(self) -> None:
-        found = self._numbers
-        if found is None or self._asked is None:
+        result = self._numbers
+        if result is None or self._asked is None:
             return
         _, place, row, _ = self._asked
         end = None if self._end is None else self._end[1]
         terms = " + ".join(f"{value:.3g} {escape(name)}" for value, name in zip(row, self._names, strict=False))
-        beside = "" if end is None else f" (the round's end: {in_words(end)})"
+        comparison = "" if end is None else f" (the round's end: {in_words(end)})"
         self.text.object = (
             f"<p><b>{self._title}</b> {terms.replace('+ -', '- ')}</p>"
-            f"<p class='number'>{in_words(found)}{beside}; {found.samples} samples of {escape(place.split)}</p>"
+            f"<p class='number'>{in_words(result)}{comparison}; {result.samples} samples of {escape(place.split)}</p>"
         )
-        figure = numbers_figure(found, self._classes, self._losses, end, "the round's end")
+        figure = numbers_figure(result, self._classes, self._losses, end, "the round's end")
         self.plot.visible = bool(figure.data)
         self.plot.show(figure, "Error per class, loss per client and confusion of the point")
 
@@ -155,10 +155,10 @@ class PointPanel:
         self._jobs = []
 
 
-def in_words(found: Numbers) -> str:
+def in_words(result: Numbers) -> str:
     """Loss and error of a point in words."""
-    error = "" if found.error != found.error else f", error {found.error:.2%}"
-    return f"loss {found.loss:.4g}{error}"
+    error = "" if result.error != result.error else f", error {result.error:.2%}"
+    return f"loss {result.loss:.4g}{error}"
 
 
 def _place(names: list[str], label: str) -> int:

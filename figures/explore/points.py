@@ -213,7 +213,7 @@ def swept(run: Run, grid: Grid) -> Sweep:
         return plane_sweep(run, place.round, place.models, points=grid.points, margin=grid.margin, box=box)
 
     plain = replace(grid, place=replace(grid.place, split="", samples=None, precision="exact"))
-    return _kept(run, plain, make, lambda sweep: sweep.basis.nbytes)
+    return _shelved(run, plain, make, lambda sweep: sweep.basis.nbytes)
 
 
 def _basis(run: Run, place: Place) -> tuple[Tensor, Tensor | None]:
@@ -225,7 +225,7 @@ def _basis(run: Run, place: Place) -> tuple[Tensor, Tensor | None]:
         )
         return named.models, named.buffers if named.buffers.shape[1] else None
 
-    return _kept(run, ("models", place.round, place.models), make, lambda basis: basis[0].nbytes)
+    return _shelved(run, ("models", place.round, place.models), make, lambda basis: basis[0].nbytes)
 
 
 def _samples(run: Run, place: Place) -> tuple[Task, Samples]:
@@ -237,7 +237,7 @@ def _samples(run: Run, place: Place) -> tuple[Task, Samples]:
         return task_with_classes(run, samples), samples
 
     own = place.round if place.split.startswith("client") else None
-    return _kept(run, ("samples", own, place.split, place.samples), make)
+    return _shelved(run, ("samples", own, place.split, place.samples), make)
 
 
 def _evaluator(run: Run, what: Place | Grid) -> Worker:
@@ -261,7 +261,7 @@ def _with_buffers(sweep: Sweep) -> tuple[Tensor, Tensor | None]:
     return sweep.basis, sweep.buffers
 
 
-def _kept(run: Run, key: Hashable, make: Callable[[], Any], size: Callable[[Any], int] = lambda _: 0) -> Any:
+def _shelved(run: Run, key: Hashable, make: Callable[[], Any], size: Callable[[Any], int] = lambda _: 0) -> Any:
     return _SHARED.get((_identity(run), key), make, size)
 
 

@@ -38,7 +38,7 @@ class Analysis:
     arguments: dict[str, Any]
 
     @classmethod
-    def of(cls, grid: Grid) -> Analysis:
+    def from_grid(cls, grid: Grid) -> Analysis:
         """The analysis of a plane or line."""
         place = grid.place
         arguments = {"round": place.round, "models": list(place.models), "points": grid.points, "split": place.split}
@@ -82,11 +82,16 @@ class Survey:
         self._cancelled = False
         self._job: Job | None = None
         self._seconds: float | None = None
-        if (known := _FINISHED.get(_key(run, grid))) is not None:
-            self._end(known)
+        if (stored_surface := _FINISHED.get(_key(run, grid))) is not None:
+            self._end(stored_surface)
             return
         self._job = jobs.quick(
-            opened, run, [grid], priority=priority, on_result=lambda _, found: self._opened(found), on_end=self._failed
+            opened,
+            run,
+            [grid],
+            priority=priority,
+            on_result=lambda _, answer: self._opened(answer),
+            on_end=self._failed,
         )
 
     @property
@@ -108,17 +113,17 @@ class Survey:
         if job is not None:
             job.cancel()
 
-    def _opened(self, found: xr.Dataset | Geometry) -> None:
-        if isinstance(found, xr.Dataset):
-            self._end(found)
+    def _opened(self, answer: xr.Dataset | Geometry) -> None:
+        if isinstance(answer, xr.Dataset):
+            self._end(answer)
             return
-        self.geometry = found
-        inside = np.isfinite(found.rows).all(1)
+        self.geometry = answer
+        inside = np.isfinite(answer.rows).all(1)
         self._values: dict[str, np.ndarray] = {}
-        self._known = np.zeros(len(found.rows), dtype=bool)
+        self._known = np.zeros(len(answer.rows), dtype=bool)
         self._inside = inside
-        self.total = int(inside.sum()) + len(found.marks)
-        self._levels = levels(found.shape)
+        self.total = int(inside.sum()) + len(answer.marks)
+        self._levels = levels(answer.shape)
         self._marks()
 
     def _marks(self) -> None:
@@ -185,24 +190,24 @@ class Survey:
 
     def _labelled(self, mask: np.ndarray) -> xr.Dataset:
         """The surface of a level, labelled as `landscape.surface` does it."""
-        found, grid = self.geometry, self.grid
-        picked = mask.reshape(found.shape)
+        whole, grid = self.geometry, self.grid
+        picked = mask.reshape(whole.shape)
         cells = np.ix_(
             *[
                 np.flatnonzero(picked.any(tuple(k for k in range(picked.ndim) if k != axis)))
                 for axis in range(picked.ndim)
             ]
         )
-        coords = {name: found.coords[name][cells[axis].ravel()] for axis, name in enumerate(found.coords)}
-        ds = xr.Dataset(coords=coords).assign_coords(mark=[mark.name for mark in found.marks])
-        dims = tuple(found.coords)
+        coords = {name: whole.coords[name][cells[axis].ravel()] for axis, name in enumerate(whole.coords)}
+        ds = xr.Dataset(coords=coords).assign_coords(mark=[mark.name for mark in whole.marks])
+        dims = tuple(whole.coords)
         for axis, name in enumerate(dims):
             ds[name].attrs.update(long_name=name, units="1")
-            ds[f"mark_{name}"] = ("mark", [mark.at[axis] for mark in found.marks])
+            ds[f"mark_{name}"] = ("mark", [mark.at[axis] for mark in whole.marks])
         for name, column in self._values.items():
             further = ("class",) if column.ndim > 1 else ()
             about = {"long_name": _WORDS.get(name, name), "units": "nats" if name == "loss" else "fraction"}
-            ds[name] = ((*dims, *further), column.reshape(*found.shape, *column.shape[1:])[cells], about)
+            ds[name] = ((*dims, *further), column.reshape(*whole.shape, *column.shape[1:])[cells], about)
             at_marks = np.stack([values[name][0] for values in self._mark_values])
             ds[f"mark_{name}"] = (
                 ("mark", *further),
@@ -210,16 +215,16 @@ class Survey:
                 {**about, "long_name": f"{about['long_name']} at the mark"},
             )
         place = grid.place
-        return ds.assign_attrs(found.attrs, split=place.split, round=place.round)
+        return ds.assign_attrs(whole.attrs, split=place.split, round=place.round)
 
     def _complete(self) -> None:
         surface = self.surface
         if surface is None:
             return
         self._end(surface)
-        known = {tuple(row): place for place, row in enumerate(self._rows())}
+        places = {tuple(row): place for place, row in enumerate(self._rows())}
         table = {name: np.concatenate([self._at_marks(name), column]) for name, column in self._values.items()}
-        self._jobs.quick(store, self.run, [(self.grid, known, table)], priority=self._priority + 80)
+        self._jobs.quick(store, self.run, [(self.grid, places, table)], priority=self._priority + 80)
 
     def _rows(self) -> list[list[float]]:
         marks = [list(mark.coefficients) for mark in self.geometry.marks]
@@ -258,15 +263,15 @@ def levels(shape: tuple[int, ...]) -> list[np.ndarray]:
 
 def opened(run: Run, grid: Grid) -> xr.Dataset | Geometry:
     """The stored surface of a grid, or its geometry where there is none."""
-    analysis = Analysis.of(grid)
-    known = cache.stored(run, analysis.function, analysis.arguments)
-    return geometry(run, grid) if known is None else known
+    analysis = Analysis.from_grid(grid)
+    stored_surface = cache.stored(run, analysis.function, analysis.arguments)
+    return geometry(run, grid) if stored_surface is None else stored_surface
 
 
 def store(run: Run, item: tuple[Grid, dict[tuple[float, ...], int], Values]) -> None:
     """Store the values of a grid as the result of its analysis, which evaluates nothing again."""
     grid, places, table = item
-    analysis = Analysis.of(grid)
+    analysis = Analysis.from_grid(grid)
     share_data(run)
     run.with_crew(_Known(places, table)).cached(analysis.function, **analysis.arguments)
 
@@ -278,8 +283,8 @@ def minimum(run: Run, item: tuple[Grid, xr.Dataset]) -> Minimum:
     share_data(run)
     sweep = swept(run, grid)
     samples = selected_samples(run, place.round, place.split, place.samples)
-    found = locate_minimum(run, surface, sweep, split=samples)  # type: ignore[arg-type]
-    return replace(found, fit=None)
+    located = locate_minimum(run, surface, sweep, split=samples)  # type: ignore[arg-type]
+    return replace(located, fit=None)
 
 
 @dataclass(frozen=True)

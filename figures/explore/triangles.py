@@ -18,9 +18,9 @@ STEPS = 10
 
 def corners(weights: Sequence[float], clients: Sequence[int], ids: Sequence[int]) -> list[int]:
     """Places in the cohort of three clients: the selected ones first, then those with the largest weights."""
-    chosen = [ids.index(client) for client in dict.fromkeys(clients) if client in ids]
-    rest = [row for row in np.argsort(-np.asarray(weights), kind="stable").tolist() if row not in chosen]
-    return [*chosen, *rest][:3]
+    selected = [ids.index(client) for client in dict.fromkeys(clients) if client in ids]
+    rest = [row for row in np.argsort(-np.asarray(weights), kind="stable").tolist() if row not in selected]
+    return [*selected, *rest][:3]
 
 
 def grid() -> np.ndarray:
@@ -63,11 +63,11 @@ def surface(shares: np.ndarray, losses: np.ndarray, names: Sequence[str]) -> xr.
 
 def figure(ds: xr.Dataset, share: np.ndarray) -> go.Figure:
     """The map on the triangle, with the point that is dragged."""
-    drawn = simplex_rounds([ds])
+    picture = simplex_rounds([ds])
     x, y = on_triangle(share[:1], share[1:2])
     marker = {"size": 17, "symbol": "circle-open", "color": POINT, "line": {"width": 4}}
-    drawn.add_trace(go.Scatter(x=x, y=y, mode="markers", marker=marker, name="point", hoverinfo="skip"))
-    return drawn.update_layout(showlegend=False, uirevision="triangle", dragmode=False)
+    picture.add_trace(go.Scatter(x=x, y=y, mode="markers", marker=marker, name="point", hoverinfo="skip"))
+    return picture.update_layout(showlegend=False, uirevision="triangle", dragmode=False)
 
 
 def share_at(x: float, y: float) -> np.ndarray:

@@ -107,13 +107,13 @@ def default_models(run: Run, round: int, count: int) -> list[str]:
     """
     names = model_names(run, round)
     clients = [name for name in names if name.startswith("client")]
-    chosen = clients[:3] if count == 3 and len(clients) >= 3 else [n for n in names if n != "mean"][:count]
-    if len(chosen) < count:
+    selected = clients[:3] if count == 3 and len(clients) >= 3 else [n for n in names if n != "mean"][:count]
+    if len(selected) < count:
         raise LookupError(
             f"round {round} of {run.name} kept {', '.join(names) or 'no models'}; {count} are needed. Train with "
             "--set keep.clients=all."
         )
-    return chosen
+    return selected
 
 
 def plane_sweep(
@@ -164,18 +164,18 @@ def selected_samples(run: Run, round: int, split: str, samples: int | None = Non
         parts = run.parts_in(round)
         if int(number) >= len(parts):
             raise ValueError(f"no client {number}; the run has clients 0 to {len(parts) - 1}.")
-        chosen = run.task.samples["train"][torch.from_numpy(parts[int(number)])]
+        selected = run.task.samples["train"][torch.from_numpy(parts[int(number)])]
     else:
-        chosen = run.task.split(split)
-    if not len(chosen):
+        selected = run.task.split(split)
+    if not len(selected):
         raise ValueError(f"{split} has no samples; a mean needs at least one.")
-    if samples is None or samples >= len(chosen):
-        return chosen
+    if samples is None or samples >= len(selected):
+        return selected
     if samples < 1:
         raise ValueError(f"samples is {samples}; give 1 or more.")
-    order = rng(0, "selected samples").permutation(len(chosen))[:samples]
+    order = rng(0, "selected samples").permutation(len(selected))[:samples]
     order.sort()
-    return chosen[torch.from_numpy(order)]
+    return selected[torch.from_numpy(order)]
 
 
 def task_with_classes(run: Run, samples: Samples) -> Task:

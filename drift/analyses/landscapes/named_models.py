@@ -110,7 +110,7 @@ def _model(run: Run, record: Round, name: str) -> tuple[Tensor, Tensor]:
     other, colon, own = name.rpartition(": ")
     kind, _, number = own.partition(" ")
     if kind == "round" and number.isdigit():
-        home = run if not colon else _beside(run, other)
+        home = run if not colon else _other_run(run, other)
         there = home.round(int(number))
         return there.kept("end"), there.end_buffers
     if colon or (number and (kind != "client" or not number.isdigit())):
@@ -162,7 +162,7 @@ def _recomputed(run: Run, theta: Tensor, buffers: Tensor) -> Tensor:
     return recalibrate(run.task, theta, buffers, calibration_samples(pool, 512))
 
 
-def _beside(run: Run, name: str) -> Run:
+def _other_run(run: Run, name: str) -> Run:
     """The run of that name in the same folder of runs, which has to have the same model."""
     folder = run.folder.resolve().parent / name
     if "/" in name or "\\" in name or name in ("", ".", "..") or not (folder / "run.json").is_file():

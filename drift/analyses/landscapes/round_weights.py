@@ -43,7 +43,7 @@ class Weights:
     shares: tuple[float, ...]
 
     @classmethod
-    def of(cls, values: Sequence[float] | Tensor | np.ndarray) -> Weights:
+    def from_values(cls, values: Sequence[float] | Tensor | np.ndarray) -> Weights:
         """From weights of any sum."""
         array = np.asarray(values, dtype=float)
         total = float(array.sum())
@@ -90,16 +90,16 @@ def round_weights(
     ids = sorted(record.ids.tolist())
     if weights is not None and (len(weights) != len(ids) or not abs(sum(weights)) > 1e-12):
         raise ValueError(f"weights are {list(weights)}; give one per client of the cohort {ids}, of sum other than 0.")
-    these = own_weights(record) if weights is None else Weights(gamma, Weights.of(weights).shares)
+    these = own_weights(record) if weights is None else Weights(gamma, Weights.from_values(weights).shares)
     named = {"these": these, "by size": by_size(run, record), "uniform": Weights(1.0, (1 / len(ids),) * len(ids))}
-    cohort, chosen = cohort_models(run, record.index), selected_samples(run, record.index, split, samples)
-    task = task_with_classes(run, chosen)
+    cohort, evaluated_on = cohort_models(run, record.index), selected_samples(run, record.index, split, samples)
+    task = task_with_classes(run, evaluated_on)
     has_buffers = cohort.buffers.shape[1] > 0
-    numbers = with_arguments(evaluate, task, split=chosen, statistics=usual_statistics(task))
+    numbers = with_arguments(evaluate, task, split=evaluated_on, statistics=usual_statistics(task))
     rows = torch.tensor([value.row for value in named.values()], dtype=torch.float64)
-    found = numbers(cohort.models, rows, buffers=cohort.buffers if has_buffers else None)
+    metrics = numbers(cohort.models, rows, buffers=cohort.buffers if has_buffers else None)
     end = numbers(record.kept("end")[None], torch.ones(1, 1), buffers=record.end_buffers[None] if has_buffers else None)
-    columns = {name: np.concatenate([found[name].numpy(), end[name].numpy()]) for name in found}
+    columns = {name: np.concatenate([metrics[name].numpy(), end[name].numpy()]) for name in metrics}
     dims = {name: ("mark", "class") if column.ndim > 1 else ("mark",) for name, column in columns.items()}
     missing = (float("nan"),) * len(ids)
     table = {"weight": (("mark", "client"), np.array([*(value.shares for value in named.values()), missing]))}
@@ -118,12 +118,12 @@ def round_weights(
 
 def own_weights(record: Round) -> Weights:
     """The weights that a round's method took, ids ascending."""
-    return Weights.of(record.weights[record.ids.argsort()].double())
+    return Weights.from_values(record.weights[record.ids.argsort()].double())
 
 
 def by_size(run: Run, record: Round) -> Weights:
     """FedAvg's weights of a round, ids ascending."""
-    return Weights.of(cohort_weights(run.experiment, record.sizes)[record.ids.argsort()])
+    return Weights.from_values(cohort_weights(run.experiment, record.sizes)[record.ids.argsort()])
 
 
 def learned_weights(run: Run, round: int) -> Weights:
@@ -149,7 +149,7 @@ def learned_weights(run: Run, round: int) -> Weights:
         buffers=record.client_buffers,
     )
     combined = FedLAW().combine(run.setting, {}, cohort)
-    return Weights.of(combined.weights[ids.argsort()].double())
+    return Weights.from_values(combined.weights[ids.argsort()].double())
 
 
 def proxy_weights(run: Run, round: int) -> Weights:
@@ -168,24 +168,24 @@ def proxy_weights(run: Run, round: int) -> Weights:
     s, x = initial("exponential", shares[active])
     free = [s.clone().requires_grad_(), x.clone().requires_grad_()]
     optimiser = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")
-    kept = (float("inf"), s, x)
+    best = (float("inf"), s, x)
 
     def closure() -> float:
-        nonlocal kept
+        nonlocal best
         now = [value.detach() for value in free]
         shrink, lambdas = mixture("exponential", *now)
         loss, mean, products = objective.gradient(shrink, lambdas, proxy)
         for value, slope in zip(free, slopes("exponential", *now, mean, products), strict=True):
             value.grad = slope
-        if loss < kept[0]:
-            kept = (loss, now[0].clone(), now[1].clone())
+        if loss < best[0]:
+            best = (loss, now[0].clone(), now[1].clone())
         return loss
 
     optimiser.step(closure)
-    shrink, lambdas = mixture("exponential", kept[1], kept[2])
+    shrink, lambdas = mixture("exponential", best[1], best[2])
     weights = torch.zeros(len(shares), dtype=torch.float64)
     weights[active] = float(shrink) * lambdas
-    return Weights.of(weights[record.ids.argsort()])
+    return Weights.from_values(weights[record.ids.argsort()])
 
 
 def step_beside(run: Run, round: int) -> float:

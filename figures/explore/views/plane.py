@@ -110,15 +110,15 @@ class Plane(View):
         """Models that the plane goes through, and a note where selected ones are not of this round."""
         selection = self.selection
         clients = [*([] if selection.client is None else [selection.client]), *selection.clients]
-        chosen = list(selection.corners)
-        if not chosen:
+        selected = list(selection.corners)
+        if not selected:
             return default_corners(groups, list(dict.fromkeys(clients))), ""
         here = {name for group in groups.values() for name in group}
-        absent = [name for name in chosen if name not in here and not _elsewhere(name)]
+        absent = [name for name in selected if name not in here and not _elsewhere(name)]
         if not absent:
-            return chosen, ""
-        spare = [name for name in default_corners(groups) if name not in chosen]
-        names = [spare.pop(0) if name in absent and spare else name for name in chosen]
+            return selected, ""
+        spare = [name for name in default_corners(groups) if name not in selected]
+        names = [spare.pop(0) if name in absent and spare else name for name in selected]
         return names, f"Round {number} has no {', '.join(absent)}; the plane goes through {', '.join(names)}."
 
     def _wanted(self, names: list[str], number: int) -> Grid:
@@ -255,7 +255,7 @@ class Plane(View):
         self.lowest.object = f"<p>{escape(minimum_text(loss_shown, unit))}</p>"
 
     def _find_minimum(self, survey: Survey) -> None:
-        def found(_: int, result: Minimum) -> None:
+        def take(_: int, result: Minimum) -> None:
             self.explorer.push(self.guarded(lambda: show(result)))
 
         def show(result: Minimum) -> None:
@@ -264,7 +264,7 @@ class Plane(View):
                 self._draw()
 
         item = (survey.grid, survey.surface)
-        self._minimum_job = self.explorer.jobs.quick(minimum, survey.run, [item], priority=40, on_result=found)
+        self._minimum_job = self.explorer.jobs.quick(minimum, survey.run, [item], priority=40, on_result=take)
 
     def _corner_places(self) -> np.ndarray | None:
         """Coordinates of the corners, shape (n, dimensions); None while nothing is shown."""
@@ -335,7 +335,7 @@ class Plane(View):
         widths = [have[1] - have[0]] * 2 + [have[3] - have[2]] * 2
         if box[0] >= box[1] or box[2] >= box[3]:
             return
-        if any(abs(one - other) > 0.01 * width for one, other, width in zip(box, have, widths, strict=True)):
+        if any(abs(side - other) > 0.01 * width for side, other, width in zip(box, have, widths, strict=True)):
             self.selection.change(box=box)
 
     def _show_point(self, run: Run) -> None:

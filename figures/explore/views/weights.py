@@ -110,7 +110,7 @@ class WeightsView(View):
         if "weights" in changed or "gamma" in changed:
             self._new_place = False
         if len(weights) == len(ids) and not asked_elsewhere and abs(sum(weights)) > 1e-12:
-            self._show(Weights(gamma, Weights.of(weights).shares), run, done=True)
+            self._show(Weights(gamma, Weights.from_values(weights).shares), run, done=True)
         else:
             self._show(self._own, run, done=True)
 
@@ -120,7 +120,7 @@ class WeightsView(View):
         place, shown = self._place(), self._shown
         options = {"round": place.round, "weights": list(shown.shares), "gamma": shown.gamma}
         options |= {"split": place.split, "samples": place.samples}
-        return [Request.of("weights-round", self.explorer.run(), **options)]
+        return [Request.from_runs("weights-round", self.explorer.run(), **options)]
 
     def _arrive(self, run: Run, record: Any, ids: list[int], recorded: Any) -> None:
         """Offer what a round has."""
@@ -148,11 +148,11 @@ class WeightsView(View):
         text = f"The round took gamma {own.gamma:.4g} and the shares {terms} ({escape(run.label)})"
         self.step.object = f"<p>{text}.</p>"
 
-        def found(_: int, away: float) -> None:
+        def take(_: int, away: float) -> None:
             more = "" if away < 1e-3 else f"; its end lies {away:.0%} of the step beside that aggregate"
             self.explorer.push(lambda: setattr(self.step, "object", f"<p>{text}{more}.</p>"))
 
-        self.explorer.jobs.quick(step_beside, run, [number], priority=30, on_result=found)
+        self.explorer.jobs.quick(step_beside, run, [number], priority=30, on_result=take)
 
     def _known_samples(self) -> bool:
         return self.selection.look("weights.samples") in SAMPLES
@@ -214,7 +214,7 @@ class WeightsView(View):
             [(place, part.tolist()) for part in parts],
             title=f"weights of round {place.round}",
             priority=20,
-            on_result=lambda part, found: losses.__setitem__(part, found["loss"]),
+            on_result=lambda part, metrics: losses.__setitem__(part, metrics["loss"]),
             on_end=ended,
         )
 
@@ -236,7 +236,7 @@ class WeightsView(View):
 
     def _moved(self, weights: list[float], gamma: float, done: bool) -> None:
         self._title = ""
-        moved = Weights(gamma, Weights.of(weights).shares)
+        moved = Weights(gamma, Weights.from_values(weights).shares)
         if done:
             self._go(moved, "")
         else:
@@ -255,7 +255,7 @@ class WeightsView(View):
             if job.state == "failed":
                 self.explorer.push(lambda: self.say(str(job.error)))
 
-        def found(_: int, weights: Weights) -> None:
+        def take(_: int, weights: Weights) -> None:
             self.explorer.push(self.guarded(lambda: ready(weights)))
 
         def ready(weights: Weights) -> None:
@@ -264,11 +264,11 @@ class WeightsView(View):
                 self._go(weights, title)
 
         job_title = f"{title} weights of round {number}"
-        self.explorer.jobs.quick(function, run, [number], title=job_title, priority=5, on_result=found, on_end=ended)
+        self.explorer.jobs.quick(function, run, [number], title=job_title, priority=5, on_result=take, on_end=ended)
 
     def _numbers(self, row: list[float], numbers: Numbers) -> None:
         """Remember what was tried, once its numbers are there."""
-        weights = Weights.of(row)
+        weights = Weights.from_values(row)
         title = self._title or ", ".join(f"{share:.2f}" for share in weights.shares[:8])
         gamma = "" if abs(weights.gamma - 1) < 1e-6 else f", gamma {weights.gamma:.3g}"
         text = f"{in_words(numbers)}: {title}{gamma}"

@@ -99,9 +99,9 @@ def test_the_first_error_ends_a_job(jobs, run):
 
 def test_urgent_calls_come_first(jobs, run):
     order, event = [], threading.Event()
-    jobs.quick(slow, run, [0.2, 0.2])  # both threads are busy
+    jobs.quick(slow, run, [0.5, 0.5])  # both threads are busy
     jobs.quick(
-        slow, run, [0.0, 0.0], priority=5, on_result=lambda *a: order.append("late"), on_end=lambda j: event.set()
+        slow, run, [0.3, 0.3], priority=5, on_result=lambda *a: order.append("late"), on_end=lambda j: event.set()
     )
     jobs.quick(slow, run, [0.0], priority=1, on_result=lambda *a: order.append("soon"))
     assert event.wait(60)

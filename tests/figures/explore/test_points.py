@@ -109,7 +109,7 @@ def test_a_survey_refines_to_the_analysis_and_stores_it(jobs, run):
     assert survey.surface.mark.values.tolist() == expected.mark.values.tolist()
     while [job for job in jobs.active if not job.ended]:
         threading.Event().wait(0.02)
-    analysis = surveys.Analysis.of(grid)
+    analysis = surveys.Analysis.from_grid(grid)
     stored = cache.stored(run, analysis.function, analysis.arguments)
     np.testing.assert_array_equal(stored.loss, expected.loss)
     assert stored.attrs["complete"] == 1
