@@ -115,13 +115,8 @@ class Explorer:
         return self
 
     def push(self, act: Callable[[], Any]) -> None:
-        """Call a function in the thread of the page, its changes in one message; from any thread."""
-
-        def act_at_once() -> None:
-            with pn.io.hold():
-                act()
-
-        self._push(act_at_once)
+        """Call a function in the thread of the page; from any thread."""
+        self._push(act)
 
     def shown(self) -> list[str]:
         """Names of the views on the page, one or two."""
@@ -152,10 +147,9 @@ class Explorer:
             self.selection.change(runs=self.runs.suggested or self.runs.names[:1])
 
     def _selected(self, changed: set[str]) -> None:
-        """Show a change of the selection everywhere, in one message to the page."""
-        with pn.io.hold():
-            self.page.param.update(step=",".join(sorted(changed)), query=self.selection.query)
-            self._update(changed)
+        """Show a change of the selection everywhere."""
+        self.page.param.update(step=",".join(sorted(changed)), query=self.selection.query)
+        self._update(changed)
 
     def _grown(self, changes: Changes) -> None:
         """Show that runs grew, appeared or vanished."""
