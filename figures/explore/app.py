@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import panel as pn
@@ -41,13 +41,15 @@ class Explorer:
         self.workspace = workspace
         self.selection = Selection()
         self._push = _scheduler()
+        self._ready = not address
+        self._early: list[Callable[[], Any]] = []
         problems = self.selection.read(query)
         self._begin()
         self.views: dict[str, View] = {name: _view(name, self) for name in VIEWS}
         self._frames = {name: Frame(view) for name, view in self.views.items()}
         self._slots = [pn.Column(sizing_mode="stretch_width", css_classes=["slot"]) for _ in range(2)]
         self.header = Header(self)
-        self.page = Page(self._go, self.header.key, address=address, query=self.selection.query)
+        self.page = Page(self._go, self.header.key, self._drawn, address=address)
         self._root = pn.Column(
             self.page,
             self.header.panel,
@@ -55,9 +57,10 @@ class Explorer:
             sizing_mode="stretch_width",
             css_classes=["explore"],
         )
-        self.header.say(*problems)
         self.selection.follow(self._selected)
-        self._selected(set(self.selection.fields()))
+        self._update(set(self.selection.fields()))
+        self.page.write(self.selection.query, "")
+        self._say(problems)
         self._unfollow = workspace.follow(
             lambda changes: self.push(lambda: self._grown(changes)), lambda: self.push(self.header.activity.update)
         )
@@ -115,8 +118,8 @@ class Explorer:
         return self
 
     def push(self, act: Callable[[], Any]) -> None:
-        """Call a function in the thread of the page; from any thread."""
-        self._push(act)
+        """Call a function in the thread of the page, once the browser has drawn the page; from any thread."""
+        self._push(lambda: act() if self._ready else self._early.append(act))
 
     def shown(self) -> list[str]:
         """Names of the views on the page, one or two."""
@@ -148,14 +151,22 @@ class Explorer:
 
     def _selected(self, changed: set[str]) -> None:
         """Show a change of the selection everywhere."""
-        self.page.param.update(step=",".join(sorted(changed)), query=self.selection.query)
+        self.page.write(self.selection.query, ",".join(sorted(changed)))
         self._update(changed)
+        if "runs" in changed:
+            self._say()
 
     def _grown(self, changes: Changes) -> None:
         """Show that runs grew, appeared or vanished."""
         self._begin()
+        self._say()
         self._update({"growth"})
-        self.header.say(*(self.runs.problem(name) for name in self.selection.runs if name in self.runs.names))
+
+    def _say(self, problems: Sequence[str] = ()) -> None:
+        """Say what is wrong with the address and the selected runs, one line each."""
+        names = self.runs.names
+        absent = [f"no run {name} here; select another one." for name in self.selection.runs if name not in names]
+        self.header.say(*problems, *absent, *(self.runs.problem(name) for name in self.selection.runs if name in names))
 
     def _update(self, changed: set[str]) -> None:
         shown = self.shown()
@@ -171,9 +182,15 @@ class Explorer:
         for name, view in self.views.items():
             view.show(changed, visible=name in shown)
 
+    def _drawn(self) -> None:
+        """The browser has drawn the page: what was pushed before follows."""
+        self._ready, early, self._early = True, self._early, []
+        for act in early:
+            act()
+
     def _go(self, query: str) -> None:
         """The selection that the back button leads to."""
-        self.header.say(*self.selection.read(query))
+        self._say(self.selection.read(query))
 
 
 def _view(name: str, explorer: Explorer) -> View:

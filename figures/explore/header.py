@@ -123,7 +123,7 @@ class Header:
         rounds, number = self._rounds() or [0], self.explorer.selection.round
         value = rounds[-1] if number is None else min(max(number, rounds[0]), rounds[-1])
         several = len(rounds) > 1
-        self.round.param.update(start=rounds[0], end=rounds[-1] + (not several), value=value, disabled=not several)
+        self.round.param.update(start=rounds[0], end=max(rounds[-1], rounds[0] + 1), value=value, visible=several)
         self.live.value = number is None
 
     def _show_clients(self, clients: list[int | None]) -> None:

@@ -26,28 +26,33 @@ async function lost() {
 
 export function render({ model, el }) {
   const app = model.address;
-  const url = () => location.pathname + (model.query && `?${model.query}`);
+  const url = () => location.pathname + (model.state.query && `?${model.state.query}`);
   const back = () => model.send_msg({ event: "address", query: location.search });
   // Many changes of one thing, as by a slider, are one step for the back button.
   let step = null, at = 0;
   const write = () => {
     if (!app || url() === location.pathname + location.search) return;
-    const same = model.step === step && performance.now() - at < ONE_STEP;
-    history[same || model.step === "" ? "replaceState" : "pushState"]({}, "", url());
-    [step, at] = [model.step, performance.now()];
+    const same = model.state.step === step && performance.now() - at < ONE_STEP;
+    history[same || model.state.step === "" ? "replaceState" : "pushState"]({}, "", url());
+    [step, at] = [model.state.step, performance.now()];
   };
   const key = (event) => {
     if (!KEYS.has(event.key) || event.ctrlKey || event.metaKey || event.altKey || busy(event)) return;
     event.preventDefault();
     model.send_msg({ event: "key", key: event.key });
   };
-  model.on("query", write);
+  model.on("state", write);
   if (app) {
     document.getElementById("beginning")?.remove();
     write();
     Bokeh.documents[0].on_event("connection_lost", lost);
     addEventListener("popstate", back);
     addEventListener("keydown", key);
+    const begun = () => {
+      model.send_msg({ event: "drawn" });
+      document.documentElement.dataset.explorer = "drawn";
+    };
+    if (Bokeh.documents[0].is_idle) begun(); else Bokeh.documents[0].idle.connect(begun);
   }
   model.on("remove", () => {
     removeEventListener("popstate", back);

@@ -16,20 +16,37 @@ class Page(JSComponent):
     Args:
         on_address: Called with the query that the back button leads to.
         on_key: Called with the name of a key.
+        on_drawn: Called once the browser has drawn the page.
     """
 
-    query = param.String("")
-    step = param.String("", doc="What changed; empty: the address is replaced, without a step for the back button.")
+    state = param.Dict({"query": "", "step": ""})
     address = param.Boolean(True, doc="Whether the page is the explorer's own: not in a notebook.")
 
     _esm = Path(__file__).with_name("page.js")
 
-    def __init__(self, on_address: Callable[[str], Any], on_key: Callable[[str], Any], **options: Any) -> None:
+    def __init__(
+        self,
+        on_address: Callable[[str], Any],
+        on_key: Callable[[str], Any],
+        on_drawn: Callable[[], Any],
+        **options: Any,
+    ) -> None:
         super().__init__(width=0, height=0, margin=0, **options)
-        self._on_address, self._on_key = on_address, on_key
+        self._on_address, self._on_key, self._on_drawn = on_address, on_key, on_drawn
+
+    def write(self, query: str, step: str) -> None:
+        """Write a query into the address.
+
+        Args:
+            query: Without the question mark.
+            step: What changed; the same thing again soon after is the same step for the back button.
+        """
+        self.state = {"query": query, "step": step}
 
     def _handle_msg(self, data: dict[str, Any]) -> None:
         if data.get("event") == "address":
             self._on_address(str(data.get("query", "")))
         elif data.get("event") == "key":
             self._on_key(str(data.get("key", "")))
+        elif data.get("event") == "drawn":
+            self._on_drawn()

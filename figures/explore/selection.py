@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from copy import copy
 from typing import Any
@@ -61,9 +62,10 @@ class Selection(param.Parameterized):
         """All fields by name, lists and tables copied."""
         return {name: copy(getattr(self, name)) for name in FIELDS}
 
-    def follow(self, follower: Follower) -> None:
-        """Call a function after every change with the names of the fields (and of the looks) that changed."""
+    def follow(self, follower: Follower) -> Callable[[], None]:
+        """Call a function after every change with the names of changed fields and looks; returns what ends that."""
         self._followers.append(follower)
+        return lambda: self._followers.remove(follower) if follower in self._followers else None
 
     def change(self, **fields: Any) -> None:
         """Set several fields, and looks by `**{"plane.depth": "3d"}` (empty: its default); followers are called once.
@@ -72,15 +74,10 @@ class Selection(param.Parameterized):
             ValueError: If there is no such field, or it does not accept the value; then nothing changes.
         """
         looks = {name: str(value) for name, value in fields.items() if "." in name}
-        own = {name: _plain(value) for name, value in fields.items() if "." not in name}
+        own = {name: _accepted(name, value) for name, value in fields.items() if "." not in name}
         if looks:
-            own["looks"] = {
-                name: value for name, value in {**self.looks, **own.get("looks", {}), **looks}.items() if value
-            }
-        for name, value in own.items():
-            if name not in FIELDS:
-                raise ValueError(f"the selection has no field {name!r}; it has {', '.join(FIELDS)}.")
-            self.param[name]._validate(value)
+            merged = {**self.looks, **own.get("looks", {}), **looks}
+            own["looks"] = {name: value for name, value in merged.items() if value}
         before = self.fields()
         self.param.update(**own)
         changed = {name for name in own if before[name] != getattr(self, name)}
@@ -105,9 +102,7 @@ class Selection(param.Parameterized):
                 if "." in name:
                     fields["looks"][name] = text
                 elif name in FIELDS and name != "looks":
-                    value = _value(name, text)
-                    self.param[name]._validate(value)
-                    fields[name] = value
+                    fields[name] = _accepted(name, _value(name, text))
                 elif name not in FOREIGN:
                     problems.append(f"the address has {name}, which is no field of the selection; it is left out.")
             except ValueError:
@@ -136,10 +131,28 @@ FIELDS = [name for name in Selection.param if name != "name"]
 DEFAULTS: dict[str, Any] = {name: Selection.param[name].default for name in FIELDS}
 
 
-def _plain(value: Any) -> Any:
-    """Tuples and arrays as lists, numbers of numpy as those of Python: what fields accept."""
-    value = value.tolist() if hasattr(value, "tolist") else value
-    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+def _accepted(name: str, value: Any) -> Any:
+    """A value as its field stores it: lists for tuples and arrays, numbers of Python for those of numpy.
+
+    Raises:
+        ValueError: If there is no such field, or it does not accept the value.
+    """
+    if name not in FIELDS:
+        raise ValueError(f"the selection has no field {name!r}; it has {', '.join(FIELDS)}.")
+    field = Selection.param[name]
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    if isinstance(field, param.List) and isinstance(plain, list | tuple):
+        plain = [part.item() if hasattr(part, "item") else part for part in plain]
+        if field.item_type is float:
+            plain = [float(part) if isinstance(part, int) else part for part in plain]
+    numbers = [part for part in (plain if isinstance(plain, list) else [plain]) if isinstance(part, float)]
+    try:
+        if not all(map(math.isfinite, numbers)):
+            raise ValueError("not finite")
+        field._validate(plain)
+    except (ValueError, TypeError) as reason:
+        raise ValueError(f"{name} = {value!r} is not accepted; it is: {field.doc}") from reason
+    return plain
 
 
 def _text(value: Any) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import wraps
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from figures.explore.selection import Selection
 
 PROBLEMS = (LookupError, ValueError, OSError)
-"""Errors that are messages to the person: each becomes one line in the view. Others are mistakes and are raised."""
+"""Errors that are messages to the person: each becomes one line in the view."""
 
 
 class View(ABC):
@@ -23,7 +24,7 @@ class View(ABC):
 
     `body` is called when the view is first shown, then `update` with all fields. After that `update` is called with
     what changed, only while the view is shown and only if `follows` has some of it; what changes while it is hidden
-    arrives when it is shown again. Errors of `PROBLEMS` become a line in the view. No view reads another one.
+    arrives when it is shown again. Its errors become a line in the view. No view reads another one.
 
     Args:
         explorer: Selection, runs, jobs.
@@ -72,8 +73,8 @@ class View(ABC):
         def run(*arguments: Any, **options: Any) -> Any:
             try:
                 result = act(*arguments, **options)
-            except PROBLEMS as reason:
-                return self.say(str(reason))
+            except Exception as reason:  # noqa: BLE001 - see _problem
+                return self._problem(reason)
             return result
 
         return run
@@ -94,5 +95,13 @@ class View(ABC):
                 self._panel.append(self.body())
                 self._begun, waiting = True, set(self.follows)
             self.update(waiting)
-        except PROBLEMS as reason:
+        except Exception as reason:  # noqa: BLE001 - see _problem
+            self._problem(reason)
+
+    def _problem(self, reason: Exception) -> None:
+        """Say a problem in a line; a mistake of the code is printed besides, and stops no other view."""
+        if isinstance(reason, PROBLEMS) and not isinstance(reason, KeyError | IndexError):
             self.say(str(reason))
+            return
+        traceback.print_exception(reason)
+        self.say(f"a mistake in fedscape, {type(reason).__name__}: {reason}. Its traceback is where fedscape was started.")

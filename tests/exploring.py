@@ -1,0 +1,89 @@
+"""The explorer for tests: `fedscape explore` as a process of its own, and its page in headless Chromium."""
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from browsing import DESK, chromium
+
+ROOT = Path(__file__).parents[1]
+PLOT = """name => {
+    const within = root => [...root.querySelectorAll('*')].flatMap(part => [
+        ...(part.classList.contains('js-plotly-plot') ? [part] : []),
+        ...(part.shadowRoot ? within(part.shadowRoot) : []),
+    ]);
+    const label = plot => plot.getAttribute('aria-label');
+    return within(document).filter(plot => plot.checkVisibility() && label(plot).includes(name)).map(plot => ({
+        label: label(plot),
+        redraws: Number(plot.dataset.drawn),
+        traces: plot._fullData.map(({type, name, x, y}) => ({type, name, x: [...(x ?? [])], y: [...(y ?? [])]})),
+        title: plot.layout.title?.text ?? '',
+    }));
+}"""
+"""What the plots show whose label contains a text: label, redraws, traces, title."""
+
+
+@contextmanager
+def exploring(*arguments, **environment):
+    """The address that `fedscape explore ARGUMENTS` writes, with its token, while it runs."""
+    command = [sys.executable, "-m", "figures.cli", "--debug", "explore", *map(str, arguments), "--no-browser"]
+    path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    given = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1", **environment}
+    server = subprocess.Popen(command, env=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        address = server.stdout.readline().strip()
+        assert address.startswith("http://"), server.stderr.read()
+        yield address
+    finally:
+        server.terminate()
+        server.communicate(timeout=30)
+
+
+class Watched:
+    """A page of the explorer, and what it asked for and complained about.
+
+    Args:
+        browser: That it is opened in.
+        address: With its token.
+        options: Of the page, such as its viewport.
+    """
+
+    def __init__(self, browser, address, **options):
+        page = browser.new_page(**{"viewport": DESK, **options})
+        page.set_default_timeout(20_000)
+        self.browser, self.page, self.address = browser, page, address
+        self.errors, self.requests = [], []
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("websocket", lambda socket: self.requests.append(socket.url))
+        page.on("console", lambda line: self.errors.append(line.text) if line.type == "error" else None)
+        page.on("pageerror", lambda problem: self.errors.append(str(problem)))
+
+    def open(self, query=""):
+        """Open the explorer with a selection, and wait for its first view."""
+        self.page.goto(f"{self.address}&{query}" if query else self.address)
+        self.page.wait_for_selector("html[data-explorer=drawn] .view", state="attached")
+        return self.page
+
+    def plots(self, label=""):
+        """What the visible plots show whose label contains a text."""
+        return self.page.evaluate(PLOT, label)
+
+    def wait(self, condition, argument=None):
+        """Wait until a JavaScript expression is true."""
+        self.page.wait_for_function(condition, arg=argument)
+
+    @property
+    def foreign(self):
+        """Addresses that it asked for on other machines."""
+        own = urlsplit(self.address).netloc
+        return [url for url in self.requests if urlsplit(url).netloc not in ("", own)]
+
+
+@contextmanager
+def watched(address, **options):
+    """A page in headless Chromium."""
+    with chromium() as browser:
+        yield Watched(browser, address, **options)
