@@ -104,4 +104,6 @@ class View(ABC):
             self.say(str(reason))
             return
         traceback.print_exception(reason)
-        self.say(f"a mistake in fedscape, {type(reason).__name__}: {reason}. Its traceback is where fedscape was started.")
+        self.say(
+            f"a mistake in fedscape, {type(reason).__name__}: {reason}. Its traceback is where fedscape was started."
+        )
