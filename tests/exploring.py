@@ -64,7 +64,7 @@ class Watched:
     def open(self, query=""):
         """Open the explorer with a selection, and wait for its first view."""
         self.page.goto(f"{self.address}&{query}" if query else self.address)
-        self.page.wait_for_selector("html[data-explorer=drawn] .view", state="attached")
+        self.page.wait_for_selector("html[data-explorer] .view", state="attached")
         return self.page
 
     def plots(self, label=""):

@@ -41,6 +41,7 @@ class Explorer:
         self.workspace = workspace
         self.selection = Selection()
         self._push = _scheduler()
+        self._displayed = address
         self._ready = not address
         self._early: list[Callable[[], Any]] = []
         problems = self.selection.read(query)
@@ -59,7 +60,7 @@ class Explorer:
         )
         self.selection.follow(self._selected)
         self._update(set(self.selection.fields()))
-        self.page.write(self.selection.query, "")
+        self.page.write(self.selection.query, "", self.shown())
         self._say(problems)
         self._unfollow = workspace.follow(
             lambda changes: self.push(lambda: self._grown(changes)), lambda: self.push(self.header.activity.update)
@@ -135,6 +136,7 @@ class Explorer:
         return self._root
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+        self._displayed, self._ready = True, False
         return self._root._repr_mimebundle_(include, exclude)
 
     def _name(self) -> str:
@@ -151,8 +153,8 @@ class Explorer:
 
     def _selected(self, changed: set[str]) -> None:
         """Show a change of the selection everywhere."""
-        self.page.write(self.selection.query, ",".join(sorted(changed)))
         self._update(changed)
+        self.page.write(self.selection.query, ",".join(sorted(changed)), self.shown())
         if "runs" in changed:
             self._say()
 
@@ -170,17 +172,22 @@ class Explorer:
 
     def _update(self, changed: set[str]) -> None:
         shown = self.shown()
-        if changed & {"view", "second"}:
-            for slot, name in zip(self._slots, [*shown, ""], strict=False):
-                wanted = [self._frames[name].panel] if name else []
-                if slot.objects != wanted:
-                    slot.objects = wanted
-                slot.visible = bool(name)
-            for name, frame in self._frames.items():
-                frame.place(second=len(shown) > 1 and name in shown)
         self.header.update(changed)
         for name, view in self.views.items():
             view.show(changed, visible=name in shown)
+        if changed & {"view", "second"}:
+            self._place(shown)
+
+    def _place(self, shown: list[str]) -> None:
+        """Put views into their places; what is pushed waits until the browser has drawn them."""
+        for slot, name in zip(self._slots, [*shown, ""], strict=False):
+            wanted = [self._frames[name].panel] if name else []
+            if slot.objects != wanted:
+                slot.objects = wanted
+                self._ready = not self._displayed
+            slot.visible = bool(name)
+        for name, frame in self._frames.items():
+            frame.place(second=len(shown) > 1 and name in shown)
 
     def _drawn(self) -> None:
         """The browser has drawn the page: what was pushed before follows."""

@@ -24,6 +24,17 @@ async function lost() {
   }
 }
 
+// Parts of the page by their class, within shadow roots too.
+const within = (root, name) => [...root.querySelectorAll("*")].some((part) => part.classList.contains(name) || (part.shadowRoot && within(part.shadowRoot, name)));
+
+// Waits until views are on the page: Bokeh fails if a widget changes while its view is being made.
+async function drawn(views) {
+  for (let waited = 0; waited < 100 && !views.every((name) => within(document, `view-${name}`)); waited++) {
+    await new Promise((again) => { setTimeout(again, 50); });
+  }
+  await new Promise((again) => { setTimeout(again, 50); });
+}
+
 export function render({ model, el }) {
   const app = model.address;
   const url = () => location.pathname + (model.state.query && `?${model.state.query}`);
@@ -41,19 +52,23 @@ export function render({ model, el }) {
     event.preventDefault();
     model.send_msg({ event: "key", key: event.key });
   };
-  model.on("state", write);
+  model.on("state", () => { write(); report(); });
   if (app) {
     document.getElementById("beginning")?.remove();
     write();
     Bokeh.documents[0].on_event("connection_lost", lost);
     addEventListener("popstate", back);
     addEventListener("keydown", key);
-    const begun = () => {
-      model.send_msg({ event: "drawn" });
-      document.documentElement.dataset.explorer = "drawn";
-    };
-    if (Bokeh.documents[0].is_idle) begun(); else Bokeh.documents[0].idle.connect(begun);
   }
+  let names = null;
+  const report = async () => {
+    if (String(model.state.views) === names) return;
+    names = String(model.state.views);
+    await drawn(model.state.views);
+    model.send_msg({ event: "drawn" });
+    if (app) document.documentElement.dataset.explorer = names;
+  };
+  report();
   model.on("remove", () => {
     removeEventListener("popstate", back);
     removeEventListener("keydown", key);

@@ -16,10 +16,10 @@ class Page(JSComponent):
     Args:
         on_address: Called with the query that the back button leads to.
         on_key: Called with the name of a key.
-        on_drawn: Called once the browser has drawn the page.
+        on_drawn: Called when the browser has drawn the views.
     """
 
-    state = param.Dict({"query": "", "step": ""})
+    state = param.Dict({"query": "", "step": "", "views": []})
     address = param.Boolean(True, doc="Whether the page is the explorer's own: not in a notebook.")
 
     _esm = Path(__file__).with_name("page.js")
@@ -34,14 +34,15 @@ class Page(JSComponent):
         super().__init__(width=0, height=0, margin=0, **options)
         self._on_address, self._on_key, self._on_drawn = on_address, on_key, on_drawn
 
-    def write(self, query: str, step: str) -> None:
-        """Write a query into the address.
+    def write(self, query: str, step: str, views: list[str]) -> None:
+        """Write a query into the address, and report when the views are drawn.
 
         Args:
             query: Without the question mark.
             step: What changed; the same thing again soon after is the same step for the back button.
+            views: Names of the views on the page.
         """
-        self.state = {"query": query, "step": step}
+        self.state = {"query": query, "step": step, "views": views}
 
     def _handle_msg(self, data: dict[str, Any]) -> None:
         if data.get("event") == "address":

@@ -42,7 +42,7 @@ class View(ABC):
         self._line = pn.pane.HTML("", css_classes=["line"], visible=False, sizing_mode="stretch_width")
         self._panel = pn.Column(self._line, sizing_mode="stretch_width", css_classes=["view", f"view-{self.name}"])
         self._waiting: set[str] = set()
-        self._begun = False
+        self._body: pn.viewable.Viewable | None = None
 
     @property
     def selection(self) -> Selection:
@@ -86,17 +86,18 @@ class View(ABC):
     def show(self, changed: set[str], *, visible: bool) -> None:
         """Update it with what changed, now if it is visible, else when it is next; for the shell."""
         self._waiting |= changed & self.follows
-        if not visible or not (self._waiting or not self._begun):
+        if not visible or not (self._waiting or self._body is None):
             return
         waiting, self._waiting = self._waiting, set()
         self.say()
         try:
-            if not self._begun:
-                self._panel.append(self.body())
-                self._begun, waiting = True, set(self.follows)
+            if self._body is None:
+                self._body, waiting = self.body(), set(self.follows)
             self.update(waiting)
         except Exception as reason:  # noqa: BLE001 - see _problem
             self._problem(reason)
+        if self._body is not None and len(self._panel) == 1:
+            self._panel.append(self._body)
 
     def _problem(self, reason: Exception) -> None:
         """Say a problem in a line; a mistake of the code is printed besides, and stops no other view."""
