@@ -53,7 +53,7 @@ class Watched:
 
     def __init__(self, browser, address, **options):
         page = browser.new_page(**{"viewport": DESK, **options})
-        page.set_default_timeout(20_000)
+        page.set_default_timeout(60_000)
         self.browser, self.page, self.address = browser, page, address
         self.errors, self.requests = [], []
         page.on("request", lambda request: self.requests.append(request.url))
