@@ -76,25 +76,24 @@ def by_place(runs: Iterable[tuple[Place, Run]], refusal: Callable[[Run, Run, Pla
     return table
 
 
-def fill_array(numbers: Mapping[Any, Any], *axes: Sequence[Any], length: int | None = None) -> np.ndarray:
+def fill_array(
+    numbers: Mapping[Any, Any], long_name: str = "", units: str = "", *, over: str = "", **axes: Sequence[Any]
+) -> xr.DataArray:
     """Numbers by their labels as an array, NaN where there is none.
 
     Args:
-        numbers: A number per tuple of labels, or with `length` a series, which may be shorter.
+        numbers: A number per tuple of labels, or with `over` a series, which may be shorter than others.
+        over: A last dimension, that of the series, such as round.
         axes: The labels of each dimension.
-        length: Size of a last dimension, that of the series.
-
-    Returns:
-        Shape (labels of the first dimension, labels of the second, .., length).
     """
-    array = np.full([*map(len, axes), *([] if length is None else [length])], np.nan)
+    length = max(map(len, numbers.values()), default=0) if over else 0
+    array = np.full([*map(len, axes.values()), *([length] if over else [])], np.nan)
     for labels, values in numbers.items():
-        place = tuple(list(axis).index(label) for axis, label in zip(axes, labels, strict=True))
-        if length is None:
-            array[place] = values
-        else:
-            array[place][: len(values)] = values
-    return array
+        place = tuple(list(axis).index(label) for axis, label in zip(axes.values(), labels, strict=True))
+        array[(*place, slice(len(values))) if over else place] = values
+    coords = {**axes, over: range(length)} if over else axes
+    about = {name: text for name, text in (("long_name", long_name), ("units", units)) if text}
+    return xr.DataArray(array, coords, list(coords), attrs=about)
 
 
 def join_panels(parts: Sequence[xr.Dataset], dim: str = "panel") -> xr.Dataset:
@@ -124,6 +123,9 @@ def name_runs(ds: xr.Dataset, runs: Sequence[Run]) -> xr.Dataset:
     """The dataset with the names of the runs that it comes from."""
     return ds.assign_attrs(runs=", ".join(run.name for run in runs))
 
+
+ACCURACY = ("test accuracy", "fraction")
+"""Long name and units of accuracies."""
 
 _SHOWN = ("round", "split", "samples")
 """Attributes of a result: which round it is of, and which samples its numbers are averaged over."""

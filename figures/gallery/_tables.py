@@ -67,28 +67,14 @@ def tabulate(
     names = _order([row for row, _, _ in table], [entry.row for entry in printed], rows)
     columns = _order([column for _, column, _ in table], [entry.column for entry in printed])
     seeds = sorted({seed for _, _, seed in table})
-    array = _stack.fill_array({place: number(run) for place, run in table.items()}, names, columns, seeds)
+    numbers = {place: number(run) for place, run in table.items()}
+    measured = _stack.fill_array(numbers, row=names, column=columns, seed=seeds)
     of_quick = {column for (_, column, _), run in table.items() if run.folder in quick}
     quick_columns = np.array([int(column in of_quick) for column in columns])
-    ds = xr.Dataset(
-        {
-            "measured": (("row", "column", "seed"), array),
-            "quick": ("column", quick_columns, {"long_name": "quick variant"}),
-        },
-        coords={"row": names, "column": columns, "seed": seeds},
-        attrs={"rows": rows, "over": ", ".join(over)},
-    )
+    ds = measured.to_dataset(name="measured").assign_attrs(rows=rows, over=", ".join(over))
+    ds["quick"] = ("column", quick_columns, {"long_name": "quick variant"})
     if printed:
-        values = {
-            (entry.row, entry.column): entry.value / (100 if entry.units == "%" else 1)
-            for entry in printed
-            if entry.row in names and entry.column in columns
-        }
-        ds["printed"] = (
-            ("row", "column"),
-            _stack.fill_array(values, names, columns),
-            {"long_name": f"printed in the paper, {item}"},
-        )
+        ds["printed"] = _printed(printed, names, columns, f"printed in the paper, {item}", 100)
     return _stack.name_runs(ds, runs)
 
 
@@ -113,15 +99,22 @@ def tabulate_several(
     joined = joined.stack(place=("column", "name"), create_index=False).rename(place="column")
     joined = joined.transpose("row", "column", ...).assign_coords(column=columns)
     joined["measured"] = joined.measured.transpose("row", "column", "seed")
-    if "printed" not in joined:
-        return joined
-    names = joined.row.values.tolist()
-    printed = {
-        (entry.row, entry.column): entry.value
-        for entry in papers.load(paper).item(item).numbers
-        if entry.row in names and entry.column in columns
+    if "printed" in joined:
+        entries = papers.load(paper).item(item).numbers
+        joined["printed"] = _printed(entries, joined.row.values.tolist(), columns, joined.printed.long_name, 1)
+    return joined
+
+
+def _printed(
+    entries: Sequence[papers.Number], rows: Sequence[str], columns: Sequence[str], name: str, percent: float
+) -> xr.DataArray:
+    """Numbers that a paper prints, over row and column; those in percent are divided by `percent`."""
+    values = {
+        (entry.row, entry.column): entry.value / (percent if entry.units == "%" else 1)
+        for entry in entries
+        if entry.row in rows and entry.column in columns
     }
-    return joined.assign(printed=(("row", "column"), _stack.fill_array(printed, names, columns), joined.printed.attrs))
+    return _stack.fill_array(values, name, row=rows, column=columns)
 
 
 def same_cell(first: Run, second: Run, place: tuple[str, str, int]) -> str:

@@ -51,14 +51,12 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth
     lines = sorted({values for _, values, _ in table}, key=lambda values: tuple((v is not None, v) for v in values))
     names = [_name(values, over) for values in lines]
     rounds = max(run.experiment.rounds for run in table.values())
-    accuracies = {place: run.metrics().accuracy.reindex(round=range(rounds)).values for place, run in table.items()}
-    array = _stack.fill_array(accuracies, rows, lines, seeds, length=rounds)
-    about = {"long_name": "test accuracy", "units": "fraction"}
-    ds = xr.Dataset(
-        {"accuracy": (("row", "line", "seed", "round"), array, about)},
-        coords={"row": rows, "line": names, "seed": seeds, "round": range(rounds)},
-        attrs={"over": ", ".join(over), "smooth": smooth},
-    )
+    accuracies = {
+        (row, names[lines.index(values)], seed): run.metrics().accuracy.reindex(round=range(rounds)).values
+        for (row, values, seed), run in table.items()
+    }
+    array = _stack.fill_array(accuracies, *_stack.ACCURACY, row=rows, line=names, seed=seeds, over="round")
+    ds = array.to_dataset(name="accuracy").assign_attrs(over=", ".join(over), smooth=smooth)
     return _stack.name_runs(ds, list(table.values()))
 
 

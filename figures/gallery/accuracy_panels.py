@@ -38,15 +38,10 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ()) -> xr.Dataset:
     table = _stack.by_place(cells, _tables.same_cell)
     panels = list(dict.fromkeys(panel for _, panel, _ in table))
     names, seeds = style.order(name for name, _, _ in table), sorted({seed for _, _, seed in table})
-    rounds = max(len(run.rounds()) for run in table.values())
     accuracies = {(panel, name, seed): run.metrics().accuracy.values for (name, panel, seed), run in table.items()}
-    array = _stack.fill_array(accuracies, panels, names, seeds, length=rounds)
-    about = {"long_name": "test accuracy", "units": "fraction"}
-    ds = xr.Dataset(
-        {"accuracy": (("panel", "algorithm", "seed", "round"), array, about)},
-        coords={"panel": panels, "algorithm": names, "seed": seeds, "round": range(rounds)},
-    )
-    return _stack.name_runs(ds, list(table.values()))
+    axes = {"panel": panels, "algorithm": names, "seed": seeds}
+    array = _stack.fill_array(accuracies, *_stack.ACCURACY, over="round", **axes)
+    return _stack.name_runs(array.to_dataset(name="accuracy"), list(table.values()))
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -55,13 +55,10 @@ def data(
     rows, seeds = setting_text.sort_rows(row for row, _, _ in table), sorted({seed for _, _, seed in table})
     values = sorted({value for _, value, _ in table})
     late = {place: _tables.mean_of_last(run, metric, last) for place, run in table.items()}
-    array = _stack.fill_array(late, rows, values, seeds)
-    about = {"long_name": f"{'test ' if metric == 'accuracy' else ''}{metric}", "units": _unit(metric)}
-    ds = xr.Dataset(
-        {metric: (("row", "value", "seed"), array, about)},
-        coords={"row": rows, "value": ("value", values, {"long_name": setting_text.key_label(key)}), "seed": seeds},
-        attrs={"metric": metric, "over": key, "reference": reference},
-    )
+    name = f"{'test ' if metric == 'accuracy' else ''}{metric}"
+    array = _stack.fill_array(late, name, _unit(metric), row=rows, value=values, seed=seeds)
+    ds = array.to_dataset(name=metric).assign_attrs(metric=metric, over=key, reference=reference)
+    ds.value.attrs.update(long_name=setting_text.key_label(key))
     return _stack.name_runs(_with_gain(ds, metric, reference) if gain else ds, selected)
 
 

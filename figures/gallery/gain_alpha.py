@@ -37,11 +37,8 @@ def data(runs: Sequence[Run], *, skip: int = 1, momentum: str = "recorded") -> x
         raise _runs.missing(f"{len(runs)} runs have {len(levels)} Dirichlet concentrations", command)
     epochs = sorted({run.experiment.local.epochs for run in selected})
     cells = {(level, number): _gains(selected, level, number, skip, momentum) for level in levels for number in epochs}
-    table = np.full((len(levels), len(epochs), max(map(len, cells.values()))), np.nan)
-    for (level, number), gains in cells.items():
-        table[levels.index(level), epochs.index(number), : len(gains)] = gains
-    gain = (("concentration", "epochs", "sample"), table, {"long_name": "Kalman gain", "units": "1"})
-    ds = xr.Dataset({"gain": gain}, coords={"concentration": levels, "epochs": epochs})
+    gains = _stack.fill_array(cells, "Kalman gain", "1", concentration=levels, epochs=epochs, over="sample")
+    ds = gains.drop_vars("sample").to_dataset(name="gain")
     return _stack.name_runs(ds, selected).assign_attrs(method=selected[0].label)
 
 

@@ -59,20 +59,19 @@ def data(
     seeds = sorted({seed for _, _, seed in pairs})
     late = {run.folder: _tables.mean_of_last(run, "accuracy", last) for pair in pairs.values() for run in pair}
     middle = {place: run.cached(balance_mean, window=window) for place, (run, _) in pairs.items()}
-    numbers = {
-        "gain": {place: 100 * (late[run.folder] - late[other.folder]) for place, (run, other) in pairs.items()},
-        "gamma": {place: float(means.gamma) for place, means in middle.items()},
-        "optimisation": {place: float(means.optimisation) for place, means in middle.items()},
-    }
-    dims = ("line", "value", "seed")
+    gains = {place: 100 * (late[run.folder] - late[other.folder]) for place, (run, other) in pairs.items()}
+    factors = {place: float(means.gamma) for place, means in middle.items()}
+    norms = {place: float(means.optimisation) for place, means in middle.items()}
+    axes = {"line": lines, "value": values, "seed": seeds}
     ds = xr.Dataset(
-        {name: (dims, _stack.fill_array(cells, lines, values, seeds)) for name, cells in numbers.items()},
-        coords={"line": lines, "value": ("value", values, {"long_name": setting_text.key_label(over)}), "seed": seeds},
+        {
+            "gain": _stack.fill_array(gains, f"gain over {style.label(reference)}", "points", **axes),
+            "gamma": _stack.fill_array(factors, r"learned factor $\gamma$", "1", **axes),
+            "optimisation": _stack.fill_array(norms, r"norm $\|\gamma \eta_g g\|$ of the update", "1", **axes),
+        },
         attrs={"over": over, "method": method, "reference": reference},
     )
-    ds.gain.attrs.update(long_name=f"gain over {style.label(reference)}", units="points")
-    ds.gamma.attrs.update(long_name=r"learned factor $\gamma$", units="1")
-    ds.optimisation.attrs.update(long_name=r"norm $\|\gamma \eta_g g\|$ of the update", units="1")
+    ds.value.attrs.update(long_name=setting_text.key_label(over))
     return _stack.name_runs(ds, [run for pair in pairs.values() for run in pair])
 
 

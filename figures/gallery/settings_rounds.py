@@ -34,25 +34,13 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     selected = _drift_settings(runs)
     levels = sorted({_concentration(run) for run in selected if _setting(run) != "iid"}, reverse=True)
     epochs = sorted({run.experiment.local.epochs for run in selected})
-    seeds, rounds = sorted({run.experiment.seed for run in selected}), max(len(run.rounds()) for run in selected)
-    table = np.full((len(epochs), len(levels), len(_SETTINGS), len(seeds), rounds), np.nan)
+    seeds, series = sorted({run.experiment.seed for run in selected}), {}
     for run in sorted(selected, key=_concentration):
-        places = range(len(levels)) if _setting(run) == "iid" else [levels.index(_concentration(run))]
-        values, row = run.metrics().accuracy.values, epochs.index(run.experiment.local.epochs)
-        for place in places:
-            cell = row, place, list(_SETTINGS).index(_setting(run)), seeds.index(run.experiment.seed)
-            table[cell][: len(values)] = values
-    about = {"long_name": "test accuracy", "units": "fraction"}
-    ds = xr.Dataset(
-        {"accuracy": (("epochs", "concentration", "setting", "seed", "round"), table, about)},
-        coords={
-            "epochs": epochs,
-            "concentration": levels,
-            "setting": list(_SETTINGS),
-            "seed": seeds,
-            "round": range(rounds),
-        },
-    )
+        for level in levels if _setting(run) == "iid" else [_concentration(run)]:
+            place = run.experiment.local.epochs, level, _setting(run), run.experiment.seed
+            series[place] = run.metrics().accuracy.values
+    axes = {"epochs": epochs, "concentration": levels, "setting": list(_SETTINGS), "seed": seeds}
+    ds = _stack.fill_array(series, *_stack.ACCURACY, over="round", **axes).to_dataset(name="accuracy")
     return _stack.name_runs(ds, selected).assign_attrs(method=selected[0].label)
 
 

@@ -41,14 +41,9 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
     if len(factors) < 2:
         command = "fedscape sweep digits-shards2 --grid method=shrink method.gamma=1.0,0.97,0.9"
         raise _runs.missing(f"{len(runs)} runs have {len(factors)} shrinking factors", command)
-    rounds = max(len(run.rounds()) for run in selected.values())
     accuracies = {place: run.metrics().accuracy.values for place, run in selected.items()}
-    array = _stack.fill_array(accuracies, factors, seeds, length=rounds)
-    about = {"long_name": "test accuracy", "units": "fraction"}
-    ds = xr.Dataset(
-        {"accuracy": (("factor", "seed", "round"), array, about)},
-        coords={"factor": factors, "seed": seeds, "round": range(rounds)},
-    )
+    array = _stack.fill_array(accuracies, *_stack.ACCURACY, factor=factors, seed=seeds, over="round")
+    ds = array.to_dataset(name="accuracy")
     ds["late"] = ds.accuracy.isel(round=slice(-last, None)).mean("round", keep_attrs=True)
     ds.factor.attrs.update(long_name=r"shrinking factor $\gamma$", units="1")
     return _stack.name_runs(ds, list(selected.values())).assign_attrs(last=last)

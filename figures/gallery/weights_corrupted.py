@@ -44,20 +44,15 @@ def data(runs: Sequence[Run], *, smooth: int = 3) -> xr.Dataset:
         raise _runs.missing(f"none of {len(runs)} runs has corrupted clients", command)
     panels = sorted({share for share, _, _ in table})
     names, seeds = style.order(name for _, name, _ in table), sorted({seed for _, _, seed in table})
-    rounds = max(len(run.rounds()) for run in table.values())
     ratios = {}
     for (panel, name, seed), run in table.items():
         ratio = run.cached(learned).weight_ratio.rolling(round=smooth, min_periods=1).mean()
         bad = ratio.client.isin(sorted(run.dataset.corrupted))
         for group, part in zip(_GROUPS, (ratio.where(~bad), ratio.where(bad)), strict=True):
             ratios[panel, name, group, seed] = part.mean("client").transpose("round").values
-    array = _stack.fill_array(ratios, panels, names, list(_GROUPS), seeds, length=rounds)
-    about = {"long_name": r"weight $\lambda$ over data share", "units": "1"}
-    ds = xr.Dataset(
-        {"weight_ratio": (("panel", "algorithm", "group", "seed", "round"), array, about)},
-        coords={"panel": panels, "algorithm": names, "group": list(_GROUPS), "seed": seeds, "round": range(rounds)},
-    )
-    return _stack.name_runs(ds, list(table.values()))
+    axes = {"panel": panels, "algorithm": names, "group": list(_GROUPS), "seed": seeds}
+    array = _stack.fill_array(ratios, r"weight $\lambda$ over data share", "1", over="round", **axes)
+    return _stack.name_runs(array.to_dataset(name="weight_ratio"), list(table.values()))
 
 
 def draw(ds: xr.Dataset) -> Figure:
