@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
+from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures import style
 from figures.selection import setting_text
@@ -112,27 +113,33 @@ def one_run(runs: Sequence[Run], method: str | None, seed: int | None = None, us
 
 
 def run_with_planes(runs: Sequence[Run], method: str | None, seed: int | None = None) -> tuple[Run, list[int]]:
-    """The run of `one`, and its rounds that kept three clients or more.
+    """The run of `one_run`, and its rounds that kept three clients or more.
 
     Raises:
         LookupError: If it kept none; names a command that trains a run which does.
     """
     run = one_run(runs, method, seed)
-    rounds = run.kept("clients")
-    if not rounds or run.experiment.clients.per_round < 3:
-        raise missing(f"run {run.name} kept no round with three clients", KEEP_CLIENTS)
-    return run, rounds
+    return run, rounds_with_clients(run, least=3)
 
 
-def rounds_with_clients(run: Run) -> list[int]:
+def rounds_with_clients(
+    run: Run, *, least: int = 1, count: int | None = None, rounds: Sequence[int] | None = None
+) -> list[int]:
     """The rounds of a run that kept their clients.
+
+    Args:
+        least: Fewest clients per round.
+        count: Most rounds, evenly spaced; by default all.
+        rounds: Those that a user names instead.
 
     Raises:
         LookupError: If there is none.
     """
-    if rounds := run.kept("clients"):
-        return rounds
-    raise missing(f"run {run.name} kept no clients", KEEP_CLIENTS)
+    stored = run.kept("clients")
+    if not (stored if rounds is None else rounds) or run.experiment.clients.per_round < least:
+        few = {1: "clients", 2: "round with two clients", 3: "round with three clients"}[least]
+        raise missing(f"run {run.name} kept no {few}", KEEP_CLIENTS)
+    return list(rounds) if rounds is not None else evenly_spaced(stored, count or len(stored))
 
 
 def select_suited(

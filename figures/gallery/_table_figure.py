@@ -136,8 +136,12 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group]) -> None:
 
 
 def _note(ds: xr.Dataset, title: str) -> str:
-    seeds = ds.sizes["seed"]
-    parts = [title, f"mean ± std of up to {seeds} seeds" if seeds > 1 else "one seed"]
+    seeds, over = ds.sizes["seed"], str(ds.attrs["over"]).split(", ")
+    named = ", ".join(setting_text.key_label(key) for key in over if key)
+    parts = [
+        f"{title}, by {named}" if named else title,
+        f"mean ± std of up to {seeds} seeds" if seeds > 1 else "one seed",
+    ]
     if bool(ds.quick.any()):
         parts.append("quick: small variant, not to be compared with the paper's numbers")
     return "; ".join(parts)

@@ -132,11 +132,6 @@ def label_numbers(ds: xr.Dataset, long_name: str, units: str) -> xr.Dataset:
     return ds
 
 
-def over_text(ds: xr.Dataset) -> str:
-    """The settings whose values are columns of a table, in words."""
-    return ", ".join(setting_text.key_label(key) for key in str(ds.attrs["over"]).split(", ") if key)
-
-
 def numbers_after(number: Callable[..., float], rounds: Sequence[int]) -> dict[str, Callable[[Run], float]]:
     """`number(run, round)` after each of these numbers of rounds, by the name of its column, like "R = 3".
 

@@ -41,9 +41,7 @@ def data(
 
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
-    over = _tables.over_text(ds)
-    title = f"test accuracy in % after R rounds{f', by {over}' if over else ''}"
-    return _table_figure.draw_table(ds, title=title, write=_table_figure.percent)
+    return _table_figure.draw_table(ds, title="test accuracy in % after R rounds", write=_table_figure.percent)
 
 
 def _accuracy(run: Run, *, round: int) -> float:

@@ -49,7 +49,4 @@ def draw(ds: xr.Dataset) -> Figure:
     rounds = "last round" if ds.attrs["last"] == 1 else f"mean of the last {ds.attrs['last']} rounds"
     metric = f"test {metric}" if metric in ("accuracy", "error", "loss") else metric
     title = f"{metric}{' in %' if fraction else ''}, {rounds}"
-    over = _tables.over_text(ds)
-    return _table_figure.draw_table(
-        ds, title=f"{title}, by {over}" if over else title, write=_table_figure.percent if fraction else "{:.4g}".format
-    )
+    return _table_figure.draw_table(ds, title=title, write=_table_figure.percent if fraction else "{:.4g}".format)

@@ -12,7 +12,6 @@ from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.barriers import client_barriers
-from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures import style
 from figures.gallery import _runs, _stack
@@ -40,10 +39,10 @@ def data(
         most: Clients per round.
     """
     run = _runs.one_run(runs, method, seed)
-    indices = evenly_spaced(run.kept("clients"), 3) if rounds is None else list(rounds)
+    indices = _runs.rounds_with_clients(run, least=2, count=3, rounds=rounds)
     cohorts = [run.round(index).ids.tolist() for index in indices]
     count = min([most, *map(len, cohorts)])
-    if not cohorts or count < 2:
+    if count < 2:
         raise _runs.missing(f"run {run.name} kept no round with two clients", _runs.KEEP_CLIENTS)
     results = [
         run.cached(client_barriers, round=index, clients=ids[:count], points=points).assign_attrs(
@@ -58,12 +57,7 @@ def draw(ds: xr.Dataset) -> Figure:
     """One matrix per round: barriers above, the loss of the mean of two models minus their mean loss below."""
     count = ds.sizes["panel"]
     figure, rows = style.panels(2, count, height=2 * ((style.WIDE - 1.2) / max(count, 2) + 0.3))
-    reach = max(float(abs(ds.midpoint).max()), LEAST)
-    looks = {
-        "barrier": {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": max(float(ds.barrier.max()), LEAST)},
-        "midpoint": {"cmap": style.SIGNED, "vmin": -reach, "vmax": reach},
-    }
-    for row, (variable, look) in zip(rows, looks.items(), strict=True):
+    for row, (variable, look) in zip(rows, looks(ds).items(), strict=True):
         for index, ax in enumerate(row):
             part = _stack.panel(ds, index)
             mesh = matrix(part, variable, ax, look)
@@ -75,6 +69,15 @@ def draw(ds: xr.Dataset) -> Figure:
 
 LEAST = 0.05
 """Least reach of a colour scale, nats."""
+
+
+def looks(ds: xr.Dataset) -> dict[str, dict[str, Any]]:
+    """Colours of barriers, from 0 on, and of midpoints, on both sides of 0."""
+    reach = max(float(abs(ds.midpoint).max()), LEAST)
+    return {
+        "barrier": {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": max(float(ds.barrier.max()), LEAST)},
+        "midpoint": {"cmap": style.SIGNED, "vmin": -reach, "vmax": reach},
+    }
 
 
 def matrix(ds: xr.Dataset, variable: str, ax: Axes, look: dict[str, Any]) -> QuadMesh:

@@ -15,7 +15,7 @@ from drift.methods.lss import LSS
 from drift.runs.run import Run
 from figures import style
 from figures.gallery import _runs, _stack
-from figures.gallery.barriers_clients import LEAST, matrix
+from figures.gallery.barriers_clients import looks, matrix
 from figures.selection import run_selection
 
 NEEDS = "one run of lss that kept what the clients received in some rounds"
@@ -65,16 +65,11 @@ def draw(ds: xr.Dataset) -> Figure:
     """A row per round: barriers, midpoints minus mean losses, and losses of members and of random averages."""
     count = ds.sizes["panel"]
     figure, rows = style.panels(count, 3, height=2.15 * count + 0.3, width_ratios=(1, 1, 0.85))
-    reach = max(float(abs(ds.midpoint).max()), LEAST)
-    looks = {
-        "barrier": {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": max(float(ds.barrier.max()), LEAST)},
-        "midpoint": {"cmap": style.SIGNED, "vmin": -reach, "vmax": reach},
-    }
     for index, row in enumerate(rows):
         part = _stack.panel(ds, index)
         names = [str(name).removeprefix("member ") for name in part.mark.values]
         short = part.assign_coords(mark=names, mark_other=names)
-        for ax, (variable, look) in zip(row, looks.items(), strict=False):
+        for ax, (variable, look) in zip(row, looks(ds).items(), strict=False):
             mesh = matrix(short, variable, ax, look)
             style.name_axes(ax, "member" if index == count - 1 else "", "member")
             ax.set_title(part.attrs["label"], fontsize=7)

@@ -8,7 +8,6 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses.landscapes.barriers import mode_curve
-from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces
@@ -39,9 +38,7 @@ def data(
         points: Evaluations on a path.
     """
     run = _runs.one_run(runs, method, seed)
-    indices = evenly_spaced(run.kept("clients"), 2) if rounds is None else list(rounds)
-    if not indices or run.experiment.clients.per_round < 2:
-        raise _runs.missing(f"run {run.name} kept no round with two clients", _runs.KEEP_CLIENTS)
+    indices = _runs.rounds_with_clients(run, least=2, count=2, rounds=rounds)
     results = [run.cached(mode_curve, round=index, kind=kind, steps=steps, points=points) for index in indices]
     whole = xr.concat([result.drop_attrs(deep=False) for result in results], "round", join="exact")
     return _stack.name_runs(whole.assign_coords(round=indices), [run]).assign_attrs(kind=kind)

@@ -43,6 +43,5 @@ def data(
 
 def draw(ds: xr.Dataset) -> Figure:
     """A table; columns of the paper are grey."""
-    over = _tables.over_text(ds)
-    title = f"shrinking factor, mean of {ds.attrs['about']}{', by ' + over if over else ''}"
+    title = f"shrinking factor, mean of {ds.attrs['about']}"
     return _table_figure.draw_table(ds, title=title, write="{:.4f}".format)

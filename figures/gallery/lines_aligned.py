@@ -9,7 +9,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.landscapes.barriers import aligned_barrier
-from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures import style
 from figures.gallery import _runs, _stack
@@ -38,9 +37,7 @@ def data(
         split: Samples of the loss.
     """
     run, *others = sorted(_runs.runs_of_method(runs, method), key=lambda run: run.experiment.seed)
-    indices = evenly_spaced(run.kept("clients"), 2) if rounds is None else list(rounds)
-    if not indices or run.experiment.clients.per_round < 2:
-        raise _runs.missing(f"run {run.name} kept no round with two clients", _runs.KEEP_CLIENTS)
+    indices = _runs.rounds_with_clients(run, least=2, count=2, rounds=rounds)
     options = {"points": points, "split": split}
     results = [
         run.cached(aligned_barrier, round=index, **options).assign_attrs(label=f"two clients, round {index}")

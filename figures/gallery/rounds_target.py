@@ -51,8 +51,7 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """A table; a dash where the target was not reached."""
     whose = f" (that of {style.label(ds.attrs['by'])})" if ds.attrs["by"] else ""
-    over = _tables.over_text(ds)
-    title = f"rounds to {100 * ds.attrs['target']:.2f} % test accuracy{whose}{', by ' + over if over else ''}"
+    title = f"rounds to {100 * ds.attrs['target']:.2f} % test accuracy{whose}"
     return _table_figure.draw_table(ds, title=title, write=lambda value: f"{value:.0f}")
 
 
