@@ -81,8 +81,11 @@ def digest(name: str) -> str:
     A module must be one that may be imported.
     """
     place, _, _ = name.rpartition(":")
-    path = Path(place) if place.endswith(".py") else _source(load(name), place)
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+    if not place.endswith(".py"):
+        value = load(name)
+        own = inspect.isclass(value) or inspect.isfunction(value)  # it may come from another module
+        place = str(sys.modules[value.__module__ if own else place].__file__)
+    return hashlib.sha256(Path(place).read_bytes()).hexdigest()[:16]
 
 
 def class_reference(cls: type) -> str:
@@ -149,9 +152,3 @@ def _module(name: str) -> ModuleType:
         if reason.name is None or not f"{name}.".startswith(f"{reason.name}."):
             raise  # an import of the user's module
         raise ValueError(f"no module named {reason.name!r} for {name}; is its folder in PYTHONPATH?") from reason
-
-
-def _source(value: Any, module: str) -> Path:
-    """File of a class or function, else of its module."""
-    place = value.__module__ if inspect.isclass(value) or inspect.isfunction(value) else module
-    return Path(str(sys.modules[place].__file__))

@@ -94,7 +94,7 @@ def table(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[
     """
     ax.set_axis_off()
     widths = [_wide([columns[0]], rows)]
-    widths += [_GAP + _wide([head], column) for head, *column in _columns(columns, cells)]
+    widths += [_GAP + _wide([head], column) for head, column in zip(columns[1:], zip(*cells, strict=True), strict=True)]
     right = np.cumsum(widths) / sum(widths)
     head = len(rows) + 0.45
     ax.set(xlim=(0, 1), ylim=(-0.2, len(rows) + 1.6))
@@ -121,7 +121,3 @@ def _wide(heads: Sequence[str], texts: Sequence[str]) -> float:
         (line, size) for lines, size in ((heads, _HEAD), (texts, _CELL)) for text in lines for line in text.split("\n")
     ]
     return max(float(TextPath((0, 0), line, size=size).get_extents().width) for line, size in sizes)
-
-
-def _columns(columns: Sequence[str], cells: Sequence[Sequence[str]]) -> list[list[str]]:
-    return [[head, *(row[index] for row in cells)] for index, head in enumerate(columns[1:])]

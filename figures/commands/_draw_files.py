@@ -54,9 +54,10 @@ def draw_all(
             outcomes[name] = outcome_of(name, fresh, folder, options)
         step(len(outcomes), "")
         return outcomes
+    data = next((run.context.data for runs, _ in jobs.values() for run in runs), None)
     with processes(workers) as pool:
         pending = {
-            pool.submit(attempt, name, [run.folder for run in runs], _data(runs), folder, dict(options), task): name
+            pool.submit(attempt, name, [run.folder for run in runs], data, folder, dict(options), task): name
             for name, (runs, options) in jobs.items()
         }
         for job in as_completed(pending):
@@ -91,7 +92,3 @@ def outcome_of(name: str, runs: Sequence[Run], folder: Path, options: Mapping[st
         if isinstance(reason, KeyError | IndexError):
             raise
         return " ".join(str(reason).split())
-
-
-def _data(runs: Sequence[Run]) -> Path | None:
-    return runs[0].context.data if runs else None

@@ -29,7 +29,7 @@ from figures.commands.options import (
 from landscape import plugins
 
 if TYPE_CHECKING:
-    import xarray as xr
+    pass
 
 
 Metric = Annotated[
@@ -107,23 +107,17 @@ def analyse(
         console.put(repr(result))
     console.say(f"kept in {measured_run.folder / 'results'}")
     if out is not None:
-        _write(result, out)
+        from drift.store.atomic_write import write_bytes
+        from landscape.results import zarr_files
+        from landscape.results.export import export_bytes
+
+        if out.suffix == ".zarr":
+            zarr_files.save(result, out)
+        else:
+            write_bytes(out, export_bytes(result, out.suffix.removeprefix(".")))
         console.say(f"written to {out}")
 
 
 def analyses() -> dict[str, Registered]:
     """Every analysis by name; nothing heavy is imported."""
     return registered()
-
-
-def _write(ds: xr.Dataset, path: Path) -> None:
-    """Write a dataset in the format of the path's suffix, whole or not at all."""
-    if path.suffix == ".zarr":
-        from landscape.results import zarr_files
-
-        zarr_files.save(ds, path)
-        return
-    from drift.store.atomic_write import write_bytes
-    from landscape.results.export import export_bytes
-
-    write_bytes(path, export_bytes(ds, path.suffix.removeprefix(".")))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from figures import console
 from figures.commands.opening import opened
 from figures.commands.options import Data, Json, RunName, Runs, Task, Workers, flag
-from figures.page.diagnosis_text import QUESTIONS, interval, number, percent, verdict
+from figures.page.diagnosis_text import QUESTIONS, answer, interval, number, percent, verdict
 
 if TYPE_CHECKING:
     from drift.diagnosis.causes import Cause
@@ -54,7 +54,7 @@ def diagnose(
 def screen(diagnosis: Diagnosis) -> list[str]:
     """A diagnosis as lines of at most 100 columns; commands may be longer, so that they can be copied."""
     head = f"{diagnosis.rounds} rounds, {diagnosis.per_round} of {diagnosis.clients} clients per round"
-    lines = [diagnosis.run, f"{head}; {_measured(diagnosis)}", "", *_wrapped(verdict(diagnosis))]
+    lines = [diagnosis.run, f"{head}; {_measured(diagnosis)}", "", *textwrap.wrap(verdict(diagnosis), WIDTH)]
     followed = [cause for cause in diagnosis.causes if cause.followed]
     if diagnosis.causes:
         title = "FOLLOWED (rounds played again with one change)"
@@ -92,13 +92,6 @@ def _detail(text: str) -> list[str]:
 
 def _of_finding(finding: Finding) -> list[str]:
     first = f"  {QUESTIONS.get(finding.name, finding.name):<{INDENT - 2}}"
-    statement = finding.statement + (f". Try: {finding.suggestion}" if finding.suggestion else "")
-    value = ""
-    if math.isfinite(finding.value):
-        value = f"{finding.measure} {interval(finding.value, finding.low, finding.high, finding.unit)}"
+    statement, value = answer(finding)
     text = f"{'; '.join(filter(None, (statement.rstrip('.'), value)))} (figure {finding.figure})"
     return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * INDENT, break_on_hyphens=False)
-
-
-def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH)

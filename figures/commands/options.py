@@ -37,13 +37,9 @@ def _existing_folder(_: Any, value: Path | None) -> None:
         raise ValueError("there is no such folder.")
 
 
-def _off(_: object) -> str:
-    return "off"
-
-
 def flag(name: str, text: str) -> Parameter:
     """An option without a value, off by default."""
-    return Parameter(name=name, negative="", show_default=_off, help=text)
+    return Parameter(name=name, negative="", show_default=lambda _: "off", help=text)
 
 
 OUT = Parameter(name=["--out", "-o"])

@@ -43,7 +43,9 @@ def line(error: CycloptsError, app: App) -> str:
     """
     chain = list(error.command_chain or ())
     name, page = " ".join(chain), " ".join(["fedscape", *chain, "--help"])
-    here = _command(app, chain)
+    here = app
+    for word in chain:
+        here = here[word]
     if isinstance(error, UnknownCommandError):
         return _no_command((error.unused_tokens or [""])[0], name, here, page)
     options = _options(here)
@@ -69,7 +71,10 @@ def commands(app: App, chain: tuple[str, ...] = ()) -> dict[tuple[str, ...], App
 
 def _message(error: CycloptsError, name: str, here: App) -> str:
     if isinstance(error, UnusedCliTokensError):
-        return _too_many(error.unused_tokens or [], name, here)
+        taken = [part.name for part in here.assemble_argument_collection() if not part.field_info.is_keyword]
+        takes = f"only {' '.join(taken)}" if taken else "no argument"
+        extra = " ".join(error.unused_tokens or [])
+        return f"unexpected argument {extra!r}; {name} takes {takes} beside its options."
     if isinstance(error, RepeatArgumentError):
         return f"{name} is given {error.token.keyword} more than once; give it once."
     argument = error.argument
@@ -91,13 +96,9 @@ def _missing_argument(error: MissingArgumentError, argument: Argument, name: str
     problem = f"{option} of {name} is given without a value." if option else f"{name} needs {argument.name}."
     command = example(here.default_command)
     took = "" if option else _took_several(error.root_input_tokens or [], here)
-    return (
-        f"{problem} {argument.name}: {about}{_choices(argument.hint)}{took}{f' Example: {command}.' if command else ''}"
-    )
-
-
-def _choices(hint: Any) -> str:
-    return f" It is one of {', '.join(get_args(hint))}." if get_origin(hint) is Literal else ""
+    literal = get_origin(argument.hint) is Literal
+    choices = f" It is one of {', '.join(get_args(argument.hint))}." if literal else ""
+    return f"{problem} {argument.name}: {about}{choices}{took}{f' Example: {command}.' if command else ''}"
 
 
 def _took_several(tokens: list[str], here: App) -> str:
@@ -119,12 +120,6 @@ def _wrong_type(error: CoercionError, argument: Argument, name: str, about: str)
     return f"{argument.name} of {name} takes {kind} and is given {value!r}. {about}"
 
 
-def _too_many(tokens: list[str], name: str, here: App) -> str:
-    places = [argument.name for argument in here.assemble_argument_collection() if not argument.field_info.is_keyword]
-    takes = f"only {' '.join(places)}" if places else "no argument"
-    return f"unexpected argument {' '.join(tokens)!r}; {name} takes {takes} beside its options."
-
-
 def _no_command(token: str, name: str, here: App, page: str) -> str:
     names = _names(here)
     if not token.startswith("-"):
@@ -141,12 +136,6 @@ def _unknown_option(error: CycloptsError, options: Iterable[str]) -> str:
         tokens = [token.partition("=")[0] for token in error.unused_tokens or ()]
         return next((token for token in tokens if re.match("--?[a-zA-Z]", token) and token not in options), "")
     return ""
-
-
-def _command(app: App, chain: Iterable[str]) -> App:
-    for name in chain:
-        app = app[name]
-    return app
 
 
 def _names(app: App) -> list[str]:

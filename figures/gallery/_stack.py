@@ -77,19 +77,21 @@ def by_place(runs: Iterable[tuple[Place, Run]], refusal: Callable[[Run, Run, Pla
 
 
 def fill_array(
-    numbers: Mapping[Any, Any], long_name: str = "", units: str = "", *, over: str = "", **axes: Sequence[Any]
+    numbers: Mapping[Any, Any], axes: Mapping[str, Sequence[Any]], long_name: str = "", units: str = "", over: str = ""
 ) -> xr.DataArray:
     """Numbers by their labels as an array, NaN where there is none.
 
     Args:
         numbers: A number per tuple of labels, or with `over` a series, which may be shorter than others.
-        over: A last dimension, that of the series, such as round.
         axes: The labels of each dimension.
+        over: A last dimension, that of the series, such as round.
     """
     length = max(map(len, numbers.values()), default=0) if over else 0
     array = np.full([*map(len, axes.values()), *([length] if over else [])], np.nan)
     for labels, values in numbers.items():
-        place = tuple(list(axis).index(label) for axis, label in zip(axes.values(), labels, strict=True))
+        place: tuple[Any, ...] = tuple(
+            list(axis).index(label) for axis, label in zip(axes.values(), labels, strict=True)
+        )
         array[(*place, slice(len(values))) if over else place] = values
     coords = {**axes, over: range(length)} if over else axes
     about = {name: text for name, text in (("long_name", long_name), ("units", units)) if text}

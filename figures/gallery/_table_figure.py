@@ -60,8 +60,9 @@ def _group(ds: xr.Dataset, write: Callable[[float], str]) -> _Group:
         texts.append([_written(value, np.nan, write) for value in ds.printed.values])
         subheads.append("paper")
         pale.append(True)
-    head = str(ds.column.item())
-    return {"head": _lines(head), "subheads": subheads, "texts": texts, "pale": pale}
+    parts = str(ds.column.item()).split(", ")
+    lines = [line for part in parts for line in textwrap.wrap(part, 18)] or [""]
+    return {"head": lines, "subheads": subheads, "texts": texts, "pale": pale}
 
 
 _ABSENT = "-"
@@ -71,11 +72,6 @@ def _written(value: float, wide: float, write: Callable[[float], str]) -> str:
     if np.isnan(value):
         return _ABSENT
     return f"{write(value)} ± {write(wide)}" if np.isfinite(wide) and wide > 0 else write(value)
-
-
-def _lines(head: str) -> list[str]:
-    """A head in lines: a part each, broken at blanks where it is longer than eighteen letters."""
-    return [line for part in head.split(", ") for line in textwrap.wrap(part, 18)] or [""]
 
 
 def _widths(group: _Group) -> list[float]:

@@ -68,7 +68,7 @@ def tabulate(
     columns = _order([column for _, column, _ in table], [entry.column for entry in printed])
     seeds = sorted({seed for _, _, seed in table})
     numbers = {place: number(run) for place, run in table.items()}
-    measured = _stack.fill_array(numbers, row=names, column=columns, seed=seeds)
+    measured = _stack.fill_array(numbers, {"row": names, "column": columns, "seed": seeds})
     of_quick = {column for (_, column, _), run in table.items() if run.folder in quick}
     quick_columns = np.array([int(column in of_quick) for column in columns])
     ds = measured.to_dataset(name="measured").assign_attrs(rows=rows, over=", ".join(over))
@@ -114,7 +114,7 @@ def _printed(
         for entry in entries
         if entry.row in rows and entry.column in columns
     }
-    return _stack.fill_array(values, name, row=rows, column=columns)
+    return _stack.fill_array(values, {"row": rows, "column": columns}, name)
 
 
 def same_cell(first: Run, second: Run, place: tuple[str, str, int]) -> str:

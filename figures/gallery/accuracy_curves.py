@@ -55,7 +55,7 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth
         (row, names[lines.index(values)], seed): run.metrics().accuracy.reindex(round=range(rounds)).values
         for (row, values, seed), run in table.items()
     }
-    array = _stack.fill_array(accuracies, *_stack.ACCURACY, row=rows, line=names, seed=seeds, over="round")
+    array = _stack.fill_array(accuracies, {"row": rows, "line": names, "seed": seeds}, *_stack.ACCURACY, "round")
     ds = array.to_dataset(name="accuracy").assign_attrs(over=", ".join(over), smooth=smooth)
     return _stack.name_runs(ds, list(table.values()))
 
@@ -66,7 +66,8 @@ def draw(ds: xr.Dataset) -> Figure:
     columns = min(3, count)
     wide = style.WIDE if columns > 1 else style.NARROW
     figure, axs = style.panels(-(-count // columns), columns, width=wide, height=2.4 * -(-count // columns) + 0.6)
-    shades = dict(zip([name for name in ds.line.values if name != _WITHOUT], _colours(ds), strict=True))
+    coloured = [name for name in ds.line.values if name != _WITHOUT]
+    shades = dict(zip(coloured, style.steps(len(coloured)), strict=True))
     smooth = int(ds.attrs["smooth"])
     for ax, row in zip(axs.flat, map(str, ds.row.values), strict=False):
         for name in map(str, ds.line.values):
@@ -100,10 +101,6 @@ def _name(values: Sequence[Any], over: Sequence[str]) -> str:
 
 
 _SHORT = {"method.start": "start", "method.window": "window"}
-
-
-def _colours(ds: xr.Dataset) -> list[Any]:
-    return style.steps(sum(str(name) != _WITHOUT for name in ds.line.values))
 
 
 def _smoothed(values: xr.DataArray, smooth: int) -> xr.DataArray:

@@ -39,8 +39,8 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ()) -> xr.Dataset:
     panels = list(dict.fromkeys(panel for _, panel, _ in table))
     names, seeds = style.order(name for name, _, _ in table), sorted({seed for _, _, seed in table})
     accuracies = {(panel, name, seed): run.metrics().accuracy.values for (name, panel, seed), run in table.items()}
-    axes = {"panel": panels, "algorithm": names, "seed": seeds}
-    array = _stack.fill_array(accuracies, *_stack.ACCURACY, over="round", **axes)
+    axes: dict[str, Sequence[Any]] = {"panel": panels, "algorithm": names, "seed": seeds}
+    array = _stack.fill_array(accuracies, axes, *_stack.ACCURACY, "round")
     return _stack.name_runs(array.to_dataset(name="accuracy"), list(table.values()))
 
 

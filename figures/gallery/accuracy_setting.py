@@ -56,7 +56,7 @@ def data(
     values = sorted({value for _, value, _ in table})
     late = {place: _tables.mean_of_last(run, metric, last) for place, run in table.items()}
     name = f"{'test ' if metric == 'accuracy' else ''}{metric}"
-    array = _stack.fill_array(late, name, _unit(metric), row=rows, value=values, seed=seeds)
+    array = _stack.fill_array(late, {"row": rows, "value": values, "seed": seeds}, name, _unit(metric))
     ds = array.to_dataset(name=metric).assign_attrs(metric=metric, over=key, reference=reference)
     ds.value.attrs.update(long_name=setting_text.key_label(key))
     return _stack.name_runs(_with_gain(ds, metric, reference) if gain else ds, selected)
@@ -73,7 +73,9 @@ def draw(ds: xr.Dataset) -> Figure:
         axs[0, 1].axhline(0, color="#777777", linewidth=0.6)
         points = ds.gain.attrs["units"] == "points"
         axs[0, 1].set_ylabel(f"gain{' [percentage points]' if points else ''}")
-        axs[0, 1].set_title(f"over {_whose(ds)}", fontsize=7)
+        other = str(ds.attrs["reference"])
+        whose = "the same without IMA" if other == "base" else setting_text.row_label(other)
+        axs[0, 1].set_title(f"over {whose}", fontsize=7)
     style.key(figure, axs.flat, title=curves.band(ds), columns=5 if len(shown) > 1 else 2)
     return figure
 
@@ -113,10 +115,6 @@ def _with_gain(ds: xr.Dataset, metric: str, reference: str) -> xr.Dataset:
     ]
     units = "points" if points == 100 else "1"
     return ds.assign(gain=(ds[metric].dims, np.stack(gains), {"long_name": "gain", "units": units}))
-
-
-def _whose(ds: xr.Dataset) -> str:
-    return "the same without IMA" if ds.attrs["reference"] == "base" else setting_text.row_label(ds.attrs["reference"])
 
 
 def _unit(metric: str) -> str:

@@ -37,7 +37,7 @@ def data(runs: Sequence[Run], *, skip: int = 1, momentum: str = "recorded") -> x
         raise _runs.missing(f"{len(runs)} runs have {len(levels)} Dirichlet concentrations", command)
     epochs = sorted({run.experiment.local.epochs for run in selected})
     cells = {(level, number): _gains(selected, level, number, skip, momentum) for level in levels for number in epochs}
-    gains = _stack.fill_array(cells, "Kalman gain", "1", concentration=levels, epochs=epochs, over="sample")
+    gains = _stack.fill_array(cells, {"concentration": levels, "epochs": epochs}, "Kalman gain", "1", "sample")
     ds = gains.drop_vars("sample").to_dataset(name="gain")
     return _stack.name_runs(ds, selected).assign_attrs(method=selected[0].label)
 

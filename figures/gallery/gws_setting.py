@@ -62,12 +62,12 @@ def data(
     gains = {place: 100 * (late[run.folder] - late[other.folder]) for place, (run, other) in pairs.items()}
     factors = {place: float(means.gamma) for place, means in middle.items()}
     norms = {place: float(means.optimisation) for place, means in middle.items()}
-    axes = {"line": lines, "value": values, "seed": seeds}
+    axes: dict[str, Sequence[Any]] = {"line": lines, "value": values, "seed": seeds}
     ds = xr.Dataset(
         {
-            "gain": _stack.fill_array(gains, f"gain over {style.label(reference)}", "points", **axes),
-            "gamma": _stack.fill_array(factors, r"learned factor $\gamma$", "1", **axes),
-            "optimisation": _stack.fill_array(norms, r"norm $\|\gamma \eta_g g\|$ of the update", "1", **axes),
+            "gain": _stack.fill_array(gains, axes, f"gain over {style.label(reference)}", "points"),
+            "gamma": _stack.fill_array(factors, axes, r"learned factor $\gamma$", "1"),
+            "optimisation": _stack.fill_array(norms, axes, r"norm $\|\gamma \eta_g g\|$ of the update", "1"),
         },
         attrs={"over": over, "method": method, "reference": reference},
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -39,8 +40,13 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
         for level in levels if _setting(run) == "iid" else [_concentration(run)]:
             place = run.experiment.local.epochs, level, _setting(run), run.experiment.seed
             series[place] = run.metrics().accuracy.values
-    axes = {"epochs": epochs, "concentration": levels, "setting": list(_SETTINGS), "seed": seeds}
-    ds = _stack.fill_array(series, *_stack.ACCURACY, over="round", **axes).to_dataset(name="accuracy")
+    axes: dict[str, Sequence[Any]] = {
+        "epochs": epochs,
+        "concentration": levels,
+        "setting": list(_SETTINGS),
+        "seed": seeds,
+    }
+    ds = _stack.fill_array(series, axes, *_stack.ACCURACY, "round").to_dataset(name="accuracy")
     return _stack.name_runs(ds, selected).assign_attrs(method=selected[0].label)
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drift.runs.run import Run
@@ -42,7 +40,7 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
         command = "fedscape sweep digits-shards2 --grid method=shrink method.gamma=1.0,0.97,0.9"
         raise _runs.missing(f"{len(runs)} runs have {len(factors)} shrinking factors", command)
     accuracies = {place: run.metrics().accuracy.values for place, run in selected.items()}
-    array = _stack.fill_array(accuracies, *_stack.ACCURACY, factor=factors, seed=seeds, over="round")
+    array = _stack.fill_array(accuracies, {"factor": factors, "seed": seeds}, *_stack.ACCURACY, "round")
     ds = array.to_dataset(name="accuracy")
     ds["late"] = ds.accuracy.isel(round=slice(-last, None)).mean("round", keep_attrs=True)
     ds.factor.attrs.update(long_name=r"shrinking factor $\gamma$", units="1")
@@ -57,15 +55,11 @@ def draw(ds: xr.Dataset) -> Figure:
         look = {"color": colour, "label": rf"$\gamma$ = {factor:g}", "linewidth": 1.1}
         curves.line_with_band(ds.accuracy.sel(factor=factor), ax=axs[0, 0], over="round", **look)
     style.name_axes(axs[0, 0], "round", style.text(ds.accuracy))
-    _late(ds, colours, axs[0, 1])
+    curves.line_with_band(ds.late, ax=axs[0, 1], over="factor", color="#777777", linewidth=0.8, zorder=1)
+    axs[0, 1].scatter(ds.factor, curves.mean(ds.late, "seed"), c=colours, s=16, zorder=3)
+    style.name_axes(axs[0, 1], style.text(ds.factor), f"accuracy, last {ds.attrs['last']} rounds")
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure
-
-
-def _late(ds: xr.Dataset, colours: Sequence[Any], ax: Axes) -> None:
-    curves.line_with_band(ds.late, ax=ax, over="factor", color="#777777", linewidth=0.8, zorder=1)
-    ax.scatter(ds.factor, curves.mean(ds.late, "seed"), c=colours, s=16, zorder=3)
-    style.name_axes(ax, style.text(ds.factor), f"accuracy, last {ds.attrs['last']} rounds")
 
 
 def _factor(run: Run) -> float:

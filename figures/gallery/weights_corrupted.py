@@ -50,8 +50,8 @@ def data(runs: Sequence[Run], *, smooth: int = 3) -> xr.Dataset:
         bad = ratio.client.isin(sorted(run.dataset.corrupted))
         for group, part in zip(_GROUPS, (ratio.where(~bad), ratio.where(bad)), strict=True):
             ratios[panel, name, group, seed] = part.mean("client").transpose("round").values
-    axes = {"panel": panels, "algorithm": names, "group": list(_GROUPS), "seed": seeds}
-    array = _stack.fill_array(ratios, r"weight $\lambda$ over data share", "1", over="round", **axes)
+    axes: dict[str, Sequence[Any]] = {"panel": panels, "algorithm": names, "group": list(_GROUPS), "seed": seeds}
+    array = _stack.fill_array(ratios, axes, r"weight $\lambda$ over data share", "1", "round")
     return _stack.name_runs(array.to_dataset(name="weight_ratio"), list(table.values()))
 
 

@@ -134,6 +134,7 @@ def draw(
             mean = xr.concat(list(by_seed.values()), "seed", join="outer").mean("seed")
             lines.append((mean, f"mean of {len(by_seed)} seeds", {"width": 2.4}))
         label, colour = written_name(name), palette.colour(name.partition(",")[0])
+        dash = ("solid", "dash", "dot", "dashdot", "longdash")[place % 5 if "," in name else 0]
         for values, text, look in lines:
             trace = go.Scatter(
                 x=small(values[across]),
@@ -143,7 +144,7 @@ def draw(
                 name=plain(label),
                 legendgroup=label,
                 showlegend=legend and values is lines[-1][0],
-                line={"color": colour, "dash": _dash(place, name), "width": look.pop("width")},
+                line={"color": colour, "dash": dash, "width": look.pop("width")},
                 hovertemplate=f"{plain(label)}, {text}<br>{across} %{{x}}<br>{title} %{{y:.4g}}<extra></extra>",
                 **look,
             )
@@ -155,11 +156,6 @@ def written_name(name: str) -> str:
     """A group's name as legends write it."""
     method, comma, rest = name.partition(",")
     return palette.label(method) + comma + rest
-
-
-def _dash(place: int, name: str) -> str:
-    """Groups of one method are told apart by their dashes."""
-    return "solid" if "," not in name else ("solid", "dash", "dot", "dashdot", "longdash")[place % 5]
 
 
 def _lay(figure: go.Figure, quantity: str, title: str, *, row: int | None = None, col: int | None = None) -> None:

@@ -48,7 +48,10 @@ def content(runs: Sequence[Run], points: int, progress: Told, failed: Failed) ->
     done = 0
     for group in grouped.values():
         for run in group:
-            ear.work(run, done, _jobs(run, run is group[0], points))
+            tasks: list[Job] = [(NUMBERS, lambda run: summary([run])), (CURVES, _series)]
+            if run is group[0]:  # more is shown of it
+                tasks = [*jobs(run, points), *tasks, (DIAGNOSIS, diagnosis), (COST, lambda run: run.cached(cost))]
+            ear.work(run, done, tasks)
             done += 1
     progress(done, "writing")
     return _shown(grouped, points, failed)
@@ -76,14 +79,6 @@ def compact(figure: go.Figure) -> dict[str, Any]:
     once = [[place for place, row in enumerate(visible) if row[trace]] for trace in range(len(whole["data"]))]
     compacted["owners"] = [places[0] if len(places) == 1 else -1 for places in once]
     return {**compacted, "changes": [step["args"][1] for step in steps]}
-
-
-def _jobs(run: Run, first: bool, points: int) -> list[Job]:
-    """What is computed of a run; more of the first one of a method."""
-    tasks: list[Job] = [(NUMBERS, lambda run: summary([run])), (CURVES, _series)]
-    if not first:
-        return tasks
-    return [*jobs(run, points), *tasks, (DIAGNOSIS, diagnosis), (COST, lambda run: run.cached(cost))]
 
 
 def _series(run: Run) -> None:

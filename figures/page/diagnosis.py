@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from drift.diagnosis.causes import Cause
 from drift.diagnosis.diagnose import Diagnosis, diagnose
-from drift.diagnosis.finding import Finding
 from drift.runs.run import Run
-from figures.page.diagnosis_text import QUESTIONS, interval, percent, standing, verdict
+from figures.page.diagnosis_text import QUESTIONS, answer, interval, percent, standing, verdict
 
 
 def diagnosis(run: Run) -> dict[str, Any]:
@@ -21,21 +19,17 @@ def diagnosis(run: Run) -> dict[str, Any]:
         verdict: A sentence. causes, state: Tables as `figures.page.tables` makes them; no rows where none was tested.
         untested: Whether they can and have not been tested.
     """
-    result = _diagnosis(run)
+    result = diagnose(run, quick=not any((run.folder / "results").glob("followed-*.zarr")))
+    answers = [(QUESTIONS.get(item.name, item.name), [*answer(item), item.figure]) for item in result.findings]
     return {
         "verdict": verdict(result) if result.causes else _read(result),
         "causes": {
             "head": ["Cause", "Gain [95 %]", "Of the loss", "Clear", "Test", "To do"],
             "rows": _rows(result.causes),
         },
-        "state": {"head": ["Question", "Answer", "Number [95 %]", "Gallery figure"], "rows": _answers(result.findings)},
+        "state": {"head": ["Question", "Answer", "Number [95 %]", "Gallery figure"], "rows": answers},
         "untested": not result.causes and not run.about.get("unknown"),
     }
-
-
-def _diagnosis(run: Run) -> Diagnosis:
-    tested = any((run.folder / "results").glob("followed-*.zarr"))
-    return diagnose(run, quick=not tested)
 
 
 def _read(result: Diagnosis) -> str:
@@ -59,15 +53,4 @@ def _rows(causes: tuple[Cause, ...]) -> list[tuple[str, list[str]]]:
         test = "; ".join(filter(None, (cause.test, cause.followed, cause.note)))
         command = cause.command if cause.clear else ""
         rows.append((cause.title, [gain, percent(cause.share), "yes" if cause.clear else "no", test, command]))
-    return rows
-
-
-def _answers(findings: tuple[Finding, ...]) -> list[tuple[str, list[str]]]:
-    rows = []
-    for finding in findings:
-        statement = finding.statement + (f". Try: {finding.suggestion}" if finding.suggestion else "")
-        number = ""
-        if math.isfinite(finding.value):
-            number = f"{finding.measure} {interval(finding.value, finding.low, finding.high, finding.unit)}"
-        rows.append((QUESTIONS.get(finding.name, finding.name), [statement, number, finding.figure]))
     return rows

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from drift.diagnosis.diagnose import Diagnosis
+    from drift.diagnosis.finding import Finding
 
 QUESTIONS = {
     "training": "where training stands",
@@ -52,6 +53,14 @@ def standing(diagnosis: Diagnosis) -> str:
         fall = interval(diagnosis.fall.value, diagnosis.fall.low, diagnosis.fall.high)
         return f"Not finished: the next round is expected to gain {fall} nats."
     return _STATES.get(diagnosis.state, "")
+
+
+def answer(finding: Finding) -> tuple[str, str]:
+    """A finding's statement with its suggestion, and its number with its interval; empty where it has none."""
+    statement = finding.statement + (f". Try: {finding.suggestion}" if finding.suggestion else "")
+    if not math.isfinite(finding.value):
+        return statement, ""
+    return statement, f"{finding.measure} {interval(finding.value, finding.low, finding.high, finding.unit)}"
 
 
 def interval(value: float, low: float, high: float, unit: str = "") -> str:

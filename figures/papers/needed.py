@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from drift.config.experiment import Experiment
 from drift.config.load import read
-from figures.papers.catalogue import Grid, Item, Setting
+from figures.papers.catalogue import Item, Setting
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
@@ -56,8 +56,9 @@ def match_runs(item: Item, runs: Sequence[Run]) -> list[SettingRuns]:
         if run.committed >= run.experiment.rounds:
             by_identity.setdefault(_identity(run.experiment, run.experiment.init is not None, free), []).append(run)
     return [
-        _better([_complete_runs(item, setting, quick, by_identity, free) for quick in _variants(setting)])
+        _better([_complete_runs(item, setting, quick, by_identity, free) for quick in quicks])
         for setting in item.settings
+        for quicks in [(False, True) if setting.quick else (False,)]
     ]
 
 
@@ -78,12 +79,10 @@ def combinations(item: Item, setting: Setting, *, quick: bool) -> list[Experimen
     """The experiments of a setting, one for each combination of its grids; checkpoints to start from are left out."""
     preset = setting.quick if quick and setting.quick else setting.experiment
     settings = tuple(text for text in setting.overrides(quick=quick) if not text.startswith("init"))
-    crossed = [values for grid in item.grids(quick=quick) for values in _crossed(grid)]
+    crossed = [
+        dict(zip(grid, values, strict=True)) for grid in item.grids(quick=quick) for values in product(*grid.values())
+    ]
     return [_read(preset, settings, json.dumps(values)) for values in crossed]
-
-
-def _variants(setting: Setting) -> list[bool]:
-    return [False, True] if setting.quick else [False]
 
 
 def _free(item: Item) -> tuple[str, ...]:
@@ -115,10 +114,6 @@ def _identity(experiment: Experiment, started: bool, free: Sequence[str]) -> str
     """Everything that two runs of one combination share, as text; of a checkpoint only whether there is one."""
     content = {name: value for name, value in experiment.resolved().items() if name not in (*free, "init")}
     return json.dumps({**content, "started": started}, sort_keys=True)
-
-
-def _crossed(grid: Grid) -> list[dict[str, Any]]:
-    return [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
 
 
 @lru_cache(maxsize=4096)

@@ -26,9 +26,10 @@ def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], opti
         runs: Runs among which it could choose.
         options: Of the figure, defaults included.
     """
+    tasks = [run.experiment.task for run in shown]
     parts = {
-        "methods": _methods(shown),
-        "data": join_names(_distinct(_data(run) for run in shown)),
+        "methods": join_names(list(map(palette.label, palette.order(run.label for run in shown))), 8),
+        "data": join_names(_distinct(f"{task.dataset}, {task.model}".replace("_", " ") for task in tasks)),
         "partition": join_names(_distinct(_partition(run) for run in shown)),
         "seeds": join_names([str(seed) for seed in sorted({run.experiment.seed for run in shown})], 6),
         "rounds": _rounds(ds, shown),
@@ -53,15 +54,6 @@ def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], opti
 def caption(ds: xr.Dataset) -> str:
     """The small lines below a figure: its identity, and which groups of runs it left out; empty without one."""
     return "\n".join(filter(None, (str(ds.attrs.get(name, "")) for name in ("identity", "left_out_brief"))))
-
-
-def _methods(runs: Sequence[Run]) -> str:
-    return join_names(list(map(palette.label, palette.order(run.label for run in runs))), 8)
-
-
-def _data(run: Run) -> str:
-    task = run.experiment.task
-    return f"{task.dataset}, {task.model}".replace("_", " ")
 
 
 def _partition(run: Run) -> str:

@@ -125,13 +125,9 @@ def settings_key(run: Run, over: Collection[str] = ()) -> str:
     Args:
         over: Keys of these settings, such as local.lr_decay or method.start.
     """
-    free = ("seed", *over)
-    shared = {name: value for name, value in _settings(run).items() if not any(_within(name, key) for key in free)}
+    prefixes = tuple(f"{key}." for key in ("seed", *over))
+    shared = {name: value for name, value in _settings(run).items() if not f"{name}.".startswith(prefixes)}
     return json.dumps(shared, sort_keys=True)
-
-
-def _within(name: str, key: str) -> bool:
-    return name == key or name.startswith(f"{key}.")
 
 
 def group_left_out(runs: Sequence[Run], shown: Sequence[Run]) -> dict[str, list[str]]:

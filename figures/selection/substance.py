@@ -31,18 +31,13 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
     shown = panels(figure)
     mute = _collected((panel.mute, panel.name) for panel in shown if panel.mute)
     if shown and all(panel.mute for panel in shown):
-        raise LookupError(_refusal(mute, needs))
+        what = f"nothing to show of these runs: {'; '.join(mute)}"
+        raise LookupError(f"{what}. The figure takes {needs}; give runs that differ in it.")
     if not shown and (equal := _same_rows(ds)):
         mute.append(equal)
     limits = _collected((limit, panel.name) for panel in shown for limit in panel.limits)
     same = [f"{_listed(names)} show the same" for names in equal_panels(shown)]
     return [*mute, *limits, *same, *(sampling_error.sentences(ds, samples) if samples else [])]
-
-
-def _refusal(reasons: list[str], needs: str) -> str:
-    return (
-        f"nothing to show of these runs: {'; '.join(reasons)}. The figure takes {needs}; give runs that differ in it."
-    )
 
 
 def _collected(pairs: Iterable[tuple[str, str]]) -> list[str]:

@@ -47,7 +47,8 @@ class ReplayedGradient:
     def __init__(self, flat: Flat, record: GraphRecorder | None = None) -> None:
         self.flat = flat
         self.record = record or cuda_graph
-        self.reason = _obstacle(flat)
+        shared = sorted({type(layer).__name__ for layer in flat.module.modules() if isinstance(layer, SHARED)})
+        self.reason = f"{', '.join(shared)} would be replayed with frozen state" if shared else ""
         self._recorded: dict[tuple, tuple[Samples, Callable[[], None], Tensor]] = {}
 
     def gradient(self, flat: Flat, batch: Samples) -> Tensor:
@@ -56,7 +57,7 @@ class ReplayedGradient:
             raise ValueError("this recording belongs to another workspace; make one for each.")
         if self.reason:
             return flat.gradient(batch)
-        shape = tuple((tuple(leaf.shape), leaf.dtype) for leaf in _tensors(batch))
+        shape = tuple((tuple(leaf.shape), leaf.dtype) for leaf in (*leaves(batch.inputs), batch.targets))
         if shape not in self._recorded and not self._begin(shape, batch):
             return flat.gradient(batch)
         fixed, replay, loss = self._recorded[shape]
@@ -99,12 +100,3 @@ def cuda_graph(work: Callable[[], Tensor]) -> tuple[Callable[[], None], Tensor]:
     with torch.cuda.graph(graph):
         output = work()
     return graph.replay, output
-
-
-def _tensors(batch: Samples) -> list[Tensor]:
-    return [*leaves(batch.inputs), batch.targets]
-
-
-def _obstacle(flat: Flat) -> str:
-    shared = sorted({type(layer).__name__ for layer in flat.module.modules() if isinstance(layer, SHARED)})
-    return f"{', '.join(shared)} would be replayed with frozen state" if shared else ""

@@ -215,7 +215,10 @@ def linearise(
     blocks = list(samples.blocks(block))
     # one leaf per parameter: derivatives by parts of one vector would fill a vector per part
     point = {name: part.clone().requires_grad_() for name, part in flat.layout.named(theta.detach()).items()}
-    room = 1 if len(blocks) == 1 else memory // _graph_bytes(flat, point, blocks[0])
+    room = 1
+    if len(blocks) > 1:  # the memory of a graph is affine in its samples
+        single, pair = (_graph_storage_bytes(flat, point, blocks[0][:count]) for count in (1, 2))
+        room = memory // max(1, single + (pair - single) * (len(blocks[0]) - 1))
     cached: list[tuple[Tensor, ...]] = []
     total, shares = torch.empty_like(theta), [len(part) / len(samples) for part in blocks]
     for index, part in enumerate(blocks):
@@ -261,12 +264,6 @@ def _gradient_graph(flat: Flat, point: dict[str, Tensor], samples: Samples) -> t
         outputs = call_module(lambda *args, **kwargs: functional_call(flat.module, point, args, kwargs), inputs)
         loss = flat.loss(outputs, samples.targets.to(flat.theta.device)).mean()
         return torch.autograd.grad(loss, list(point.values()), create_graph=True, materialize_grads=True)
-
-
-def _graph_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples) -> int:
-    """Memory of the gradient graph of one block without the parameters: affine in the number of samples."""
-    single, pair = (_graph_storage_bytes(flat, point, samples[:count]) for count in (1, 2))
-    return max(1, single + (pair - single) * (len(samples) - 1))
 
 
 def _graph_storage_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples) -> int:

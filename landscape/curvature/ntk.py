@@ -80,7 +80,9 @@ def variance_by_mmd(own: Tensor, cross: Tensor, data: Tensor) -> dict[str, float
     diagonal, level = own.diagonal(), float(own.diagonal().mean())
     data_diagonal, data_square = float(data.diagonal().mean()), _pairs(data.square())
     mmd2 = _pairs(own.square()) + data_square - 2 * float(cross.square().mean())
-    explained = (cross * (_inverse(own) @ cross)).sum(0)
+    rounding = len(own) * torch.finfo(torch.float32).eps  # directions that it could have made are left out
+    explained = (cross * (torch.linalg.pinv(own, hermitian=True, rtol=rounding) @ cross)).sum(0)
+    off = own - torch.diag(diagonal)
     half = len(own) / (2 * level) if level > 0 else float("nan")
     return {
         "variance": float((data.diagonal() - explained).mean()),
@@ -88,7 +90,7 @@ def variance_by_mmd(own: Tensor, cross: Tensor, data: Tensor) -> dict[str, float
         "mmd2": mmd2,
         "diagonal": level,
         "diagonal_spread": float(diagonal.std(correction=0)) / level if level > 0 else float("nan"),
-        "off_diagonal": _largest(own) / level if level > 0 else float("nan"),
+        "off_diagonal": float(off.abs().max()) / level if level > 0 and len(own) > 1 else float("nan"),
         "data_diagonal": data_diagonal,
         "data_square": data_square,
     }
@@ -113,18 +115,7 @@ def _products(mine: list[Tensor], other: list[Tensor]) -> Tensor:
     return sum((a @ b.T for a, b in zip(mine, other, strict=True)), torch.zeros(())).double().cpu()
 
 
-def _inverse(kernel: Tensor) -> Tensor:
-    """Pseudo-inverse of a kernel; directions that the rounding of float32 gradients could have made are left out."""
-    return torch.linalg.pinv(kernel, hermitian=True, rtol=len(kernel) * torch.finfo(torch.float32).eps)
-
-
 def _pairs(matrix: Tensor) -> float:
     """Mean off the diagonal."""
     count = len(matrix)
     return float(matrix.sum() - matrix.diagonal().sum()) / (count * (count - 1)) if count > 1 else float("nan")
-
-
-def _largest(matrix: Tensor) -> float:
-    """Largest absolute value off the diagonal."""
-    off = matrix - torch.diag(matrix.diagonal())
-    return float(off.abs().max()) if len(matrix) > 1 else float("nan")

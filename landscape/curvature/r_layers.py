@@ -84,7 +84,7 @@ class MaxPool:
         return outputs
 
     def derive(self, state: LayerState, delta: Tensor, out: NamedViews | None) -> Tensor | None:
-        state["spread"] = self._empty(delta)
+        state["spread"] = delta.new_zeros(len(delta) * math.prod(self.shape))
         return self._spread(state, delta, state["spread"])
 
     def forward(self, state: LayerState, moved: Tensor | None, v: NamedViews) -> Tensor | None:
@@ -101,9 +101,6 @@ class MaxPool:
         return self._spread(
             state, back, state["spread"]
         )  # without overlap the entries are always the same, the others stay 0
-
-    def _empty(self, delta: Tensor) -> Tensor:
-        return delta.new_zeros(len(delta) * math.prod(self.shape))
 
     def _spread(self, state: LayerState, delta: Tensor, out: Tensor) -> Tensor:
         """delta where an entry was the largest, 0 elsewhere; channels last."""

@@ -92,10 +92,14 @@ def write(path: Path, content: Content) -> str:
     names = {"classes": content.classes, "groups": {name: group.names for name, group in content.groups.items()}}
     text = json.dumps(names if content.classes or content.groups else {})
     about = {"fingerprint": stated, "names": text, "names_digest": _digest(text)}
+    tensors: dict[str, torch.Tensor] = {}
+    for split, samples in (("train", content.train), ("test", content.test)):
+        tensors |= {f"{split}.inputs": samples.inputs, f"{split}.targets": samples.targets}  # type: ignore[dict-item]
+        tensors |= {f"{split}.{name}": getattr(group, split) for name, group in content.groups.items()}
     partial = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.partial")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        save_file(_tensors(content), partial, metadata=about)
+        save_file(tensors, partial, metadata=about)
         os.replace(partial, path)
     except (SafetensorError, OSError) as error:
         warnings.warn(
@@ -114,11 +118,3 @@ def _digest(text: str) -> str:
 
 def _samples(tensors: dict[str, torch.Tensor], split: str) -> Samples:
     return Samples(tensors[f"{split}.inputs"], tensors[f"{split}.targets"])
-
-
-def _tensors(content: Content) -> dict[str, torch.Tensor]:
-    tensors: dict[str, torch.Tensor] = {}
-    for split, samples in (("train", content.train), ("test", content.test)):
-        tensors |= {f"{split}.inputs": samples.inputs, f"{split}.targets": samples.targets}  # type: ignore[dict-item]
-        tensors |= {f"{split}.{name}": getattr(group, split) for name, group in content.groups.items()}
-    return tensors

@@ -88,8 +88,11 @@ def _decode(source: Source, files: Files) -> _cache.Content:
     try:
         columns = _columns(files["train"][0])
         names = columns.get(source.label) or ()
-        if isinstance(source.classes, tuple):
-            _require_names(source, names)
+        if isinstance(source.classes, tuple) and names and [*map(_plain, names)] != [*map(_plain, source.classes)]:
+            raise ValueError(
+                f"the Parquet files of {source.name} have the classes {', '.join(names)}; "
+                f"expected are {', '.join(source.classes)}."
+            )
         samples = {split: _split(source, files[split]) for split in source.splits}
         groups = {name: _groups(source, files, name, columns) for name in source.groups}
     except ArrowException as reason:
@@ -114,14 +117,6 @@ def _columns(path: Path) -> dict[str, tuple[str, ...] | None]:
         return {name: tuple(value_names.get(name) or ()) or None for name in schema.names}
     except (ValueError, AttributeError, TypeError) as reason:
         raise ValueError(f"{path} describes its columns wrongly ({reason}); fetch it anew.") from reason
-
-
-def _require_names(source: Source, names: tuple[str, ...]) -> None:
-    if names and [_plain(name) for name in names] != [_plain(name) for name in source.classes]:  # type: ignore[union-attr]
-        raise ValueError(
-            f"the Parquet files of {source.name} have the classes {', '.join(names)}; "
-            f"expected are {', '.join(source.classes)}."  # type: ignore[arg-type]
-        )
 
 
 def _split(source: Source, paths: list[Path]) -> Samples:

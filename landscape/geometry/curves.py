@@ -126,7 +126,7 @@ def connecting_curve(
             flat.load(shares @ curve.points)
             flat.gradient(samples[indices.to(samples.targets.device)])
             inner.grad = shares[1:-1, None] * flat.grad
-            optimizer.param_groups[0]["lr"] = lr * _rate(step / steps)
+            optimizer.param_groups[0]["lr"] = lr * min(1.0, max(0.01, 1 - 0.99 * (step / steps - 0.5) / 0.4))
             optimizer.step()
     return curve
 
@@ -216,11 +216,6 @@ def _buffers(task: Task, points: Tensor, ends: Tensor, fixed: Samples | None) ->
 
 def _about(name: str, task: Task, metric: str) -> dict[str, str]:
     return {"long_name": name, "units": metric_units(task, metric)}
-
-
-def _rate(progress: float) -> float:
-    """Factor of the rate after a fraction of the steps."""
-    return min(1.0, max(0.01, 1 - 0.99 * (progress - 0.5) / 0.4))
 
 
 def _straight(ends: Tensor, count: int) -> Tensor:

@@ -107,7 +107,7 @@ def project(models: Sequence[Tensor] | Tensor, sweep: Sweep, *, labels: Sequence
     """
     if any(model.shape != sweep.basis[0].shape for model in models):
         raise ValueError(f"models have {len(models[0])} entries, the sweep has {sweep.basis.shape[1]}.")
-    origin, *axes = (_combine(sweep.basis, row) for row in (sweep.origin, *sweep.axes))
+    origin, *axes = (combine64(sweep.basis, row) for row in (sweep.origin, *sweep.axes))
     gram = np.array([[(a @ b).item() for b in axes] for a in axes])
     places, distances = [], []
     for model in models:
@@ -126,7 +126,8 @@ def project(models: Sequence[Tensor] | Tensor, sweep: Sweep, *, labels: Sequence
     return ds
 
 
-def _combine(basis: Tensor, row: np.ndarray) -> Tensor:
+def combine64(basis: Tensor, row: np.ndarray) -> Tensor:
+    """The combination row (n,) of models (n, d), summed in float64."""
     total = torch.zeros(basis.shape[1], dtype=torch.float64, device=basis.device)
     for model, coefficient in zip(basis, row, strict=True):
         total.add_(model.detach().double(), alpha=float(coefficient))

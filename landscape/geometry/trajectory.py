@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.geometry.planes import orthogonal
+from landscape.geometry.planes import combine64, orthogonal
 from landscape.model.vectors import takes_models
 from landscape.sweep.grid import Sweep, axis, make_mark, stack_models
 
@@ -56,7 +56,7 @@ def principal_plane(
     """
     basis = stack_models(list(models))
     names = [str(index + 1) for index in range(len(basis))] if labels is None else list(labels)
-    centre = _centre(basis)
+    centre = combine64(basis, np.full(len(basis), 1.0)) / len(basis)
     places, mixing, shares = _components(_gram(basis, centre))
     directions = _directions(basis, centre, mixing)
     if flat := shares[1] == 0:
@@ -80,14 +80,6 @@ def principal_plane(
             "explained_beta": float(shares[1]),
         },
     )
-
-
-def _centre(models: Tensor) -> Tensor:
-    """Mean model (d,), float64."""
-    total = torch.zeros(models.shape[1], dtype=torch.float64, device=models.device)
-    for model in models:
-        total += model.double()
-    return total / len(models)
 
 
 def _gram(models: Tensor, centre: Tensor) -> np.ndarray:

@@ -47,7 +47,14 @@ def weight_histogram(theta: Tensor, bins: int = 101, limit: float | None = None)
         ValueError: If theta is empty or not finite, or bins or limit is not positive.
     """
     values = theta.detach().double().flatten().cpu().numpy()
-    _check(values, bins, limit)
+    if not len(values):
+        raise ValueError("theta has no entries; a histogram needs at least one.")
+    if bad := int((~np.isfinite(values)).sum()):
+        raise ValueError(f"{bad} of theta's entries are not finite; leave this model out.")
+    if bins < 1:
+        raise ValueError(f"bins is {bins}; it must be at least 1.")
+    if limit is not None and not 0 < limit < np.inf:
+        raise ValueError(f"limit is {limit}; it must be positive and finite.")
     largest = float(np.abs(values).max())
     reach = limit if limit is not None else largest or 1.0
     counts, edges = np.histogram(values, bins=bins, range=(-reach, reach))
@@ -62,16 +69,3 @@ def weight_histogram(theta: Tensor, bins: int = 101, limit: float | None = None)
         coords={"value": ("value", (edges[1:] + edges[:-1]) / 2, {"long_name": "parameter value", "units": "1"})},
         attrs={"analysis": "weight_histogram", "source": "FedLAW Fig. 4", "bin_width": 2 * reach / bins},
     )
-
-
-def _check(values: np.ndarray, bins: int, limit: float | None) -> None:
-    if not len(values):
-        raise ValueError("theta has no entries; a histogram needs at least one.")
-    if not np.isfinite(values).all():
-        raise ValueError(
-            f"{int((~np.isfinite(values)).sum())} of theta's entries are not finite; leave this model out."
-        )
-    if bins < 1:
-        raise ValueError(f"bins is {bins}; it must be at least 1.")
-    if limit is not None and not 0 < limit < np.inf:
-        raise ValueError(f"limit is {limit}; it must be positive and finite.")

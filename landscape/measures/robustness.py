@@ -58,7 +58,10 @@ def noise_robustness(
         ValueError: If inputs are not one tensor of real numbers, the task has no error, or a level or draws is bad.
     """
     samples = task.split(split)
-    _check(levels, draws)
+    if not levels or min(levels) < 0:
+        raise ValueError(f"levels are {list(levels)}; give at least one, none negative.")
+    if draws < 1:
+        raise ValueError(f"draws is {draws}; at least one noise is needed.")
     clean = 1 - _error(task, theta, samples, buffers)
     noisy = np.empty((len(levels), draws))
     cells = [(draw, row, level) for draw in range(draws) for row, level in enumerate(levels)]
@@ -112,10 +115,3 @@ def _error(task: Task, theta: Tensor, samples: Samples, buffers: Tensor | None) 
     return float(
         evaluate(task, theta[None], torch.ones(1, 1), split=samples, metrics=("error",), buffers=basis_buffers)["error"]
     )
-
-
-def _check(levels: Sequence[float], draws: int) -> None:
-    if not levels or min(levels) < 0:
-        raise ValueError(f"levels are {list(levels)}; give at least one, none negative.")
-    if draws < 1:
-        raise ValueError(f"draws is {draws}; at least one noise is needed.")

@@ -39,7 +39,8 @@ class Flat:
         self.theta = layout.theta(self.module)
         self.grad = torch.zeros_like(self.theta)
         self.buffers = layout.buffer_vector(self.module).to(self.theta)
-        self._bind(self.theta)
+        for name, view in layout.named(self.theta).items():
+            self.module.get_parameter(name).data = view
         for name, gradient in layout.named(self.grad).items():
             self.module.get_parameter(name).grad = gradient
         for name, view in layout.named_buffers(self.buffers).items():
@@ -109,10 +110,6 @@ class Flat:
     def functional_loss(self, theta: Tensor, samples: Samples) -> Tensor:
         """Mean loss () at another theta (d,), differentiable in it (twice, with the math attention kernel)."""
         return self.loss(self.functional(theta, samples.inputs), samples.targets.to(theta.device)).mean()
-
-    def _bind(self, theta: Tensor) -> None:
-        for name, view in self.layout.named(theta).items():
-            self.module.get_parameter(name).data = view
 
     def _gather_buffers(self) -> None:
         """Copy buffers that the module replaced (`self.mean = ...`) into the bound ones, and bind these again."""

@@ -96,7 +96,9 @@ class Layout:
         return places
 
     def _concatenated(self, source: nn.Module | Mapping[str, Tensor], entries: Iterable[Entry]) -> Tensor:
-        tensors = _tensors(source) if isinstance(source, nn.Module) else source
+        tensors = source
+        if isinstance(source, nn.Module):
+            tensors = dict(source.named_parameters()) | dict(source.named_buffers())
         if not isinstance(tensors, Mapping):
             raise ValueError(f"a model of type {type(source).__name__} was given; give a module or its state dict.")
         parts = []
@@ -115,10 +117,6 @@ class Layout:
                 )
             parts.append(tensors[name].detach().reshape(-1))
         return torch.cat(parts).clone() if parts else torch.zeros(0)
-
-
-def _tensors(module: nn.Module) -> dict[str, Tensor]:
-    return dict(module.named_parameters()) | dict(module.named_buffers())
 
 
 def _views(vector: Tensor, entries: Iterable[Entry]) -> dict[str, Tensor]:

@@ -93,13 +93,11 @@ class Features(nn.Module):
             inputs = inputs.expand(-1, self.channels, -1, -1)
         if self.size is not None:
             inputs = F.interpolate(inputs, size=(self.size, self.size), mode="bilinear", align_corners=False)
-        options = {"interpolate_pos_encoding": True} if self._resized(inputs) else {}
+        resized = self.trained is not None and tuple(inputs.shape[-2:]) != self.trained
+        options = {"interpolate_pos_encoding": True} if self.interpolates and resized else {}
         output = self.model(inputs, **options)
         pooled = getattr(output, "pooler_output", None)
         return pooled.flatten(1) if pooled is not None else output.last_hidden_state[:, 0]
-
-    def _resized(self, inputs: Tensor) -> bool:
-        return self.interpolates and self.trained is not None and tuple(inputs.shape[-2:]) != self.trained
 
 
 def _backbone(source: str, revision: str | None, pretrained: bool) -> tuple[nn.Module, Any]:

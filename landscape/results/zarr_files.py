@@ -58,9 +58,12 @@ def load(path: str | Path) -> xr.Dataset:
     if not path.exists():
         raise LookupError(f"no result at {path}; compute it first.")
     try:
-        _require_own(path)
+        if link := next((entry for entry in path.rglob("*") if entry.is_symlink()), None):  # to files elsewhere
+            raise ValueError(f"{link.relative_to(path)} is a link, which is not followed")
         with xr.open_zarr(path, consolidated=False, chunks=None, zarr_format=3) as opened:
-            _require_room(opened)
+            free = psutil.virtual_memory().available
+            if opened.nbytes > free:  # by the shapes that it states, before it is read
+                raise ValueError(f"it states {opened.nbytes} bytes, and {free} are free")
             ds = opened.load().drop_encoding()
     except (OSError, ValueError, LookupError, RuntimeError, TypeError, zarr.errors.BaseZarrError) as reason:
         raise LookupError(
@@ -111,19 +114,6 @@ class Partial:
     def checkpoint(self, ds: xr.Dataset) -> None:
         """Store the result so far."""
         save(ds, self.path)
-
-
-def _require_own(path: Path) -> None:
-    """Refuse a result that contains links: it must not read files outside its folder."""
-    if link := next((entry for entry in path.rglob("*") if entry.is_symlink()), None):
-        raise ValueError(f"{link.relative_to(path)} is a link, which is not followed")
-
-
-def _require_room(ds: xr.Dataset) -> None:
-    """Refuse a dataset that is larger than the free memory by its stated shapes, before it is read."""
-    free = psutil.virtual_memory().available
-    if ds.nbytes > free:
-        raise ValueError(f"it states {ds.nbytes} bytes, and {free} are free")
 
 
 def _sibling(path: Path, kind: str) -> Path:

@@ -34,7 +34,10 @@ def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_produ
     _check(problem, k)
     kind = operators.HessianLinearOperator if problem.curvature == "hessian" else operators.GGNLinearOperator
     module = problem.flat.module
-    blocks = _blocks(problem)
+    blocks: list[Any] = []
+    for part in problem.samples.blocks(problem.block):
+        inputs = map_leaves(lambda leaf: leaf.contiguous(), problem.flat.cast(part.inputs))
+        blocks.append((inputs, part.targets.to(like.device)))
     with sdpa_kernel(SDPBackend.MATH):
         parameters = [module.get_parameter(name) for name, _ in problem.flat.layout.parameters]
         operator = kind(module, nn.CrossEntropyLoss(), parameters, blocks, check_deterministic=False)
@@ -79,14 +82,6 @@ def _check(problem: CurvatureProblem, k: int) -> None:
         )
     if k >= problem.theta.numel():
         raise ValueError(f"k is {k}; ARPACK takes k below the {problem.theta.numel()} parameters; use 'native'.")
-
-
-def _blocks(problem: CurvatureProblem) -> list[tuple[Tensor, Tensor]]:
-    blocks: list[Any] = []
-    for part in problem.samples.blocks(problem.block):
-        inputs = map_leaves(lambda leaf: leaf.contiguous(), problem.flat.cast(part.inputs))
-        blocks.append((inputs, part.targets.to(problem.theta.device)))
-    return blocks
 
 
 def _measured(problem: CurvatureProblem, values: np.ndarray, columns: np.ndarray, products: int) -> Eigenpairs:

@@ -40,7 +40,7 @@ def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_produ
         # it calls backward(create_graph=True) by design; the cycle that torch warns of is cut below
         warnings.filterwarnings("ignore", message="Using backward.. with create_graph=True")
         torch.manual_seed(seed)
-        solution = solver(model, _mean(problem.flat), cuda=problem.theta.is_cuda, **data)
+        solution = solver(model, lambda *pair: problem.flat.loss(*pair).mean(), cuda=problem.theta.is_cuda, **data)
         values, vectors = solution.eigenvalues(maxIter=iterations, tol=tolerance, top_n=k)
     products = model.resets if len(blocks) == 1 else model.resets // (1 + 2 * len(blocks))
     model.zero_grad(set_to_none=True)
@@ -89,10 +89,6 @@ def _blocks(problem: CurvatureProblem) -> list[tuple[Tensor, Tensor]]:
     targets = problem.samples.targets
     targets = targets.float() if targets.is_floating_point() else targets
     return [(piece, targets[piece].to(problem.theta.device)) for piece in pieces]
-
-
-def _mean(flat: Flat) -> Any:
-    return lambda outputs, targets: flat.loss(outputs, targets).mean()
 
 
 def _measured(

@@ -86,7 +86,10 @@ def surface(
         statistics = usual_statistics(task)
     further = _extra_dims(task, sweep, split, metrics, groups)
     ds = _empty(task, sweep, split, metrics, further)
-    ds.attrs.update(statistics_attrs(task, split, statistics, sweep.buffers, calibration), **_grouping(groups))
+    ds.attrs.update(statistics_attrs(task, split, statistics, sweep.buffers, calibration))
+    if groups is not None:  # a result is not resumed with other groups
+        numbers = groups.cpu().long().contiguous().numpy()
+        ds.attrs.update(groups=hashlib.blake2b(numbers.data, digest_size=8).hexdigest())
     if check_precision(precision) == "fast":
         ds.attrs.update(precision=precision)
     if known is not None:
@@ -208,14 +211,6 @@ def _buffers(
     if sweep.buffers is None or statistics != "recomputed" or not met:
         return sweep.buffers
     return recalibrate_rows(task, sweep.basis, sweep.buffers, met, calibration_of(task, split, calibration))
-
-
-def _grouping(groups: Tensor | None) -> dict[str, str]:
-    """Digest of the groups, so that a result is not resumed with other groups."""
-    if groups is None:
-        return {}
-    digest = hashlib.blake2b(groups.cpu().long().contiguous().numpy().data, digest_size=8)
-    return {"groups": digest.hexdigest()}
 
 
 def _missing(column: np.ndarray) -> np.ndarray:

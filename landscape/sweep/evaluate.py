@@ -108,7 +108,10 @@ def evaluate(
     values: dict[str, Tensor] = {}
     done, report, soon = 0, progress or (lambda done, total: None), not (on_points is None and progress is None)
     report(0, len(points))
-    for part, chunk in _chunk_values(work, points, _resolve_memory(basis, memory), workers, soon):
+    if memory is None:
+        on_gpu = basis.device.type == "cuda"
+        memory = int(torch.cuda.mem_get_info(basis.device)[0] // 2) if on_gpu else MEMORY
+    for part, chunk in _chunk_values(work, points, memory, workers, soon):
         done += part.stop - part.start
         report(done, len(points))
         for name in measures:
@@ -224,11 +227,3 @@ def _checked_groups(groups: Tensor, samples: Samples) -> Tensor:
             f"for each of the {len(samples)} samples."
         )
     return groups.long()
-
-
-def _resolve_memory(basis: Tensor, memory: int | None) -> int:
-    if memory is not None:
-        return memory
-    if basis.device.type == "cuda":
-        return int(torch.cuda.mem_get_info(basis.device)[0] // 2)
-    return MEMORY

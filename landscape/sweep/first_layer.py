@@ -67,7 +67,8 @@ class FirstLayer:
         elif is_between(coefficients):
             value = self._stepwise(coefficients, self._count)
         else:
-            value = self._anywhere(coefficients)
+            used = {index: share for index, share in enumerate(coefficients) if share != 0} or {0: 0.0}
+            value = combine([self._output(index) for index in used], list(used.values()), out=self._buffer("value"))
         override(self.layer, lambda _: value)
 
     def release(self) -> None:
@@ -85,10 +86,6 @@ class FirstLayer:
             self._start = start
         first = self._memory["start"] if len(start) > 1 else first
         return torch.add(first, self._output(index), alpha=coefficients[1], out=self._buffer("value"))
-
-    def _anywhere(self, coefficients: Sequence[float]) -> Tensor:
-        used = {index: coefficient for index, coefficient in enumerate(coefficients) if coefficient != 0} or {0: 0.0}
-        return combine([self._output(index) for index in used], list(used.values()), out=self._buffer("value"))
 
     def _output(self, index: int) -> Tensor:
         """The layer's output at model `index` of the basis, then at the differences from its first."""

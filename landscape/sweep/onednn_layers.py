@@ -42,7 +42,7 @@ def use_onednn(flat: Flat, probe: Samples) -> list[str]:
     images = flat.habits.channels_last  # oneDNN may return channels-last images
     layers = [item for item in flat.module.named_modules() if images or not isinstance(item[1], nn.Conv2d)]
     done = [(name, layer) for name, layer in layers if _replace(layer)]
-    done += [(name, layer) for name, layer in _behind_fresh(flat.module) if _replace(layer, _relu)]
+    done += [(name, layer) for name, layer in _behind_fresh(flat.module) if _replace(layer, lambda _: torch.relu_)]
     quick = flat.outputs(probe.inputs)
     scale = float(plain.abs().max()) if plain.numel() else 0.0
     if not torch.allclose(quick, plain, rtol=0, atol=1e-4 * scale + 1e-30):
@@ -163,10 +163,6 @@ def _behind_fresh(module: nn.Module) -> list[tuple[str, nn.Module]]:
         for position, (before, after) in enumerate(pairwise(chain), 1)
         if type(after) is nn.ReLU and type(before) in _FRESH and not before._forward_hooks
     ]
-
-
-def _relu(layer: nn.ReLU) -> Forward:
-    return torch.relu_
 
 
 _FRESH = (nn.Linear, nn.Conv2d, nn.MaxPool2d, nn.BatchNorm2d, nn.GroupNorm)

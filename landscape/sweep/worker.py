@@ -96,7 +96,11 @@ class Worker:
         for start in stretches:
             end = min(start + self.stretch, len(self.work.samples))
             blocks = [self._block(begin, min(begin + self.block, end)) for begin in range(start, end, self.block)]
-            yield [self._finish(point, [block[point] for block in blocks]) for point in range(len(self.points))]
+            wholes = [torch.cat(parts) if len(blocks) > 1 else parts[0] for parts in zip(*blocks, strict=True)]
+            for point in range(len(wholes)) if self.stages.cut else ():
+                _bind(self.parameters, self.views[point])
+                wholes[point] = self.stages.last(wholes[point])
+            yield wholes
 
     def _block(self, begin: int, end: int) -> list[Tensor]:
         """Inputs of the last layers, or outputs, of all points on one block while it is in the cache."""
@@ -115,14 +119,6 @@ class Worker:
         if self.shared is not None:
             self.shared.release()
         return [received[point] for point in range(len(received))]
-
-    def _finish(self, point: int, blocks: list[Tensor]) -> Tensor:
-        """Outputs of a point on a stretch of blocks."""
-        whole = blocks[0] if len(blocks) == 1 else torch.cat(blocks)
-        if self.stages.cut:
-            _bind(self.parameters, self.views[point])
-            whole = self.stages.last(whole)
-        return whole
 
     def free(self) -> None:
         """Release the memory of the models of the last chunk."""
