@@ -12,6 +12,7 @@ from landscape.curvature.lanczos import recurrence
 from landscape.curvature.trace import signs
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
+from landscape.results.labelled import labelled
 
 
 @takes_models("theta")
@@ -74,18 +75,11 @@ def density(
     grid = np.linspace(node.min() - 6 * sigma, node.max() + 6 * sigma, points)
     shape = np.exp(-0.5 * ((grid[:, None] - node) / sigma) ** 2) @ weight
     name = curvature.replace("_", "-")
-    return xr.Dataset(
-        {
-            "density": ("value", shape / np.trapezoid(shape, grid), {"long_name": "spectral density", "units": "1"}),
-            "mean": ((), weight @ node, {"long_name": f"trace / d of the {name}", "units": "1"}),
-            "mean_square": ((), weight @ node**2, {"long_name": f"squared norm / d of the {name}", "units": "1"}),
-        },
-        coords={"value": ("value", grid, {"long_name": f"{name} eigenvalue", "units": "1"})},
-        attrs={
-            "analysis": "density",
-            "source": "Ghorbani et al. 2019, algorithm 1",
-            "curvature": curvature,
-            "products": spent,
-            "sigma": sigma,
-        },
-    )
+    variables = {
+        "density": ("value", shape / np.trapezoid(shape, grid), "spectral density"),
+        "mean": ((), weight @ node, f"trace / d of the {name}"),
+        "mean_square": ((), weight @ node**2, f"squared norm / d of the {name}"),
+    }
+    about = {"analysis": "density", "source": "Ghorbani et al. 2019, algorithm 1", "curvature": curvature}
+    coords = {"value": ("value", grid, f"{name} eigenvalue")}
+    return labelled(variables, {**about, "products": spent, "sigma": sigma}, coords)

@@ -19,6 +19,7 @@ from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples, call_module, map_leaves
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
+from landscape.results.labelled import labelled
 
 MEMORY = 512 * 2**20
 """Bytes of gradient graphs or activations in memory between products."""
@@ -215,10 +216,7 @@ def linearise(
     blocks = list(samples.blocks(block))
     # one leaf per parameter: derivatives by parts of one vector would fill a vector per part
     point = {name: part.clone().requires_grad_() for name, part in flat.layout.named(theta.detach()).items()}
-    room = 1
-    if len(blocks) > 1:  # the memory of a graph is affine in its samples
-        single, pair = (_graph_storage_bytes(flat, point, blocks[0][:count]) for count in (1, 2))
-        room = memory // max(1, single + (pair - single) * (len(blocks[0]) - 1))
+    room = 1 if len(blocks) == 1 else memory // _graph_bytes(flat, point, blocks[0])
     cached: list[tuple[Tensor, ...]] = []
     total, shares = torch.empty_like(theta), [len(part) / len(samples) for part in blocks]
     for index, part in enumerate(blocks):
@@ -266,6 +264,12 @@ def _gradient_graph(flat: Flat, point: dict[str, Tensor], samples: Samples) -> t
         return torch.autograd.grad(loss, list(point.values()), create_graph=True, materialize_grads=True)
 
 
+def _graph_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples) -> int:
+    """Memory of the gradient graph of one block without the parameters: affine in the number of samples."""
+    single, pair = (_graph_storage_bytes(flat, point, samples[:count]) for count in (1, 2))
+    return max(1, single + (pair - single) * (len(samples) - 1))
+
+
 def _graph_storage_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples) -> int:
     sizes = {leaf.untyped_storage().data_ptr(): 0 for leaf in point.values()}
 
@@ -282,20 +286,11 @@ def _graph_storage_bytes(flat: Flat, point: dict[str, Tensor], samples: Samples)
 
 def _dataset(pairs: Eigenpairs, backend: str, vectors: bool) -> xr.Dataset:
     variables: dict[str, tuple] = {
-        "eigenvalue": ("rank", pairs.values.numpy(), {"long_name": "Hessian eigenvalue", "units": "1"}),
-        "residual": ("rank", pairs.residuals.numpy(), {"long_name": "||Hv - value v|| / |value|", "units": "1"}),
+        "eigenvalue": ("rank", pairs.values.numpy(), "Hessian eigenvalue"),
+        "residual": ("rank", pairs.residuals.numpy(), "||Hv - value v|| / |value|"),
     }
     if vectors:
-        attributes = {"long_name": "Hessian eigenvector", "units": "1"}
-        variables["eigenvector"] = (("rank", "parameter"), pairs.vectors.cpu().numpy(), attributes)
-    return xr.Dataset(
-        variables,
-        coords={"rank": np.arange(1, len(pairs.values) + 1)},
-        attrs={
-            "analysis": "top_eigenvalues",
-            "source": "FedLAW Fig. 10",
-            "backend": backend,
-            "products": pairs.products,
-            "converged": int(pairs.converged),
-        },
-    )
+        variables["eigenvector"] = (("rank", "parameter"), pairs.vectors.cpu().numpy(), "Hessian eigenvector")
+    about = {"analysis": "top_eigenvalues", "source": "FedLAW Fig. 10", "backend": backend}
+    coords = {"rank": np.arange(1, len(pairs.values) + 1)}
+    return labelled(variables, {**about, "products": pairs.products, "converged": int(pairs.converged)}, coords)

@@ -14,6 +14,7 @@ from landscape.curvature.hessian import pose
 from landscape.curvature.krylov import top
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
+from landscape.results.labelled import labelled
 
 
 @takes_models("theta")
@@ -64,19 +65,12 @@ def layer_eigenvalues(
         start = torch.randn(size, generator=generator, dtype=torch.float64).to(posed.theta)
         pairs.append(top(within, start, tolerance=tolerance, max_products=max_products))
     sizes = [prod(shape) for _, shape in task.layout.parameters]
-    about = {"long_name": f"largest {curvature.replace('_', '-')} eigenvalue of the block", "units": "1"}
-    residuals = [pair.residual for pair in pairs]
-    return xr.Dataset(
-        {
-            "eigenvalue": ("layer", [pair.value for pair in pairs], about),
-            "residual": ("layer", residuals, {"long_name": "||Hv - value v|| / |value|", "units": "1"}),
-            "size": ("layer", sizes, {"long_name": "parameters", "units": "1"}),
-        },
-        coords={"layer": np.array(list(places))},
-        attrs={
-            "analysis": "layer_eigenvalues",
-            "source": "this project",
-            "curvature": curvature,
-            "products": sum(pair.products for pair in pairs),
-        },
-    )
+    kind = f"largest {curvature.replace('_', '-')} eigenvalue of the block"
+    variables = {
+        "eigenvalue": ("layer", [pair.value for pair in pairs], kind),
+        "residual": ("layer", [pair.residual for pair in pairs], "||Hv - value v|| / |value|"),
+        "size": ("layer", sizes, "parameters"),
+    }
+    about = {"analysis": "layer_eigenvalues", "source": "this project", "curvature": curvature}
+    spent = sum(pair.products for pair in pairs)
+    return labelled(variables, {**about, "products": spent}, {"layer": np.array(list(places))})

@@ -13,6 +13,7 @@ from landscape.curvature.krylov import Pair, starting, top
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
+from landscape.results.labelled import labelled
 
 
 @takes_models("theta")
@@ -74,20 +75,13 @@ def minibatch_sharpness(
     whole = searched(samples) if full else None
     pairs = pairs_by_batch if whole is None else [*pairs_by_batch, whole]
     name = f"largest {curvature.replace('_', '-')} eigenvalue"
-    residuals = [pair.residual for pair in pairs_by_batch]
-    return xr.Dataset(
-        {
-            "eigenvalue": ("batch", values, {"long_name": f"{name} of a batch", "units": "1"}),
-            "residual": ("batch", residuals, {"long_name": "||Hv - value v|| / |value|", "units": "1"}),
-            "median": ((), np.median(values), {"long_name": f"median over batches of the {name}", "units": "1"}),
-            "full": ((), np.nan if whole is None else whole.value, {"long_name": f"{name} of all data", "units": "1"}),
-        },
-        coords={"batch": np.arange(len(pieces))},
-        attrs={
-            "analysis": "minibatch_sharpness",
-            "source": "LSS paper, Table 7",
-            "curvature": curvature,
-            "products": sum(pair.products for pair in pairs),
-            "converged": int(all(pair.residual <= tolerance for pair in pairs)),
-        },
-    )
+    variables = {
+        "eigenvalue": ("batch", values, f"{name} of a batch"),
+        "residual": ("batch", [pair.residual for pair in pairs_by_batch], "||Hv - value v|| / |value|"),
+        "median": ((), np.median(values), f"median over batches of the {name}"),
+        "full": ((), np.nan if whole is None else whole.value, f"{name} of all data"),
+    }
+    spent, converged = sum(pair.products for pair in pairs), all(pair.residual <= tolerance for pair in pairs)
+    about = {"analysis": "minibatch_sharpness", "source": "LSS paper, Table 7", "curvature": curvature}
+    coords = {"batch": np.arange(len(pieces))}
+    return labelled(variables, {**about, "products": spent, "converged": int(converged)}, coords)

@@ -11,6 +11,7 @@ from landscape.curvature.hessian import pose
 from landscape.curvature.lanczos import Product
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
+from landscape.results.labelled import labelled
 
 
 @takes_models("theta")
@@ -55,18 +56,15 @@ def trace(
         raise ValueError(f"products is {products}; the trace takes at least {min(6, size)}.")
     matrix = product(posed)
     estimates = _exact(matrix, posed.theta) if size <= products else _hutchpp(matrix, posed.theta, products // 3, seed)
-    names = {
-        "trace": "trace of the",
-        "standard_error": "standard error of the trace of the",
-        "frobenius": "norm of the",
+    names = {"trace": "trace", "standard_error": "standard error of the trace", "frobenius": "norm"}
+    kind = curvature.replace("_", "-")
+    variables = {
+        name: ((), value, f"{text} of the {kind}") for (name, text), value in zip(names.items(), estimates, strict=True)
     }
-    ds = xr.Dataset({name: ((), value) for name, value in zip(names, estimates, strict=True)})
-    for name, text in names.items():
-        ds[name].attrs.update(long_name=f"{text} {curvature.replace('_', '-')}", units="1")
     exact = size <= products
     spent = size if exact else 3 * (products // 3)
     about = {"analysis": "trace", "source": "Meyer et al. 2021, Hutch++", "curvature": curvature}
-    return ds.assign_attrs(about, products=spent, exact=int(exact))
+    return labelled(variables, {**about, "products": spent, "exact": int(exact)})
 
 
 def signs(rows: int, like: Tensor, seed: int) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from landscape.model.bound_model import Flat
 from landscape.model.task import Task
 from landscape.model.vectors import takes_models
 from landscape.sweep.grid import stack_models
+from landscape.sweep.layer_calls import trace_calls
 
 PROBE = 8
 """Samples on which the aligned model must give the same outputs."""
@@ -73,29 +75,18 @@ def layer_stack(task: Task) -> list[StackLayer]:
     """
     flat = task.flat(task.theta)
     _check_layers(flat)
-    modules = {module: name for name, module in flat.module.named_modules() if not list(module.children())}
-    calls: list[nn.Module] = []
-    last: list[Tensor] = []
-
-    def note(module: nn.Module, received: tuple[Tensor, ...], output: Tensor) -> None:
-        if last and received[0] is not last[0]:
+    calls = trace_calls(flat, next(iter(task.samples.values()))[:1].inputs).calls
+    for before, call in pairwise(calls):
+        if call.inputs[0] is not before.output:
             raise ValueError(
-                f"layer {modules[module]!r} does not take the output of the layer before it; alignment takes stacks "
+                f"layer {call.name!r} does not take the output of the layer before it; alignment takes stacks "
                 "in which every step is a module, such as nn.Sequential with nn.ReLU and nn.Flatten."
             )
-        last[:] = [output]
-        if isinstance(module, nn.Linear | nn.Conv2d):
-            calls.append(module)
-
-    handles = [module.register_forward_hook(note) for module in modules]
-    with torch.no_grad():
-        flat.outputs(next(iter(task.samples.values()))[:1].inputs)
-    for handle in handles:
-        handle.remove()
-    if len(set(calls)) != len(calls):
+    calls = [call for call in calls if isinstance(call.layer, nn.Linear | nn.Conv2d)]
+    if len({call.layer for call in calls}) != len(calls):
         raise ValueError("a layer runs twice; alignment takes stacks that run every layer once.")
     places = flat.layout.slices()
-    layers = [_layer(modules[module], module, places) for module in calls]
+    layers = [_layer(call.name, call.layer, places) for call in calls]
     if len(places) != sum(1 if layer.bias is None else 2 for layer in layers):
         raise ValueError("the model holds parameters that it does not use; alignment cannot tell what they belong to.")
     return layers

@@ -21,7 +21,7 @@ from landscape.model.batchnorm import (
     usual_statistics,
 )
 from landscape.model.samples import Samples
-from landscape.model.task import Split, Task, metric_units
+from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.model.vectors import takes_models
 from landscape.plugins import unknown
 from landscape.results.progress import Progress
@@ -202,7 +202,7 @@ def along(
         ds[name] = ((), _length(curve.points, path), {"long_name": f"length of the {what}", "units": "1"})
     about = {"analysis": "along", "source": "Garipov et al. 2018", "kind": curve.kind, "bends": len(curve.points) - 2}
     attrs = statistics_attrs(task, split, how, buffers, calibration)
-    return ds.assign_attrs(about, split=split if isinstance(split, str) else "given", **attrs)
+    return ds.assign_attrs(about, split=split_name(split), **attrs)
 
 
 def _buffers(task: Task, points: Tensor, ends: Tensor, fixed: Samples | None) -> Tensor:

@@ -20,6 +20,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
+from landscape.results.labelled import labelled
 
 REPEATS = 5
 """Repetitions: the range of five contains the median of all with probability 94 %, whatever their distribution."""
@@ -126,13 +127,8 @@ def step_cost(
         "memory": (stepped.memory + workspace, "memory of a step", "bytes"),
         "transfer": (transfer_bytes(task, theta), "bytes of a model", "bytes"),
     }
-    return xr.Dataset(
-        {
-            name: ((), float(value), {"long_name": text, "units": unit})
-            for name, (value, text, unit) in variables.items()
-        },
-        attrs={"analysis": "step_cost", "source": "LSS paper, Table 5", "batch": len(samples)},
-    )
+    scalars = {name: ((), float(value), text, unit) for name, (value, text, unit) in variables.items()}
+    return labelled(scalars, {"analysis": "step_cost", "source": "LSS paper, Table 5", "batch": len(samples)})
 
 
 def transfer_bytes(task: Task, theta: Tensor) -> int:

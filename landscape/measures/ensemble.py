@@ -24,6 +24,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import PerSample, Split, Task
 from landscape.model.vectors import takes_models
 from landscape.plugins import unknown
+from landscape.results.labelled import labelled
 from landscape.sweep.evaluate import evaluate
 from landscape.sweep.grid import stack_models
 from landscape.sweep.threads import PointPool
@@ -93,18 +94,12 @@ def ensemble_gap(
     }
     values_by_name |= {"gap": gap, "distance": distance, "gap_ratio": gap / distance**2 if distance > 0 else np.nan}
     labels = {"gap": "mean ||f_WENS - f_mean||", "distance": "largest ||w_k - w||", "gap_ratio": "gap / distance^2"}
-    return xr.Dataset(
-        {
-            name: ((), value, {"long_name": labels.get(name, name.replace("_", " ")), "units": _units(name)})
-            for name, value in values_by_name.items()
-        },
-        attrs={
-            "analysis": "ensemble_gap",
-            "source": "IMA paper, Lemma 1",
-            "outputs": outputs,
-            **statistics_attrs(task, split, how, buffers, calibration),
-        },
-    )
+    variables = {
+        name: ((), value, labels.get(name, name.replace("_", " ")), _units(name))
+        for name, value in values_by_name.items()
+    }
+    about = {"analysis": "ensemble_gap", "source": "IMA paper, Lemma 1", "outputs": outputs}
+    return labelled(variables, {**about, **statistics_attrs(task, split, how, buffers, calibration)})
 
 
 @takes_models("models")
@@ -166,14 +161,14 @@ def subset_errors(
         calibration=calibration,
         workers=workers,
     )
-    attrs = statistics_attrs(task, split, how, buffers, calibration)
-    return xr.Dataset(
-        {
-            name: (("models", "draw"), _spread(cells, values), _attributes(name))
-            for name, values in values_by_metric.items()
-        },
-        coords={"models": ("models", counts, {"long_name": "models averaged", "units": "1"})},
-        attrs={"analysis": "subset_errors", "source": "IMA paper, Fig. 4", "seed": seed, **attrs},
+    variables = {
+        name: (("models", "draw"), _spread(cells, values), f"{name} of the averaged model", _units(name))
+        for name, values in values_by_metric.items()
+    }
+    about = {"analysis": "subset_errors", "source": "IMA paper, Fig. 4"}
+    coords = {"models": ("models", counts, "models averaged")}
+    return labelled(
+        variables, {**about, "seed": seed, **statistics_attrs(task, split, how, buffers, calibration)}, coords
     )
 
 
@@ -216,10 +211,6 @@ def _value(function: PerSample, outputs: Tensor, targets: Tensor, kind: str) -> 
 
 def _units(name: str) -> str:
     return "nats" if name.endswith("loss") else "1"
-
-
-def _attributes(name: str) -> dict[str, str]:
-    return {"long_name": f"{name} of the averaged model", "units": _units(name)}
 
 
 def _check_subsets(m: int, shares: Tensor, counts: Sequence[int] | None, subsets: int) -> None:

@@ -8,6 +8,7 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.model.vectors import takes_models
+from landscape.results.labelled import labelled
 
 NEAR_ZERO = 0.01
 """Below this magnitude a parameter counts as near zero (FedLAW section 4)."""
@@ -59,13 +60,12 @@ def weight_histogram(theta: Tensor, bins: int = 101, limit: float | None = None)
     reach = limit if limit is not None else largest or 1.0
     counts, edges = np.histogram(values, bins=bins, range=(-reach, reach))
     near = int((np.abs(values) < NEAR_ZERO).sum())
-    return xr.Dataset(
-        {
-            "count": ("value", counts, {"long_name": "parameters", "units": "1"}),
-            "near_zero": ((), near, {"long_name": f"parameters with |w| < {NEAR_ZERO}", "units": "1"}),
-            "outside": ((), len(values) - counts.sum(), {"long_name": "parameters beyond the limit", "units": "1"}),
-            "norm": ((), weight_norm(theta).item(), {"long_name": "weight norm", "units": "1"}),
-        },
-        coords={"value": ("value", (edges[1:] + edges[:-1]) / 2, {"long_name": "parameter value", "units": "1"})},
-        attrs={"analysis": "weight_histogram", "source": "FedLAW Fig. 4", "bin_width": 2 * reach / bins},
-    )
+    variables = {
+        "count": ("value", counts, "parameters"),
+        "near_zero": ((), near, f"parameters with |w| < {NEAR_ZERO}"),
+        "outside": ((), len(values) - counts.sum(), "parameters beyond the limit"),
+        "norm": ((), weight_norm(theta).item(), "weight norm"),
+    }
+    coords = {"value": ("value", (edges[1:] + edges[:-1]) / 2, "parameter value")}
+    width = 2 * reach / bins
+    return labelled(variables, {"analysis": "weight_histogram", "source": "FedLAW Fig. 4", "bin_width": width}, coords)

@@ -10,8 +10,9 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.model.samples import Samples
-from landscape.model.task import Split, Task
+from landscape.model.task import Split, Task, split_name
 from landscape.model.vectors import takes_models
+from landscape.results.labelled import labelled
 from landscape.results.progress import Progress, with_progress
 from landscape.sweep.evaluate import evaluate
 
@@ -70,14 +71,13 @@ def noise_robustness(
         changed = with_noise(samples, level, generator, mean=mean, std=std)
         noisy[row, draw] = 1 - _error(task, theta, changed, buffers)
     variables = {
-        "accuracy": ((), clean, {"long_name": "accuracy without noise", "units": "fraction"}),
-        "noisy": (("value", "draw"), noisy, {"long_name": "accuracy with noise", "units": "fraction"}),
-        "drop": ("value", clean - noisy.mean(1), {"long_name": "accuracy drop", "units": "fraction"}),
+        "accuracy": ((), clean, "accuracy without noise", "fraction"),
+        "noisy": (("value", "draw"), noisy, "accuracy with noise", "fraction"),
+        "drop": ("value", clean - noisy.mean(1), "accuracy drop", "fraction"),
     }
-    about = {"analysis": "noise_robustness", "source": "LSS paper, Table 6", "seed": seed}
-    about |= {"split": split if isinstance(split, str) else "given"}
-    amplitude = ("value", np.asarray(levels, dtype=float), {"long_name": "noise amplitude", "units": "1"})
-    return xr.Dataset(variables, coords={"value": amplitude, "draw": np.arange(draws)}, attrs=about)
+    about = {"analysis": "noise_robustness", "source": "LSS paper, Table 6", "split": split_name(split)}
+    coords = {"value": ("value", np.asarray(levels, dtype=float), "noise amplitude"), "draw": np.arange(draws)}
+    return labelled(variables, {**about, "seed": seed}, coords)
 
 
 def with_noise(

@@ -11,8 +11,9 @@ from torch import Tensor
 from landscape.model.bound_model import Flat
 from landscape.model.layout import Layout
 from landscape.model.samples import Samples
-from landscape.model.task import Split, Task, cross_entropy
+from landscape.model.task import Split, Task, cross_entropy, split_name
 from landscape.model.vectors import takes_models
+from landscape.results.labelled import labelled
 from landscape.results.progress import Progress
 from landscape.sweep.evaluate import evaluate
 from landscape.sweep.threads import PointPool
@@ -83,16 +84,10 @@ def ball_sharpness(
     values = {"loss": here, "worst": worst - here, "one_step": one_step - here}
     values |= {"mean": float(rises.mean()), "spread": float(rises.std())}
     units = "nats" if task.loss is cross_entropy else "1"
-    return xr.Dataset(
-        {name: ((), value, {"long_name": _NAMES[name], "units": units}) for name, value in values.items()},
-        attrs={
-            "analysis": "ball_sharpness",
-            "source": "Foret et al. 2021; Kwon et al. 2021; methods.md 2.1",
-            "radius": radius,
-            "adaptive": int(adaptive),
-            "split": split if isinstance(split, str) else "given",
-            "seed": seed,
-        },
+    variables = {name: ((), value, _NAMES[name], units) for name, value in values.items()}
+    about = {"analysis": "ball_sharpness", "source": "Foret et al. 2021; Kwon et al. 2021; methods.md 2.1"}
+    return labelled(
+        variables, {**about, "radius": radius, "adaptive": int(adaptive), "split": split_name(split), "seed": seed}
     )
 
 

@@ -42,45 +42,34 @@ class Means:
         Raises:
             ValueError: If the metric returns another shape than (m,) or (m, v).
         """
-        values, applies = self._values(outputs, targets)
-        sums, counts = self._memory(values)
-        if group is None:
-            sums[point] += values.sum(0)
-            counts[point] += applies.sum(0)
-        else:
-            sums[point].index_add_(0, group, values)
-            counts[point].index_add_(0, group, applies)
+        for total, values in self._values(outputs, targets):
+            if group is None:
+                total[point] += values.sum(0)
+            else:
+                total[point].index_add_(0, group, values)
 
     def add_all(self, outputs: Tensor, targets: Tensor, group: Tensor | None) -> None:
         """Add a block of m samples at all points: outputs (P, m, ...)."""
         every = targets.expand(len(outputs), *targets.shape).flatten(0, 1)
-        values, applies = self._values(outputs.flatten(0, 1), every)
-        sums, counts = self._memory(values)
-        shape = (len(outputs), len(targets), *values.shape[1:])
-        if group is None:
-            sums += values.view(shape).sum(1)
-            counts += applies.view(shape).sum(1)
-        else:
-            sums.index_add_(1, group, values.view(shape))
-            counts.index_add_(1, group, applies.view(shape))
+        for total, values in self._values(outputs.flatten(0, 1), every):
+            by_point = values.unflatten(0, (len(outputs), len(targets)))
+            if group is None:
+                total += by_point.sum(1)
+            else:
+                total.index_add_(1, group, by_point)
 
-    def _values(self, outputs: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
-        """Values with 0 where they do not apply, and a mask: 1 where they apply."""
+    def _values(self, outputs: Tensor, targets: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """The sums with values, 0 where they do not apply, and the counts with a mask, 1 where they apply."""
         values = self._measure(outputs, targets).double()
         if values.ndim not in (1, 2) or len(values) != len(targets):
             raise ValueError(
                 f"a metric gave shape {tuple(values.shape)} for {len(targets)} samples; it must be (n,) or (n, v)."
             )
-        if values.ndim == 1:
-            return values, torch.ones_like(values)
-        applies = ~values.isnan()
-        return values.where(applies, 0), applies.double()
-
-    def _memory(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        applies = torch.ones_like(values, dtype=torch.bool) if values.ndim == 1 else ~values.isnan()
         if self._sums is None or self._counts is None:
             shape = (self._points, *([] if self._groups is None else [self._groups]), *values.shape[1:])
             self._sums, self._counts = values.new_zeros(shape), values.new_zeros(shape)
-        return self._sums, self._counts
+        return [(self._sums, values.where(applies, 0)), (self._counts, applies.double())]
 
     def result(self) -> Tensor:
         """The means, float64 on the CPU; NaN where no sample was added."""

@@ -148,6 +148,11 @@ class Task:
             return torch.cat([flat.outputs(part.inputs) for part in self.split(split).blocks(block)])
 
 
+def split_name(split: Split) -> str:
+    """Name of a split in the attributes of a result."""
+    return split if isinstance(split, str) else "given"
+
+
 def metric_units(task: Task, metric: str) -> str:
     """Unit of a metric of the task: nats, fraction, or 1 for a loss that is not the cross-entropy."""
     if metric == "loss":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -15,6 +16,7 @@ from landscape.model.batchnorm import CALIBRATION, Statistics, statistics_attrs,
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units
 from landscape.model.vectors import takes_models
+from landscape.results.labelled import labelled
 from landscape.results.progress import Progress
 from landscape.surfaces.basin import line_summary
 from landscape.surfaces.surface import surface
@@ -140,17 +142,15 @@ def pairwise_barriers(
         distances[i, j] = distances[j, i] = float((basis[i].double() - basis[j].double()).norm())
     names = [str(index + 1) for index in range(m)] if labels is None else list(labels)
     units, both = metric_units(task, "loss"), ("mark", "mark_other")
-    about: dict[str, str | int] = {"analysis": "pairwise_barriers", "source": "Chen et al. 2024, section 4.3"}
-    return xr.Dataset(
-        {
-            "barrier": (both, heights, {"long_name": "loss barrier", "units": units}),
-            "midpoint": (both, halfway, {"long_name": "midpoint minus mean loss", "units": units}),
-            "distance": (both, distances, {"long_name": "distance of the models", "units": "1"}),
-            "mark_loss": ("mark", loss[:m], {"long_name": "loss at the mark", "units": units}),
-        },
-        coords={"mark": names, "mark_other": names},
-        attrs={**about, "points": points, **statistics_attrs(task, split, how, buffers, calibration)},
-    )
+    variables = {
+        "barrier": (both, heights, "loss barrier", units),
+        "midpoint": (both, halfway, "midpoint minus mean loss", units),
+        "distance": (both, distances, "distance of the models"),
+        "mark_loss": ("mark", loss[:m], "loss at the mark", units),
+    }
+    about = {"analysis": "pairwise_barriers", "source": "Chen et al. 2024, section 4.3"}
+    attrs = statistics_attrs(task, split, how, buffers, calibration)
+    return labelled(variables, {**about, "points": points, **attrs}, {"mark": names, "mark_other": names})
 
 
 @takes_models("models")
@@ -205,11 +205,11 @@ def simplex_losses(
         workers=workers,
         progress=progress,
     )
-    ds = xr.Dataset(attrs={"analysis": "simplex_losses", "source": "Chen et al. 2024, section 4.3", "seed": seed})
-    ds.attrs.update(statistics_attrs(task, split, how, buffers, calibration))
+    variables: dict[str, Any] = {}
     for name, at_points in values_by_metric.items():
         values, units = at_points.numpy(), metric_units(task, name)
-        ds[name] = ("value", values, {"long_name": name, "units": units})
-        ds[f"{name}_mean"] = ((), values.mean(), {"long_name": f"mean {name} of random averages", "units": units})
-        ds[f"{name}_max"] = ((), values.max(), {"long_name": f"largest {name} of random averages", "units": units})
-    return ds
+        variables[name] = "value", values, name, units
+        variables[f"{name}_mean"] = (), values.mean(), f"mean {name} of random averages", units
+        variables[f"{name}_max"] = (), values.max(), f"largest {name} of random averages", units
+    about = {"analysis": "simplex_losses", "source": "Chen et al. 2024, section 4.3"}
+    return labelled(variables, {**about, "seed": seed, **statistics_attrs(task, split, how, buffers, calibration)})

@@ -8,6 +8,7 @@ import numpy as np
 import xarray as xr
 from scipy import ndimage
 
+from landscape.results.labelled import labelled
 from landscape.surfaces.minimum import fitted_minimum
 from landscape.surfaces.quadratic import quadratic
 
@@ -90,20 +91,14 @@ def basin(ds: xr.Dataset, level: float | None = None, metric: str = "loss") -> x
     edge = any(inside.take(side, axis).any() for axis in range(inside.ndim) for side in (0, -1))
     units = ds[metric].attrs.get("units", "1")
     area = inside.sum() * _cell_area(ds, metric) if has_component else np.nan
-    return xr.Dataset(
-        {
-            "component": (ds[metric].dims, inside.astype(float), {"long_name": "basin of the marks", "units": "1"}),
-            "level": ((), float(bound), {"long_name": f"{metric} at the basin's edge", "units": units}),
-            "area": ((), float(area), {"long_name": "area of the basin", "units": "1"}),
-            "open": (
-                (),
-                float(edge) if has_component else np.nan,
-                {"long_name": "basin reaches the grid's edge", "units": "1"},
-            ),
-        },
-        coords={name: ds[name] for name in ds[metric].dims},
-        attrs={"analysis": "basin", "source": "IMA paper, section 3.2"},
-    )
+    variables = {
+        "component": (ds[metric].dims, inside.astype(float), "basin of the marks"),
+        "level": ((), float(bound), f"{metric} at the basin's edge", units),
+        "area": ((), float(area), "area of the basin"),
+        "open": ((), float(edge) if has_component else np.nan, "basin reaches the grid's edge"),
+    }
+    coords = {str(name): ds[name] for name in ds[metric].dims}
+    return labelled(variables, {"analysis": "basin", "source": "IMA paper, section 3.2"}, coords)
 
 
 def area_below(ds: xr.Dataset, level: float, metric: str = "loss") -> float:
@@ -170,16 +165,15 @@ def line_summary(ds: xr.Dataset, mark: str = "mean", metric: str = "loss") -> xr
     above = between - ((1 - between.t) * start + between.t * end)
     units, offset = ds[metric].attrs.get("units", "1"), fitted_minimum(ds, metric)
     summary = {
-        "minimum": (float(minimum(ds, metric)), f"smallest {metric}", units),
-        "minimum_t": (offset.at["t"], f"place of the fitted minimum of the {metric}", "1"),
-        "minimum_t_error": (offset.errors["t"], "standard error of that place", "1"),
-        "start": (start, f"{metric} at t = 0", units),
-        "end": (end, f"{metric} at t = 1", units),
-        "barrier": (max(0.0, float(above.max())), f"{metric} barrier", units),
-        "centre_offset": (centre_offset(ds, mark, metric), f"distance from {mark} to the minimum", "1"),
+        "minimum": ((), float(minimum(ds, metric)), f"smallest {metric}", units),
+        "minimum_t": ((), offset.at["t"], f"place of the fitted minimum of the {metric}"),
+        "minimum_t_error": ((), offset.errors["t"], "standard error of that place"),
+        "start": ((), start, f"{metric} at t = 0", units),
+        "end": ((), end, f"{metric} at t = 1", units),
+        "barrier": ((), max(0.0, float(above.max())), f"{metric} barrier", units),
+        "centre_offset": ((), centre_offset(ds, mark, metric), f"distance from {mark} to the minimum"),
     }
-    variables = {name: ((), value, {"long_name": long, "units": unit}) for name, (value, long, unit) in summary.items()}
-    return xr.Dataset(variables, attrs={"analysis": "line_summary", "source": "IMA paper, section 3.2"})
+    return labelled(summary, {"analysis": "line_summary", "source": "IMA paper, section 3.2"})
 
 
 def _mark(ds: xr.Dataset, mark: str) -> xr.Dataset:

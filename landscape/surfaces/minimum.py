@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import xarray as xr
 
+from landscape.results.labelled import labelled
 from landscape.surfaces.quadratic import Quadratic, quadratic
 
 MinimumState = Literal["inside", "edge", "none"]
@@ -106,20 +107,20 @@ def label_minimum(minimum: Minimum, ds: xr.Dataset, metric: str = "loss") -> xr.
         coordinates, minimum_state and minimum_reason (text), and, where the surface has a mark "mean", minimum_offset
         and minimum_offset_error, from this mark; errors are standard errors.
     """
-    variables = {}
+    variables: dict[str, Any] = {
+        "minimum_state": ((), minimum.state, "where the minimum is"),
+        "minimum_reason": ((), minimum.reason, "why"),
+    }
     for name, at in minimum.at.items():
         units = ds[name].attrs.get("units", "1")
-        variables[f"minimum_{name}"] = (at, f"{name} of the minimum of the {metric}", units)
-        variables[f"minimum_{name}_error"] = (minimum.errors[name], f"standard error of minimum_{name}", units)
+        variables[f"minimum_{name}"] = (), at, f"{name} of the minimum of the {metric}", units
+        variables[f"minimum_{name}_error"] = (), minimum.errors[name], f"standard error of minimum_{name}", units
     if "mark" in ds.coords and "mean" in ds.mark.values:
         mean = ds.sel(mark="mean")
         distance, error = minimum.offset({name: float(mean[f"mark_{name}"]) for name in minimum.at})
-        variables["minimum_offset"] = (distance, f"distance from the mean to the minimum of the {metric}", "1")
-        variables["minimum_offset_error"] = (error, "standard error of minimum_offset", "1")
-    labels = {name: ((), value, {"long_name": text, "units": unit}) for name, (value, text, unit) in variables.items()}
-    words = {"minimum_state": (minimum.state, "where the minimum is"), "minimum_reason": (minimum.reason, "why")}
-    texts = {name: ((), value, {"long_name": text, "units": "1"}) for name, (value, text) in words.items()}
-    return xr.Dataset({**labels, **texts})
+        variables["minimum_offset"] = (), distance, f"distance from the mean to the minimum of the {metric}"
+        variables["minimum_offset_error"] = (), error, "standard error of minimum_offset"
+    return labelled(variables)
 
 
 def add_sampling_error(minimum: Minimum, values: np.ndarray, sizes: np.ndarray) -> Minimum:

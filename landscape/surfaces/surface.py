@@ -22,7 +22,7 @@ from landscape.model.batchnorm import (
     usual_statistics,
 )
 from landscape.model.samples import Samples
-from landscape.model.task import Split, Task, metric_units
+from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.model.vectors import Model
 from landscape.results.progress import Progress
 from landscape.sweep.evaluate import evaluate
@@ -167,7 +167,7 @@ def _empty(
     samples = task.split(split)
     ds.attrs.update(sweep.attrs)
     ds.attrs.update(
-        split=split if isinstance(split, str) else "given",
+        split=split_name(split),
         samples=len(samples),
         models=_fingerprint(sweep),
     )

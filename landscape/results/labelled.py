@@ -1,0 +1,28 @@
+"""Datasets whose variables have a long name and a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import xarray as xr
+
+
+def labelled(
+    variables: Mapping[str, Any], about: Mapping[str, Any] | None = None, coords: Mapping[str, Any] | None = None
+) -> xr.Dataset:
+    """A dataset whose variables are (dimensions, values, long name, unit); a unit of 1 may be left out.
+
+    Args:
+        about: Attributes of the dataset, such as analysis and source.
+        coords: Coordinates in the same form, or plain values.
+    """
+
+    def entry(value: Any) -> Any:
+        if not isinstance(value, tuple):
+            return value
+        dims, values, long_name, *unit = value
+        return dims, values, {"long_name": long_name, "units": unit[0] if unit else "1"}
+
+    inner, outer = ({name: entry(value) for name, value in (table or {}).items()} for table in (variables, coords))
+    return xr.Dataset(inner, outer, about)
