@@ -166,6 +166,8 @@ class Jobs:
         addresses = [Address.from_run(run) for run in ([runs] if isinstance(runs, Run) else runs)]
 
         def progress(done: int, total: int) -> None:
+            if done < job.done:  # the next of several computations: its time is counted anew
+                job._begun = time.monotonic()
             job.done, job.total = done, total
             _call_back(on_progress, job)
 

@@ -8,10 +8,9 @@ from html import escape
 import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
-from plotly.subplots import make_subplots
 
 from figures.explore.points import Numbers
-from figures.interactive.look import axis, blank, laid, log_axis, small
+from figures.interactive.look import axis, blank, log_axis, small
 from figures.interactive.surfaces import explore_contour, surface3d
 from landscape.surfaces.minimum import Minimum
 
@@ -19,6 +18,9 @@ POINT = "#d0006f"
 """Colour of the selected point, that of no method."""
 
 NORMAL_95 = 1.96
+
+SMALL = 260
+"""Height of the figures of one point, pixels."""
 
 
 def quantity_of(ds: xr.Dataset, quantity: str) -> tuple[xr.Dataset, str]:
@@ -120,65 +122,42 @@ def line_figure(
     return figure.update_yaxes({"title": unit, **(log_axis(values.values) if variable == "loss" else {})})
 
 
-def numbers_figure(
-    numbers: Numbers,
-    classes: Sequence[str],
-    losses: Mapping[int, float] | None = None,
-    other: Numbers | None = None,
-    other_name: str = "",
-) -> go.Figure:
-    """Error per class, loss per client, and the confusion of one point; the other point's numbers beside them.
+def class_figure(numbers: Numbers, classes: Sequence[str], other: Numbers | None, other_name: str) -> go.Figure:
+    """Error per class of a point, and of another model."""
+    names = _labels(numbers, classes)
+    figure = blank(height=SMALL, barmode="group", bargap=0.25)
+    for shown, name, colour in ((numbers, "this point", POINT), (other, escape(other_name), "#7f8c99")):
+        if shown is None or not shown.class_error.size:
+            continue
+        hover = f"class %{{x}}<br>{name}: error %{{y:.1%}}<extra></extra>"
+        bar = go.Bar(x=names, y=small(shown.class_error), name=name, marker_color=colour, hovertemplate=hover)
+        figure.add_trace(bar)
+    figure.update_xaxes(title="class", type="category")
+    return figure.update_yaxes(title="error of the class", range=[0, 1], tickformat=".0%")
 
-    Args:
-        losses: Loss on the own samples of each client, by id.
-        other: Numbers of another model, such as the global one.
-    """
-    has_classes = numbers.class_error.size > 0
-    kinds = [{"type": "xy"}] * (int(has_classes) * 2 + int(bool(losses)))
-    if not kinds:
-        return blank()
-    figure = make_subplots(rows=1, cols=len(kinds), specs=[kinds], horizontal_spacing=0.09)
-    figure.update_layout(laid(height=260, barmode="group", bargap=0.25))
-    column = 0
-    if has_classes:
-        column += 1
-        names = [escape(str(name)) for name in classes]
-        names += [str(number) for number in range(len(names), numbers.class_error.size)]
-        for shown, name, colour in ((numbers, "this point", POINT), (other, escape(other_name), "#7f8c99")):
-            if shown is None or not shown.class_error.size:
-                continue
-            hover = f"class %{{x}}<br>{name}: error %{{y:.1%}}<extra></extra>"
-            bar = go.Bar(x=names, y=small(shown.class_error), name=name, marker_color=colour, hovertemplate=hover)
-            figure.add_trace(bar, row=1, col=column)
-        figure.update_xaxes(title="class", type="category", row=1, col=column)
-        figure.update_yaxes(title="error of the class", range=[0, 1], tickformat=".0%", row=1, col=column)
-    if losses:
-        column += 1
-        ids = [str(client) for client in losses]
-        hover = "client %{x}<br>loss of its own samples %{y:.4g}<extra></extra>"
-        bar = go.Bar(
-            x=ids,
-            y=small(list(losses.values())),
-            marker_color=POINT,
-            hovertemplate=hover,
-            name="clients",
-            showlegend=False,
-        )
-        figure.add_trace(bar, row=1, col=column)
-        figure.update_xaxes(title="client", type="category", row=1, col=column)
-        figure.update_yaxes(title="loss of its own samples", rangemode="tozero", row=1, col=column)
-    if has_classes:
-        column += 1
-        totals = numbers.confusion.sum(1, keepdims=True)
-        shares = np.divide(numbers.confusion, totals, out=np.full(numbers.confusion.shape, np.nan), where=totals > 0)
-        text = "class %{y} taken for %{x}<br>%{customdata} samples, %{z:.1%} of the class<extra></extra>"
-        bar_look = {"thickness": 8, "len": 0.9, "tickformat": ".0%"}
-        look = {"zmin": 0, "zmax": 1, "colorscale": "Greys", "colorbar": bar_look, "hovertemplate": text}
-        cells = go.Heatmap(x=names, y=names, z=small(shares), customdata=numbers.confusion, name="confusion", **look)
-        figure.add_trace(cells, row=1, col=column)
-        figure.update_xaxes(title="predicted", type="category", row=1, col=column)
-        figure.update_yaxes(title="class", type="category", autorange="reversed", row=1, col=column)
-    return figure
+
+def clients_figure(losses: Mapping[int, float]) -> go.Figure:
+    """Loss of a point on the own samples of each client, by id."""
+    hover = "client %{x}<br>loss of its own samples %{y:.4g}<extra></extra>"
+    ids, heights = [str(client) for client in losses], small(list(losses.values()))
+    bar = go.Bar(x=ids, y=heights, marker_color=POINT, hovertemplate=hover, name="clients")
+    figure = blank(height=SMALL, showlegend=False).add_trace(bar)
+    figure.update_xaxes(title="client", type="category")
+    return figure.update_yaxes(title="loss of its own samples", rangemode="tozero")
+
+
+def confusion_figure(numbers: Numbers, classes: Sequence[str]) -> go.Figure:
+    """Shares of each class by predicted class."""
+    totals = numbers.confusion.sum(1, keepdims=True)
+    shares = np.divide(numbers.confusion, totals, out=np.full(numbers.confusion.shape, np.nan), where=totals > 0)
+    text = "class %{y} taken for %{x}<br>%{customdata} samples, %{z:.1%} of the class<extra></extra>"
+    bar = {"thickness": 8, "len": 0.9, "tickformat": ".0%"}
+    look = {"zmin": 0, "zmax": 1, "colorscale": "Greys", "colorbar": bar, "hovertemplate": text}
+    names = _labels(numbers, classes)
+    cells = go.Heatmap(x=names, y=names, z=small(shares), customdata=numbers.confusion, name="confusion", **look)
+    figure = blank(height=SMALL).add_trace(cells)
+    figure.update_xaxes(title="predicted", type="category")
+    return figure.update_yaxes(title="class", type="category", autorange="reversed")
 
 
 def minimum_text(minimum: Minimum | None, unit: str) -> str:
@@ -189,6 +168,11 @@ def minimum_text(minimum: Minimum | None, unit: str) -> str:
         return f"Minimum of the loss: none inside ({minimum.reason})."
     places = ", ".join(f"{name} {value:.3g} ± {minimum.errors[name]:.2g}" for name, value in minimum.at.items())
     return f"Minimum of the loss between the grid points: {minimum.value:.4g} {unit} at {places} (standard errors)."
+
+
+def _labels(numbers: Numbers, classes: Sequence[str]) -> list[str]:
+    names = [escape(str(name)) for name in classes]
+    return [*names, *map(str, range(len(names), numbers.class_error.size))][: numbers.class_error.size]
 
 
 def _metrics(ds: xr.Dataset) -> list[str]:

@@ -11,7 +11,7 @@ import panel as pn
 
 from drift.runs.run import Run
 from figures.explore.jobs import Job
-from figures.explore.maps import numbers_figure
+from figures.explore.maps import SMALL, class_figure, clients_figure, confusion_figure
 from figures.explore.plot import Plot
 from figures.explore.points import Numbers, Place, client_losses, numbers
 from figures.explore.view import View
@@ -41,21 +41,28 @@ class PointPanel:
         self._names: Sequence[str] = ()
         self._ids: Sequence[int] = ()
         self.text = pn.pane.HTML(f"<p>{self._hint}</p>", sizing_mode="stretch_width", margin=(0, 8))
-        self.plot = Plot("", height=260, visible=False)
-        self.panel = pn.Column(self.text, self.plot, sizing_mode="stretch_width")
+        place = {"height": SMALL, "styles": {"flex": "1 1 300px", "width": "auto"}}
+        self.classes = Plot("Error per class of the point", **place)
+        self.clients = Plot("Loss of the point on the samples of each client", **place)
+        self.cells = Plot("Confusion of the classes at the point", **place)
+        self.plots = pn.Row(
+            self.classes, self.clients, self.cells, css_classes=["wrap"], sizing_mode="stretch_width", visible=False
+        )
+        self.panel = pn.Column(self.text, self.plots, sizing_mode="stretch_width")
         self._jobs: list[Job] = []
         self._asked: Any = None
         self._numbers: Numbers | None = None
         self._losses: dict[int, float] | None = None
         self._end: tuple[Any, Numbers] | None = None
-        self.plot.on("click", view.guarded(self._clicked))
+        for plot in (self.classes, self.clients, self.cells):
+            plot.on("click", view.guarded(self._clicked))
 
     def clear(self) -> None:
         """Show no point."""
         self._cancel()
         self._asked = self._numbers = None
         self.text.object = f"<p>{self._hint}</p>"
-        self.plot.visible = False
+        self.plots.visible = False
 
     def show(
         self,
@@ -117,7 +124,7 @@ class PointPanel:
 
     def _take_losses(self, result: dict[int, float]) -> None:
         self._losses = result
-        self._draw()
+        self._draw_losses()
 
     def _draw(self) -> None:
         result = self._numbers
@@ -131,9 +138,14 @@ class PointPanel:
             f"<p><b>{self._title}</b> {terms.replace('+ -', '- ')}</p>"
             f"<p class='number'>{in_words(result)}{comparison}; {result.samples} samples of {escape(place.split)}</p>"
         )
-        figure = numbers_figure(result, self._classes, self._losses, end, "the round's end")
-        self.plot.visible = bool(figure.data)
-        self.plot.show(figure, "Error per class, loss per client and confusion of the point")
+        labelled = result.class_error.size > 0
+        self.plots.visible = True
+        self.classes.show(class_figure(result, self._classes, end, "the round's end") if labelled else None)
+        self.cells.show(confusion_figure(result, self._classes) if labelled else None)
+        self._draw_losses()
+
+    def _draw_losses(self) -> None:
+        self.clients.show(clients_figure(self._losses) if self._losses else None)
 
     def _clicked(self, event: dict[str, Any]) -> None:
         """A class or a cell of the confusion is selected, for the views that show samples."""

@@ -78,7 +78,7 @@ class Plane(View):
         self.plot.on("drag", self.guarded(self._dragged))
         self.plot.on("zoom", self.guarded(self._zoomed))
         row = [*self.corners, self.quantity, self.depth, self.split, self.samples, self.exact, self.whole]
-        controls = pn.Row(*row, css_classes=["wrap"], styles={"flex-wrap": "wrap"}, sizing_mode="stretch_width")
+        controls = pn.Row(*row, css_classes=["wrap"])
         parts = [controls, self.status, self.plot, self.lowest, self.point.panel]
         return pn.Column(*parts, sizing_mode="stretch_width")
 

@@ -51,7 +51,7 @@ class WeightsView(View):
         self._surface: Any = None
         self._quiet = self._new_place = False
         self._title = ""
-        self.sliders = Sliders(self.guarded(self._moved), sizing_mode="stretch_width", min_width=300)
+        self.sliders = Sliders(self.guarded(self._moved), sizing_mode="stretch_width", margin=(0, 8))
         usual = (
             ("FedAvg", "weights by data size", lambda: self._sizes),
             ("uniform", "equal weights", lambda: Weights(1.0, (1 / len(self._ids),) * len(self._ids))),
@@ -80,14 +80,12 @@ class WeightsView(View):
         self.plot = Plot("", height=360, drag="point")
         self.plot.on("drag", self.guarded(self._dragged))
         self.point = PointPanel(self, "weights", self._numbers, "The aggregate")
-        wrap = {"css_classes": ["wrap"], "styles": {"flex-wrap": "wrap"}, "sizing_mode": "stretch_width"}
-        left = pn.Column(self.sliders, self.tried, sizing_mode="stretch_width", min_width=310)
-        right = pn.Column(self.status, self.plot, sizing_mode="stretch_width", min_width=310)
-        place = {"flex": "1 1 320px", "width": "auto"}
-        left.styles = right.styles = place
-        buttons = pn.Row(*self.buttons, *self.learning, **wrap)
-        controls = pn.Row(self.split, self.samples, **wrap)
-        parts = [controls, buttons, self.step, pn.Row(left, right, **wrap), self.point.panel]
+        half = {"sizing_mode": "stretch_width", "styles": {"flex": "1 1 320px", "width": "auto"}}
+        left, right = pn.Column(self.sliders, self.tried, **half), pn.Column(self.status, self.plot, **half)
+        halves = pn.Row(left, right, css_classes=["wrap"], sizing_mode="stretch_width")
+        buttons = pn.Row(*self.buttons, *self.learning, css_classes=["wrap"])
+        controls = pn.Row(self.split, self.samples, css_classes=["wrap"])
+        parts = [controls, buttons, self.step, halves, self.point.panel]
         return pn.Column(*parts, sizing_mode="stretch_width")
 
     def update(self, changed: set[str]) -> None:
