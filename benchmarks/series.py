@@ -31,9 +31,9 @@ from torch import Tensor
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
 from drift.analyses.rounds.coherence import cohort_coherence, cosines, mean_cosine
-from drift.analyses.rounds.locality import distances
+from drift.analyses.rounds.norms_and_weights import distances
 from drift.analyses.rounds.variance import client_variance, period_variance
-from drift.store.gram import gram
+from drift.store.round_record import gram
 from landscape import models
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples

@@ -85,17 +85,3 @@ def mean_intervals(
         for part in np.array_split(columns, -(-len(columns) // 200)):
             ends[:, part] = np.quantile(counts @ table[np.ix_(present, part)], (tail, 1 - tail), axis=0)
     return ends[0], ends[1]
-
-
-def paired_interval(
-    first: Values, second: Values, *, level: float = 0.95, draws: int = 4000, seed: int = 0
-) -> Estimate:
-    """Mean of first minus second, value by value, with its interval.
-
-    Raises:
-        ValueError: If the numbers of values differ.
-    """
-    minuend, subtrahend = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if minuend.shape != subtrahend.shape:
-        raise ValueError(f"there are {minuend.size} values and {subtrahend.size} to pair them with; give equally many.")
-    return mean_interval(minuend - subtrahend, level=level, draws=draws, seed=seed)

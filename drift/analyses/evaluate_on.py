@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import functools
-from typing import TypedDict
+from typing import Any, TypedDict
 
+import torch
 import xarray as xr
 from torch import Tensor
 
 from drift.runs.run import Run
-from landscape.model.batchnorm import Statistics
+from landscape.model.batchnorm import Statistics, usual_statistics
 from landscape.model.task import Split, Task
 from landscape.results.progress import Progress, share
 from landscape.results.zarr_files import Partial
 from landscape.surfaces.adaptive_grid import adaptive_surface
 from landscape.surfaces.surface import surface
+from landscape.sweep.evaluate import evaluate
 from landscape.sweep.grid import Sweep
 from landscape.sweep.precision import Precision
 from landscape.sweep.threads import PointPool
@@ -59,21 +60,29 @@ def evaluate_on(
     """
     if tolerance is not None and precision != "exact":
         raise ValueError(f"precision is {precision!r} and tolerance {tolerance}; give one of them, not both.")
-    task, shared = task or run.task, sharing(run, part, parts)
     known, checkpoint = (None, None) if partial is None else (partial.known(), partial.checkpoint)
-    evaluate = (
-        functools.partial(surface, precision=precision)
-        if tolerance is None
-        else functools.partial(adaptive_surface, tolerance=tolerance)
-    )
-    return evaluate(
-        task,
-        sweep,
-        split=split,
-        metrics=metrics,
-        known=known,
-        checkpoint=checkpoint,
-        groups=groups,
-        statistics=statistics,
-        **shared,
-    )
+    options: dict[str, Any] = {"split": split, "metrics": metrics, "groups": groups, "statistics": statistics}
+    options |= {"known": known, "checkpoint": checkpoint, **sharing(run, part, parts)}
+    if tolerance is None:
+        return surface(task or run.task, sweep, precision=precision, **options)
+    return adaptive_surface(task or run.task, sweep, tolerance=tolerance, **options)
+
+
+def evaluate_models(
+    run: Run,
+    models: Tensor,
+    split: Split,
+    coefficients: Tensor | None = None,
+    *,
+    metrics: tuple[str, ...] = ("loss",),
+    buffers: Tensor | None = None,
+    groups: Tensor | None = None,
+) -> dict[str, Tensor]:
+    """Metrics of models (n, d), or of their combinations (P, n), with the workers of the run.
+
+    Batch statistics are those of `buffers` (n, b); without them they are recomputed for every model that needs any.
+    """
+    points = torch.eye(len(models), dtype=torch.float64) if coefficients is None else coefficients
+    own, workers = usual_statistics(run.task) if buffers is None else None, run.context.pool or 1
+    options: dict[str, Any] = {"split": split, "metrics": metrics, "buffers": buffers, "groups": groups}
+    return evaluate(run.task, models, points, statistics=own, workers=workers, **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch import Tensor
 
 from drift.runs.run import Run
 from drift.store.round_record import Round
-from landscape.results.progress import with_progress
+from landscape.model.task import Task
 
 Measured = Mapping[str, float | Tensor]
 """Values of one round by name: a number, or one value per client of the cohort, shape (m,)."""
@@ -68,7 +68,7 @@ def series(run: Run, measure: Callable[[Round], Measured], about: About, *, anal
     """
     indices, clients = run.rounds(), run.experiment.clients.number
     columns: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
-    for row, index in enumerate(with_progress(indices, run.context.progress)):
+    for row, index in enumerate(run.context.track(indices)):
         record = run.round(index)
         for name, value in measure(record).items():
             per_client = isinstance(value, Tensor) and value.ndim > 0
@@ -166,11 +166,16 @@ def buffers_or_none(buffers: Tensor) -> Tensor | None:
 
 @dataclass(frozen=True)
 class GlobalModel:
-    """The global model after round `index`: parameters (d,) and buffers (b,), None where it has none."""
+    """The global model after round `index`: parameters (d,) and buffers (b,), None where it has none; and its task."""
 
     index: int
     theta: Tensor
     buffers: Tensor | None
+    task: Task = field(repr=False)
+
+    def measure(self, function: Callable[..., xr.Dataset], **options: Any) -> xr.Dataset:
+        """Result of a function of (task, theta) of `landscape` at this model, with its buffers."""
+        return function(self.task, self.theta, buffers=self.buffers, **options)
 
 
 def global_model(run: Run, index: int) -> GlobalModel:
@@ -180,7 +185,7 @@ def global_model(run: Run, index: int) -> GlobalModel:
         LookupError: If the round kept no global model.
     """
     record = run.round(resolve_round(run, index, "globals"))
-    return GlobalModel(record.index, record.kept("end"), buffers_or_none(record.end_buffers))
+    return GlobalModel(record.index, record.kept("end"), buffers_or_none(record.end_buffers), run.task)
 
 
 def join_global_models(
@@ -201,6 +206,6 @@ def join_global_models(
         LookupError: If no round, or one of `rounds`, kept its global model.
     """
     indices = selected_rounds(run, "globals", rounds, default)
-    parts = [compute(global_model(run, index)) for index in with_progress(indices, run.context.progress)]
+    parts = [compute(global_model(run, index)) for index in run.context.track(indices)]
     joined = xr.concat(parts, "round", join="exact", combine_attrs="drop_conflicts")
     return joined.assign_coords(round=indices).assign_attrs(attrs)

@@ -9,7 +9,7 @@ from drift.analyses.curvature.eigenvalues import eigen_rounds
 from drift.analyses.landscapes.model_quality import weight_histograms
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.norms_and_weights import learned, update_norms
-from drift.analyses.rounds.server_epochs import server_epochs
+from drift.analyses.rounds.weight_factors import server_epochs
 from drift.claims.claim import Claim
 from drift.claims.measures import accuracy, late, quarters
 from drift.claims.select_runs import extreme_effects, method_effects, pair_effects

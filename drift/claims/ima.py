@@ -8,7 +8,7 @@ import numpy as np
 
 from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.landscapes.planes import average_line, global_line, round_plane
-from drift.analyses.rounds.locality import locality
+from drift.analyses.rounds.norms_and_weights import locality
 from drift.claims.claim import Claim, Effects
 from drift.claims.measures import accuracy, biases, late, more_models
 from drift.claims.select_runs import extreme_effects, method_effects, pair_effects

@@ -12,9 +12,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -25,8 +24,8 @@ from drift.config.method import Method
 from drift.config.migrations import migrate
 from drift.config.random_keys import cohort
 from drift.store import files, links, round_headers
-from drift.store.gram import CLIENTS, PREVIOUS, START, STEP
 from drift.store.round_headers import Header, round_file, round_numbers
+from drift.store.round_record import CLIENTS, PREVIOUS, START, STEP
 
 REMEDY = "Put the run's own file in its place, or see fedscape verify --repair."
 
@@ -94,11 +93,7 @@ def _file_stamp(path: Path) -> _Stamp:
 
 
 def require(folder: Path) -> None:
-    """Refuse to resume a run with files that belong elsewhere, or are of a later version.
-
-    Raises:
-        Damaged: With the first such file.
-    """
+    """Raise Damaged with the first file of a run to be resumed that belongs elsewhere, or is of a later version."""
     for file, what in faults(folder).items():
         raise files.Damaged(folder / file, what, REMEDY)
     for index in round_numbers(folder):
@@ -107,17 +102,10 @@ def require(folder: Path) -> None:
             files.require_known(path, (file.metadata() or {}).get("format"))
 
 
-@dataclass(frozen=True)
-class _Settings:
-    """What the content of rounds must agree with.
+class _Settings(NamedTuple):
+    """What the content of rounds must agree with; clients of other programs (foreign) may start anywhere."""
 
-    Args:
-        experiment: The settings; None where they are not accepted, as those of a later version.
-        engine: serial, batched, recorded or imported.
-        foreign: Whether another program trained the run, whose clients may start anywhere.
-    """
-
-    experiment: Experiment | None
+    experiment: Experiment | None  # None where it is not accepted, as one of a later version
     engine: str
     foreign: bool
 
@@ -258,14 +246,11 @@ def _same_square(left: float, right: float, slack: float) -> bool:
 
 
 def _weights(header: Header, experiment: Experiment, engine: str) -> np.ndarray:
-    """Weights of the mean update of a round, shape (m,)."""
     import torch
-
-    from drift.config.cohort_weights import cohort_weights
 
     if engine == "recorded":
         return np.asarray(header.arrays["weights"], np.float64)
-    return cohort_weights(experiment, torch.from_numpy(header.arrays["sizes"])).numpy()
+    return experiment.cohort_weights(torch.from_numpy(header.arrays["sizes"])).numpy()
 
 
 def lead(method: Method) -> float | None:

@@ -7,13 +7,15 @@ import json
 import re
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SerializeAsAny, field_serializer, field_validator, model_validator
+import torch
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from torch import Tensor
 
 from drift import partitions
 from drift.config import method as methods
 from drift.config.identity import identifying
-from drift.config.method import Beta, Method
-from drift.partitions import Partitioner
+from drift.config.method import Beta
+from drift.partitions._grouped import NamedPartition
 from drift.plugins import tables
 from drift.plugins.reserved_names import USER_TASK, require_free
 from drift.store.keep import Keep
@@ -67,7 +69,7 @@ class Clients(Part):
 
     number: int = Field(10, gt=0, le=1_000_000)  # a bound for settings from outside
     per_round: int = Field(10, gt=0)
-    partition: SerializeAsAny[Partitioner]
+    partition: NamedPartition
     partition_seed: int | None = Field(None, description="seed of the partition; the experiment's seed when absent")
     valid_ratio: float = Field(0.0, ge=0, lt=1, description="held out of each client's data; weights use the full size")
     weighting: Literal["samples", "uniform"] = "samples"
@@ -97,15 +99,6 @@ class Clients(Part):
         if not share and not numbers:
             raise ValueError(f"{value!r} is neither a share of the clients, 0 to 1, nor a list of client numbers.")
         return value or 0.0
-
-    @field_validator("partition", mode="before")
-    @classmethod
-    def _named_partition(cls, value: Any) -> Any:
-        return tables.build(value, partitions.load)
-
-    @field_serializer("partition")
-    def _dump_partition(self, value: Partitioner) -> dict[str, Any]:
-        return tables.dump(value)
 
     @model_validator(mode="after")
     def _cohort_fits(self) -> Clients:
@@ -179,7 +172,7 @@ class Experiment(Part):
     seed: int = Field(0, ge=0)
     task: TaskPart
     clients: Clients
-    method: SerializeAsAny[Method] = Field(default_factory=lambda: methods.load("fedavg")())
+    method: methods.NamedMethod = Field(default_factory=lambda: methods.load("fedavg")())
     local: Local = Local()
     keep: Keep = Keep()
     proxy: Proxy | None = None
@@ -193,15 +186,6 @@ class Experiment(Part):
         "auto", description="where clients train; auto: a GPU where there is one and it agrees with the CPU"
     )
 
-    @field_validator("method", mode="before")
-    @classmethod
-    def _named_method(cls, value: Any) -> Any:
-        return tables.build(value, methods.load)
-
-    @field_serializer("method")
-    def _dump_method(self, value: Method) -> dict[str, Any]:
-        return tables.dump(value)
-
     @model_validator(mode="after")
     def _method_fits(self) -> Experiment:
         if self.method.needs_proxy and self.proxy is None:
@@ -214,6 +198,20 @@ class Experiment(Part):
     def resolved(self) -> dict[str, Any]:
         """Every setting with its value, for JSON."""
         return self.model_dump(mode="json")
+
+    def cohort_weights(self, sizes: Tensor) -> Tensor:
+        """Weights (m,) of the clients of a round, float64; they sum to 1.
+
+        They are proportional to the numbers of samples, or equal where `clients.weighting` is "uniform". A client
+        without samples has weight 0; where no client has any, all weights are equal.
+
+        Args:
+            sizes: Training samples of each client, shape (m,).
+        """
+        weights = sizes.double() if self.clients.weighting == "samples" else (sizes > 0).double()
+        if not bool(weights.any()):
+            weights = torch.ones(len(sizes), dtype=torch.float64)
+        return weights / weights.sum()
 
     @property
     def hash(self) -> str:

@@ -11,6 +11,7 @@ from drift.config import method as methods
 from drift.config.method import Method
 from drift.config.migrations import migrate
 from drift.partitions import Partitioner
+from drift.plugins.tables import table_name
 
 UNKNOWN = "not said"
 
@@ -28,11 +29,7 @@ class ExternalMethod(Method):
         return plain if plain in methods.names() else self.called
 
     def local(self, client: Any) -> NoReturn:
-        """Refused.
-
-        Raises:
-            LookupError: Always.
-        """
+        """Raise LookupError."""
         raise LookupError("the run was trained by another program: its method and local settings are not known here.")
 
 
@@ -43,11 +40,7 @@ class ExternalPartition(Partitioner):
     called: str = UNKNOWN
 
     def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator) -> NoReturn:
-        """Refused.
-
-        Raises:
-            LookupError: Always.
-        """
+        """Raise LookupError."""
         raise LookupError("who holds which samples is not known; give it by parts, or --set clients.partition=NAME.")
 
 
@@ -71,7 +64,7 @@ def complete_experiment(about: Mapping[str, Any]) -> dict[str, Any]:
     if not about.get("imported"):
         return content
     stated, missing = about.get("told", {}), [str(text) for text in about.get("unknown") or ()]
-    default = "method" not in content or _name(content["method"]) == "fedavg"
+    default = "method" not in content or table_name(content["method"]) == "fedavg"
     if "method" in stated:
         content["method"] = ExternalMethod(called=str(stated["method"]))
     elif default and any(text.startswith("method") for text in missing):
@@ -91,7 +84,3 @@ def seed_of(about: Mapping[str, Any], seed: int) -> int | None:
     """The seed of a run; None for a run of another program that does not state it."""
     unknown = about.get("imported") and "seed" not in about.get("told", {}) and not seed
     return None if unknown else seed
-
-
-def _name(table: Any) -> Any:
-    return table.get("name") if isinstance(table, dict) else table

@@ -16,6 +16,7 @@ from drift.config.initial_model import with_digest
 from drift.config.migrations import migrate
 from drift.config.shipped import experiment_file, plans, presets
 from drift.plugins import trust
+from drift.plugins.tables import table_name
 from drift.store import files
 from landscape import outside, plugins
 from landscape.results.parsed_text import from_toml
@@ -50,7 +51,8 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
     if isinstance(source, Experiment):
         trust.allow_own(content)
     variants = content.pop("variants", {})
-    selected = _selected_method(content, changes)
+    methods_named = [value for name, value in changes if name in ("method", "method.name")]
+    selected = table_name([content.get("method", "fedavg"), *methods_named][-1])
     for name, value in changes:
         _replace_plugin(content, name, value)
     for name, value in changes:  # after the method itself, whatever the order of the changes
@@ -93,7 +95,6 @@ def _table(source: str | Path) -> dict[str, Any]:
 
 
 def _of_run(folder: Path) -> dict[str, Any]:
-    """The settings of a trained run, from its description."""
     about = files.read_json(folder / "run.json")
     if about.get("unknown") or not isinstance(about.get("experiment"), dict):
         raise LookupError(f"{folder} contains no experiment that can be trained again; give a preset or a TOML file.")
@@ -137,29 +138,25 @@ def _parse_assignment(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise ValueError(f"cannot read {text!r}; write KEY=VALUE, as in method.window=5.")
+    return name.strip(), toml_value(value)
+
+
+def toml_value(text: str) -> Any:
+    """The value of a text in TOML, else the text itself."""
     try:
-        return name.strip(), tomllib.loads(f"value = {value}")["value"]
+        return tomllib.loads(f"value = {text}")["value"]
     except (tomllib.TOMLDecodeError, RecursionError):
-        return name.strip(), value.strip()
-
-
-def _selected_method(content: Mapping[str, Any], changes: Iterable[tuple[str, Any]]) -> str | None:
-    """Name of the method to train."""
-    method = content.get("method", "fedavg")
-    for name, value in changes:
-        if name in ("method", "method.name"):
-            method = value
-    return _name(method)
+        return text.strip()
 
 
 def _replace_plugin(content: dict[str, Any], name: str, value: Any) -> None:
     """If a change names another method or partition, replace the former with its options."""
-    plugin = _name(value)
-    if name in ("method", "method.name") and plugin != _name(content.get("method")):
+    plugin = table_name(value)
+    if name in ("method", "method.name") and plugin != table_name(content.get("method")):
         content["method"] = {"name": plugin}
     clients = content.get("clients")
     if name in ("clients.partition", "clients.partition.name") and isinstance(clients, dict):
-        before = _name(clients.get("partition"))
+        before = table_name(clients.get("partition"))
         if (before in partitions.names() or outside.is_outside(str(before))) and plugin != before:
             options = set(partitions.load(before).model_fields) - set(Clients.model_fields)
             rest = {key: option for key, option in clients.items() if key not in options}
@@ -172,7 +169,7 @@ def _replace_base(content: dict[str, Any], name: str, value: Any) -> None:
         return
     method = content.get("method", "fedavg")
     method = {"name": method} if isinstance(method, str) else method
-    if _name(method.get("base")) != value:
+    if table_name(method.get("base")) != value:
         content["method"] = {**method, "base": {"name": value}}
 
 
@@ -191,7 +188,6 @@ def _drop_bundle(content: dict[str, Any], name: str, value: Any) -> None:
 
 
 def _selected_base(content: Mapping[str, Any], changes: Iterable[tuple[str, Any]]) -> str | None:
-    """Name of the base of the method to train; None without one."""
     method = content.get("method")
     base = method.get("base") if isinstance(method, dict) else None
     for name, value in changes:
@@ -199,17 +195,13 @@ def _selected_base(content: Mapping[str, Any], changes: Iterable[tuple[str, Any]
             base = value.get("base")
         elif name in ("method.base", "method.base.name"):
             base = value
-    return _name(base)
+    return table_name(base)
 
 
 def _as_base(name: str, variant: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a variant whose method is the base of another method."""
     options = {key: value for key, value in variant.get("method", {}).items() if key != "name"}
     return {**variant, "method": {"base": {"name": name, **options}}}
-
-
-def _name(table: Any) -> Any:
-    return table.get("name") if isinstance(table, dict) else table
 
 
 def _assign(content: dict[str, Any], name: str, value: Any) -> None:
@@ -257,14 +249,13 @@ def _explain(problem: ValidationError, content: Mapping[str, Any]) -> str:
 
 
 def _keys(path: list[str], content: Mapping[str, Any]) -> set[str]:
-    """Settings accepted in the table at `path`."""
     model: type[BaseModel] = Experiment
     table: Any = content
     for part in path:
         table = table.get(part) if isinstance(table, dict) else None
         if part in ("method", "base", "partition"):
             load = methods.load if path[0] == "method" else partitions.load
-            model = load(str(_name(table) or "fedavg"))
+            model = load(str(table_name(table) or "fedavg"))
         else:
             inner = model.model_fields[part].annotation if part in model.model_fields else None
             if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
@@ -274,12 +265,11 @@ def _keys(path: list[str], content: Mapping[str, Any]) -> set[str]:
             model = inner
     extra = {"name"} if path and path[-1] in ("method", "base", "partition") else set()
     if model is Clients and isinstance(table, dict):
-        extra |= set(partitions.load(str(_name(table.get("partition", "iid")))).model_fields)
+        extra |= set(partitions.load(str(table_name(table.get("partition", "iid")))).model_fields)
     return set(model.model_fields) | extra
 
 
 def _optional_model(annotation: Any) -> type[BaseModel] | None:
-    """The model in an optional annotation."""
     options = getattr(annotation, "__args__", ())
     models = [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
     return models[0] if models else None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 from torch import Tensor
 
 from drift.plugins import tables, trust
@@ -146,6 +146,9 @@ class Method(BaseModel):
     extra_models: ClassVar[int] = 0
     """Models (d,) in the extras of a recorded round, for the estimate of a run's size."""
 
+    requires: ClassVar[tuple[Callable[[Task, str], object], ...]] = ()
+    """Checks of (task, name of the method) before round 0, as `drift.training.model_parts` has them."""
+
     moments: ClassVar[tuple[str, ...]] = ()
     """Names in the server state that are an optimiser's memory; a wrapper such as IMA may reset them."""
 
@@ -188,7 +191,9 @@ class Method(BaseModel):
         return state
 
     def initial(self, setting: Setting, theta: Tensor) -> State:
-        """Server state before round 0."""
+        """Server state before round 0; none here, once the task has passed the checks of `requires`."""
+        for check in self.requires:
+            check(setting.task, self.name())
         return {}
 
     def broadcast(self, state: State, theta: Tensor, index: int) -> Tensor:
@@ -283,6 +288,10 @@ def load(name: str) -> type[Method]:
         return plugins.require_derived(own, Method, name)
     module = plugins.load("drift.methods", name, "method")
     return plugins.single_class(module, Method)
+
+
+NamedMethod = Annotated[Method, BeforeValidator(lambda value: tables.build(value, load)), PlainSerializer(tables.dump)]
+"""A method in settings: a name, or a table of name and options."""
 
 
 def weighted(weights: Tensor, models: Tensor) -> Tensor:

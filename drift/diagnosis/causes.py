@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf, isfinite, nan
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -162,51 +163,38 @@ def beyond(gain: Estimate, placebo: float) -> bool:
 def _followed(run: Run, long: xr.Dataset, name: str, clients: xr.Dataset, options: str) -> Cause:
     gain, share, placebo = gain_of(long, name)
     early = [(float(long.gain.sel(change=name)[place].mean()), place) for place in range(long.sizes["round"] - 1)]
-    harmless = all(
-        not value < -float(long.placebo[place]) for value, place in early
-    )  # NaN, as for "longer", is harmless
+    # NaN, as for "longer", is harmless
+    harmless = all(not value < -float(long.placebo[place]) for value, place in early)
     least = -inf if name.startswith("without-") else CLEAR
-    clear = beyond(gain, placebo) and share >= least and harmless
-    note = "" if harmless else "loses in the first rounds"
-    place = f"rounds {int(long['first'][-1])} to {int(long['round'][-1])}"
-    test = str(long.text.sel(change=name).values)
-    return _cause(run, name, test, gain, share, clear, note, clients, options, place, placebo)
+    tested = {
+        "test": str(long.text.sel(change=name).values),
+        "clear": beyond(gain, placebo) and share >= least and harmless,
+        "note": "" if harmless else "loses in the first rounds",
+        "followed": f"rounds {int(long['first'][-1])} to {int(long['round'][-1])}",
+    }
+    return Cause(gain=gain, share=share, placebo=placebo, **tested | _about(run, name, clients, options))
 
 
 def _screened(run: Run, tests: xr.Dataset, name: str, clients: xr.Dataset, options: str) -> Cause:
     gain, share = mean_interval(tests.gain.sel(change=name).values), _share(tests, name)
+    tested = {"test": str(tests.text.sel(change=name).values), "clear": False, "note": ""}
     placebo = float(np.abs(tests.placebo).max())
-    return _cause(
-        run, name, str(tests.text.sel(change=name).values), gain, share, False, "", clients, options, "", placebo
-    )
+    return Cause(gain=gain, share=share, placebo=placebo, **tested | _about(run, name, clients, options))
 
 
-def _cause(
-    run: Run,
-    change: str,
-    test: str,
-    gain: Estimate,
-    share: float,
-    clear: bool,
-    note: str,
-    clients: xr.Dataset,
-    options: str,
-    followed: str,
-    placebo: float,
-) -> Cause:
+def _about(run: Run, change: str, clients: xr.Dataset, options: str) -> dict[str, Any]:
+    """Name, title, figure, command and change of a cause, and the note of a client."""
     name, title, figure = _describe(change, clients)
-    if change.startswith("without-"):
-        client = clients.sel(client=int(change.removeprefix("without-")))
-        far = f"z = {float(client.excess_z):.1f}, update {float(client.length):.2g} x the median length"
-        note = f"loss on its data {float(client.ratio):.1f} x that on others' of the same classes, {far}"
-        command = f"fedscape analyse apart {run.folder}"
-    else:
-        command = f"fedscape train {run.folder} {options}"
-    return Cause(name, title, test, gain, share, clear, note, figure, followed, placebo, command, change)
+    about = {"name": name, "title": title, "figure": figure, "change": change}
+    if not change.startswith("without-"):
+        return about | {"command": f"fedscape train {run.folder} {options}"}
+    client = clients.sel(client=int(change.removeprefix("without-")))
+    far = f"z = {float(client.excess_z):.1f}, update {float(client.length):.2g} x the median length"
+    note = f"loss on its data {float(client.ratio):.1f} x that on others' of the same classes, {far}"
+    return about | {"command": f"fedscape analyse apart {run.folder}", "note": note}
 
 
 def _describe(change: str, clients: xr.Dataset) -> tuple[str, str, str]:
-    """Name and title of the cause that a change removes, and a figure."""
     if change in _WORDS:
         return _WORDS[change]
     if change.startswith("without-"):

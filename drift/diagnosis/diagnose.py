@@ -13,8 +13,7 @@ from drift.analyses.counterfactual.followed_changes import followed
 from drift.analyses.counterfactual.interventions import WINDOWS, interventions, window_length
 from drift.analyses.rounds.run_state import RunState, run_state
 from drift.diagnosis.causes import Cause, promising, ranked, suspects
-from drift.diagnosis.finding import Finding
-from drift.diagnosis.findings import findings
+from drift.diagnosis.findings import Finding, findings
 from drift.diagnosis.outlying_clients import apart
 from drift.runs.run import Run
 

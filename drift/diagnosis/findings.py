@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from math import nan
 
 import numpy as np
 import xarray as xr
 
-from drift.analyses.bootstrap import mean_interval
+from drift.analyses.bootstrap import Estimate, mean_interval
+from drift.analyses.counterfactual.changes import uneven
 from drift.analyses.counterfactual.counterfactual import counterfactual
+from drift.analyses.counterfactual.step_parts import balanced_cohort
 from drift.analyses.counterfactual.whatif import what_if
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.critical_point import critical_point
-from drift.analyses.rounds.participation import balanced_cohort
-from drift.analyses.rounds.run_state import RunState
+from drift.analyses.rounds.run_state import FEWEST, RunState, nonfinite
 from drift.analyses.rounds.variance import drift_variances
-from drift.diagnosis.causes import CLEAR, suspected, suspects
-from drift.diagnosis.finding import Finding, finding
-from drift.diagnosis.findings_state import labels, listed, training
+from drift.diagnosis.causes import CLEAR, beyond, gain_of, suspected, suspects
 from drift.diagnosis.outlying_clients import APART, apart
 from drift.runs.run import Run
-
-T = TypeVar("T")
 
 ROUNDS = 10
 """Number of last rounds that recorded series are averaged over."""
@@ -40,48 +38,34 @@ def findings(run: Run, *, quick: bool, workers: int, state: RunState, long: xr.D
         state: Result of `run_state`.
         long: Result of `followed`, if changes were tested.
     """
-    late = run.kept("globals")[-FEW:]
-    rules = _value_or_reason(
-        lambda: run.cached(what_if, rounds=late, windows=[3, 5], steps=0) if late else _refuse_without_globals(run)
-    )
+
+    def rules() -> xr.Dataset:
+        return run.cached(what_if, rounds=_late_globals(run)[-FEW:], windows=[3, 5], steps=0)
+
     questions: dict[str, tuple[str, Callable[[], Finding]]] = {
         "training": ("accuracy-rounds", lambda: training(run, state)),
         "labels": ("labels-partition", lambda: labels(run, run.cached(apart), long, quick=quick)),
-        "centre": ("lines-globals", lambda: _centre(_require(rules))),
+        "centre": ("lines-globals", lambda: _centre(rules())),
         "error": ("bias-rounds", lambda: _error(run)),
         "drift": ("variance-rounds", lambda: _drift(run, quick, workers)),
         "coherence": ("coherence-rounds", lambda: _coherence(run)),
-        "shrink": ("scale-invariance", lambda: _shrink(_require(rules))),
+        "shrink": ("scale-invariance", lambda: _shrink(rules())),
         "clients": ("labels-partition", lambda: _clients(run.cached(apart))),
     }
     answers = []
     for name, (figure, ask) in questions.items():
-        answer = _value_or_reason(ask)
-        answers.append(answer if isinstance(answer, Finding) else Finding(name, f"not known: {answer}", figure=figure))
+        try:
+            answers.append(ask())
+        except LookupError as missing:
+            answers.append(Finding(name, f"not known: {missing}", figure=figure))
     return answers
 
 
-def _value_or_reason(ask: Callable[[], T]) -> T | str:
-    """An answer, or the reason why the record has none."""
-    try:
-        return ask()
-    except LookupError as missing:
-        return str(missing)
-
-
-def _require(value: xr.Dataset | str) -> xr.Dataset:
-    """The dataset.
-
-    Raises:
-        LookupError: With the reason, if the value is one.
-    """
-    if isinstance(value, str):
-        raise LookupError(value)
-    return value
-
-
-def _refuse_without_globals(run: Run) -> xr.Dataset:
-    raise LookupError(f"run {run.name} kept no global models; train with --set keep.globals=all.")
+def _late_globals(run: Run) -> list[int]:
+    """The last rounds that kept their global model, as many as recorded series are averaged over."""
+    if not (rounds := run.kept("globals")[-ROUNDS:]):
+        raise LookupError(f"run {run.name} kept no global models; train with --set keep.globals=all.")
+    return rounds
 
 
 def _centre(rules: xr.Dataset) -> Finding:
@@ -117,17 +101,14 @@ def _drift(run: Run, quick: bool, workers: int) -> Finding:
     """Cost of period drift and local steps in the last rounds, and the participation at which they are equal.
 
     The ratio of period and client drift is no property of a run: it follows from the participation
-    (`drift.analyses.rounds.participation`).
+    (`drift.analyses.counterfactual.step_parts`).
     """
     if quick:
         share = mean_interval(drift_variances(run).period_share.values[-ROUNDS:])
         measure = "period drift in the sum of both, by FedEve's estimate"
         statement = "what the drifts cost is not known without training"
         return finding("drift", statement, measure, share, "fraction", "variance-rounds")
-    rounds = evenly_spaced(run.kept("globals")[-ROUNDS:], FEW)
-    if not rounds:
-        _refuse_without_globals(run)
-    exact = run.cached(counterfactual, rounds=rounds, workers=workers)
+    exact = run.cached(counterfactual, rounds=evenly_spaced(_late_globals(run), FEW), workers=workers)
     least = CLEAR * float(exact.loss.mean())
     costs = {part: mean_interval(exact.loss_cost.sel(part=part).values) for part in ("period", "local")}
     words = {"period": "period drift costs loss", "local": "what local steps add costs loss"}
@@ -186,10 +167,95 @@ def _clients(clients: xr.Dataset) -> Finding:
 
 
 def _describe(client: xr.Dataset) -> str:
-    """Cosine, length, weight and labels of a client."""
     parts = f"cosine {float(client.cosine):+.2f}, length {float(client.length):.2g} x median"
     return f"{parts}, weight {float(client.weight):.2g}, label divergence {float(client.divergence):.2f}"
 
 
 def _is_odd(client: xr.Dataset) -> bool:
     return bool(client.cosine_z < -APART) or bool(abs(client.length_z) > 2 * APART)
+
+
+def training(run: Run, state: RunState) -> Finding:
+    """State of the run, and the expected gain of the next round."""
+    statements = {
+        "diverged": f"diverged; the loss was lowest after round {state.best}" if state.best >= 0 else "diverged",
+        "lost what it had": f"lost what it had learned; the loss was lowest after round {state.best}",
+        "still learning": "not finished, the loss still falls",
+        "not learned": "has not learned: no better than a constant answer, and the loss does not fall",
+        "plateau": "on a plateau",
+    }
+    if state.name not in statements:
+        raise LookupError(f"fewer than {FEWEST} rounds were evaluated.")
+    statement, advice = statements[state.name], ""
+    if clients := nonfinite(run):
+        statement, advice = f"{statement}; client {listed(clients)} became non-finite", "lower local.lr"
+    measure = "expected gain of the next round"
+    return finding("training", statement, measure, state.fall, "nats", "accuracy-rounds", suggestion=advice)
+
+
+def labels(run: Run, clients: xr.Dataset, long: xr.Dataset | None, *, quick: bool) -> Finding:
+    """Cost of labels that differ between clients: the gain of the run with evenly partitioned data."""
+    figure = "labels-partition"
+    if not uneven(run):
+        return Finding("labels", "labels differ between clients no more than by chance", figure=figure)
+    divergence = float(np.nanmean(clients.divergence))
+    amount = f"their mean divergence is {divergence:.2f} of at most 0.69 nats"
+    if long is not None and "even" in long.change.values:
+        gain, share, placebo = gain_of(long, "even")
+        clear = beyond(gain, placebo)
+        statement = "that labels differ between clients costs loss" if clear else "no clear cost of labels that differ"
+        statement += f" ({100 * share:.0f} % of it)" if clear else ""
+        measure = "gain of the same run with even labels"
+        return finding("labels", f"{statement}; {amount}", measure, gain, "nats", figure, tested=True)
+    tested = not quick and long is not None
+    unknown = "what that costs is not known without training" if quick else "what that costs was not followed"
+    cost = "within windows it costs less than 2 %" if tested else unknown
+    return Finding("labels", f"labels differ between clients, {cost}; {amount}", figure=figure, tested=tested)
+
+
+def listed(clients: list[int]) -> str:
+    """Up to three client numbers, and the number of the others."""
+    return ", ".join(map(str, clients[:3])) + (f" and {len(clients) - 3} more" if len(clients) > 3 else "")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An answer.
+
+    Args:
+        name: training, labels, centre, error, drift, coherence, shrink or clients.
+        statement: The answer as a sentence.
+        measure: Description of its number; empty without a number.
+        value, low, high: The number, and its interval over rounds or seeds; NaN without a number.
+        unit: Unit of the number.
+        tested: Whether models were evaluated or trained for the answer.
+        figure: Figure of the gallery that shows it.
+        suggestion: Advice; empty if there is none.
+    """
+
+    name: str
+    statement: str
+    measure: str = ""
+    value: float = nan
+    low: float = nan
+    high: float = nan
+    unit: str = "1"
+    tested: bool = False
+    figure: str = ""
+    suggestion: str = ""
+
+
+def finding(
+    name: str,
+    statement: str,
+    measure: str,
+    number: Estimate,
+    unit: str,
+    figure: str,
+    *,
+    tested: bool = False,
+    suggestion: str = "",
+) -> Finding:
+    """An answer with a number and its interval."""
+    ends = (number.value, number.low, number.high)
+    return Finding(name, statement, measure, *ends, unit, tested, figure, suggestion)

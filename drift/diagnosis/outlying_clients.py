@@ -6,16 +6,13 @@ import numpy as np
 import torch
 import xarray as xr
 
+from drift.analyses.evaluate_on import evaluate_models
 from drift.analyses.per_round import result, series
 from drift.analyses.rounds.labels import js_divergence
-from drift.config.cohort_weights import cohort_weights
 from drift.partitions import histogram
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store.gram import CLIENTS
-from drift.store.round_record import Round
-from landscape.model.batchnorm import usual_statistics
-from landscape.sweep.evaluate import evaluate
+from drift.store.round_record import CLIENTS, Round
 
 MODELS = 3
 """Number of last global models whose loss on the clients' data is averaged."""
@@ -88,7 +85,7 @@ def _updates(run: Run, record: Round) -> dict[str, float | torch.Tensor]:
     """Cosine, length and weight of the clients of a round, shape (m,) each; empty below two clients."""
     if len(record.ids) < 2:
         return {}
-    weights, inner = cohort_weights(run.experiment, record.sizes), record.gram[CLIENTS:, CLIENTS:].double()
+    weights, inner = run.experiment.cohort_weights(record.sizes), record.gram[CLIENTS:, CLIENTS:].double()
     norms = inner.diagonal().clamp(min=0).sqrt()
     cosine = torch.full_like(weights, torch.nan)
     for place in range(len(weights)):
@@ -113,16 +110,7 @@ def _excess(run: Run) -> tuple[np.ndarray, np.ndarray]:
     owner = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     groups = owner * count + run.labels[numbers]
     samples = run.task.samples["train"][torch.from_numpy(numbers)]
-    values = evaluate(
-        run.task,
-        run.models(rounds),
-        torch.eye(len(rounds)),
-        split=samples,
-        metrics=("loss",),
-        groups=torch.from_numpy(groups),
-        statistics=usual_statistics(run.task),
-        workers=run.context.pool or 1,
-    )["loss"].mean(0)
+    values = evaluate_models(run, run.models(rounds), samples, groups=torch.from_numpy(groups))["loss"].mean(0)
     sizes = np.bincount(groups, minlength=len(parts) * count).reshape(len(parts), count).astype(np.float64)
     table = np.zeros(sizes.size)
     table[: len(values)] = values.nan_to_num().numpy()

@@ -12,8 +12,8 @@ cluster     the clients shared by the workers of a Dask scheduler (`simulate(...
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -74,11 +74,10 @@ class ClientPool(Protocol):
         """Updates of the clients `ids` of the server's next round, in their order; they receive `start` (d,)."""
 
 
-@contextmanager
 def client_pool(
     setting: Setting, data: Data, folder: Path, *, workers: int = 1, cluster: str | None = None
-) -> Iterator[ClientPool | None]:
-    """The client pool of a run; None if this process trains the clients itself.
+) -> AbstractContextManager[ClientPool | None]:
+    """Context with the client pool of a run; None if this process trains the clients itself.
 
     Args:
         folder: The run's folder.
@@ -96,16 +95,12 @@ def client_pool(
             "those, set engine=serial (another run).",
             stacklevel=2,
         )
-        yield None
     elif cluster is not None:
         from drift.engines.cluster import cluster as engaged
 
-        with engaged(setting, data, folder, cluster) as pool:
-            yield pool
+        return engaged(setting, data, folder, cluster)
     elif workers > 1:
         from drift.engines.processes import processes
 
-        with processes(setting, data, folder, workers) as pool:
-            yield pool
-    else:
-        yield None
+        return processes(setting, data, folder, workers)
+    return nullcontext()

@@ -41,13 +41,9 @@ class ClientProcesses:
                 _ClientJob(received, client, server.clients.get(client, {}), rows.path, rows.size, place)
                 for place, client in enumerate(ids.tolist())
             ]
-            updates: list[Update | None] = [None] * len(jobs)
-            for result in self.workers.results(_work, jobs):
-                if result.error is not None:
-                    raise result.error
-                update, in_row = result.result
-                updates[result.place] = replace(update, theta=models[result.place]) if in_row else update
-        return cast(list[Update], updates)
+            updates = self.workers.in_order(_work, jobs)
+        pairs = zip(updates, models, strict=True)
+        return [replace(update, theta=model) if in_row else update for (update, in_row), model in pairs]
 
 
 @contextmanager
@@ -71,8 +67,6 @@ class _ClientJob:
 
 
 class _WorkerState:
-    """A worker's data, and what it received last."""
-
     def __init__(self, data: WorkerData) -> None:
         self.data = data
         self.number, self.received = -1, cast(Received, None)

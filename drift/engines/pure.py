@@ -14,9 +14,8 @@ from torch import Tensor
 from drift.config.experiment import Experiment
 from drift.config.method import Setting, State
 from drift.training.client import Update
-from drift.training.cohort_clients import clients, sent
 from drift.training.data import Data, build_task, client_samples
-from drift.training.server import Server
+from drift.training.server import Server, clients, sent
 
 
 @dataclass(frozen=True)

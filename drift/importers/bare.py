@@ -11,7 +11,14 @@ import torch
 from torch import Tensor
 
 from drift.importers.checkpoint_files import RoundFiles
-from drift.importers.models import evaluate_model, read_model, read_round, read_sizes, run_name, usable_checkpoints
+from drift.importers.models import (
+    evaluate_model,
+    read_model,
+    read_round,
+    read_sizes,
+    run_name,
+    usable_checkpoints,
+)
 from drift.importers.patterns import Patterns
 from drift.record.recorder import Recorder
 from drift.runs.context import Context
@@ -83,7 +90,6 @@ def record_checkpoints(
 def _models(
     paths: RoundFiles, sizes: dict[int | str, int], task: Task | None
 ) -> tuple[State, dict[int | str, State], dict[str, float]]:
-    """Global model, client models and test metrics of a round."""
     if task is not None:
         end, clients = read_round(paths, task, sizes)
         models = {name: _state_of(task, model) for name, model in clients.items()}
@@ -111,11 +117,7 @@ def _state_of(task: Task, model: tuple[Tensor, Tensor]) -> State:
 
 
 def _mean(states: dict[int | str, State], sizes: dict[int | str, int]) -> State:
-    """Mean of floating tensors by size; other tensors are those of the first client.
-
-    Raises:
-        ValueError: If a client's tensors differ in name or shape from the first one's.
-    """
+    """Mean of floating tensors by size, with the first client's other tensors; ValueError if a client's differ."""
     first = next(iter(states.values()))
     shapes = {key: value.shape for key, value in first.items()}
     for name, state in states.items():

@@ -6,8 +6,7 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from drift.importers.patterns import Patterns, expression
-from drift.importers.programs import SHIPPED
+from drift.importers.patterns import SHIPPED, Patterns, expression
 from landscape.model.foreign_tensors import SUFFIXES
 from landscape.model.guarded_load import require_inside
 

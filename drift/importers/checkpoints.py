@@ -31,8 +31,7 @@ from drift.simulation.disk_space import require_space
 from drift.simulation.simulate import versions
 from drift.store import files as store
 from drift.store import links, locks
-from drift.store.gram import gram
-from drift.store.round_record import Round
+from drift.store.round_record import Round, gram
 from drift.training.data import build_task, read_data
 from drift.training.server import Server
 from landscape.model.task import Task

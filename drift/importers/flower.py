@@ -23,6 +23,7 @@ Strategy = TypeVar("Strategy")
 
 _LOG = logging.getLogger("flwr")
 _NAME = "fedscape"
+_HOOKS = ("start", "configure_train", "aggregate_train", "aggregate_evaluate")
 
 
 def recorded(strategy: Strategy, folder: str | Path, *, model: State | None = None, **options: Any) -> Strategy:
@@ -51,8 +52,7 @@ def recorded(strategy: Strategy, folder: str | Path, *, model: State | None = No
     """
     if isinstance(getattr(strategy, "start", None), _Hook):
         raise ValueError("the strategy is recorded already; call recorded() once.")
-    hooks = ("start", "configure_train", "aggregate_train", "aggregate_evaluate")
-    if absent := [hook for hook in hooks if not callable(getattr(strategy, hook, None))]:
+    if absent := [hook for hook in _HOOKS if not callable(getattr(strategy, hook, None))]:
         raise ValueError(
             f"{type(strategy).__name__} has no {absent[0]}: it is no strategy of Flower's message interface "
             "(flwr.serverapp.strategy, since Flower 1.21). With the earlier interface (flwr.server.strategy), "
@@ -60,7 +60,7 @@ def recorded(strategy: Strategy, folder: str | Path, *, model: State | None = No
         )
     options.setdefault("method", type(strategy).__name__)
     recording = _Recording(strategy, Recorder(folder, model, **options))
-    for name in hooks:
+    for name in _HOOKS:
         setattr(strategy, name, _Hook(getattr(recording, name)))
     return strategy
 
@@ -99,10 +99,8 @@ def read_weights(source: str | Path, folder: str | Path, *, model: State) -> Pat
         raise LookupError(
             f"{source} has no two rounds in a row; expected are round-1-weights.npz, round-2-weights.npz."
         )
-    recorder, shapes = (
-        Recorder(folder, model, continuous=False),
-        [value.shape for value in arrays_by_name(model).values()],
-    )
+    recorder = Recorder(folder, model, continuous=False)
+    shapes = [value.shape for value in arrays_by_name(model).values()]
     for start, end, index in pairs:
         if index >= recorder.next:
             recorder.round(start=_arrays(start, shapes), clients={}, end=_arrays(end, shapes), index=index)
@@ -113,8 +111,6 @@ _WEIGHTS = re.compile(r"round-(\d+)-weights\.npz")
 
 
 class _Hook:
-    """A function that replaces a method of a strategy."""
-
     def __init__(self, method: Callable[..., Any]) -> None:
         self.method = method
 
@@ -127,10 +123,7 @@ class _Recording:
 
     def __init__(self, strategy: Any, recorder: Recorder) -> None:
         self.strategy, self.recorder = strategy, recorder
-        self.original = {
-            name: getattr(strategy, name)
-            for name in ("start", "configure_train", "aggregate_train", "aggregate_evaluate")
-        }
+        self.original = {name: getattr(strategy, name) for name in _HOOKS}
         self.begun: dict[str, np.ndarray] = {}
         self.globals: dict[str, np.ndarray] = {}
         self.pending: dict[str, Any] | None = None

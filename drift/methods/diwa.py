@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from drift.methods._soups import Soup
+from drift.methods.soups import Soups
 
 
-class DiWA(Soup):
+class DiWA(Soups):
     """Soups with the greedy selection ("restricted"), as the LSS paper describes it, and nothing else but that.
 
     The original draws from milder ranges than Soups; here both have those of the LSS paper's code, so that with equal

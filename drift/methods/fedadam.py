@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.config.method import Beta
-from drift.methods._adaptive_server import FedOpt, bias_corrected
+from drift.methods._adaptive_server import FedOpt, bias_corrected, bundles
 from drift.plugins.bundles import Bundle
 
 
@@ -23,24 +23,7 @@ class FedAdam(FedOpt):
     Source: Reddi et al. 2021, algorithm 2 (there V_0 = tau^2); Zhou et al. 2024, table V.
     """
 
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "Reddi et al. 2021, algorithm 2",
-            {"beta1": 0.9, "beta2": 0.99, "tau": 1e-3, "initial_variance": 1e-6, "bias_correction": False},
-            lacks="a rate of the server, which is tuned there for every task",
-        ),
-        "code": Bundle(
-            "FedIMA's code and IMA paper, table V",
-            {
-                "server_lr": 0.01,
-                "beta1": 0.9,
-                "beta2": 0.99,
-                "tau": 1e-3,
-                "initial_variance": 0.0,
-                "bias_correction": False,
-            },
-        ),
-    }
+    bundles: ClassVar[dict[str, Bundle]] = bundles(bias_correction=False)
 
     beta2: Beta = Field(0.99, description="share of V that stays per round")
     bias_correction: bool = Field(False, description="as in newer versions of Flower; not in the papers' codes")

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from drift.config.method import Method, Setting, State
+from torch import Tensor
+
+from drift.config.experiment import Experiment
+from drift.config.method import Method, Setting
+from drift.training.client import Client
 from drift.training.correction import Correction
-from drift.training.model_parts import freeze, head_mask, require_head
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from drift.config.experiment import Experiment
-    from drift.training.client import Client
+from drift.training.model_parts import freeze, head_mask, require_headed
 
 
 class FedBABU(Method):
@@ -24,6 +22,7 @@ class FedBABU(Method):
     Source: Oh et al. 2022, algorithm 1; a baseline of the LSS paper.
     """
 
+    requires = (require_headed,)
     corrections: ClassVar[tuple[str, ...]] = ("the head that it holds moved by rounding",)
 
     def check(self, experiment: Experiment) -> None:
@@ -33,11 +32,6 @@ class FedBABU(Method):
                 f"{self.name()} trains the body alone and task.freeze_backbone the head alone; set "
                 "task.freeze_backbone=false."
             )
-
-    def initial(self, setting: Setting, theta: Tensor) -> State:
-        """Nothing; the model is checked for a head."""
-        require_head(setting.task.model, self.name())
-        return {}
 
     def holds(self, setting: Setting) -> Tensor:
         """The head: a mean of equal heads may differ from them in the last bit."""

@@ -32,6 +32,7 @@ class FedBE(ServerTraining):
     Source: Chen and Chao 2021, algorithm 1; methods.md 2.3.
     """
 
+    requires = (require_classes,)
     bundles: ClassVar[dict[str, Bundle]] = {
         "paper": Bundle(
             "Chen and Chao 2021, algorithm 1",
@@ -49,11 +50,6 @@ class FedBE(ServerTraining):
     spread: float = Field(0.1, ge=0, description="factor of the standard deviation")
     ensemble: Literal["logits", "probabilities"] = Field("logits", description="what is averaged over teachers")
     student_average: bool = Field(False, description="the result is the mean over the second half of the epochs")
-
-    def initial(self, setting: Setting, theta: Tensor) -> State:
-        """Nothing; the task is checked for classes to distil."""
-        require_classes(setting.task, self.name())
-        return {}
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The mean, taught by the ensemble."""

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+import numpy as np
 import torch
 from pydantic import Field
+from torch import Tensor
 
+from drift.config.experiment import Experiment
 from drift.config.method import Method, Setting, State
-from drift.training.model_parts import norm_mask
-from drift.training.validation import require_held_out
-from landscape.sweep.evaluate import evaluate
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
-    from torch import Tensor
-
-    from drift.config.experiment import Experiment
-    from drift.training.client import Client, Update
+from drift.training.client import Client, Update
+from drift.training.model_parts import norm_mask, require_normalised
+from drift.training.validation import model_metrics, require_held_out
 
 
 class FedBN(Method):
@@ -37,6 +32,7 @@ class FedBN(Method):
     Source: Li et al. 2021, algorithm 1; a baseline of the LSS paper.
     """
 
+    requires = (require_normalised,)
     stateful: ClassVar[bool] = True
 
     own_metrics: bool = Field(False, description="evaluate each client's own model on what it holds out as well")
@@ -45,11 +41,6 @@ class FedBN(Method):
         """Raise ValueError where clients hold nothing out that their own models could be measured on."""
         if self.own_metrics:
             require_held_out(experiment, f"{self.name()} with own_metrics")
-
-    def initial(self, setting: Setting, theta: Tensor) -> State:
-        """Nothing; the model is checked for normalisation layers."""
-        norm_mask(setting.task.model, setting.task.layout, self.name())
-        return {}
 
     def prepare(self, client: Client) -> Client:
         """The client with its own normalisation layers, once it has any."""
@@ -77,17 +68,11 @@ class FedBN(Method):
                 continue
             model = end.clone()
             model[norm] = state["norm"].to(end)
-            metrics = evaluate(
-                task,
-                model[None].to(setting.device),
-                torch.ones(1, 1, device=setting.device),
-                split=task.samples["train"][torch.from_numpy(held[client])],
-                metrics=tuple(total),
-                buffers=state["buffers"][None].to(setting.device) if len(state["buffers"]) else None,
-            )
+            own, samples = state["buffers"].to(setting.device), task.samples["train"][torch.from_numpy(held[client])]
+            metrics = model_metrics(task, model.to(setting.device), own, split=samples, metrics=tuple(total))
             count += len(held[client])
             for name in total:
-                total[name] += len(held[client]) * float(metrics[name])
+                total[name] += len(held[client]) * metrics[name]
         return {"own_loss": total["loss"] / count, "own_accuracy": 1 - total["error"] / count} if count else {}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from pydantic import Field
-from torch import Tensor
 
 from drift.config.method import Cohort, Combined, Setting, State
 from drift.methods._server_training import CODE, LACKS, PAPER, ServerTraining, active, distillation, last, logits, proxy
@@ -20,6 +19,7 @@ class FedDF(ServerTraining):
     Source: Lin et al. 2020, algorithm 1; 100 epochs as in FedLAW; methods.md 2.3.
     """
 
+    requires = (require_classes,)
     bundles: ClassVar[dict[str, Bundle]] = {
         "paper": Bundle(
             "FedLAW paper", {"server_epochs": 100, **PAPER}, lacks="the server's rate, which is not printed"
@@ -28,11 +28,6 @@ class FedDF(ServerTraining):
     }
 
     server_epochs: int = Field(100, ge=0, description="passes over the proxy set per round")
-
-    def initial(self, setting: Setting, theta: Tensor) -> State:
-        """Nothing; the task is checked for classes to distil."""
-        require_classes(setting.task, self.name())
-        return {}
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The mean, taught by the clients."""

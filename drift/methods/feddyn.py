@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -11,10 +11,8 @@ from torch import Tensor
 
 from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State, Weighting, averaging, weighted
 from drift.plugins.bundles import Bundle
+from drift.training.client import Client, Update
 from drift.training.correction import Correction
-
-if TYPE_CHECKING:
-    from drift.training.client import Client, Update
 
 
 class FedDyn(Method):

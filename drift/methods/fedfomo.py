@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from drift.config.experiment import Experiment
 from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
 from drift.config.random_keys import rng
 from drift.plugins.bundles import Bundle
+from drift.training.client import Client, Update
 from drift.training.validation import require_held_out, validate, validation_samples
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from drift.config.experiment import Experiment
-    from drift.training.client import Client, Update
-    from landscape.model.samples import Samples
+from landscape.model.samples import Samples
 
 MOST_AFFINE = 10_000
 """Clients between which affinities are kept at most."""
@@ -117,7 +114,6 @@ class FedFomo(Method):
         return Outcome(combined.theta, combined.weights, after, combined.extras)
 
     def _mixed(self, client: Client, samples: Samples) -> Client:
-        """The client at the mixture of the models that it receives."""
         selected = self._select_models(client)
         theta, buffers = client.server["models"][selected], client.server["models_buffers"][selected]
         measured = client
@@ -134,18 +130,12 @@ class FedFomo(Method):
         return replace(client, start=shares.to(theta) @ theta, buffers=shares.to(buffers) @ buffers)
 
     def _select_models(self, client: Client) -> np.ndarray:
-        """Which models of the last cohort the client receives."""
         ids = client.server["models_ids"].cpu()
         allowed = (torch.ones_like(ids) if self.own_candidate else ids != client.id).nonzero().flatten()
         if self.choice == "random":
             return rng(client.seed, *client.purpose("fomo")).permutation(allowed.numpy())[: self.models]
         near = client.server["affinity"][client.id].cpu()[ids[allowed]]
         return allowed[near.argsort(descending=True, stable=True)[: self.models]].numpy()
-
-
-def usefulness(client: Client, theta: Tensor, buffers: Tensor, samples: Samples) -> Tensor:
-    """Shares a (M,) of models (M, d) with buffers (M, b), summing to 1; all 0 where none beats the client's start."""
-    return shares_of(helpfulness(client, theta, buffers, samples))
 
 
 def shares_of(gains: Tensor) -> Tensor:

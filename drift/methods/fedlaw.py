@@ -12,7 +12,7 @@ from torch import Tensor
 from drift.config.method import Beta, Cohort, Combined, Method, Setting, State
 from drift.config.random_keys import generator
 from drift.methods._learned_weights import Aggregate, Base, Learner, Learns, Schedule, initial
-from drift.methods._server_training import proxy_statistics
+from drift.methods._server_training import proxy, proxy_statistics
 from drift.plugins.bundles import Bundle, suffix
 from landscape.model.batchnorm import use_batches
 from landscape.model.samples import Samples
@@ -139,9 +139,8 @@ class FedLAW(Method):
         return [(learns.get(self.variant, "shares"), epochs, False)]
 
     def _learner(self, setting: Setting, shares: Tensor) -> Learner:
-        lr = self.server_lr
-        if lr is None:
-            lr = RATES.get(setting.experiment.task.dataset, 0.005)
+        usual = RATES.get(setting.experiment.task.dataset, 0.005)
+        lr = usual if self.server_lr is None else self.server_lr
         schedule = Schedule(lr, self.server_betas, self.halve_every, self.swa_lr, self.swa_after)
         if self.base == "quadratic" and self.quad_init == "uniform" and self.variant != "gws":
             shares = torch.ones_like(shares)
@@ -157,16 +156,14 @@ class FedLAW(Method):
 
     def _batches(self, setting: Setting, index: int) -> Callable[[], Iterator[Samples]]:
         """A function that gives the minibatches of the next server epoch, keyed by the round."""
-        proxy = setting.proxy
-        if proxy is None or not len(proxy):
-            raise ValueError("fedlaw learns on a proxy set and the setting has none; set proxy.per_class=10.")
+        samples = proxy(setting, self.name())
         order = generator(setting.experiment.seed, index, "server")
-        size, has_statistics = len(proxy), setting.task.layout.buffer_size > 0
+        size, has_statistics = len(samples), setting.task.layout.buffer_size > 0
 
         def epoch() -> Iterator[Samples]:
             balanced = self.balanced_sampling
-            rows = _balanced(proxy.targets, order) if balanced else torch.randperm(size, generator=order)
-            for batch in proxy[rows.to(proxy.targets.device)].blocks(self.server_batch):
+            rows = _balanced(samples.targets, order) if balanced else torch.randperm(size, generator=order)
+            for batch in samples[rows.to(samples.targets.device)].blocks(self.server_batch):
                 if len(batch) > 1 or not has_statistics:
                     yield batch
 

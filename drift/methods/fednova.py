@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from drift.config.experiment import Experiment
 from drift.config.method import Cohort, Combined, Method, Setting, State, weighted
-
-if TYPE_CHECKING:
-    from drift.config.experiment import Experiment
 
 
 class FedNova(Method):

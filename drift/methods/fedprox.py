@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
 from drift.config.method import Method
 from drift.plugins.bundles import Bundle
+from drift.training.client import Client
 from drift.training.correction import Correction
-
-if TYPE_CHECKING:
-    from drift.training.client import Client
 
 
 class FedProx(Method):

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from pydantic import Field
 
-from drift.config.method import Method, Setting, State
-from drift.training.model_parts import freeze, head_mask, require_head
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from drift.training.client import Client, Update
+from drift.config.method import Method
+from drift.training.client import Client, Update
+from drift.training.model_parts import freeze, head_mask, require_headed
 
 
 class FedRep(Method):
@@ -25,15 +21,11 @@ class FedRep(Method):
     Source: Collins et al. 2021, algorithm 1; a baseline of the LSS paper, with one epoch on the head.
     """
 
+    requires = (require_headed,)
     corrections: ClassVar[tuple[str, ...]] = ("the entries that it holds moved by rounding",)
     stateful: ClassVar[bool] = True
 
     head_epochs: int = Field(1, gt=0, description="local epochs on the head; local.epochs are those on the body")
-
-    def initial(self, setting: Setting, theta: Tensor) -> State:
-        """Nothing; the model is checked for a head."""
-        require_head(setting.task.model, self.name())
-        return {}
 
     def local(self, client: Client) -> Update:
         """Head, then body."""

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pydantic import Field
 
 from drift.config.method import Method
 from drift.methods._sam import Ascent
-
-if TYPE_CHECKING:
-    from drift.training.client import Client, Update
+from drift.training.client import Client, Update
 
 
 class FedSAM(Method):

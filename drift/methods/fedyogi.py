@@ -8,7 +8,7 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.config.method import Beta
-from drift.methods._adaptive_server import FedOpt
+from drift.methods._adaptive_server import FedOpt, bundles
 from drift.plugins.bundles import Bundle
 
 
@@ -22,23 +22,7 @@ class FedYogi(FedOpt):
     Source: Reddi et al. 2021, algorithm 2; defaults of Zhou et al. 2024, table V.
     """
 
-    bundles: ClassVar[dict[str, Bundle]] = {
-        "paper": Bundle(
-            "Reddi et al. 2021, algorithm 2",
-            {"beta1": 0.9, "beta2": 0.99, "tau": 1e-3, "initial_variance": 1e-6},
-            lacks="a rate of the server, which is tuned there for every task",
-        ),
-        "code": Bundle(
-            "FedIMA's code and IMA paper, table V",
-            {
-                "server_lr": 0.01,
-                "beta1": 0.9,
-                "beta2": 0.99,
-                "tau": 1e-3,
-                "initial_variance": 0.0,
-            },
-        ),
-    }
+    bundles: ClassVar[dict[str, Bundle]] = bundles()
 
     beta2: Beta = Field(0.99, description="1 - beta2 is the share of a square that V moves by")
 

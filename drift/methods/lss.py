@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from drift.config.experiment import Experiment
 from drift.config.method import Method
 from drift.methods._pool import Coefficients, Distance, Kind, MeanDistance, Volume, simplex_point
 from drift.plugins.bundles import Bundle
@@ -18,9 +19,6 @@ from drift.training.optimizer import Optimizer
 from landscape.model.batchnorm import recompute_statistics
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
-
-if TYPE_CHECKING:
-    from drift.config.experiment import Experiment
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from drift.config.method import Method, Setting, State
+from drift.config.method import Method
 from drift.plugins.bundles import Bundle
-from drift.training.model_parts import features, features_at, require_head
-
-if TYPE_CHECKING:
-    from drift.training.client import Client, Update
-    from landscape.model.bound_model import Flat
-    from landscape.model.samples import Samples
+from drift.training.client import Client, Update
+from drift.training.model_parts import features, features_at, require_headed
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Samples
 
 
 class Moon(Method):
@@ -31,6 +29,7 @@ class Moon(Method):
     Source: Li et al. 2021, equations 2 and 3, algorithm 1.
     """
 
+    requires = (require_headed,)
     stateful: ClassVar[bool] = True
     bundles: ClassVar[dict[str, Bundle]] = {
         "paper": Bundle("Li et al. 2021, for CIFAR-10", {"mu": 5.0, "temperature": 0.5}),
@@ -39,11 +38,6 @@ class Moon(Method):
 
     mu: float = Field(1.0, ge=0, description="weight of the contrastive term; 5 for CIFAR-10 in the original")
     temperature: float = Field(0.5, gt=0, description="T, divides the cosines")
-
-    def initial(self, setting: Setting, theta: Tensor) -> State:
-        """Nothing; the model is checked for a head."""
-        require_head(setting.task.model, self.name())
-        return {}
 
     def local(self, client: Client) -> Update:
         """Local training with the contrastive term; the result is the next round's previous model."""

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from drift.config.experiment import Experiment
 from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State, Weighting, averaging, weighted
 from drift.plugins.bundles import Bundle
+from drift.training.client import Client, Update
 from drift.training.correction import Correction
-
-if TYPE_CHECKING:
-    from drift.config.experiment import Experiment
-    from drift.training.client import Client, Update
 
 
 class Scaffold(Method):

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from drift.config.method import Method
-from drift.training.client import steps
+from drift.training.client import Client, Update, steps
 from landscape.model.batchnorm import recompute_statistics
-
-if TYPE_CHECKING:
-    from drift.training.client import Client, Update
-    from landscape.model.samples import Samples
+from landscape.model.samples import Samples
 
 
 class SWA(Method):

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from drift.config.experiment import Experiment
 from drift.config.method import Method
+from drift.training.client import Client, Update
 from drift.training.validation import require_held_out, validate, validation_samples
 from landscape.model.batchnorm import recompute_statistics
-
-if TYPE_CHECKING:
-    from drift.config.experiment import Experiment
-    from drift.training.client import Client, Update
-    from landscape.model.samples import Samples
+from landscape.model.samples import Samples
 
 
 class SWAD(Method):

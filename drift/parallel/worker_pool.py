@@ -6,7 +6,8 @@ import pickle
 import signal
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -14,11 +15,24 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any
 
+import torch
+
 from drift.parallel.shared_tensors import deserialize, serialize
 from landscape.sweep.memory import keep_memory
 
 LIVES = 3
 """Crashes of workers after which a job is reported as failed."""
+
+
+@contextmanager
+def torch_threads(number: int) -> Iterator[None]:
+    """Torch computes with this number of threads; the former number comes back at the end."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class Crashed(RuntimeError):
@@ -112,6 +126,23 @@ class Workers:
         finally:
             for number in busy:
                 self._replace(number)
+
+    def in_order(
+        self, work: Callable[[Any, Any], Any], jobs: Sequence[Any], progress: Callable[[int, int], None] | None = None
+    ) -> list[Any]:
+        """Results of all jobs in their order; the first error is raised and stops the others.
+
+        Args:
+            progress: Called with the number of finished jobs and of all, first with 0.
+        """
+        report, results = progress or (lambda done, total: None), [None] * len(jobs)
+        report(0, len(jobs))
+        for done, finished in enumerate(self.results(work, jobs), 1):
+            if finished.error is not None:
+                raise finished.error
+            results[finished.place] = finished.result
+            report(done, len(jobs))
+        return results
 
     def pids(self) -> list[int]:
         """Process numbers of the workers."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
-from pydantic import SerializeAsAny, field_serializer, field_validator
+from pydantic import BeforeValidator, PlainSerializer, field_validator
 
-from drift.partitions._partitioner import Partitioner
+from drift.partitions._partitioner import Partitioner, Parts
 from drift.plugins import tables
 
 Groups = Mapping[str, np.ndarray]
@@ -28,9 +28,7 @@ class Grouped(Partitioner):
     """A partition by the groups of samples."""
 
     @abstractmethod
-    def split(
-        self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
-    ) -> list[np.ndarray]:
+    def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None) -> Parts:
         """As `Partitioner.split`, with the groups of every sample that the dataset has."""
 
     def group(self, kind: str, labels: np.ndarray, groups: Groups | None) -> np.ndarray:
@@ -50,17 +48,20 @@ class Grouped(Partitioner):
         return numbers
 
 
+def _named(value: Any) -> Any:
+    from drift import partitions  # imports this file through its plug-ins
+
+    return tables.build(value, partitions.load)
+
+
+NamedPartition = Annotated[Partitioner, BeforeValidator(_named), PlainSerializer(tables.dump)]
+"""A partition in settings: a name, or a table of name and options."""
+
+
 class Based(Grouped):
     """A partition that changes the samples or the parts of another one, `base`."""
 
-    base: SerializeAsAny[Partitioner]
-
-    @field_validator("base", mode="before")
-    @classmethod
-    def _named_base(cls, value: Any) -> Any:
-        from drift import partitions  # imports this file through its plug-ins
-
-        return tables.build(value, partitions.load)
+    base: NamedPartition
 
     @field_validator("base")
     @classmethod
@@ -68,10 +69,6 @@ class Based(Grouped):
         if value.moves:
             raise ValueError(f"base is {tables.name(value)}, which redistributes data each round; give another one.")
         return value
-
-    @field_serializer("base")
-    def _dump_base(self, value: Partitioner) -> dict[str, Any]:
-        return tables.dump(value)
 
 
 def split_with_groups(

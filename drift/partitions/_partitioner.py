@@ -8,6 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
+Parts = list[np.ndarray]
+"""Sample numbers of every client, ascending int64 arrays."""
+
 
 class Partitioner(BaseModel, ABC):
     """A rule by which clients get samples; the fields of a subclass are its options."""
@@ -66,11 +69,7 @@ class Partitioner(BaseModel, ABC):
 
 
 def require_samples(labels: np.ndarray, clients: int) -> None:
-    """Refuse labels that are not one-dimensional, no clients, and fewer samples than clients.
-
-    Raises:
-        ValueError: In these cases.
-    """
+    """Raise ValueError for labels that are not one-dimensional, no clients, and fewer samples than clients."""
     if labels.ndim != 1:
         raise ValueError(f"labels have shape {labels.shape}; a partition needs one label per sample, shape (n,).")
     if clients < 1:

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from drift.partitions._draws import draw_samples, log_gammas
 from drift.partitions._partitioner import Partitioner, require_samples
 
 REDRAWS = 10_000
@@ -38,7 +39,8 @@ class Partition(Partitioner):
         require_samples(labels, clients)
         if self.variant == "plain":
             return split_classes(labels, clients, self.concentration, rng)
-        return _draw_by_class(labels, self._capped(_sizes(labels), clients, rng), rng)
+        places, sizes = _classes(labels)
+        return draw_samples(places, self._capped(sizes, clients, rng).T, rng)
 
     def _capped(self, per_class: np.ndarray, clients: int, rng: np.random.Generator) -> np.ndarray:
         """Counts of the first draw in which every client has the minimum, shape (C, K)."""
@@ -53,7 +55,7 @@ class Partition(Partitioner):
         batch = max(1, min(256, NUMBERS_AT_ONCE // numbers))
         for done in range(0, redraws, batch):
             shape = (min(batch, redraws - done), len(per_class), clients)
-            counts = _counts(per_class, _log_gammas(self.concentration, shape, rng), samples / clients)
+            counts = _counts(per_class, log_gammas(self.concentration, shape, rng), samples / clients)
             enough = counts.sum(axis=1).min(axis=1) >= self.minimum
             if enough.any():
                 return counts[enough.argmax()]
@@ -69,22 +71,15 @@ def split_classes(labels: np.ndarray, clients: int, concentration: float, rng: n
 
     No sample is dropped, and there may be fewer samples than clients.
     """
-    per_class = _sizes(labels)
-    counts = _counts(per_class, _log_gammas(concentration, (1, len(per_class), clients), rng), np.inf)[0]
-    return _draw_by_class(labels, counts, rng)
+    places, per_class = _classes(labels)
+    counts = _counts(per_class, log_gammas(concentration, (1, len(per_class), clients), rng), np.inf)[0]
+    return draw_samples(places, counts.T, rng)
 
 
-def _sizes(labels: np.ndarray) -> np.ndarray:
-    """Samples of each class that occurs, shape (C,)."""
-    return np.unique(labels, return_counts=True)[1]
-
-
-def _log_gammas(concentration: float, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-    """Logarithms of Gamma(concentration) draws, finite where the draws themselves underflow to zero.
-
-    Gamma(a) = Gamma(a + 1) U^(1/a) with U uniform on (0, 1] (Marsaglia and Tsang 2000, section 6).
-    """
-    return np.log(rng.standard_gamma(concentration + 1, shape)) + np.log1p(-rng.random(shape)) / concentration
+def _classes(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Class of every sample among those that occur, shape (n,), and samples of each class, shape (C,)."""
+    _, places, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    return places, sizes
 
 
 def _counts(per_class: np.ndarray, log_gammas: np.ndarray, cap: float) -> np.ndarray:
@@ -107,13 +102,3 @@ def _counts(per_class: np.ndarray, log_gammas: np.ndarray, cap: float) -> np.nda
         counts[:, c] = np.diff(cuts, axis=1, prepend=0)
         totals += counts[:, c]
     return counts
-
-
-def _draw_by_class(labels: np.ndarray, counts: np.ndarray, rng: np.random.Generator) -> list[np.ndarray]:
-    """Random sample numbers of every client by counts per class and client (C, K)."""
-    order = np.argsort(labels, kind="stable")
-    of_class = np.split(order, np.cumsum(counts.sum(axis=1))[:-1])
-    pieces = [
-        np.split(rng.permutation(members), np.cumsum(row)[:-1]) for members, row in zip(of_class, counts, strict=True)
-    ]
-    return [np.sort(np.concatenate(own)) for own in zip(*pieces, strict=True)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import Field, SerializeAsAny
+from pydantic import Field
 
-from drift.partitions._grouped import Based, Groups, split_with_groups
-from drift.partitions._partitioner import Partitioner, require_samples
+from drift.partitions._grouped import Based, Groups, NamedPartition, split_with_groups
+from drift.partitions._partitioner import Parts, require_samples
 from drift.partitions.shards import Partition as Shards
 
 
@@ -20,11 +20,9 @@ class Partition(Based):
         base: Partition of each domain; default: shards, two per client (IMA: shards, or Dirichlet 0.1).
     """
 
-    base: SerializeAsAny[Partitioner] = Field(default_factory=Shards)
+    base: NamedPartition = Field(default_factory=Shards)
 
-    def split(
-        self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
-    ) -> list[np.ndarray]:
+    def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None) -> Parts:
         require_samples(labels, clients)
         domain = self.group("domain", labels, groups)
         present = np.unique(domain)

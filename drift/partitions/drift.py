@@ -7,15 +7,14 @@ cohorts; methods.md 3.4.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from pydantic import Field, SerializeAsAny, field_serializer, field_validator
+from pydantic import Field, field_validator
 
-from drift import partitions
+from drift.partitions._grouped import NamedPartition
 from drift.partitions._partitioner import Partitioner, require_samples
 from drift.partitions.dirichlet import split_classes
-from drift.plugins import tables
 
 
 class Partition(Partitioner):
@@ -37,12 +36,7 @@ class Partition(Partitioner):
 
     setting: Literal["iid", "period", "client", "both"] = "both"
     concentration: float = Field(default=0.1, gt=0, allow_inf_nan=False)
-    base: SerializeAsAny[Partitioner] | None = None
-
-    @field_validator("base", mode="before")
-    @classmethod
-    def _named_base(cls, value: Any) -> Any:
-        return tables.build(value, partitions.load)
+    base: NamedPartition | None = None
 
     @field_validator("base")
     @classmethod
@@ -50,10 +44,6 @@ class Partition(Partitioner):
         if isinstance(value, Partition):
             raise ValueError("base is drift itself; give the partition of the clients, such as dirichlet or shards.")
         return value
-
-    @field_serializer("base")
-    def _dump_base(self, value: Partitioner | None) -> dict[str, Any] | None:
-        return None if value is None else tables.dump(value)
 
     @property
     def moves(self) -> bool:

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from drift.partitions._grouped import Grouped, Groups
-from drift.partitions._partitioner import require_samples
+from drift.partitions._partitioner import Parts, require_samples
 
 
 class Partition(Grouped):
@@ -31,9 +31,7 @@ class Partition(Grouped):
     partitioner: str = "IidPartitioner"
     arguments: dict[str, Any] = Field(default_factory=dict)
 
-    def split(
-        self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
-    ) -> list[np.ndarray]:
+    def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None) -> Parts:
         require_samples(labels, clients)
         partitioner = self._build(clients, rng)
         order = rng.permutation(len(labels))  # as their FederatedDataset does, which shuffles first

@@ -57,6 +57,5 @@ class Partition(Partitioner):
 
 
 def _shares(logs: np.ndarray) -> np.ndarray:
-    """Proportions over the last dimension."""
     powers = np.exp(logs - logs.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True)

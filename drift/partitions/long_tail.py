@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from pydantic import Field, SerializeAsAny
+from pydantic import Field
 
-from drift.partitions._grouped import Based, Groups, split_with_groups
-from drift.partitions._partitioner import Partitioner, require_samples
+from drift.partitions._grouped import Based, Groups, NamedPartition, split_with_groups
+from drift.partitions._partitioner import Parts, require_samples
 from drift.partitions.dirichlet import Partition as Dirichlet
 
 
@@ -21,11 +21,9 @@ class Partition(Based):
     """
 
     ratio: float = Field(default=5.0, ge=1, allow_inf_nan=False)
-    base: SerializeAsAny[Partitioner] = Field(default_factory=Dirichlet)
+    base: NamedPartition = Field(default_factory=Dirichlet)
 
-    def split(
-        self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
-    ) -> list[np.ndarray]:
+    def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None) -> Parts:
         require_samples(labels, clients)
         subset = self.subset(labels, rng)
         own = {kind: numbers[subset] for kind, numbers in (groups or {}).items()}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from pydantic import Field, SerializeAsAny
+from pydantic import Field
 
-from drift.partitions._grouped import Based, Groups, split_with_groups
-from drift.partitions._partitioner import Partitioner, require_samples
+from drift.partitions._grouped import Based, Groups, NamedPartition, split_with_groups
+from drift.partitions._partitioner import Parts, require_samples
 from drift.partitions.dirichlet import Partition as Dirichlet
 
 
@@ -24,16 +24,14 @@ class Partition(Based):
     """
 
     test: float = Field(default=0.25, gt=0, lt=1)
-    base: SerializeAsAny[Partitioner] = Field(default_factory=lambda: Dirichlet(minimum=40))
+    base: NamedPartition = Field(default_factory=lambda: Dirichlet(minimum=40))
 
     @property
     def splits_test(self) -> bool:
         """The test set is split with the training set."""
         return True
 
-    def split(
-        self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
-    ) -> list[np.ndarray]:
+    def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None) -> Parts:
         require_samples(labels, clients)
         return split_with_groups(self.base, labels, clients, rng, groups)
 

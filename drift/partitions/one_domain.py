@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from drift.partitions._grouped import Grouped, Groups
-from drift.partitions._partitioner import require_samples
+from drift.partitions._partitioner import Parts, require_samples
 
 
 class Partition(Grouped):
@@ -21,9 +21,7 @@ class Partition(Grouped):
 
     leave_out: tuple[int, ...] | None = None
 
-    def split(
-        self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
-    ) -> list[np.ndarray]:
+    def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None) -> Parts:
         require_samples(labels, clients)
         domain = self.group("domain", labels, groups)
         present = np.unique(domain)

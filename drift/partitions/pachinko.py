@@ -7,7 +7,7 @@ from pydantic import Field
 
 from drift.partitions._draws import draw_counts, draw_samples, log_gammas
 from drift.partitions._grouped import Grouped, Groups
-from drift.partitions._partitioner import require_samples
+from drift.partitions._partitioner import Parts, require_samples
 
 
 class Partition(Grouped):
@@ -25,9 +25,7 @@ class Partition(Grouped):
     concentration: float = Field(default=0.1, gt=0, allow_inf_nan=False)
     fine: float = Field(default=10.0, gt=0, allow_inf_nan=False)
 
-    def split(
-        self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
-    ) -> list[np.ndarray]:
+    def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None) -> Parts:
         require_samples(labels, clients)
         coarse = self.group("coarse", labels, groups)
         pairs, places, left = np.unique(

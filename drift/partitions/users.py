@@ -6,7 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from drift.partitions._grouped import Grouped, Groups
-from drift.partitions._partitioner import require_samples
+from drift.partitions._partitioner import Parts, require_samples
 
 
 class Partition(Grouped):
@@ -21,9 +21,7 @@ class Partition(Grouped):
 
     minimum: int = Field(default=1, ge=1)
 
-    def split(
-        self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None
-    ) -> list[np.ndarray]:
+    def split(self, labels: np.ndarray, clients: int, rng: np.random.Generator, groups: Groups | None = None) -> Parts:
         require_samples(labels, clients)
         user = self.group("user", labels, groups)
         order = np.argsort(user, kind="stable")

@@ -10,11 +10,7 @@ USER_TASK = "given"
 
 
 def require_free(what: str, options: Mapping[str, Any]) -> None:
-    """Refuse an option of a dataset or model ("dataset_options", "model_options") that is a setting.
-
-    Raises:
-        ValueError: With the first such option and where it is set.
-    """
+    """Raise ValueError for an option (of "dataset_options" or "model_options") that is a setting, with the setting."""
     settings = _SETTINGS[what]
     if reserved := [option for option in options if option in settings]:
         raise ValueError(f"{reserved[0]!r} is none of the {what}; it is {settings[reserved[0]]}.")

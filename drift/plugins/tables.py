@@ -16,6 +16,11 @@ def name(plugin: BaseModel | type[BaseModel]) -> str:
     return getattr(plugin, "called", None) or outside.short(recorded(plugin))
 
 
+def table_name(table: Any) -> Any:
+    """The name in a table of a plug-in, or the plug-in's name itself."""
+    return table.get("name") if isinstance(table, dict) else table
+
+
 def recorded(plugin: BaseModel | type[BaseModel]) -> str:
     """The name that `build` accepts: of a file of this package, else FILE.py:CLASS or module:CLASS."""
     kind = plugin if isinstance(plugin, type) else type(plugin)

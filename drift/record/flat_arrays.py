@@ -145,7 +145,7 @@ def array(value: Any) -> np.ndarray:
 def gram(start: np.ndarray, previous: np.ndarray, step: np.ndarray, deltas: np.ndarray) -> np.ndarray:
     """Inner products of [start, previous update, global step, client updates], shape (m + 3, m + 3), float64.
 
-    The numbers of `drift.store.gram.gram`, with numpy: the sum runs over blocks of the parameters, in float64.
+    The numbers of `drift.store.round_record.gram`, with numpy: the sum runs over blocks of the parameters, in float64.
     """
     total = np.zeros((3 + len(deltas), 3 + len(deltas)))
     for low in range(0, len(start), _BLOCK):

@@ -191,7 +191,6 @@ class Recorder:
         return number
 
     def _read_description(self) -> dict[str, Any]:
-        """Content of run.json; empty without it."""
         path = self.folder / "run.json"
         if not path.exists():
             return {}
@@ -213,11 +212,7 @@ class Recorder:
         self._stamp = _stamp(path)
 
     def _require_last_round(self, path: Path) -> None:
-        """Refuse a state that does not follow the last round.
-
-        Raises:
-            LookupError: If it does not, or that round is damaged or missing.
-        """
+        """Raise LookupError where the last round is damaged or missing, or the state does not follow it."""
         if not self._next:
             return
         tensors, _ = numpy_files.read_tensors(self.folder / "rounds" / f"{self._next - 1:06d}.safetensors")
@@ -230,7 +225,6 @@ class Recorder:
             raise Busy(f"{self.folder} was written by another recorder meanwhile; record elsewhere.")
 
     def _layout(self, model: State) -> FlatArrays:
-        """Layout of the run, from the first model on."""
         if self._flat is None:
             flat = FlatArrays.of(model, *self._names)
             if self._about and self._about["layout"] != layout_entries(flat.parameters):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import torch
+import numpy as np
 
 from drift.config.method import State
 from drift.training.client import Client
 from drift.training.data import client_samples
+from drift.training.server import Server, clients
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
@@ -21,23 +23,12 @@ def recorded_client(run: Run, index: int, client: int, replicate: int = 0) -> Cl
         LookupError: If the round has no stored start, or the state of the client was not recorded.
     """
     record, experiment = run.round(index), run.experiment
-    index = record.index  # -1 means the last
-    start, train = record.kept("start"), run.task.samples["train"]
-    parts, held_out = client_samples(experiment, run.dataset, index)
-    return Client(
-        id=client,
-        index=index,
-        seed=experiment.seed,
-        samples=train[torch.from_numpy(parts[client])],
-        start=start,
-        buffers=record.start_buffers,
-        local=run.method.schedule(experiment.local, index, experiment.rounds),
-        flat=run.task.flat(start),
-        held_out=train[torch.from_numpy(held_out[client])],
-        state=client_state(run, index, client) if run.method.stateful or experiment.local.persist_optimizer else {},
-        server=record.sent,
-        replicate=replicate,
-    )
+    index, start = record.index, record.kept("start")  # index -1 means the last
+    keeps = run.method.stateful or experiment.local.persist_optimizer
+    states = {client: client_state(run, index, client)} if keeps else {}
+    server = Server(start, record.start_buffers, start, record.sent, states, index)
+    (ready,) = clients(run.setting, *client_samples(experiment, run.dataset, index), server, start, np.array([client]))
+    return replace(ready, replicate=replicate)
 
 
 def client_state(run: Run, index: int, client: int) -> State:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from drift.runs.user_code import UserMetric
-from drift.runs.user_task import UserTask
-from landscape.results.progress import Progress
+from drift.runs.user_task import UserMetric, UserTask
+from landscape.results.progress import Progress, with_progress
 
 if TYPE_CHECKING:
     from landscape.sweep.threads import PointPool
+
+Item = TypeVar("Item")
 
 Announce = Callable[[str], None]
 """(line of text) -> None."""
@@ -38,3 +39,7 @@ class Context:
     pool: PointPool | None = field(default=None, compare=False, repr=False)
     progress: Progress | None = field(default=None, compare=False, repr=False)
     announce: Announce | None = field(default=None, compare=False, repr=False)
+
+    def track(self, items: Sequence[Item]) -> Iterator[Item]:
+        """The items one by one; `progress` is called before the first and after each item."""
+        return with_progress(items, self.progress)

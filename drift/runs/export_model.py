@@ -44,10 +44,13 @@ def state_dict(run: Run, round: int = -1, client: int | str | None = None) -> St
         theta = record.kept("clients")[row]
         buffers = record.client_buffers[row]
     if run.context.user_task is None and run.experiment.task.dataset == USER_TASK:
-        layout = Layout(_entries(run.about["layout"]), _entries(run.about["buffers"]))
-        return _copies({**layout.named(theta), **_buffers(layout, buffers)})
-    layout, model = run.task.layout, run.task.model
-    return _copies({**model.state_dict(), **_within(model, layout.named(theta)), **_buffers(layout, buffers, model)})
+        layout, present = Layout(_entries(run.about["layout"]), _entries(run.about["buffers"])), None
+    else:
+        layout, present = run.task.layout, run.task.model.state_dict()
+    named = layout.named(theta) | (layout.named_buffers(buffers) if layout.buffer_size else {})
+    if present is not None:  # all of the module's state, and nothing else
+        named = present | {name: value for name, value in named.items() if name in present}
+    return {name: value.detach().cpu().clone() for name, value in named.items()}
 
 
 def state_file(state: State, suffix: str) -> bytes:
@@ -113,18 +116,3 @@ def _row(run: Run, ids: list[int], client: int | str, index: int) -> int:
 
 def _entries(listed: list[list[Any]]) -> tuple[tuple[str, tuple[int, ...]], ...]:
     return tuple((name, tuple(shape)) for name, shape in listed)
-
-
-def _buffers(layout: Layout, buffers: Tensor, model: nn.Module | None = None) -> State:
-    """Floating buffers by name that are in the module's state dict."""
-    named = layout.named_buffers(buffers) if layout.buffer_size else {}
-    return named if model is None else _within(model, named)
-
-
-def _within(model: nn.Module, named: State) -> State:
-    names = model.state_dict().keys()
-    return {name: value for name, value in named.items() if name in names}
-
-
-def _copies(state: State) -> State:
-    return {name: value.detach().cpu().clone() for name, value in state.items()}

@@ -18,14 +18,13 @@ from drift.config.experiment import Experiment
 from drift.config.external_run import UNKNOWN, complete_experiment, seed_of
 from drift.config.load import validated
 from drift.config.method import Method, Setting, State
+from drift.config.migrations import corrected_since, from_outside
 from drift.config.random_keys import cohort
 from drift.plugins.reserved_names import USER_TASK
 from drift.plugins.trust import allow, names_in, require_trusted, warn_changed
 from drift.runs.client_of_round import recorded_client
 from drift.runs.context import Announce, Context
-from drift.runs.corrected import corrected_since, from_outside
-from drift.runs.user_code import UserMetric
-from drift.runs.user_task import Parts, UserTask, require_fit
+from drift.runs.user_task import Parts, UserMetric, UserTask, require_fit
 from drift.store import files, links, round_headers
 from drift.store.round_record import Round
 from drift.training.client import Client
@@ -84,7 +83,6 @@ class Run:
         return experiment
 
     def _warn_changed(self, *parts: Any) -> None:
-        """Warn of code from outside that has changed since the run was started."""
         names = [name for part in parts for name in names_in(part)]
         warn_changed(self.about.get("sources", {}), names, self.name)
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future, wait
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from drift.config.experiment import Experiment
-from drift.parallel.process_pool import processes
+from drift.parallel.worker_pool import Workers
 from drift.plugins.trust import allow_own
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.crossed_settings import OnRefused, cross_settings, refusal, warn
+from drift.simulation.settings_grid import LOOK, Training, start_worker, train, written_rounds
 from drift.simulation.simulate import Diverged, simulate
 
 RunProgress = Callable[[str, int, int], None]
@@ -154,53 +154,39 @@ def _serial(name: str, experiment: Experiment, run: Run, report: RunProgress, er
             data=run.context.data,
             progress=lambda record: report(name, record.index + 1, experiment.rounds),
         )
-    except Diverged as reason:
-        warnings.warn(f"{name} stopped early: {reason}", stacklevel=2)
-    except (ValueError, LookupError) as error:
-        errors[name] = error
+    except (Diverged, ValueError, LookupError) as error:
+        _note(name, error, errors)
 
 
 def _parallel(
     unfinished: dict[str, Experiment], opened: dict[str, Run], workers: int, report: RunProgress, errors: Errors
 ) -> None:
-    with processes(workers) as pool:
-        jobs = {
-            pool.submit(_train, experiment.resolved(), opened[name].folder.parent, opened[name].context.data): name
-            for name, experiment in unfinished.items()
-        }
-        _watch(jobs, unfinished, opened, report, errors)
+    """Train runs in processes; rounds are reported as they appear on disk."""
+    names, seen = list(unfinished), dict.fromkeys(unfinished, 0)
 
-
-def _watch(
-    jobs: dict[Future[str | None], str],
-    unfinished: dict[str, Experiment],
-    opened: dict[str, Run],
-    report: RunProgress,
-    errors: Errors,
-) -> None:
-    """RunProgress rounds as they appear on disk, until every job has ended."""
-    seen, pending = dict.fromkeys(unfinished, -1), set(jobs)
-    while pending:
-        finished, pending = wait(pending, timeout=0.3, return_when="FIRST_COMPLETED")
-        for name in {jobs[job] for job in pending | finished}:
-            done = sum(1 for _ in (opened[name].folder / "rounds").glob("[0-9]*.safetensors"))
-            if done != seen[name] and done:
+    def watch(places: set[int]) -> None:
+        for name in (names[place] for place in places):
+            done = written_rounds(opened[name])
+            if done != seen[name]:
                 seen[name] = done
                 report(name, min(done, unfinished[name].rounds), unfinished[name].rounds)
-        for job in finished:
-            try:
-                stopped = job.result()
-            except (ValueError, LookupError) as error:
-                errors[jobs[job]] = error
-                continue
-            if stopped is not None:
-                warnings.warn(f"{jobs[job]} stopped early: {stopped}", stacklevel=2)
+
+    jobs = [
+        Training(experiment.resolved(), opened[name].folder.parent, opened[name].context.data)
+        for name, experiment in unfinished.items()
+    ]
+    with Workers(workers, start_worker) as pool:
+        for finished in pool.results(train, jobs, watch=watch, seconds=LOOK):
+            watch({finished.place})
+            if finished.error is not None:
+                _note(names[finished.place], finished.error, errors)
 
 
-def _train(settings: dict[str, Any], runs: Path, data: Path | None) -> str | None:
-    """In a worker: train one run; the reason where it diverged."""
-    try:
-        simulate(Experiment.model_validate(settings), runs=runs, data=data)
-    except Diverged as reason:
-        return str(reason)
-    return None
+def _note(name: str, error: Exception, errors: Errors) -> None:
+    """Warn of a run that diverged, and collect the reason of one that was refused; other errors are raised."""
+    if isinstance(error, Diverged):
+        warnings.warn(f"{name} stopped early: {error}", stacklevel=2)
+    elif isinstance(error, ValueError | LookupError):
+        errors[name] = error
+    else:
+        raise error

@@ -8,19 +8,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift.config.cohort_weights import cohort_weights
-from drift.config.experiment import Experiment
 from drift.config.method import Cohort, Method, Setting, State
 from drift.config.random_keys import cohort
-from drift.engines import CohortUpdates, device, train
-from drift.store.gram import gram
-from drift.store.round_record import Round
-from drift.training.client import Update
-from drift.training.cohort_clients import clients, sent
+from drift.engines import CohortUpdates, train
+from drift.engines.choice import exact
+from drift.store.round_record import Round, gram
+from drift.training.client import Update, to_cpu
 from drift.training.data import Data, client_samples
-from drift.training.server import Server
-from drift.training.transfer import to_cpu
-from landscape.sweep.evaluate import evaluate
+from drift.training.server import Server, clients, sent
+from drift.training.validation import model_metrics
 
 
 def run_round(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
@@ -30,7 +26,7 @@ def run_round(setting: Setting, data: Data, server: Server) -> tuple[Round, Serv
     ids = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
     trained_ids = np.arange(experiment.clients.number) if experiment.clients.train_all else ids
     parts, held_out = client_samples(experiment, data, index)
-    with device.exact(setting.device):
+    with exact(setting.device):
         trained = _train(setting, parts, held_out, server, start, trained_ids)
     updates = dict(zip(trained_ids.tolist(), map(to_cpu, trained.updates), strict=True))
     _require_shapes(method, updates, start, server.buffers)
@@ -46,10 +42,21 @@ def run_round(setting: Setting, data: Data, server: Server) -> tuple[Round, Serv
         return record, replace(after, theta=nothing)
 
     sizes = torch.tensor([len(parts[client]) + len(held_out[client]) for client in finite], dtype=torch.int64)
-    group = _gather(experiment, sizes, server, index, start, finite, updates)
+    returned = [updates[client] for client in finite]
+    group = Cohort(
+        index=index,
+        theta=server.theta,
+        start=start,
+        ids=torch.tensor(finite, dtype=torch.int64),
+        sizes=sizes,
+        weights=experiment.cohort_weights(sizes),
+        clients=torch.stack([update.theta for update in returned]),
+        steps=torch.tensor([update.steps for update in returned], dtype=torch.int64),
+        reports={name: torch.stack([update.report[name] for update in returned]) for name in returned[0].report},
+        buffers=torch.stack([update.buffers for update in returned]),
+    )
     outcome = method.aggregate(setting, server.state, group)
-    client_buffers = torch.stack([updates[client].buffers for client in finite])
-    averaged = group.weights.to(server.buffers) @ client_buffers
+    averaged = group.weights.to(server.buffers) @ group.buffers
     buffers = method.buffers(setting, outcome.end, averaged) if len(averaged) else averaged
     momentum = method.momentum(server.state)
     expected = server.previous if momentum is None else momentum
@@ -61,8 +68,8 @@ def run_round(setting: Setting, data: Data, server: Server) -> tuple[Round, Serv
         weights=outcome.weights,
         gram=gram(start, expected, outcome.end - start, deltas),
         metrics={
-            **_metrics(setting, outcome.end, buffers, group, [updates[client].loss for client in finite]),
-            **_method_metrics(setting, outcome.end, index, after, held_out),
+            "local_loss": _mean_loss(group.weights, returned),
+            **_metrics(setting, outcome.end, buffers, after, held_out),
             **({} if trained.useful is None else {"useful_fraction": trained.useful}),
         },
         start=start,
@@ -70,7 +77,7 @@ def run_round(setting: Setting, data: Data, server: Server) -> tuple[Round, Serv
         clients=group.clients,
         start_buffers=server.buffers,
         end_buffers=buffers,
-        client_buffers=client_buffers,
+        client_buffers=group.buffers,
         extras={**outcome.extras, **({"excluded": excluded} if len(excluded) else {})},
         sent=sent(method, server),
         carried=_client_states(sound),
@@ -110,11 +117,7 @@ def _finite(method: Method, update: Update) -> bool:
 
 
 def _require_shapes(method: Method, updates: dict[int, Update], start: Tensor, buffers: Tensor) -> None:
-    """Refuse updates whose shapes differ from the run's, and reports of different shapes.
-
-    Raises:
-        ValueError: With the first client whose update has another shape.
-    """
+    """Raise ValueError with the first client whose update has other shapes than the run, or other reports."""
     reports: dict[str, tuple[int, ...]] | None = None
     for client, update in updates.items():
         for what, part, expected in (("a model", update.theta, start), ("buffers", update.buffers, buffers)):
@@ -132,56 +135,24 @@ def _require_shapes(method: Method, updates: dict[int, Update], start: Tensor, b
         reports = shapes
 
 
-def _gather(
-    experiment: Experiment,
-    sizes: Tensor,
-    server: Server,
-    index: int,
-    start: Tensor,
-    ids: list[int],
-    updates: dict[int, Update],
-) -> Cohort:
-    returned = [updates[client] for client in ids]
-    return Cohort(
-        index=index,
-        theta=server.theta,
-        start=start,
-        ids=torch.tensor(ids, dtype=torch.int64),
-        sizes=sizes,
-        weights=cohort_weights(experiment, sizes),
-        clients=torch.stack([update.theta for update in returned]),
-        steps=torch.tensor([update.steps for update in returned], dtype=torch.int64),
-        reports={name: torch.stack([update.report[name] for update in returned]) for name in returned[0].report},
-        buffers=torch.stack([update.buffers for update in returned]),
-    )
+def _mean_loss(weights: Tensor, returned: list[Update]) -> float:
+    losses = torch.tensor([update.loss for update in returned], dtype=torch.float64)
+    return float(weights @ torch.nan_to_num(losses))
 
 
-def _metrics(setting: Setting, end: Tensor, buffers: Tensor, group: Cohort, losses: list[float]) -> dict[str, float]:
-    local = float(group.weights @ torch.nan_to_num(torch.tensor(losses, dtype=torch.float64)))
-    metrics = {"local_loss": local}
-    if _evaluates(setting.experiment, group.index) and bool(torch.isfinite(end).all()):
-        model = end[None].to(setting.device)
-        statistics = buffers[None].to(setting.device) if len(buffers) else None
-        with device.exact(setting.device):
-            coefficients, threads = torch.ones(1, 1).to(model), setting.evaluators
-            test = evaluate(setting.task, model, coefficients, split="test", buffers=statistics, workers=threads)
-        metrics |= {name: float(value) for name, value in test.items()}
-        metrics["accuracy"] = 1 - metrics["error"]
-    return metrics
-
-
-def _method_metrics(
-    setting: Setting, end: Tensor, index: int, after: Server, held_out: list[np.ndarray]
+def _metrics(
+    setting: Setting, end: Tensor, buffers: Tensor, after: Server, held_out: list[np.ndarray]
 ) -> dict[str, float]:
-    """Extra metrics defined by the method, in rounds that evaluate a finite global model."""
-    if not _evaluates(setting.experiment, index) or not bool(torch.isfinite(end).all()):
+    """Test metrics of the new global model, and those of the method, in rounds that evaluate; none if not finite."""
+    experiment, index = setting.experiment, after.next - 1
+    evaluated = index == experiment.rounds - 1 or index % experiment.evaluate_every == 0
+    if not evaluated or not bool(torch.isfinite(end).all()):
         return {}
-    with device.exact(setting.device):
-        return setting.experiment.method.measured(setting, end, after.clients, held_out)
-
-
-def _evaluates(experiment: Experiment, index: int) -> bool:
-    return index == experiment.rounds - 1 or index % experiment.evaluate_every == 0
+    with exact(setting.device):
+        model = end.to(setting.device), buffers.to(setting.device)
+        metrics = model_metrics(setting.task, *model, workers=setting.evaluators)
+        metrics["accuracy"] = 1 - metrics["error"]
+        return metrics | experiment.method.measured(setting, end, after.clients, held_out)
 
 
 def _empty(index: int, start: Tensor, buffers: Tensor, excluded: Tensor) -> Round:

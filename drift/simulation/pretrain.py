@@ -14,17 +14,18 @@ from torch import Tensor
 
 from drift.config.experiment import Experiment, TaskPart
 from drift.config.random_keys import key
+from drift.parallel.worker_pool import torch_threads
 from drift.plugins.reserved_names import require_free
 from drift.simulation.simulate import Diverged, versions
 from drift.store import files
 from drift.training.client import Client
 from drift.training.data import task_of
+from drift.training.validation import model_metrics
 from landscape import datasets
 from landscape.datasets import Dataset, open_dataset
 from landscape.datasets._split import select_classes
 from landscape.model.samples import Samples
 from landscape.models import build_model
-from landscape.sweep.evaluate import evaluate
 
 EpochProgress = Callable[[int, float, float], None]
 """(epochs done, mean training loss in nats, accuracy on the test samples, a fraction) -> None."""
@@ -101,12 +102,8 @@ def pretrain(
         if any(before.get(name) != value for name, value in about.items()):
             raise ValueError(f"{path} is another checkpoint; write to another file, or delete it first.")
         return before
-    threads = torch.get_num_threads()
-    torch.set_num_threads(experiment.threads)
-    try:
+    with torch_threads(experiment.threads):
         tensors, measured = _train(experiment, own, source, samples, epochs, progress)
-    finally:
-        torch.set_num_threads(threads)
     about |= {"samples": len(samples["train"]), "test_samples": len(samples["test"]), **measured}
     about["versions"] = versions()
     files.write_tensors(path, tensors, about)
@@ -214,9 +211,8 @@ def _train(
         theta, buffers, state = update.theta, update.buffers, update.state
         if not bool(torch.isfinite(theta).all()):
             raise Diverged(f"the model is not finite after epoch {epoch + 1}; lower local.lr.")
-        statistics = buffers[None] if len(buffers) else None
-        test = evaluate(task, theta[None], torch.ones(1, 1), split="test", buffers=statistics)
-        measured = {"loss": float(test["loss"]), "accuracy": 1 - float(test["error"])}
+        test = model_metrics(task, theta, buffers)
+        measured = {"loss": test["loss"], "accuracy": 1 - test["error"]}
         if progress is not None:
             progress(epoch + 1, update.loss, measured["accuracy"])
     trained = {**task.layout.named(theta), **task.layout.named_buffers(buffers)}

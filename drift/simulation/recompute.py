@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import torch
 
-from drift.config.cohort_weights import cohort_weights
+from drift.parallel.worker_pool import torch_threads
 from drift.runs.run import Run
 from drift.simulation.one_round import run_round
 from drift.simulation.simulate import versions
 from drift.store import files
-from drift.store.gram import PREVIOUS, START
-from drift.store.round_record import Round
+from drift.store.round_record import PREVIOUS, START, Round
 from drift.training.server import Server
 
 
@@ -53,17 +52,13 @@ def recompute_rounds(run: Run, indices: Sequence[int], whole: Sequence[int]) -> 
     """
     first, last = indices[0], indices[-1]
     source = "the initial model" if first == 0 else f"round {first - 1}"
-    threads = torch.get_num_threads()
-    torch.set_num_threads(run.experiment.threads)
-    try:
+    with torch_threads(run.experiment.threads):
         server = Server.fresh(run.setting) if first == 0 else server_after(run, first - 1, whole)
         records = []
         for _ in indices:
             record, server = run_round(run.setting, run.dataset, server)
             record.metrics["seconds"] = float("nan")
             records.append(record)
-    finally:
-        torch.set_num_threads(threads)
     proof = _proof(run, last, server, whole)
     return [Recomputed(record, source, proof) for record in records]
 
@@ -95,7 +90,7 @@ def server_after(run: Run, index: int, whole: Sequence[int]) -> Server:
         raise Inexact(f"it follows from round {index}, which kept no client models or no global model")
     if run.experiment.keep.dtype != "float32":
         raise Inexact("the run keeps client models rounded (keep.dtype), and their mean is part of what follows")
-    weights = cohort_weights(run.experiment, record.sizes)
+    weights = run.experiment.cohort_weights(record.sizes)
     previous = weights.to(record.deltas) @ record.deltas
     return Server(record.end, record.end_buffers, previous, {}, {}, index + 1)
 

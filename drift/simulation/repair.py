@@ -116,7 +116,6 @@ def _result(folder: Path, path: Path, elsewhere: str) -> list[Repair]:
 
 
 def _training(folder: Path, data: Path | None) -> list[Repair]:
-    """Rounds and state."""
     try:
         about = files.read_json(folder / "run.json")
         experiment = Experiment.model_validate(about["experiment"])
@@ -160,7 +159,6 @@ def _state_is_lost(folder: Path) -> bool:
 
 
 def _set_aside(folder: Path, index: int, fault: Fault) -> Repair:
-    """Rename the file of a round that the run does not have."""
     path = files.round_path(folder, index)
     return _repaired(folder, path, f"{fault.what}; set aside as {_aside(path)}")
 
@@ -190,22 +188,22 @@ def _put_back(folder: Path, problems: Iterable[int]) -> list[Repair]:
 
 
 def _written(run: Run, recomputed: Recomputed, problem: str) -> Repair:
-    """Write a recomputed round; a whole file of another run or round in its place is set aside."""
     index, experiment = recomputed.record.index, run.experiment
     path = files.round_path(run.folder, index)
     moved = _room(path)
-    origin = links.origin(run.identity, round_headers.last_link(run.folder, index))
-    files.write_round(run.folder, recomputed.record, experiment.keep, experiment.rounds, origin)
+    files.write_round(run.folder, recomputed.record, experiment.keep, experiment.rounds, _origin(run, index))
     return _repaired(run.folder, path, f"{problem}; trained again from {recomputed.source}, {recomputed.proof}{moved}")
 
 
 def _written_state(run: Run, server: Server) -> Repair:
-    """Write a state that was made again from the last round; a whole one in its place is set aside."""
     path = run.folder / files.STATE
     moved = _room(path)
-    origin = links.origin(run.identity, round_headers.last_link(run.folder, server.next))
-    files.write_state(run.folder, server.tensors(), server.next, origin)
+    files.write_state(run.folder, server.tensors(), server.next, _origin(run, server.next))
     return _repaired(run.folder, path, f"was lost; made again from round {server.next - 1}{moved}")
+
+
+def _origin(run: Run, following: int) -> dict[str, str]:
+    return links.origin(run.identity, round_headers.last_link(run.folder, following))
 
 
 def _room(path: Path) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
-from drift.parallel.process_pool import processes
+from drift.parallel.worker_pool import Workers
 from drift.runs.context import Context
 from drift.runs.run import Run
-from landscape.results.progress import Progress
+from landscape.results.progress import Progress, with_progress
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 Job = tuple[int, int, int]
 """(round, client, replicate)."""
@@ -37,19 +40,24 @@ def replay(
     """
     if not jobs or workers < 1:
         raise ValueError(f"{len(jobs)} trainings by {workers} processes were asked for; give one or more of each.")
-    report = progress or (lambda done, total: None)
-    report(0, len(jobs))
-    models: list[tuple[Tensor, Tensor]] = []
-    if workers == 1:
-        for job in jobs:
-            models.append(_train(run, job))
-            report(len(models), len(jobs))
-    else:
-        with processes(min(workers, len(jobs))) as pool:
-            for model in pool.map(partial(_train_in_worker, run.folder, run.context.data), jobs):
-                models.append(model)
-                report(len(models), len(jobs))
+    models = share_jobs(run, _train, jobs, workers=workers, progress=progress)
     return torch.stack([theta for theta, _ in models]), torch.stack([buffers for _, buffers in models])
+
+
+def share_jobs(
+    run: Run, work: Callable[[Run, Item], Result], jobs: Sequence[Item], *, workers: int, progress: Progress | None
+) -> list[Result]:
+    """Results of `work(run, job)` in the order of the jobs, computed here or in several processes, with the same bits.
+
+    Args:
+        work: Function of a module.
+        workers: Number of processes; each opens the run once.
+        progress: Called with the number of jobs done and in all.
+    """
+    if workers == 1 or len(jobs) < 2:
+        return [work(run, job) for job in with_progress(jobs, progress)]
+    with Workers(min(workers, len(jobs)), _open_run, run.folder, run.context.data) as pool:
+        return pool.in_order(work, jobs, progress)
 
 
 def _train(run: Run, job: Job) -> tuple[Tensor, Tensor]:
@@ -58,10 +66,6 @@ def _train(run: Run, job: Job) -> tuple[Tensor, Tensor]:
     return update.theta, update.buffers
 
 
-@lru_cache(maxsize=1)
 def _open_run(folder: Path, data: Path | None) -> Run:
+    torch.set_num_threads(1)
     return Run(folder, Context(data))
-
-
-def _train_in_worker(folder: Path, data: Path | None, job: Job) -> tuple[Tensor, Tensor]:
-    return _train(_open_run(folder, data), job)

@@ -142,7 +142,6 @@ def _last_accuracy(folder: Path, indices: list[int]) -> float | None:
 
 
 def _header(folder: Path, path: Path) -> dict[str, Any]:
-    """`about` of a file of the run, and its metric `accuracy`; its other tensors are not read."""
     files.require_inside(path, folder)
     try:
         with safe_open(path, framework="numpy") as file:

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from drift.config.experiment import Experiment
+from drift.config.load import toml_value
 from drift.parallel.worker_pool import Workers
 from drift.runs.context import Context
 from drift.runs.run import Run
@@ -107,13 +110,13 @@ def train_grid(
     runs_of = {name: Run(folder / name, Context(home)) for name in by_name}
     board = _Board([_plan_run(runs_of[name], experiment) for name, experiment in by_name.items()], watch)
     waiting = [place for place, planned in enumerate(board.planned) if planned.state == "waiting"]
-    jobs = [_Training(board.planned[place].experiment.resolved(), folder, home) for place in waiting]
+    jobs = [Training(board.planned[place].experiment.resolved(), folder, home) for place in waiting]
     if jobs and cluster is not None:
         _on_cluster(cluster, jobs, waiting, board)
     elif jobs:
-        with Workers(min(workers, len(jobs)), _start_worker) as pool:
+        with Workers(min(workers, len(jobs)), start_worker) as pool:
             results = pool.results(
-                _train, jobs, watch=lambda busy: board.training({waiting[place] for place in busy}), seconds=LOOK
+                train, jobs, watch=lambda busy: board.training({waiting[place] for place in busy}), seconds=LOOK
             )
             with closing(results):
                 for result in results:
@@ -122,7 +125,9 @@ def train_grid(
 
 
 @dataclass(frozen=True)
-class _Training:
+class Training:
+    """A run to train: its resolved settings, and the folders of runs and of datasets."""
+
     settings: dict[str, Any]
     runs: Path
     data: Path | None
@@ -140,7 +145,7 @@ class _Board:
         before = list(self.planned)
         for place in places:
             old = self.planned[place]
-            self.planned[place] = Planned(old.run, old.experiment, "training", max(old.rounds, _written(old.run)))
+            self.planned[place] = Planned(old.run, old.experiment, "training", max(old.rounds, written_rounds(old.run)))
         self._notify(before)
 
     def ended(self, place: int, error: BaseException | None) -> None:
@@ -148,7 +153,7 @@ class _Board:
         before, old = list(self.planned), self.planned[place]
         state = "done" if error is None else "failed"
         reason = "" if error is None else " ".join((str(error) or type(error).__name__).split())
-        self.planned[place] = Planned(old.run, old.experiment, state, _written(old.run), reason)
+        self.planned[place] = Planned(old.run, old.experiment, state, written_rounds(old.run), reason)
         self._notify(before)
 
     def _notify(self, before: list[Planned]) -> None:
@@ -161,22 +166,22 @@ def _plan_run(run: Run, experiment: Experiment) -> Planned:
     return Planned(run, experiment, "on disk" if done >= experiment.rounds else "waiting", done)
 
 
-def _written(run: Run) -> int:
+def written_rounds(run: Run) -> int:
     """Whole rounds by their files, quick to count; the last one may wait for its commit."""
     return sum(1 for _ in (run.folder / "rounds").glob(f"{'[0-9]' * 6}.safetensors"))
 
 
-def _start_worker() -> None:
-    import torch
-
+def start_worker() -> None:
+    """Begin a worker process: one torch thread."""
     torch.set_num_threads(1)
 
 
-def _train(started: None, job: _Training) -> None:
+def train(started: None, job: Training) -> None:
+    """In a worker: train the run of a job."""
     simulate(Experiment.model_validate(job.settings), runs=job.runs, data=job.data)
 
 
-def _on_cluster(address: str, jobs: Sequence[_Training], places: list[int], board: _Board) -> None:
+def _on_cluster(address: str, jobs: Sequence[Training], places: list[int], board: _Board) -> None:
     from drift.engines.cluster import connected, losing
 
     with connected(address) as client, losing(client):
@@ -186,17 +191,17 @@ def _on_cluster(address: str, jobs: Sequence[_Training], places: list[int], boar
             time.sleep(LOOK)
             done = {place: future for place, future in pending.items() if future.done()}
             pending = {place: future for place, future in pending.items() if place not in done}
-            board.training({place for place in pending if _written(board.planned[place].run)})
+            board.training({place for place in pending if written_rounds(board.planned[place].run)})
             for place, future in done.items():
                 board.ended(place, future.exception())
 
 
-def _train_locked(job: _Training) -> None:
+def _train_locked(job: Training) -> None:
     """On a worker of a cluster: one run at a time per process, whatever its threads."""
     from drift.engines.cluster import TORCH_LOCK
 
     with TORCH_LOCK:
-        _train(None, job)
+        train(None, job)
 
 
 def _split_values(text: str) -> list[Any]:
@@ -204,11 +209,4 @@ def _split_values(text: str) -> list[Any]:
     try:
         return list(tomllib.loads(f"values = [{text}]")["values"])
     except (tomllib.TOMLDecodeError, RecursionError):
-        return [_value(part) for part in text.split(",")]
-
-
-def _value(text: str) -> Any:
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except (tomllib.TOMLDecodeError, RecursionError):
-        return text.strip()
+        return [toml_value(part) for part in text.split(",")]

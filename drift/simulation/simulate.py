@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -18,12 +18,12 @@ from drift.config.experiment import Experiment
 from drift.config.initial_model import store_initial_model
 from drift.config.load import read
 from drift.config.method import Setting
-from drift.config.migrations import schema_entry
-from drift.engines import client_pool, device
-from drift.engines.choice import Choice, choose_engine
+from drift.config.migrations import require_corrected, schema_entry
+from drift.engines import client_pool
+from drift.engines.choice import Choice, choose_device, choose_engine
+from drift.parallel.worker_pool import torch_threads
 from drift.plugins import trust
 from drift.runs.context import Context
-from drift.runs.corrected import require_corrected
 from drift.runs.run import Run
 from drift.simulation.background_writer import Writer
 from drift.simulation.disk_space import require_space
@@ -31,9 +31,8 @@ from drift.simulation.one_round import run_round
 from drift.store import atomic_write, files, links, locks
 from drift.store.round_headers import last_link
 from drift.store.round_record import Round
-from drift.training.cohort_clients import first_cohort
 from drift.training.data import Data, build_task, read_data
-from drift.training.server import Server
+from drift.training.server import Server, first_cohort
 from landscape.model.layout import Entry
 from landscape.outside import require_lasting
 from landscape.sweep import memory
@@ -84,16 +83,14 @@ def simulate(
     folder = Path(runs) / experiment.slug
     run = Run(folder, Context(Path(data) if data is not None else None))
     done = run.committed
-    has_description = _has_description(folder, experiment)
+    about = _description(folder, experiment)
     files.require_rounds(folder, done)
     if done:
         chain.require(folder)
     last = experiment.rounds if until is None else min(until, experiment.rounds)
-    if done >= last and has_description:
+    if done >= last and about:
         return run
-    threads = torch.get_num_threads()
-    torch.set_num_threads(experiment.threads)
-    try:
+    with torch_threads(experiment.threads):
         content = read_data(experiment, run.context.data)
         task = build_task(experiment, content, folder)
         size = task.layout.size + task.layout.buffer_size
@@ -105,10 +102,14 @@ def simulate(
             store_initial_model(folder, experiment.init)
             resumed = (folder / "state.safetensors").exists()
             server = Server.from_tensors(*run.state()) if resumed else fresh
-            place = _device(folder, setting, content, server, alone=workers == 1 and cluster is None)
+            about = _description(folder, experiment)  # another process may have begun it
+            place = _device(about, setting, content, server, alone=workers == 1 and cluster is None)
             setting = replace(setting, device=torch.device(place.name))
-            engine = _engine(folder, setting, content, server)
-            _describe(folder, experiment, content, task.layout.parameters, engine, place)
+            engine = _engine(about, setting, content, server)
+            if about:
+                _require_unchanged(about, experiment, content)
+            else:
+                _describe(folder, experiment, content, task.layout.parameters, engine, place)
             setting = replace(setting, engine=engine.name)
             with client_pool(setting, content, folder, workers=workers, cluster=cluster) as pool:
                 setting = replace(setting, crew=pool)
@@ -116,8 +117,6 @@ def simulate(
                     for record in records:
                         if progress is not None:
                             progress(record)
-    finally:
-        torch.set_num_threads(threads)
     return run
 
 
@@ -155,106 +154,87 @@ _PATIENCE = 0.002
 """Fraction of a round's time to wait for its file, so that long rounds are reported when they end."""
 
 
-def _has_description(folder: Path, experiment: Experiment) -> bool:
-    """Whether the folder has a run.json.
-
-    Raises:
-        LookupError: If it is damaged, or describes another experiment than the one to be trained there.
-    """
+def _description(folder: Path, experiment: Experiment) -> dict[str, Any]:
+    """Content of run.json, empty before the run is begun; LookupError if it is damaged or of another experiment."""
     path = folder / "run.json"
     if not path.exists():
-        return False
+        return {}
     about = files.read_json(path)
     require_corrected(about, experiment.method, folder)
     stated = about.get("hash")
     if stated != experiment.hash:
         raise files.Damaged(path, f"describes run {stated}, and run {experiment.hash} is to be trained", chain.REMEDY)
-    return True
+    return about
 
 
-def _engine(folder: Path, setting: Setting, data: Data, server: Server) -> Choice:
+def _engine(about: Mapping[str, Any], setting: Setting, data: Data, server: Server) -> Choice:
     """The engine that a begun run has, else the one that its experiment asks for."""
-    path = folder / "run.json"
-    if path.exists():
-        about = files.read_json(path)
+    if about:
         return Choice(about["engine"], about.get("engine_reason", ""))
     asked = setting.experiment.engine
     clients = [] if asked == "serial" else first_cohort(setting, data, server)
     return choose_engine(asked, setting.experiment.method, clients)
 
 
-def _device(folder: Path, setting: Setting, data: Data, server: Server, *, alone: bool) -> Choice:
+def _device(about: Mapping[str, Any], setting: Setting, data: Data, server: Server, *, alone: bool) -> Choice:
     """The device on which a run was begun, else the one that its experiment asks for.
 
     Raises:
         ValueError: If it is not there, or other processes are to share the clients, which train on CPUs.
     """
-    path, asked = folder / "run.json", setting.experiment.device
-    if path.exists():
-        about = files.read_json(path)
+    asked = setting.experiment.device
+    if about:
         place = Choice(about.get("device", "cpu"), about.get("device_reason", ""))
         if place.name != "cpu" and not (alone and torch.cuda.is_available()):
             raise ValueError(
-                f"{folder.name} was begun on a GPU and would not keep its bits here; go on where there is one, in one "
-                "process, or train another run with --set device=cpu."
+                f"{setting.experiment.slug} was begun on a GPU and would not keep its bits here; go on where there is "
+                "one, in one process, or train another run with --set device=cpu."
             )
         return place
     if asked == "cuda" and not alone:
         raise ValueError("device is cuda, and --workers and --cluster train on CPUs; leave one of them out.")
     if asked == "cpu" or (asked == "auto" and not torch.cuda.is_available()):
-        return device.choose_device(asked, setting.task, setting.experiment.method, [])
+        return choose_device(asked, setting.task, setting.experiment.method, [])
     if not alone:
         return Choice("cpu", "other processes share the clients")
-    return device.choose_device(asked, setting.task, setting.experiment.method, first_cohort(setting, data, server))
+    return choose_device(asked, setting.task, setting.experiment.method, first_cohort(setting, data, server))
+
+
+def _require_unchanged(about: Mapping[str, Any], experiment: Experiment, data: Data) -> None:
+    """Refuse data, or code from outside, that have changed since the run was begun."""
+    if about["fingerprint"] != data.fingerprint:
+        raise ValueError(
+            f"dataset {experiment.task.dataset} has fingerprint {data.fingerprint}, {experiment.slug} was trained on "
+            f"{about['fingerprint']}; restore the data or train into another folder (--runs DIR)."
+        )
+    if altered := trust.changed(about.get("sources", {}), trust.names_in(experiment.resolved())):
+        raise ValueError(
+            f"{altered[0]} has changed since {experiment.slug} was begun with it; restore it, or train into another "
+            "folder (--runs DIR)."
+        )
 
 
 def _describe(
-    folder: Path,
-    experiment: Experiment,
-    data: Data,
-    parameters: tuple[Entry, ...],
-    engine: Choice,
-    place: Choice,
+    folder: Path, experiment: Experiment, data: Data, parameters: tuple[Entry, ...], engine: Choice, place: Choice
 ) -> None:
-    """Write run.json, or check that the one there describes the same data.
-
-    Raises:
-        ValueError: If the data, or code from outside, have changed since the run was begun.
-    """
-    path = folder / "run.json"
-    if path.exists():
-        before = files.read_json(path)
-        if before["fingerprint"] != data.fingerprint:
-            raise ValueError(
-                f"dataset {experiment.task.dataset} has fingerprint {data.fingerprint}, {folder.name} was trained on "
-                f"{before['fingerprint']}; restore the data or train into another folder (--runs DIR)."
-            )
-        if altered := trust.changed(before.get("sources", {}), trust.names_in(experiment.resolved())):
-            raise ValueError(
-                f"{altered[0]} has changed since {folder.name} was begun with it; restore it, or train into another "
-                "folder (--runs DIR)."
-            )
-        return
     sources = trust.sources(experiment.resolved())
-    files.write_json(
-        path,
-        {
-            "experiment": experiment.resolved(),
-            **({"sources": sources} if sources else {}),
-            "hash": experiment.hash,
-            "fingerprint": data.fingerprint,
-            **schema_entry(),
-            "classes": list(data.classes),
-            "samples": {split: len(samples) for split, samples in data.samples.items()},
-            "layout": [[name, list(shape)] for name, shape in parameters],
-            "engine": engine.name,
-            "engine_reason": engine.reason,
-            "device": place.name,
-            "device_reason": place.reason,
-            "corrections": len(experiment.method.corrections),
-            "versions": versions(),
-        },
-    )
+    about = {
+        "experiment": experiment.resolved(),
+        **({"sources": sources} if sources else {}),
+        "hash": experiment.hash,
+        "fingerprint": data.fingerprint,
+        **schema_entry(),
+        "classes": list(data.classes),
+        "samples": {split: len(samples) for split, samples in data.samples.items()},
+        "layout": [[name, list(shape)] for name, shape in parameters],
+        "engine": engine.name,
+        "engine_reason": engine.reason,
+        "device": place.name,
+        "device_reason": place.reason,
+        "corrections": len(experiment.method.corrections),
+        "versions": versions(),
+    }
+    files.write_json(folder / "run.json", about)
 
 
 def versions() -> dict[str, str]:

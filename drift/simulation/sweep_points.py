@@ -18,7 +18,7 @@ from torch import Tensor
 
 from drift.engines.cluster import TORCH_LOCK, Serialized, connected, losing
 from drift.parallel.shared_tensors import SharedValue, deserialize, serialize, share_memory
-from drift.parallel.worker_pool import Workers
+from drift.parallel.worker_pool import Workers, torch_threads
 from landscape.sweep.threads import PointPool, at_points, pieces
 from landscape.sweep.worker import Points, Values, Work, Worker
 
@@ -84,11 +84,7 @@ def point_pool(workers: int = 1, cluster: str | None = None) -> PointPool | None
 
 
 def _send(send: Callable[[Work], Sent], work: Work) -> Sent:
-    """Serialise a work with `send`.
-
-    Raises:
-        ValueError: If other processes cannot import its code.
-    """
+    """Serialise a work with `send`; ValueError if other processes cannot import its code."""
     try:
         return send(work)
     except (pickle.PicklingError, AttributeError, TypeError) as reason:
@@ -105,13 +101,8 @@ def _start_worker(shared: SharedValue) -> Worker:
 
 def _remote(work: Serialized, points: Points) -> bytes:
     """On a worker of a cluster: the serialised values of a chunk; the model is built once for all chunks."""
-    with TORCH_LOCK:
-        threads = torch.get_num_threads()
-        try:
-            torch.set_num_threads(1)
-            if "_worker" not in work.__dict__:
-                work.__dict__["_worker"] = Worker(work.load())
-            values: dict[str, Tensor] = at_points(work.__dict__["_worker"], points)
-            return serialize(values)
-        finally:
-            torch.set_num_threads(threads)
+    with TORCH_LOCK, torch_threads(1):
+        if "_worker" not in work.__dict__:
+            work.__dict__["_worker"] = Worker(work.load())
+        values: dict[str, Tensor] = at_points(work.__dict__["_worker"], points)
+        return serialize(values)

@@ -76,11 +76,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 @contextmanager
 def _open(path: Path) -> Iterator[Any]:
-    """A file of tensors, whose header is read and whose length is checked.
-
-    Raises:
-        Damaged: If it is absent or truncated.
-    """
+    """A file of tensors with its header read and its length checked; Damaged if it is absent or truncated."""
     if not path.is_file():
         raise Damaged(path, "is missing", ANEW)
     try:
@@ -103,7 +99,6 @@ def digest(tensors: Mapping[str, Tensor], text: str = "") -> str:
 
 
 def _contents(tensors: Mapping[str, Tensor]) -> dict[str, Content]:
-    """Tensors by name as they are stored."""
     stored = {}
     for name, tensor in tensors.items():
         data = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
@@ -125,11 +120,7 @@ _DESCRIBE = "Restore it from a copy, or delete it and train again with the same 
 
 
 def require_inside(path: Path, folder: Path) -> None:
-    """Refuse a file of a run that is a link out of its folder: a run from elsewhere reads its own files only.
-
-    Raises:
-        Damaged: If it is one.
-    """
+    """Raise Damaged for a link out of the run's folder: a run from elsewhere reads its own files only."""
     if not path.resolve().is_relative_to(folder.resolve()):
         raise Damaged(path, f"leads out of {folder}, which is not followed", "Put the file itself in its place.")
 
@@ -202,11 +193,7 @@ def read_round(folder: Path, index: int) -> Round:
 
 
 def require_number(path: Path, about: Mapping[str, Any], index: int) -> None:
-    """Refuse the file of another round.
-
-    Raises:
-        Damaged: If its header states another number.
-    """
+    """Raise Damaged for a file whose header states another round."""
     if about.get("round") != index:
         raise Damaged(path, f"holds round {about.get('round')}, not {index}; it was renamed or copied", ANEW)
 
@@ -259,11 +246,7 @@ def aligned(tensor: Tensor) -> Tensor:
 
 
 def require_rounds(folder: Path, done: int) -> None:
-    """Refuse a run that lacks a round before its commit point, as resuming would never write it.
-
-    Raises:
-        Damaged: With the first round that is missing.
-    """
+    """Raise Damaged with the first missing round before the commit point, as resuming would never write it."""
     for index in range(done):
         if not (path := round_path(folder, index)).is_file():
             raise Damaged(path, "is missing", ANEW)

@@ -10,11 +10,7 @@ _RULE = re.compile(
 
 
 def require(policy: str) -> None:
-    """Refuse a policy with an unknown rule.
-
-    Raises:
-        ValueError: With the first such rule.
-    """
+    """Raise ValueError with the first unknown rule of a policy."""
     for rule in policy.split(","):
         if not _RULE.fullmatch(rule.strip()):
             raise ValueError(

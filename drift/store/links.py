@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from drift.store.numpy_files import digest
+from drift.store.numpy_files import contents, digest_contents
 
 LINKED = ("gram", "ids", "sizes", "weights")
 """Arrays that the link of a round is computed from: stored for every round, the same when it is computed again."""
@@ -36,7 +36,7 @@ def link(index: int, arrays: Mapping[str, np.ndarray]) -> str:
         index: Number of the round.
         arrays: Stored arrays of the round, at least `LINKED`.
     """
-    return digest({name: arrays[name] for name in LINKED}, str(index))[:32]
+    return digest_contents(contents({name: arrays[name] for name in LINKED}), str(index))[:32]
 
 
 def origin(run: str, before: str) -> dict[str, str]:

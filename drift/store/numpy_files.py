@@ -86,11 +86,6 @@ def digest_contents(tensors: Mapping[str, Content], text: str = "") -> str:
     return total.hexdigest()
 
 
-def digest(tensors: Mapping[str, np.ndarray], text: str = "") -> str:
-    """SHA-256 over names, types, shapes and bytes of arrays, and a text."""
-    return digest_contents(contents(tensors), text)
-
-
 def write_contents(path: Path, tensors: Mapping[str, Content], metadata: Mapping[str, str]) -> None:
     """Write a safetensors file; the same content has the same bytes, other than with the library's own writer.
 
@@ -141,7 +136,8 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     except (SafetensorError, OSError, ValueError, TypeError) as reason:
         raise Damaged(path, f"cannot be read ({reason})", _RECORDER_REMEDY) from reason
     require_known(path, header.get("format"))
-    if header.get("format") != FORMAT or header.get("digest") != digest(tensors, header.get("about", "")):
+    digest = digest_contents(contents(tensors), header.get("about", ""))
+    if header.get("format") != FORMAT or header.get("digest") != digest:
         raise Damaged(path, "was altered, or not written by a recorder", _RECORDER_REMEDY)
     return tensors, description(path, header, _RECORDER_REMEDY)
 
@@ -195,11 +191,7 @@ def read_json(path: Path, remedy: str = _RECORDER_REMEDY) -> dict[str, Any]:
 
 
 def require_known(path: Path, stated: Any, newest: int = NEWEST) -> None:
-    """Refuse a format of a later version.
-
-    Raises:
-        Newer: If it is one.
-    """
+    """Raise Newer for a format of a later version."""
     match = re.fullmatch(r"fedscape-(\d{1,9})", str(stated))
     if match and int(match[1]) > newest:
         raise Newer(path, f"was written by a newer version of fedscape (format {stated!r})", Newer.remedy)

@@ -35,5 +35,4 @@ class Files:
 
 
 def _name(text: str) -> str:
-    """A name of the letters that MLflow takes."""
     return re.sub(r"[^\w\-. /]", "_", text).strip("/. ")[:250] or "_"

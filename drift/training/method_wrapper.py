@@ -2,59 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pydantic import Field, field_serializer, field_validator
+import numpy as np
+from pydantic import Field
 from torch import Tensor
 
-from drift.config.method import Cohort, Combined, Method, Setting, State, load
-from drift.plugins import tables
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import numpy as np
-
-    from drift.training.client import Client, Update
-    from drift.training.correction import Correction
+from drift.config.method import Cohort, Combined, Method, NamedMethod, Setting, State, load
+from drift.training.client import Client, Update
+from drift.training.correction import Correction
 
 _BASE = "base."
+
+
+def _of_base(name: str, text: str) -> Any:
+    """An attribute of the base as one of its wrapper."""
+    return property(lambda self: getattr(self.base, name), doc=text)
 
 
 class Wrapper(Method):
     """Broadcasts, trains and combines as its base does, unless a subclass overrides it."""
 
-    base: Method = Field(default_factory=lambda: load("fedavg")(), description="method that is averaged")
+    base: NamedMethod = Field(default_factory=lambda: load("fedavg")(), description="method that is averaged")
 
-    @field_validator("base", mode="before")
-    @classmethod
-    def _named_base(cls, value: Any) -> Any:
-        return tables.build(value, load)
-
-    @field_serializer("base")
-    def _dump_base(self, value: Method) -> dict[str, Any]:
-        return tables.dump(value)
-
-    @property
-    def needs_proxy(self) -> bool:  # type: ignore[override]  # a wrapper needs what its base needs
-        """Whether the base learns on a proxy set."""
-        return self.base.needs_proxy
-
-    @property
-    def corrections(self) -> tuple[str, ...]:  # type: ignore[override]  # a wrapper trains as its base does
-        """What was wrong in earlier versions of the base."""
-        return self.base.corrections
-
-    @property
-    def stateful(self) -> bool:  # type: ignore[override]  # a wrapper's clients are its base's
-        """Whether clients of the base keep something between rounds."""
-        return self.base.stateful
-
-    @property
-    def gaps(self) -> tuple[str, ...]:  # type: ignore[override]  # its clients report what the base's do
-        """Reports in which NaN means that there is none."""
-        return self.base.gaps
+    needs_proxy = _of_base("needs_proxy", "Whether the base learns on a proxy set.")
+    corrections = _of_base("corrections", "What was wrong in earlier versions of the base.")
+    stateful = _of_base("stateful", "Whether clients of the base keep something between rounds.")
+    gaps = _of_base("gaps", "Reports in which NaN means that there is none.")
+    own_training = _of_base("own_training", "Whether the base overrides local training.")
 
     @property
     def sends(self) -> tuple[str, ...]:  # type: ignore[override]  # a wrapper sends what its base sends
@@ -64,11 +41,6 @@ class Wrapper(Method):
     def initial(self, setting: Setting, theta: Tensor) -> State:
         """The base's state; the window appears when it is first filled."""
         return prefixed(self.base.initial(setting, theta))
-
-    @property
-    def own_training(self) -> bool:
-        """Whether the base overrides local training."""
-        return self.base.own_training
 
     def local(self, client: Client) -> Update:
         """Local training of the base."""

@@ -53,6 +53,16 @@ def require_head(module: nn.Module, method: str) -> nn.Module:
     return head
 
 
+def require_headed(task: Task, method: str) -> None:
+    """Raise ValueError for a task whose model has no `head` and `body`."""
+    require_head(task.model, method)
+
+
+def require_normalised(task: Task, method: str) -> None:
+    """Raise ValueError for a task whose model has no normalisation layers."""
+    norm_mask(task.model, task.layout, method)
+
+
 def norm_mask(module: nn.Module, layout: Layout, method: str) -> Tensor:
     """Which entries of theta (d,) belong to normalisation layers (by their type, not their name), bool.
 
@@ -74,11 +84,7 @@ def norm_mask(module: nn.Module, layout: Layout, method: str) -> Tensor:
 
 
 def require_classes(task: Task, method: str) -> None:
-    """Refuse a task with one output for two classes.
-
-    Raises:
-        ValueError: If so.
-    """
+    """Raise ValueError for a task with one output for two classes."""
     if task.loss is binary_cross_entropy:
         raise ValueError(
             f"{method} needs one output per class, and this task has one output for two classes; choose a method that "

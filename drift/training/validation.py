@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from drift.config.experiment import Experiment
+from drift.training.client import Client
 from landscape.model.binary_losses import binary_error
 from landscape.model.samples import Samples
-from landscape.model.task import error
-
-if TYPE_CHECKING:
-    from drift.config.experiment import Experiment
-    from drift.training.client import Client
+from landscape.model.task import Split, Task, error
+from landscape.sweep.evaluate import evaluate
 
 
 def require_held_out(experiment: Experiment, method: str) -> None:
-    """Refuse an experiment whose clients hold out no validation data.
-
-    Raises:
-        ValueError: If clients.valid_ratio is 0.
-    """
+    """Raise ValueError for an experiment whose clients hold out no validation data."""
     if experiment.clients.valid_ratio == 0:
         raise ValueError(
             f"{method} validates on the client's own data and none are held out; set clients.valid_ratio=0.2."
@@ -46,6 +41,16 @@ def validate(client: Client, samples: Samples) -> tuple[float, float]:
         wrong += float(_sum((binary_error if single else error)(outputs, targets)))
     flat.training(training)
     return loss / max(1, len(samples)), wrong / max(1, len(samples))
+
+
+def model_metrics(
+    task: Task, theta: Tensor, buffers: Tensor, *, split: Split = "test", workers: int = 1, **options: Any
+) -> dict[str, float]:
+    """Loss and metrics of one model (d,) with floating buffers (b,) on a split, by name, as `landscape.evaluate`."""
+    own = buffers[None] if len(buffers) else None
+    point = torch.ones(1, 1).to(theta)
+    values = evaluate(task, theta[None], point, split=split, buffers=own, workers=workers, **options)
+    return {name: float(value) for name, value in values.items()}
 
 
 def _sum(values: Tensor) -> Tensor:

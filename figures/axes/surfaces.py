@@ -39,7 +39,7 @@ def contour(
         ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         ds: The variable over two dimensions; marks as `landscape.surface` returns them, and perhaps the minimum as
-            `landscape.surfaces.minimum.label_minimum` does: `drift.analyses.landscapes.minima` adds the error of the
+            `landscape.surfaces.minimum.label_minimum` does: `drift.analyses.landscapes.basin` adds the error of the
             samples to that of the fit.
         levels: Shared by maps that are compared; `figures.common_levels` makes them.
         marks, names: Models are marked, and named.

@@ -88,7 +88,7 @@ def analyse(
     if out is not None:
         (require_folder if out.suffix == ".zarr" else require_file)(out)
     options, opened_run = arguments(set), opened(run, runs, data, task)
-    from drift.runs.user_code import UserMetric
+    from drift.runs.user_task import UserMetric
     from drift.simulation.sweep_points import point_pool
 
     function = getattr(importlib.import_module(analysis.module), analysis.name)

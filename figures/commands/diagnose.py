@@ -15,7 +15,7 @@ from figures.page.diagnosis_text import QUESTIONS, answer, interval, number, per
 if TYPE_CHECKING:
     from drift.diagnosis.causes import Cause
     from drift.diagnosis.diagnose import Diagnosis
-    from drift.diagnosis.finding import Finding
+    from drift.diagnosis.findings import Finding
 
 Quick = Annotated[bool, flag("--quick", "Use only what the run recorded; no round is trained again.")]
 

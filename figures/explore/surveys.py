@@ -12,7 +12,7 @@ import numpy as np
 import torch
 import xarray as xr
 
-from drift.analyses.landscapes.minima import locate_minimum
+from drift.analyses.landscapes.basin import locate_minimum
 from drift.analyses.landscapes.models_plane import models_line, models_plane, selected_samples
 from drift.runs import cache
 from drift.runs.run import Run

@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift.analyses.landscapes.pool_barriers import pool_barriers
+from drift.analyses.landscapes.barriers import pool_barriers
 from drift.analyses.per_round import evenly_spaced
 from drift.methods.lss import LSS
 from drift.runs.run import Run

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses.rounds.heterogeneity import heterogeneity
+from drift.analyses.rounds.labels import heterogeneity
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, drifts

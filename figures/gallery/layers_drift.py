@@ -10,7 +10,7 @@ import xarray as xr
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 
-from drift.analyses.rounds.layer_drift import layer_drift
+from drift.analyses.rounds.variance import layer_drift
 from drift.runs.run import Run
 from figures import style
 from figures.gallery import _runs, _stack

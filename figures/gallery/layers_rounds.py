@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses import per_round
-from drift.analyses.curvature.layer_eigenvalues import layer_rounds
+from drift.analyses.curvature.eigenvalues import layer_rounds
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, spectra

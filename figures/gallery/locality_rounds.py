@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses.rounds.locality import locality
+from drift.analyses.rounds.norms_and_weights import locality
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves

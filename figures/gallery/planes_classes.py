@@ -9,7 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses.landscapes.class_plane import class_plane
+from drift.analyses.landscapes.data_planes import class_plane
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 
-from drift.analyses.landscapes.overlay_plane import overlay_plane
+from drift.analyses.landscapes.data_planes import overlay_plane
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces

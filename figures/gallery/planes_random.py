@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses.landscapes.random_plane import random_plane
+from drift.analyses.landscapes.planes import random_plane
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces

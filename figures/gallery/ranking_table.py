@@ -8,7 +8,7 @@ from functools import partial
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses.accuracy.ranking import ranking_rounds
+from drift.analyses.accuracy.by_group import ranking_rounds
 from drift.runs.run import Run
 from figures.gallery import _runs, _table_figure, _tables
 

@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses.per_round import evenly_spaced
-from drift.analyses.rounds.server_epochs import server_epochs
+from drift.analyses.rounds.weight_factors import server_epochs
 from drift.runs.run import Run
 from figures import style
 from figures.axes import weights

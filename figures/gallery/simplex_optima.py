@@ -10,8 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift.analyses.landscapes.best_weights import best_weights, shared_rounds
-from drift.analyses.landscapes.weight_simplex import weight_simplex
+from drift.analyses.landscapes.weight_simplex import best_weights, shared_rounds, weight_simplex
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run
 from figures import style

@@ -8,7 +8,7 @@ from typing import Any
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses.rounds.label_shares import class_shares
+from drift.analyses.rounds.labels import class_shares
 from drift.runs.run import Run
 from figures import style
 from figures.axes import drifts, surfaces, triangles

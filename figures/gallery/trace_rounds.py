@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses import per_round
-from drift.analyses.curvature.trace import trace_rounds
+from drift.analyses.curvature.eigenvalues import trace_rounds
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves

@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift.analyses.landscapes.trajectory_plane import trajectory_plane
+from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces

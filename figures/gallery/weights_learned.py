@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses.rounds.label_shares import balance_groups, require_partition
+from drift.analyses.rounds.labels import balance_groups, require_partition
 from drift.analyses.rounds.norms_and_weights import learned
 from drift.runs.run import Run
 from figures import style
@@ -23,7 +23,7 @@ def data(runs: Sequence[Run]) -> xr.Dataset:
     """gamma over algorithm, seed and round; weights and weight_ratio over algorithm, seed, round and client.
 
     Also balanced_weight and balanced_share over algorithm, seed and round: of the clients that hold the classes
-    evenly (`drift.analyses.rounds.label_shares.balance_groups`), the sum of their weights, and of their shares of the
+    evenly (`drift.analyses.rounds.labels.balance_groups`), the sum of their weights, and of their shares of the
     cohort's data; not where it is unknown who held which samples.
     """
     return _stack.stack_runs(_runs.select_comparable(_runs.select_fedlaw(runs)), _with_groups)

@@ -10,8 +10,7 @@ import xarray as xr
 from plotly.subplots import make_subplots
 
 from drift.analyses.per_round import evenly_spaced
-from drift.analyses.rounds.locality import locality
-from drift.analyses.rounds.norms_and_weights import learned
+from drift.analyses.rounds.norms_and_weights import learned, locality
 from drift.runs.run import Run
 from figures import palette
 from figures.interactive.curves import QUANTITIES, draw, written_name

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from drift.analyses.rounds.label_shares import class_shares
+from drift.analyses.rounds.labels import class_shares
 from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
 

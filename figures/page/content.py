@@ -10,8 +10,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from drift.analyses.rounds.cost import cost
-from drift.analyses.rounds.locality import locality
-from drift.analyses.rounds.norms_and_weights import learned
+from drift.analyses.rounds.norms_and_weights import learned, locality
 from drift.runs.run import Run
 from figures import palette
 from figures.interactive.clients import client_points, learns, weights_rounds

@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 import xarray as xr
 
 from drift.analyses.landscapes.planes import round_plane
-from drift.analyses.landscapes.trajectory_plane import trajectory_plane
+from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.analyses.landscapes.weight_simplex import weight_simplex
 from drift.analyses.per_round import evenly_spaced
 from drift.runs.run import Run

@@ -78,7 +78,6 @@ def one_line(reason: Exception) -> str:
 
 
 def _describe(content: Any) -> str:
-    """Type of the content of a file, with its keys."""
     if not isinstance(content, Mapping):
         return type(content).__name__
     keys = [_quote(key) for key in content]

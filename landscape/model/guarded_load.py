@@ -32,11 +32,7 @@ class Refused(ValueError):
 
 
 def require_inside(path: Path, folder: Path) -> None:
-    """Refuse a file outside a folder, reached by a symbolic link or by `..` in its name.
-
-    Raises:
-        Refused: If it is outside, or no regular file (reading a pipe would block).
-    """
+    """Raise Refused for a file outside a folder, by a symbolic link or `..`, or one that is no file (a pipe blocks)."""
     if not path.resolve().is_relative_to(folder.resolve()):
         raise Refused(f"{path} leads out of {folder}; links out of the folder are not followed, copy the file.")
     if path.exists() and not path.is_file():
@@ -44,11 +40,7 @@ def require_inside(path: Path, folder: Path) -> None:
 
 
 def require_torch(path: Path) -> None:
-    """Refuse a file that torch.save does not write: it writes a zip with uncompressed entries.
-
-    Raises:
-        Refused: If it is of the format before PyTorch 1.6, whose sizes cannot be checked, or a bomb.
-    """
+    """Raise Refused for a bomb and for what torch.save does not write since 1.6, a zip with uncompressed entries."""
     with open(path, "rb") as file:
         start = file.read(4)
     if start != b"PK\x03\x04":
@@ -61,11 +53,7 @@ def require_torch(path: Path) -> None:
 
 
 def require_npz(path: Path) -> None:
-    """Refuse an .npz with arrays that are not plain numbers, or state more bytes than they have.
-
-    Raises:
-        Refused: If an array has Python objects or another size than it states, or the file is a bomb.
-    """
+    """Raise Refused for an .npz with Python objects or arrays of another size than they state, and for a bomb."""
     _require_zip(path)
     with zipfile.ZipFile(path) as archive:
         for entry in archive.infolist():
@@ -82,22 +70,14 @@ def require_npz(path: Path) -> None:
 
 
 def require_room(path: Path, stated: int) -> None:
-    """Refuse a file whose content exceeds the free memory; a sparse file may state any size.
-
-    Raises:
-        Refused: If it does.
-    """
+    """Raise Refused for content that exceeds the free memory; a sparse file may state any size."""
     free = psutil.virtual_memory().available
     if stated > free:
         raise Refused(f"{path} states {stated} bytes, and {free} bytes of memory are free; it is not read.")
 
 
 def require_few(path: Path, number: int, what: str = "tensors") -> None:
-    """Refuse a file with more tensors than any model has, before they are read.
-
-    Raises:
-        Refused: If it has more than `TENSORS`.
-    """
+    """Raise Refused for a file with more than `TENSORS` tensors, before they are read."""
     if number > TENSORS:
         raise Refused(
             f"{path} has {number} {what}; a file with up to {TENSORS} is read. Save model.state_dict() of one model."

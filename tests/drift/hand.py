@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from drift.config.experiment import Experiment
 from drift.config.method import Cohort, Method, Outcome, Setting, State
 from drift.runs.context import Context
-from drift.store.gram import gram
-from drift.store.round_record import Round
+from drift.store.round_record import Round, gram
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from tests.oracles import half_squared_error

@@ -15,9 +15,8 @@ from drift.config.random_keys import key
 from drift.engines.choice import choose_engine
 from drift.simulation.one_round import run_round
 from drift.simulation.simulate import simulate
-from drift.training.cohort_clients import first_cohort
 from drift.training.data import Data
-from drift.training.server import Server
+from drift.training.server import Server, first_cohort
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from tests.landscape import zoo

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
-import torch
 import xarray as xr
 from torch import Tensor
 
@@ -16,10 +16,11 @@ from drift.runs.run import Run
 from drift.training.client import Client, Update
 from drift.training.data import client_samples
 from drift.training.model_parts import freeze, head_mask
+from drift.training.server import Server
+from drift.training.server import clients as round_clients
+from drift.training.validation import model_metrics, validation_samples
 from landscape.model.samples import Samples
 from landscape.plugins import unknown
-from landscape.results.progress import with_progress
-from landscape.sweep.evaluate import evaluate
 
 Part = Literal["all", "body", "head"]
 """Part of a model that a client tunes; the rest is frozen."""
@@ -66,19 +67,19 @@ def personal_accuracy(
             f"no client of run {run.name} holds samples out; train with --set clients.valid_ratio=0.2, or name clients "
             "that do."
         )
-    if clients is not None and (empty := sorted(set(clients) - {client.id for client, _ in starts})):
+    if clients is not None and (empty := sorted(set(clients) - {client.id for client in starts})):
         raise ValueError(f"client {empty[0]} of run {run.name} holds no samples out; name clients that do.")
     rows = []
-    for client, held_out in with_progress(starts, run.context.progress):
-        tuned = _fine_tune(client, part)
+    for client in run.context.track(starts):
+        tuned, samples = _fine_tune(client, part), validation_samples(client)
         models = (client.start, client.buffers), (tuned.theta, tuned.buffers)
-        rows.append([value for model in models for value in _loss_and_accuracy(run, *model, held_out)])
+        rows.append([value for model in models for value in _loss_and_accuracy(run, *model, samples)])
     values = dict(zip(_VALUES, np.array(rows).T, strict=True))
-    sizes = np.array([len(held_out) for _, held_out in starts])
+    sizes = np.array([len(validation_samples(client)) for client in starts])
     return result(
         {name: ("client", column) for name, column in {**values, "held_out": sizes}.items()},
         _ABOUT,
-        {"client": [client.id for client, _ in starts]},
+        {"client": [client.id for client in starts]},
         analysis="personal_accuracy",
         source="Oh et al. 2022, section 5",
         round=index,
@@ -86,32 +87,18 @@ def personal_accuracy(
     )
 
 
-def _starts(run: Run, index: int, ids: Iterable[int], epochs: int) -> list[tuple[Client, Samples]]:
-    """The clients with held-out samples, ready to tune the global model at the end of a round, and these samples."""
-    record, experiment, train = run.round(index), run.experiment, run.task.samples["train"]
+def _starts(run: Run, index: int, ids: Iterable[int], epochs: int) -> list[Client]:
+    """The clients with held-out samples, ready to tune the global model at the end of a round."""
+    record, experiment = run.round(index), run.experiment
     end = record.kept("end")
     local = run.method.schedule(experiment.local, index, experiment.rounds)
     local = local.model_copy(update={"epochs": epochs, "steps": None, "persist_optimizer": False})
     parts, held_out = client_samples(experiment, run.dataset, index)
-    flat = run.task.flat(end)
-    return [
-        (
-            Client(
-                id=client,
-                index=index,
-                seed=experiment.seed,
-                samples=train[torch.from_numpy(parts[client])],
-                start=end,
-                buffers=record.end_buffers,
-                local=local,
-                flat=flat,
-                replicate=1,  # the round's own training had the minibatches of replicate 0
-            ),
-            train[torch.from_numpy(held_out[client])],
-        )
-        for client in ids
-        if len(held_out[client])
-    ]
+    server = Server(end, record.end_buffers, end, {}, {}, index)
+    usable = np.array([client for client in ids if len(held_out[client])], np.int64)
+    ready = round_clients(run.setting, parts, held_out, server, end, usable)
+    # the round's own training had the minibatches of replicate 0
+    return [replace(client, local=local, replicate=1) for client in ready]
 
 
 def _fine_tune(client: Client, part: Part) -> Update:
@@ -123,9 +110,8 @@ def _fine_tune(client: Client, part: Part) -> Update:
 
 
 def _loss_and_accuracy(run: Run, theta: Tensor, buffers: Tensor, samples: Samples) -> tuple[float, float]:
-    own = buffers[None] if len(buffers) else None
-    values = evaluate(run.task, theta[None], torch.ones(1, 1), split=samples, metrics=("loss", "error"), buffers=own)
-    return float(values["loss"][0]), 1 - float(values["error"][0])
+    values = model_metrics(run.task, theta, buffers, split=samples, metrics=("loss", "error"))
+    return values["loss"], 1 - values["error"]
 
 
 _VALUES = ("loss", "accuracy", "tuned_loss", "tuned_accuracy")

@@ -1,4 +1,4 @@
-"""Models of all K clients of a round: the cohort as recorded, the others trained from the same start."""
+"""All K clients of a round: their models, trained from the same start, and their updates with frozen gradients."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from drift.config.cohort_weights import cohort_weights
+from drift.methods.fednova import path_length
 from drift.runs.run import Run
 from drift.simulation.retrain import replay
 from drift.store.round_record import Round
+from drift.training.client import Client, steps
+from landscape.model.batchnorm import normalisers, use_batches
 from landscape.results.progress import Progress
 
 
@@ -73,6 +75,41 @@ def train_all_clients(
     finite = torch.isfinite(models).all(1)
     q, p = torch.where(finite, plan.counts, 0.0), torch.zeros_like(plan.counts)
     if len(record.ids):
-        p[record.ids] = cohort_weights(run.experiment, record.sizes)
+        p[record.ids] = run.experiment.cohort_weights(record.sizes)
     p = torch.where(q > 0, p, 0.0)
     return AllClients(torch.where(finite[:, None], models, start), q / q.sum(), p / p.sum() if bool(p.any()) else p)
+
+
+def frozen_update(client: Client) -> Tensor:
+    """Update (d,), model minus start, of a client whose every step takes its full-batch gradient at the start.
+
+    With G = grad L_k(start) + weight_decay * start over tau steps of the scheduled rate:
+
+        sgd   -lr a G, a = (tau - rho (1 - rho^tau) / (1 - rho)) / (1 - rho) with momentum rho; tau without
+        adam  -lr tau G / (|G| + 1e-8), since the moments of a constant gradient are G and G^2
+
+    This is exact for plain local training with a new optimiser per round; terms of the method, such as a proximal
+    term, are left out. Dropout is off; batch normalisation takes the statistics of blocks of the size of a minibatch.
+    """
+    tau, local = steps(client), client.local
+    if tau == 0:
+        return torch.zeros_like(client.start)
+    gradient = full_gradient(client).add_(client.start, alpha=local.weight_decay)
+    if local.optimizer == "adam":
+        return -local.lr * tau * gradient / (gradient.abs() + 1e-8)
+    return -local.lr * float(path_length(torch.tensor(tau, dtype=torch.float64), local.momentum)) * gradient
+
+
+def full_gradient(client: Client) -> Tensor:
+    """Gradient (d,) of the client's mean loss at the start."""
+    flat, n = client.flat, len(client.samples)
+    flat.load(client.start, client.buffers)
+    by_batch = bool(normalisers(flat.module))
+    use_batches(flat, by_batch)
+    total = torch.zeros_like(flat.grad)
+    block = max(2, client.local.batch) if by_batch else 512
+    for part in torch.arange(n, device=client.samples.targets.device).tensor_split(max(1, n // block)):
+        flat.gradient(client.samples[part])
+        total.add_(flat.grad, alpha=len(part) / n)
+    use_batches(flat, False)
+    return total

@@ -73,7 +73,6 @@ def changes(run: Run, *, without: Sequence[int] = (), broken: bool = False) -> l
 
 @lru_cache(maxsize=8)
 def _changes(run: Run, without: tuple[int, ...], broken: bool, committed: int) -> tuple[Change, ...]:
-    """The changes of a run with `committed` rounds."""
     spec = run.experiment
     number, cohort = spec.clients.number, spec.clients.per_round
     possible = []

@@ -15,19 +15,17 @@ from drift.analyses.counterfactual.all_clients import (
     AllClients,
     ClientsToTrain,
     find_clients_to_train,
+    frozen_update,
     train_all_clients,
 )
-from drift.analyses.counterfactual.frozen_gradients import frozen_update
 from drift.analyses.counterfactual.step_parts import PARTS, StepParts, expected_period, step_parts
+from drift.analyses.evaluate_on import evaluate_models
 from drift.analyses.per_round import parameters, result, selected_rounds, stack_rows
 from drift.analyses.rounds.variance import client_variance, period_variance
-from drift.config.cohort_weights import cohort_weights
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
-from landscape.model.batchnorm import usual_statistics
 from landscape.results.progress import Progress
-from landscape.sweep.evaluate import evaluate
 
 Scale = Literal["fit", "steps"]
 
@@ -137,7 +135,6 @@ def _shift(progress: Progress | None, done: int, total: int) -> Progress | None:
 def _measure(
     run: Run, plan: ClientsToTrain, models: AllClients, split: str, scale: Scale
 ) -> dict[str, np.ndarray | float]:
-    """Every value of one round, by name."""
     record, q, p = plan.record, models.shares, models.weights
     start, end = record.kept("start"), record.kept("end")
     nothing = torch.zeros_like(start)
@@ -160,15 +157,7 @@ def _costs(run: Run, parts: StepParts, models: AllClients, end: Tensor, split: s
     basis = torch.stack([end, *(row.to(end) for row in (*parts.vectors, *drifts))])
     points = torch.eye(len(basis), dtype=torch.float64).neg_()
     points[:, 0] = 1  # the first row is the end itself, the others lack one vector each
-    values = evaluate(
-        run.task,
-        basis,
-        points,
-        split=split,
-        metrics=("loss", "error"),
-        statistics=usual_statistics(run.task),
-        workers=run.context.pool or 1,
-    )
+    values = evaluate_models(run, basis, split, points, metrics=("loss", "error"))
     row: dict[str, np.ndarray | float] = {}
     for name, losses in values.items():
         without = losses[1 : 1 + len(PARTS)]
@@ -185,7 +174,7 @@ def _costs(run: Run, parts: StepParts, models: AllClients, end: Tensor, split: s
 def _variances(run: Run, parts: StepParts, record: Round, q: Tensor, p: Tensor) -> dict[str, np.ndarray | float]:
     """Exact variances of both drifts, FedEve's estimates of them, and how they compare."""
     d, m, number = len(record.kept("start")), int((p > 0).sum()), int((q > 0).sum())
-    weights, distances = cohort_weights(run.experiment, record.sizes), parts.clients["distance"]
+    weights, distances = run.experiment.cohort_weights(record.sizes), parts.clients["distance"]
     exact = {
         "period": float(parts["period"].square().sum()) / (m * d),
         "client": float(distances[q > 0].square().sum()) / (number * m * d),

@@ -155,7 +155,6 @@ def longest(run: Run, rounds: int = ROUNDS) -> int:
 
 
 def _all_changes(run: Run) -> list[Change]:
-    """All possible changes of a run."""
     return changes(run, without=range(run.experiment.clients.number)) + changes(run, broken=True)
 
 

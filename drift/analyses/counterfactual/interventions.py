@@ -11,8 +11,15 @@ import xarray as xr
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.counterfactual.changes import UNCHANGED, changes
-from drift.analyses.counterfactual.replayed_rounds import Job, Models, bounded_losses, play_again, replay_jobs
-from drift.analyses.counterfactual.server_memory import remembers, server_before
+from drift.analyses.counterfactual.replayed_rounds import (
+    Job,
+    Models,
+    bounded_losses,
+    play_again,
+    remembers,
+    replay_jobs,
+    server_before,
+)
 from drift.analyses.per_round import parameters, result
 from drift.analyses.rounds.run_state import run_state
 from drift.runs.registry import analysis
@@ -145,11 +152,7 @@ def window_length(run: Run) -> int:
 
 
 def require_replayable(run: Run) -> None:
-    """Refuse a run whose training is not known.
-
-    Raises:
-        LookupError: If it was imported.
-    """
+    """Raise LookupError for a run whose training is not known, as it was imported."""
     if run.about.get("unknown"):
         raise LookupError(f"run {run.name} was imported: how it was trained is not known, it cannot be replayed.")
 

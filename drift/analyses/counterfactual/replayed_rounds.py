@@ -1,28 +1,28 @@
-"""Replays of recorded rounds with a change or another seed, and the losses of their models."""
+"""Replays of recorded rounds with a change or another seed, from the server as it was, and losses of their models."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from math import isfinite
-from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from drift.analyses.counterfactual.changes import changed
-from drift.analyses.counterfactual.server_memory import server_before
+from drift.analyses.evaluate_on import evaluate_models
 from drift.analyses.rounds.run_state import chance
-from drift.config.method import Setting
+from drift.config.method import Cohort, Setting, State
 from drift.config.random_keys import key
-from drift.parallel.process_pool import processes
-from drift.runs.context import Context
+from drift.parallel.worker_pool import torch_threads
+from drift.runs.client_of_round import client_state
 from drift.runs.run import Run
 from drift.simulation.one_round import run_round
-from landscape.model.batchnorm import usual_statistics
-from landscape.sweep.evaluate import evaluate
+from drift.simulation.retrain import share_jobs
+from drift.store.round_record import Round
+from drift.training.server import Server
 
 Job = tuple[str, int, int, int]
 """(name of a change, first round, number of rounds, draw of the seed)."""
@@ -51,16 +51,12 @@ def play_again(run: Run, name: str, first: int, length: int, draw: int = 0) -> M
     if type(silent.method) is not type(run.method):
         server = replace(server, state=silent.method.initial(setting, server.theta), clients={})
     models: Models = {}
-    threads = torch.get_num_threads()
-    torch.set_num_threads(spec.threads)
-    try:
+    with torch_threads(spec.threads):
         for index in range(first, first + length):
             _, server = run_round(setting, data, server)
             if not bool(torch.isfinite(server.theta).all()):
                 break
             models[index] = server.theta
-    finally:
-        torch.set_num_threads(threads)
     return models
 
 
@@ -72,13 +68,7 @@ def replay_jobs(run: Run, jobs: Sequence[Job], workers: int) -> list[Models]:
     """
     if workers < 1:
         raise ValueError(f"workers is {workers}; give one process or more.")
-    report = run.context.progress or (lambda done, total: None)
-    report(0, len(jobs))
-    results: list[Models] = []
-    for models in _replay_each(run, jobs, workers):
-        results.append(models)
-        report(len(results), len(jobs))
-    return results
+    return share_jobs(run, _play_job, jobs, workers=workers, progress=run.context.progress)
 
 
 def bounded_losses(run: Run, replays: Sequence[Models], rounds: Sequence[Sequence[int]], split: str) -> np.ndarray:
@@ -93,34 +83,104 @@ def bounded_losses(run: Run, replays: Sequence[Models], rounds: Sequence[Sequenc
     if not whole:
         return losses
     models = torch.stack([replays[place][index] for place in whole for index in rounds[place]])
-    values = evaluate(
-        run.task,
-        models,
-        torch.eye(len(models)),
-        split=split,
-        metrics=("loss",),
-        statistics=usual_statistics(run.task),
-        workers=run.context.pool or 1,
-    )["loss"].double()
+    values = evaluate_models(run, models, split)["loss"].double()
     values = values.nan_to_num(most).clamp(max=most) if isfinite(most) else values
     for place, part in zip(whole, values.split([len(rounds[place]) for place in whole]), strict=True):
         losses[place] = float(part.mean())
     return losses
 
 
-def _replay_each(run: Run, jobs: Sequence[Job], workers: int) -> Iterator[Models]:
-    if workers == 1 or len(jobs) < 2:
-        for job in jobs:
-            yield play_again(run, *job)
-        return
-    with processes(min(workers, len(jobs))) as pool:
-        yield from pool.map(_play_in_process, *zip(*((run.folder, run.context.data, job) for job in jobs), strict=True))
+def _play_job(run: Run, job: Job) -> Models:
+    return play_again(run, *job)
 
 
-@lru_cache(maxsize=1)
-def _opened(folder: Path, data: Path | None) -> Run:
-    return Run(folder, Context(data))
+NEAR = 1e-5
+"""Largest difference of a model that was aggregated again from the recorded one, over the largest entry."""
 
 
-def _play_in_process(folder: Path, data: Path | None, job: Job) -> Models:
-    return play_again(_opened(folder, data), *job)
+def remembers(run: Run) -> bool:
+    """Whether server or clients have a state besides the model."""
+    server = Server.from_tensors(*run.state())
+    return bool(server.state or server.clients)
+
+
+@lru_cache(maxsize=8)
+def server_before(run: Run, first: int) -> tuple[Server, bool]:
+    """The server before round `first`, and whether its state and that of its clients are as they were.
+
+    Before round 0 it is fresh, after the last round it is stored. In between, the record holds the model, what clients
+    receive beside it, and their state. The rest of the server's state, such as the moments of FedAdam, follows from
+    aggregating the recorded clients of all earlier rounds again, without training; it counts only if every global
+    model is as recorded. If that is impossible (clients were not kept, or the server used what is not recorded) the
+    state is new.
+
+    Raises:
+        LookupError: If the round kept no start.
+    """
+    setting = run.setting
+    if first == 0:
+        return Server.fresh(setting), True
+    if first == run.committed:
+        return Server.from_tensors(*run.state()), True
+    record, method = run.round(first), run.method
+    anew = replace(Server.fresh(setting), theta=record.kept("start"), buffers=record.start_buffers, next=first)
+    anew = replace(anew, state=method.initial(setting, anew.theta))
+    last = Server.from_tensors(*run.state())
+    if not last.state and not last.clients:
+        return anew, True
+    state = record.sent if set(record.sent) >= set(last.state) else _aggregated(run, setting, first)
+    try:
+        clients = _carried(run, first)
+    except LookupError:
+        return anew, False
+    if state is None:
+        return replace(anew, clients=clients), False
+    return replace(anew, theta=_theta(run, first), state=state, clients=clients), True
+
+
+def _theta(run: Run, first: int) -> torch.Tensor:
+    """The server's own model before a round; the model that clients received may be ahead of it."""
+    before = run.round(first - 1)
+    return run.round(first).kept("start") if before.end is None else before.end
+
+
+def _carried(run: Run, first: int) -> dict[int, State]:
+    if not (run.method.stateful or run.experiment.local.persist_optimizer):
+        return {}
+    clients = ((client, client_state(run, first, client)) for client in range(run.experiment.clients.number))
+    return {client: state for client, state in clients if state}
+
+
+def _aggregated(run: Run, setting: Setting, first: int) -> State | None:
+    """The server's state before a round, from the recorded clients of all rounds before; None where that fails."""
+    state = run.method.initial(setting, setting.task.theta)
+    for index in range(first):
+        if index not in run.rounds():
+            return None
+        record = run.round(index)
+        if record.clients is None or record.end is None or record.start is None:
+            return None
+        theta = setting.task.theta if index == 0 else _theta(run, index)
+        try:
+            outcome = run.method.aggregate(setting, state, _cohort(run, record, theta))
+        except KeyError:  # of a client report, which is not recorded
+            return None
+        if not torch.allclose(outcome.end, record.end, rtol=0, atol=NEAR * float(record.end.abs().max())):
+            return None
+        state = outcome.state
+    return state
+
+
+def _cohort(run: Run, record: Round, theta: torch.Tensor) -> Cohort:
+    """A recorded cohort; its numbers of steps are not recorded."""
+    return Cohort(
+        index=record.index,
+        theta=theta,
+        start=record.kept("start"),
+        ids=record.ids,
+        sizes=record.sizes,
+        weights=run.experiment.cohort_weights(record.sizes),
+        clients=record.kept("clients"),
+        steps=torch.full_like(record.sizes, -1),
+        buffers=record.client_buffers,
+    )

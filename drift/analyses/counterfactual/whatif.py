@@ -13,17 +13,15 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
+from drift.analyses.evaluate_on import evaluate_models
 from drift.analyses.per_round import parameters, result, selected_rounds
-from drift.config.cohort_weights import cohort_weights
 from drift.config.random_keys import rng
 from drift.methods._learned_weights import Aggregate, Learner, Schedule, initial
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
-from landscape.model.batchnorm import use_batches, usual_statistics
+from landscape.model.batchnorm import use_batches
 from landscape.model.samples import Samples
-from landscape.results.progress import with_progress
-from landscape.sweep.evaluate import evaluate
 
 Choose = Literal["half", "proxy"]
 
@@ -86,7 +84,7 @@ def what_if(
     clients = np.arange(run.experiment.clients.number)
     coords: dict[str, Any] = {"round": indices, "variant": names, "t": grid, "client": clients}
     columns = {name: np.full([len(coords[dim]) for dim in dims], np.nan) for name, (dims, _, _) in _ABOUT.items()}
-    for row, index in enumerate(with_progress(indices, run.context.progress)):
+    for row, index in enumerate(run.context.track(indices)):
         stack = _stack(run, run.round(index), max(windows, default=1))
         variants = {"end": stack.point(0, [1.0])}
         variants |= {f"ima-{P}": stack.point(1, [1 / P] * P) for P in windows if stack.aggregates >= P}
@@ -100,7 +98,8 @@ def what_if(
             mixed = {"fma": stack.weights, "uniform": usable / usable.sum(), "gamma": best * stack.weights}
             variants |= {name: stack.mean(weights) for name, weights in {**mixed, "weights": learned}.items()}
             shrunk = [stack.mean(value * stack.weights) for value in grid.tolist()]
-        values = _evaluate(run, stack, [*variants.values(), *shrunk], reporting)
+        rows = torch.stack([*variants.values(), *shrunk])
+        values = evaluate_models(run, stack.basis, reporting, rows, metrics=("loss", "error"))
         places = [names.index(name) for name in variants]
         for name in ("loss", "error"):
             columns[name][row, places] = values[name][: len(places)]
@@ -173,25 +172,14 @@ def _stack(run: Run, record: Round, most: int) -> _Stack:
         before = record if index == record.index else run.round(index)
         models.append(before.extras.get("aggregate", before.kept("end")))
     clients = end[:0].reshape(0, len(end)) if record.clients is None else record.clients
-    ids, weights = record.ids[: len(clients)].numpy(), cohort_weights(run.experiment, record.sizes)[: len(clients)]
+    ids, weights = record.ids[: len(clients)].numpy(), run.experiment.cohort_weights(record.sizes)[: len(clients)]
     return _Stack(start, torch.cat([end[None], *(model[None] for model in models), clients]), len(models), ids, weights)
-
-
-def _evaluate(run: Run, stack: _Stack, points: list[Tensor], samples: Samples) -> dict[str, Tensor]:
-    return evaluate(
-        run.task,
-        stack.basis,
-        torch.stack(points),
-        split=samples,
-        metrics=("loss", "error"),
-        statistics=usual_statistics(run.task),
-        workers=run.context.pool or 1,
-    )
 
 
 def _best_shrink(run: Run, stack: _Stack, samples: Samples, grid: np.ndarray) -> float:
     """The gamma of the grid with the smallest loss on the samples."""
-    losses = _evaluate(run, stack, [stack.mean(gamma * stack.weights) for gamma in grid.tolist()], samples)["loss"]
+    points = torch.stack([stack.mean(gamma * stack.weights) for gamma in grid.tolist()])
+    losses = evaluate_models(run, stack.basis, samples, points)["loss"]
     return float(grid[int(losses.nan_to_num(torch.inf).argmin())])
 
 
@@ -212,7 +200,6 @@ def _best_weights(run: Run, stack: _Stack, samples: Samples, steps: int, rate: f
 
 
 def _samples(run: Run, choose: str) -> tuple[Samples, Samples]:
-    """Samples to choose on and samples to report on."""
     test = run.task.split("test")
     if choose == "proxy":
         return run.task.split("proxy"), test

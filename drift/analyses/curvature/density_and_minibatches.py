@@ -40,17 +40,8 @@ def hessian_density(
         LookupError: If the round kept no global model.
     """
     model = global_model(run, round)
-    dataset = density(
-        run.task,
-        model.theta,
-        split=split,
-        steps=steps,
-        probes=probes,
-        points=points,
-        curvature=curvature,
-        seed=model.index,
-        buffers=model.buffers,
-    )
+    options = {"steps": steps, "probes": probes, "points": points, "curvature": curvature}
+    dataset = model.measure(density, split=split, seed=model.index, **options)
     return dataset.assign_attrs(analysis="hessian_density", round=model.index, split=split)
 
 
@@ -105,21 +96,11 @@ def sharpness_rounds(
     """
 
     def compute(model: GlobalModel) -> xr.Dataset:
-        return minibatch_sharpness(
-            run.task,
-            model.theta,
-            split=split,
-            batch=batch,
-            batches=batches,
-            full=full,
-            curvature=curvature,
-            buffers=model.buffers,
-        )
+        return model.measure(minibatch_sharpness, batch=batch, batches=batches, full=full, **shared)
 
-    attrs = {"split": split, "curvature": curvature, "batch_size": batch}
-    return join_global_models(
-        run, rounds, 5, compute, analysis="sharpness_rounds", source="LSS paper, Table 7", **attrs
-    )
+    shared = {"split": split, "curvature": curvature}
+    attrs = {"source": "LSS paper, Table 7", **shared, "batch_size": batch}
+    return join_global_models(run, rounds, 5, compute, analysis="sharpness_rounds", **attrs)
 
 
 @analysis("batch", cost="curvature")

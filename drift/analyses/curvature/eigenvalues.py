@@ -1,4 +1,4 @@
-"""Largest Hessian eigenvalues of a run's global models, and the loss along the sharpest direction."""
+"""Curvature of a run's global models: largest Hessian eigenvalues, also of layers, sharpest direction, and traces."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.per_round import GlobalModel, global_model, join_global_models, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from landscape.curvature.hessian import top_eigenvalues
+from landscape.curvature.hessian import CURVATURES, top_eigenvalues
+from landscape.curvature.layer_blocks import layer_eigenvalues
+from landscape.curvature.trace import trace
 from landscape.geometry.directions import slice_along
 
 
@@ -42,22 +44,12 @@ def eigen_rounds(
     """
 
     def compute(model: GlobalModel) -> xr.Dataset:
-        dataset = top_eigenvalues(
-            run.task,
-            model.theta,
-            k,
-            split=split,
-            backend=backend,
-            curvature=curvature,
-            tolerance=tolerance,
-            buffers=model.buffers,
-        )
+        dataset = model.measure(top_eigenvalues, k=k, tolerance=tolerance, **shared)
         return dataset[["eigenvalue"]].drop_attrs(deep=False)
 
-    attrs = {"split": split, "curvature": curvature, "backend": backend}
-    dataset = join_global_models(
-        run, rounds, 5, compute, analysis="eigen_rounds", source="FedLAW paper, Fig. 10", **attrs
-    )
+    shared = {"split": split, "curvature": curvature, "backend": backend}
+    attrs = {"source": "FedLAW paper, Fig. 10", **shared}
+    dataset = join_global_models(run, rounds, 5, compute, analysis="eigen_rounds", **attrs)
     dataset["ratio"] = dataset.eigenvalue.isel(rank=0, drop=True) / dataset.eigenvalue.isel(rank=-1, drop=True)
     return result(dataset, {"ratio": (f"lambda_1 / lambda_{k}", "1")})
 
@@ -77,7 +69,7 @@ def eigen_slice(
         split: Samples of the Hessian and of the slice.
     """
     model = global_model(run, round)
-    top = top_eigenvalues(run.task, model.theta, 1, split=split, vectors=True, buffers=model.buffers)
+    top = model.measure(top_eigenvalues, k=1, split=split, vectors=True)
     direction = torch.from_numpy(top.eigenvector.isel(rank=0).values).to(model.theta)
     sweep = slice_along(model.theta, direction, points=points, radius=radius)
     if model.buffers is not None:  # the same batch statistics all along the slice
@@ -86,3 +78,81 @@ def eigen_slice(
         sweep = replace(sweep, buffers=buffers)
     dataset = evaluate_on(run, sweep, split).assign(eigenvalue=top.eigenvalue.isel(rank=0, drop=True))
     return dataset.assign_attrs(analysis="eigen_slice", source="FedLAW paper, Fig. 4 right", round=model.index)
+
+
+@analysis("round", "layer", cost="curvature")
+def layer_rounds(
+    run: Run,
+    *,
+    rounds: Sequence[int] | None = None,
+    split: str = "train",
+    curvature: str = "hessian",
+    tolerance: float = 1e-2,
+    max_products: int = 100,
+) -> xr.Dataset:
+    """Largest eigenvalue of the Hessian's diagonal block of each parameter tensor, at global models over rounds.
+
+    With ReLU the outputs are piecewise linear in one tensor, so that both kinds of curvature are equal.
+
+    Source: this project; the blocks of `landscape.layer_eigenvalues`.
+
+    Args:
+        run: Run to analyse.
+        rounds: Rounds of the global models; by default three, evenly spaced.
+        split: Samples that the loss is averaged over.
+        curvature: "hessian" or "gauss_newton".
+        tolerance, max_products: Of one block.
+
+    Returns:
+        Dataset with eigenvalue and residual (round, layer), largest in magnitude, and size (layer) in parameters.
+
+    Raises:
+        LookupError: If the run kept no global model.
+        ValueError: If the curvature is unknown.
+    """
+
+    def compute(model: GlobalModel) -> xr.Dataset:
+        limits = {"tolerance": tolerance, "max_products": max_products}
+        return model.measure(layer_eigenvalues, seed=model.index, **limits, **shared)
+
+    shared = {"split": split, "curvature": curvature}
+    dataset = join_global_models(run, rounds, 3, compute, analysis="layer_rounds", source="this project", **shared)
+    return dataset.assign(size=dataset["size"].isel(round=0, drop=True))
+
+
+@analysis("round", cost="curvature")
+def trace_rounds(
+    run: Run, *, rounds: Sequence[int] | None = None, split: str = "train", products: int = 60, seed: int = 0
+) -> xr.Dataset:
+    """Trace and norm of the Hessian and of the Gauss-Newton matrix of the global model over rounds.
+
+    Their difference is the curvature of the model itself, weighted by its remaining errors.
+
+    Source: Meyer et al. 2021, Hutch++, algorithm 1; see `landscape.trace`.
+
+    Args:
+        run: Run to analyse.
+        rounds: Rounds of the global models; by default five, evenly spaced.
+        split: Samples that the loss is averaged over.
+        products: Largest number of matrix-vector products per matrix; exact where the model has no more parameters.
+        seed: Of the random vectors.
+
+    Returns:
+        Dataset with trace, standard_error and frobenius (round,) of the Hessian, and the same of the Gauss-Newton
+        matrix with the prefix gauss_newton_; parameters (), d.
+
+    Raises:
+        LookupError: If the run kept no global model.
+    """
+
+    def compute(model: GlobalModel) -> xr.Dataset:
+        joined = xr.Dataset()
+        for curvature, prefix in zip(CURVATURES, ("", "gauss_newton_"), strict=True):
+            part = model.measure(trace, split=split, curvature=curvature, products=products, seed=seed)
+            joined = joined.merge(part.rename({name: f"{prefix}{name}" for name in part.data_vars}))
+        return joined
+
+    source = "Meyer et al. 2021, Hutch++, algorithm 1"
+    dataset = join_global_models(run, rounds, 5, compute, analysis="trace_rounds", source=source, split=split)
+    dataset["parameters"] = run.task.layout.size
+    return result(dataset, {"parameters": ("parameters", "1")})

@@ -9,17 +9,21 @@ from typing import Any, Literal, get_args
 import xarray as xr
 
 from drift.analyses.cost_estimate import Effort, complete_options, effort
-from drift.analyses.decomposition.client_models import Rows, read_models, retrain_models
+from drift.analyses.decomposition.client_models import (
+    Rows,
+    read_models,
+    repetitions,
+    require_same_cohort,
+    retrain_models,
+)
 from drift.analyses.decomposition.evaluation_samples import Split, Union, expected_number, select_samples
 from drift.analyses.decomposition.factors import Budget, Outputs, factors
-from drift.analyses.decomposition.repetitions import repetitions, require_same_cohort
 from drift.analyses.per_round import resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.model.batchnorm import Statistics
 from landscape.plugins import unknown
-from landscape.results.progress import with_progress
 
 Estimator = Literal["single", "local", "runs"]
 
@@ -121,7 +125,7 @@ def decomposition(
     common = [index for index in run.kept("clients") if all(index in member.kept("clients") for member in runs)]
     indices = common if rounds is None else [resolve_round(run, index, "clients") for index in rounds]
     rows: dict[int, dict[str, float]] = {}
-    for place, index in enumerate(indices if estimator == "local" else with_progress(indices, run.context.progress)):
+    for place, index in enumerate(indices if estimator == "local" else run.context.track(indices)):
         record, recorded = _read(runs, index)
         samples = select_samples(run, record, samples_per_client, split, union)
         if not len(record.ids) or not len(samples):  # every client diverged, or none has data

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from drift.config.random_keys import rng
+from drift.runs.run import Run
+from drift.store.round_record import Round
 from landscape.model.samples import Samples
-
-if TYPE_CHECKING:
-    from drift.runs.run import Run
-    from drift.store.round_record import Round
 
 Split = Literal["train", "test"]
 Union = Literal["cohort", "all"]
@@ -68,14 +66,12 @@ def select_samples(run: Run, record: Round, count: int, split: Split, union: Uni
         size = len(run.task.split("test"))
         number = min(size, count * run.experiment.clients.per_round)
         numbers = np.sort(rng(seed, "decomposition", "test").permutation(size)[:number])
-        return EvaluationSamples(
-            run, ids, parts, split, numbers, torch.full((number,), 1 / number, dtype=torch.float64)
-        )
+        equal = torch.full((number,), 1 / number, dtype=torch.float64)
+        return EvaluationSamples(run, ids, parts, split, numbers, equal)
     sources = [client for client in (ids if union == "cohort" else range(len(parts))) if len(parts[client])]
     if not sources:
-        return EvaluationSamples(
-            run, ids, parts, split, np.zeros(0, dtype=np.int64), torch.zeros(0, dtype=torch.float64)
-        )
+        none = torch.zeros(0, dtype=torch.float64)
+        return EvaluationSamples(run, ids, parts, split, np.zeros(0, dtype=np.int64), none)
     picked = [rng(seed, "decomposition", client).permutation(parts[client])[:count] for client in sources]
     shares = np.concatenate([np.full(len(p), len(parts[c]) / len(p)) for c, p in zip(sources, picked, strict=True)])
     return EvaluationSamples(run, ids, parts, split, np.concatenate(picked), torch.from_numpy(shares / shares.sum()))

@@ -13,7 +13,6 @@ from torch import Tensor
 from drift.analyses.decomposition.client_models import Rows
 from drift.analyses.decomposition.evaluation_samples import EvaluationSamples
 from drift.analyses.decomposition.five_factors import partial_sums, quantities
-from drift.config.cohort_weights import cohort_weights
 from drift.runs.run import Run
 from drift.store.round_record import Round
 from landscape.model.batchnorm import Statistics, calibration_of, recalibrate, usual_statistics
@@ -44,18 +43,13 @@ class Budget:
         Raises:
             ValueError: If it does not suffice for one sample.
         """
-        clients, classes = len(record.ids), len(run.dataset.classes)
+        sizes = clients, classes = len(record.ids), len(run.dataset.classes)
         size = run.task.layout.size + run.task.layout.buffer_size
         fixed = size * (8 * replicates + 24)  # averages in float64; parameters, gradient, one model in float64
         left = memory - fixed
-        budget = cls(left // 2 if retrained else 0, left // (4 if retrained else 2), left // (4 if retrained else 2))
-        if (
-            min(
-                budget.samples_at_once(replicates, clients, classes),
-                budget.samples_per_sum(replicates, clients, classes),
-            )
-            < 1
-        ):
+        part = left // (4 if retrained else 2)
+        budget = cls(left // 2 if retrained else 0, part, part)
+        if min(budget.samples_at_once(replicates, *sizes), budget.samples_per_sum(replicates, *sizes)) < 1:
             least = fixed + 4 * _copy(replicates, clients, classes)
             raise ValueError(
                 f"memory is {memory} bytes; {replicates} averaged models of {size} numbers and one sample's outputs of "
@@ -96,7 +90,7 @@ def factors(
         selected: Samples.
         statistics: Batch statistics of the averaged models.
     """
-    weights = cohort_weights(run.experiment, record.sizes)
+    weights = run.experiment.cohort_weights(record.sizes)
     flat = run.task.flat(models[0](0)[0])
     averages = [_average(rows, weights) for rows in models]
     if (usual_statistics(run.task) if statistics is None else statistics) == "recomputed":

@@ -14,14 +14,12 @@ from drift.analyses.cost_estimate import Effort, complete_options, effort
 from drift.analyses.decomposition.client_models import Rows, read_models
 from drift.analyses.decomposition.factors import Outputs, model_outputs
 from drift.analyses.per_round import result, selected_rounds, stack_rows
-from drift.config.cohort_weights import cohort_weights
 from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.measures.ensemble import OUTPUTS
 from landscape.model.samples import Samples
 from landscape.plugins import unknown
-from landscape.results.progress import with_progress
 
 SCALES = (0.125, 0.25, 0.5, 1.0)
 
@@ -73,10 +71,10 @@ def gap_scaling(
     inputs = split_samples[torch.from_numpy(numbers)]
     indices = selected_rounds(run, "clients", rounds, _ROUNDS)
     rows: dict[int, dict[str, Any]] = {}
-    for index in with_progress(indices, run.context.progress):
+    for index in run.context.track(indices):
         record, models = read_models(run, index)
         if len(record.ids):
-            weights = cohort_weights(run.experiment, record.sizes)
+            weights = run.experiment.cohort_weights(record.sizes)
             rows[index] = _gap_and_slopes(run, models, weights, ordered, inputs, outputs)
     if not rows:
         raise LookupError(f"run {run.name} has no round with client models; train with --set keep.clients=all.")

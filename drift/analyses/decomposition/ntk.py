@@ -16,7 +16,6 @@ from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.curvature.ntk import MEMORY, ntk, variance_by_mmd
-from landscape.results.progress import with_progress
 
 
 @analysis("round", "client", cost="gradients")
@@ -69,7 +68,7 @@ def ntk_variance(
     rows = {name: np.full(len(records), np.nan) for name in _DATA}
     train, places = run.task.samples["train"], list(records)
     jobs = [(index, client) for index, record in records.items() for client in record.ids.tolist()]
-    for index, client in with_progress(jobs, run.context.progress):
+    for index, client in run.context.track(jobs):
         record, row = records[index], places.index(index)
         mine = _points(run, [client], points)
         if not len(mine):

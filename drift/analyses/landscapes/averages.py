@@ -10,7 +10,6 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.per_round import buffers_or_none, result, selected_rounds
-from drift.config.cohort_weights import cohort_weights
 from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -19,7 +18,6 @@ from landscape.measures.ensemble import subset_errors
 from landscape.measures.similarity import mean_cka
 from landscape.model.batchnorm import Statistics
 from landscape.model.samples import Samples
-from landscape.results.progress import with_progress
 
 RBF_SAMPLES = 1000
 """Default number of inputs for the RBF kernel."""
@@ -53,11 +51,11 @@ def error_averaged(
     """
     indices = selected_rounds(run, "clients", rounds, 3)
     errors = {}
-    for index in with_progress(indices, run.context.progress):
+    for index in run.context.track(indices):
         record = run.round(index)
         if not len(record.ids):
             continue
-        weights = cohort_weights(run.experiment, record.sizes)
+        weights = run.experiment.cohort_weights(record.sizes)
         usable = weights > 0  # a client without samples has no part in any mean
         errors[index] = subset_errors(
             run.task,
@@ -107,7 +105,7 @@ def similarity_rounds(
         numbers = rng(run.experiment.seed, "similarity").permutation(len(inputs))[:count]
         inputs = inputs[torch.from_numpy(np.sort(numbers))]
     values = []
-    for index in with_progress(indices, run.context.progress):
+    for index in run.context.track(indices):
         record = run.round(index)
         outputs = _outputs(run, record.kept("clients"), record.client_buffers, inputs)
         values.append(mean_cka(outputs, kernel=kernel) if len(outputs) > 1 else float("nan"))

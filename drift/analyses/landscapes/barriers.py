@@ -1,22 +1,24 @@
-"""Barriers between client models, curves that connect them, and barriers between aligned models of two runs."""
+"""Barriers between clients, in the pool of an LSS client and between aligned models; curves that connect clients."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import xarray as xr
 
 from drift.analyses.evaluate_on import sharing
+from drift.analyses.landscapes.planes import round_clients, rows_of
 from drift.analyses.per_round import resolve_round
+from drift.methods.lss import LSS
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
-from drift.store.round_record import Round
 from landscape.geometry.curves import Kind, along, connecting_curve
-from landscape.model.batchnorm import Statistics
+from landscape.model.batchnorm import CALIBRATION, Statistics, recompute_statistics
 from landscape.surfaces.aligned_barrier import aligned_barrier as line_and_aligned_line
-from landscape.surfaces.barrier import pairwise_barriers
+from landscape.surfaces.barrier import pairwise_barriers, simplex_losses
 
 
 @analysis("mark", "mark_other", cost="evaluations")
@@ -49,9 +51,7 @@ def client_barriers(
         LookupError: If the round kept no clients.
         ValueError: If the cohort does not hold these clients.
     """
-    record = run.round(resolve_round(run, round, "clients"))
-    ids = record.ids.tolist()[:10] if clients is None else list(clients)
-    rows = rows_of(record, ids)
+    record, ids, rows = round_clients(run, round, clients, first=10)
     models = torch.cat([record.kept("clients")[rows], record.kept("end")[None]])
     buffers = torch.cat([record.client_buffers[rows], record.end_buffers[None]])
     labels = [*(f"client {client}" for client in ids), "global"]
@@ -106,9 +106,7 @@ def mode_curve(
         LookupError: If the round kept no clients.
         ValueError: If the cohort does not hold two such clients.
     """
-    record = run.round(resolve_round(run, round, "clients"))
-    ids = _two_clients(record, clients)
-    rows = rows_of(record, ids)
+    record, ids, rows = round_clients(run, round, clients, 2)
     a, b = record.kept("clients")[rows]
     curve = connecting_curve(
         run.task, a, b, kind=kind, bends=bends, steps=steps, batch=batch, lr=lr, split="train", seed=seed
@@ -157,9 +155,8 @@ def aligned_barrier(
         ValueError: If the models differ in layout, are no plain stacks of layers, or the clients are not in the cohort.
     """
     if other is None:
-        record = run.round(resolve_round(run, round, "clients"))
-        names = _two_clients(record, clients)
-        models = record.kept("clients")[rows_of(record, names)]
+        record, names, rows = round_clients(run, round, clients, 2)
+        models = record.kept("clients")[rows]
     else:
         second = open_run(other, data=run.context.data)
         if second.task.layout != run.task.layout:
@@ -170,21 +167,60 @@ def aligned_barrier(
     return dataset.assign_attrs(first=names[0], second=names[1], other=other or "", split=split)
 
 
-def _two_clients(record: Round, clients: Sequence[int] | None) -> list[int]:
-    """Two clients of a cohort, by default the first ones."""
-    ids = record.ids.tolist()[:2] if clients is None else list(clients)
-    if len(ids) != 2:
-        raise ValueError(f"a path joins two clients, {ids} were given; name two of {record.ids.tolist()}.")
-    return ids
+@analysis("mark", "mark_other", "value", cost="evaluations")
+def pool_barriers(
+    run: Run,
+    *,
+    round: int = -1,
+    client: int | None = None,
+    points: int = 11,
+    count: int = 64,
+    split: str = "test",
+    statistics: Statistics | None = None,
+) -> xr.Dataset:
+    """Loss barriers between the members of a client's pool, and loss and error at random averages of them.
 
+    The pool is trained again from the record, bit for bit. Batch statistics of the members are those of the
+    client's data, and so are those of models between members unless they are averaged.
 
-def rows_of(record: Round, clients: Sequence[int]) -> list[int]:
-    """Rows of clients in a cohort.
+    Source: Chen et al. 2024, section 4.3; methods.md 3.5.
+
+    Args:
+        run: Run to analyse.
+        round: Round that kept the start of its clients; negative counts from the last one that did.
+        client: Id of a client of its cohort; the first by default.
+        points: Evaluations on each line, both ends included.
+        count: Random averages, uniform on the simplex of the pool.
+        split: Samples that the loss is averaged over.
+        statistics: Of batch normalisation between the models, as in `round_plane`.
+
+    Returns:
+        Dataset as of `client_barriers`, with the marks "member 1" (in the paper's pool the received model) and so on,
+        with loss (nats) and error (fraction) (value,) at the random averages, and their loss_mean, loss_max and so on.
 
     Raises:
-        ValueError: If a client is not in the cohort.
+        LookupError: If the run has no pools, or the round kept no start.
+        ValueError: If the cohort does not hold this client.
     """
-    ids = record.ids.tolist()
-    if absent := [client for client in clients if client not in ids]:
-        raise ValueError(f"round {record.index} has clients {ids}, client {absent[0]} was asked for; name one of them.")
-    return [ids.index(client) for client in clients]
+    if not isinstance(run.method, LSS):
+        raise LookupError(f"run {run.name} was trained by {run.method.name()}; pools of models are grown by lss.")
+    record = run.round(resolve_round(run, round, "globals"))
+    number = int(record.ids[0]) if client is None else client
+    rows_of(record, [number])
+    trained = run.client(record.index, number)
+    pool = run.method.pool(trained)
+    buffers = []
+    for member in pool.members:
+        pool.flat.load(member)
+        buffers.append(recompute_statistics(pool.flat, trained.samples))
+    options: dict[str, Any] = {
+        "split": split,
+        "buffers": torch.stack(buffers),
+        "statistics": statistics,
+        "calibration": trained.samples if len(trained.samples) > 1 else CALIBRATION,  # one sample has no variance
+    }
+    labels = [f"member {index + 1}" for index in range(len(pool.members))]
+    barriers = pairwise_barriers(run.task, pool.members, labels=labels, points=points, **options, **sharing(run))
+    averages = simplex_losses(run.task, pool.members, count=count, seed=record.index, **options, **sharing(run))
+    attrs = {"analysis": "pool_barriers", "round": record.index, "client": number, "split": split}
+    return barriers.merge(averages).assign_attrs(attrs)

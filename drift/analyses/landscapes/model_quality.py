@@ -9,7 +9,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from drift.analyses.evaluate_on import evaluate_on, sharing
+from drift.analyses.evaluate_on import evaluate_models, evaluate_on, sharing
 from drift.analyses.per_round import global_model, resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
@@ -18,9 +18,7 @@ from landscape.geometry.scaling import scaling
 from landscape.measures import robustness, sharpness
 from landscape.measures.norms import weight_histogram
 from landscape.model.samples import Samples
-from landscape.results.progress import with_progress
 from landscape.results.zarr_files import Partial
-from landscape.sweep.evaluate import evaluate
 
 
 @analysis("mark", "t", cost="evaluations")
@@ -68,7 +66,7 @@ def weight_histograms(
     Returns:
         Dataset with count (round, value), near_zero (round), outside (round) and norm (round), and parameters (), d.
     """
-    models = [global_model(run, index) for index in with_progress(rounds, run.context.progress)]
+    models = [global_model(run, index) for index in run.context.track(rounds)]
     thetas = [model.theta for model in models]
     reach = limit if limit is not None else float(torch.stack(thetas).abs().max()) or 1.0
     dataset = xr.concat([weight_histogram(theta, bins, reach) for theta in thetas], "round", join="exact")
@@ -102,17 +100,8 @@ def noise_robustness(
     """
     model = global_model(run, round)
     mean, std = run.dataset.normalisation
-    dataset = robustness.noise_robustness(
-        run.task,
-        model.theta,
-        mean=mean,
-        std=std,
-        levels=levels,
-        draws=draws,
-        split=split,
-        buffers=model.buffers,
-        progress=run.context.progress,
-    )
+    options = {"mean": mean, "std": std, "levels": levels, "draws": draws, "split": split}
+    dataset = model.measure(robustness.noise_robustness, **options, progress=run.context.progress)
     return dataset.assign_attrs(round=model.index)
 
 
@@ -140,18 +129,9 @@ def ball_sharpness(
         split: Samples that the loss is averaged over.
     """
     model = global_model(run, round)
+    options = {"steps": steps, "directions": directions, "adaptive": adaptive, "split": split}
     parts = [
-        sharpness.ball_sharpness(
-            run.task,
-            model.theta,
-            radius=radius,
-            steps=steps,
-            directions=directions,
-            adaptive=adaptive,
-            split=split,
-            buffers=model.buffers,
-            **sharing(run, part, len(radii)),
-        )
+        model.measure(sharpness.ball_sharpness, radius=radius, **options, **sharing(run, part, len(radii)))
         for part, radius in enumerate(radii)
     ]
     joined = xr.concat(parts, "value", join="exact", combine_attrs="drop_conflicts")
@@ -224,7 +204,7 @@ def _class_accuracies(run: Run, models: Tensor, buffers: Tensor | None) -> np.nd
     """Accuracy (n, C) of models (n, d) on each class of the test set; NaN for classes without test samples."""
     samples = run.task.samples["test"]
     table = np.full((len(models), len(run.dataset.classes)), np.nan)
-    for label in with_progress(samples.targets.unique().tolist(), run.context.progress):
+    for label in run.context.track(samples.targets.unique().tolist()):
         table[:, label] = _accuracies(run, models, samples[samples.targets == label], buffers)
     return table
 
@@ -232,7 +212,7 @@ def _class_accuracies(run: Run, models: Tensor, buffers: Tensor | None) -> np.nd
 def _training_accuracies(run: Run, record: Round, models: Tensor, buffers: Tensor | None) -> np.ndarray:
     """Accuracy (m, m) of models (m, d) on the training data of clients; NaN where a client has none."""
     table = np.full((len(record.ids), len(record.ids)), np.nan)
-    for column, client in enumerate(with_progress(record.ids.tolist(), run.context.progress)):
+    for column, client in enumerate(run.context.track(record.ids.tolist())):
         samples = run.client_samples(client, record.index)
         if len(samples):
             table[:, column] = _accuracies(run, models, samples, buffers)
@@ -240,17 +220,7 @@ def _training_accuracies(run: Run, record: Round, models: Tensor, buffers: Tenso
 
 
 def _accuracies(run: Run, models: Tensor, samples: Samples, buffers: Tensor | None) -> np.ndarray:
-    coefficients = torch.eye(len(models), dtype=torch.float64)
-    values = evaluate(
-        run.task,
-        models,
-        coefficients,
-        split=samples,
-        metrics=("error",),
-        buffers=buffers,
-        workers=run.context.pool or 1,
-    )
-    return 1 - values["error"].numpy()
+    return 1 - evaluate_models(run, models, samples, metrics=("error",), buffers=buffers)["error"].numpy()
 
 
 def _mix(by_class: np.ndarray, counts: np.ndarray) -> np.ndarray:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from drift.config.cohort_weights import cohort_weights
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from drift.store.round_record import Round
@@ -129,7 +128,7 @@ def _model(run: Run, record: Round, name: str) -> tuple[Tensor, Tensor]:
 
 
 def _mean(run: Run, record: Round) -> tuple[Tensor, Tensor]:
-    weights = cohort_weights(run.experiment, record.sizes)
+    weights = run.experiment.cohort_weights(record.sizes)
     clients = record.kept("clients")
     mean, buffers = weights.to(clients) @ clients, record.client_buffers
     if not buffers.shape[1]:

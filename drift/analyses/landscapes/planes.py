@@ -1,4 +1,4 @@
-"""Planes and lines through the recorded models of a run."""
+"""Planes and lines through the recorded models of a run, and random planes around one."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ import torch
 import xarray as xr
 
 from drift.analyses.evaluate_on import evaluate_on
-from drift.analyses.per_round import resolve_round
+from drift.analyses.per_round import global_model, resolve_round
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.store.round_record import Round
+from landscape.geometry.directions import random_plane as random_sweep
 from landscape.geometry.lines import line
 from landscape.geometry.planes import plane
 from landscape.model.batchnorm import Statistics, calibration_of, recalibrate, usual_statistics
@@ -189,17 +190,76 @@ def client_sweep(
         LookupError: If the round kept no clients.
         ValueError: If the cohort does not hold three such clients.
     """
-    record = run.round(resolve_round(run, index, "clients"))
-    ids = record.ids.tolist()
-    selected = ids[:3] if clients is None else list(clients)
-    if len(selected) != 3 or not set(selected) <= set(ids):
-        raise ValueError(
-            f"round {record.index} has clients {ids}, the plane was asked for {selected}; name three of them, "
-            "or train with clients.per_round >= 3."
-        )
-    rows = [ids.index(client) for client in selected]
-    models = record.kept("clients")[rows]
-    buffers = record.client_buffers[rows]
+    record, selected, rows = round_clients(run, index, clients, 3)
+    models, buffers = record.kept("clients")[rows], record.client_buffers[rows]
     labels = [f"client {client}" for client in selected]
     sweep = plane(*models, points=points, margin=margin, box=box, buffers=buffers, labels=labels)
     return record, selected, sweep
+
+
+def round_clients(
+    run: Run, index: int, clients: Sequence[int] | None, number: int = 0, *, first: int = 0
+) -> tuple[Round, list[int], list[int]]:
+    """A round that kept its clients, ids of clients of its cohort, and their rows.
+
+    Args:
+        number: Number of different clients that are needed; 0: any.
+        first: Number of clients from the first one on where `clients` is None; by default `number`.
+
+    Raises:
+        LookupError: If the round kept no clients.
+        ValueError: If the cohort does not hold such clients.
+    """
+    record = run.round(resolve_round(run, index, "clients"))
+    ids = record.ids.tolist()
+    selected = ids[: first or number] if clients is None else list(clients)
+    if number and not len(selected) == len(set(selected) & set(ids)) == number:
+        raise ValueError(
+            f"round {record.index} has clients {ids}, and {selected} were asked for; name "
+            f"{('one', 'two', 'three')[number - 1]} of them, or train with clients.per_round >= {number}."
+        )
+    return record, selected, rows_of(record, selected)
+
+
+def rows_of(record: Round, clients: Sequence[int]) -> list[int]:
+    """Rows of clients in a cohort.
+
+    Raises:
+        ValueError: If a client is not in the cohort.
+    """
+    ids = record.ids.tolist()
+    if absent := [client for client in clients if client not in ids]:
+        raise ValueError(f"round {record.index} has clients {ids}, client {absent[0]} was asked for; name one of them.")
+    return [ids.index(client) for client in clients]
+
+
+@analysis("mark", "alpha", "beta", cost="evaluations")
+def random_plane(
+    run: Run,
+    *,
+    round: int = -1,
+    points: int = 21,
+    radius: float = 1.0,
+    seed: int = 0,
+    split: str = "test",
+    partial: Partial | None = None,
+) -> xr.Dataset:
+    """Loss and error on a plane of two filter-normalised random directions around the global model of a round.
+
+    Source: Li et al. 2018, section 4.
+
+    Args:
+        run: Run to analyse.
+        round: Round of the global model; negative counts from the last one that kept it.
+        points, radius: Grid points per axis, and the largest coordinate in filter norms.
+        seed: Of the directions: the same for all runs of one model.
+        split: Samples that loss (nats) and error (fraction) are averaged over.
+        partial: Unfinished result to go on from.
+
+    Raises:
+        LookupError: If the round kept no global model.
+    """
+    model = global_model(run, round)
+    grid, label = {"points": points, "seed": seed}, f"round {model.index}"
+    sweep = random_sweep(run.task, model.theta, radius=radius, label=label, buffers=model.buffers, **grid)
+    return evaluate_on(run, sweep, split, partial).assign_attrs(analysis="random_plane", round=model.index)

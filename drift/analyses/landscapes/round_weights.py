@@ -14,7 +14,6 @@ from torch import Tensor
 from drift.analyses.landscapes.models_plane import selected_samples, task_with_classes
 from drift.analyses.landscapes.named_models import cohort_models
 from drift.analyses.per_round import resolve_round, result
-from drift.config.cohort_weights import cohort_weights
 from drift.config.method import Cohort
 from drift.methods._learned_weights import Aggregate, initial, mixture, slopes
 from drift.methods.fedlaw import FedLAW
@@ -123,7 +122,7 @@ def own_weights(record: Round) -> Weights:
 
 def by_size(run: Run, record: Round) -> Weights:
     """FedAvg's weights of a round, ids ascending."""
-    return Weights.from_values(cohort_weights(run.experiment, record.sizes)[record.ids.argsort()])
+    return Weights.from_values(run.experiment.cohort_weights(record.sizes)[record.ids.argsort()])
 
 
 def learned_weights(run: Run, round: int) -> Weights:
@@ -143,7 +142,7 @@ def learned_weights(run: Run, round: int) -> Weights:
         start=record.kept("start"),
         ids=ids,
         sizes=sizes,
-        weights=cohort_weights(run.experiment, sizes),
+        weights=run.experiment.cohort_weights(sizes),
         clients=record.kept("clients"),
         steps=torch.zeros_like(ids),
         buffers=record.client_buffers,
@@ -161,7 +160,7 @@ def proxy_weights(run: Run, round: int) -> Weights:
         LookupError: If the round kept no clients, or the run has no proxy set.
     """
     record, proxy = run.round(round), _require_proxy(run)
-    shares = cohort_weights(run.experiment, record.sizes)
+    shares = run.experiment.cohort_weights(record.sizes)
     active = shares > 0
     start, clients = record.kept("start"), record.kept("clients")[active]
     objective = Aggregate(run.task.flat(start), start, clients - start)

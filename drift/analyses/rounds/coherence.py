@@ -13,12 +13,10 @@ from torch import Tensor
 
 from drift.analyses.per_round import relative, result, series
 from drift.analyses.rounds.critical_point import critical_point
-from drift.analyses.rounds.label_shares import balance_groups, class_shares, evenness
-from drift.config.cohort_weights import cohort_weights
+from drift.analyses.rounds.labels import balance_groups, class_shares, evenness
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store.gram import CLIENTS
-from drift.store.round_record import Round
+from drift.store.round_record import CLIENTS, Round
 
 Weighting = Literal["used", "shares"]
 
@@ -52,7 +50,7 @@ def coherence(
             interval of the critical point.
         weighting: lambda: the relative weights that the method "used", or the "shares" of samples.
         groups: Client ids by group name, for weighted mean cosines within and between groups; "balance" groups the
-            clients by the evenness of their classes, as `drift.analyses.rounds.label_shares.balance_groups` does.
+            clients by the evenness of their classes, as `drift.analyses.rounds.labels.balance_groups` does.
         level: Of the critical point's interval, a fraction.
 
     Returns:
@@ -73,7 +71,7 @@ def coherence(
     def measure(record: Round) -> dict[str, float]:
         if len(record.ids) < 2:
             return {}
-        lambdas = relative(record.weights) if weighting == "used" else cohort_weights(run.experiment, record.sizes)
+        lambdas = relative(record.weights) if weighting == "used" else run.experiment.cohort_weights(record.sizes)
         cosine = cosines(record.gram)
         values = {"coherence": cohort_coherence(cosine, lambdas), "mean_cosine": mean_cosine(cosine, lambdas)}
         for pair, names in pairs.items():
@@ -165,7 +163,6 @@ def moving_average(values: np.ndarray, window: int) -> np.ndarray:
 
 
 def _client_groups(run: Run, groups: Groups) -> Mapping[str, Sequence[int]]:
-    """Client ids by group name."""
     if groups == "balance":
         return balance_groups(run)
     if isinstance(groups, str):

@@ -9,11 +9,10 @@ from torch import Tensor
 
 from drift.analyses.per_round import relative, result
 from drift.analyses.rounds.coherence import cosines
-from drift.analyses.rounds.locality import distances
-from drift.config.cohort_weights import cohort_weights
+from drift.analyses.rounds.norms_and_weights import distances
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store.gram import CLIENTS, STEP
+from drift.store.round_record import CLIENTS, STEP
 
 
 @analysis("client", "client_other", cost="record")
@@ -38,7 +37,7 @@ def cohort_table(run: Run, *, round: int = -1) -> xr.Dataset:
     """
     record = run.round(round)
     gram, ids = record.gram.double(), record.ids.tolist()
-    weights = cohort_weights(run.experiment, record.sizes) if ids else torch.zeros(0, dtype=torch.float64)
+    weights = run.experiment.cohort_weights(record.sizes) if ids else torch.zeros(0, dtype=torch.float64)
     mean = torch.zeros(len(gram), dtype=torch.float64)
     mean[CLIENTS:] = weights
     step = torch.zeros_like(mean)

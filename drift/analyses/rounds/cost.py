@@ -9,8 +9,8 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.per_round import resolve_round, result
-from drift.methods._soups import Soup
 from drift.methods.lss import LSS
+from drift.methods.soups import Soups
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.measures.cost import REPEATS, measure_cost, measure_seconds, median_and_range, step_cost, transfer_bytes
@@ -85,7 +85,6 @@ def cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = Tru
 
 
 def _ranges(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    """Median, fastest and slowest by name."""
     return dict(zip((name, f"{name}_low", f"{name}_high"), values, strict=True))
 
 
@@ -99,7 +98,7 @@ def _epochs(run: Run, samples: int) -> float:
     The models of a pool of LSS share an epoch.
     """
     local, method = run.experiment.local, run.method
-    trained = method.candidates if isinstance(method, Soup) else getattr(method, "cycles", 1)
+    trained = method.candidates if isinstance(method, Soups) else getattr(method, "cycles", 1)
     return float(trained * (local.epochs if local.steps is None else local.steps * local.batch / samples))
 
 

@@ -1,17 +1,17 @@
-"""Label counts of cohorts, and their divergence within and between rounds."""
+"""Classes of clients and cohorts: shares, evenness, divergences in and between rounds, similarity to all clients."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import xarray as xr
-from scipy.special import rel_entr
+from scipy.special import entr, rel_entr
 
-from drift.analyses.per_round import result
-from drift.analyses.rounds.label_shares import require_partition
+from drift.analyses.per_round import relative, result
 from drift.partitions import histogram
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from landscape.results.progress import with_progress
 
 
 @analysis("round", "client", "class", cost="record")
@@ -50,7 +50,7 @@ def label_scatter(run: Run, *, rounds: int = 20) -> xr.Dataset:
     clients = np.unique(np.concatenate(list(cohorts.values()))).astype(np.int64)
     count = np.full((len(indices), len(clients), len(names)), np.nan)
     divergences = np.full((2, len(indices)), np.nan)
-    for row, index in enumerate(with_progress(indices, run.context.progress)):
+    for row, index in enumerate(run.context.track(indices)):
         parts, ids = run.parts_in(index), cohorts[index]
         if len(ids):  # none where every client diverged
             counts = histogram(run.labels, [parts[client] for client in ids.tolist()], len(names))
@@ -97,4 +97,153 @@ _ABOUT = {
     "within_divergence": ("divergence of the clients within a round", "nats"),
     "between_divergence": ("divergence of a round from all data", "nats"),
     "share": ("share of the class", "fraction"),
+}
+
+
+def class_shares(run: Run, index: int | None = None) -> np.ndarray:
+    """Share of every class in the training samples of each client, q_k; shape (K, C), NaN for a client without any.
+
+    The samples are those of the partition, or with `index` those that the client trains on in that round.
+
+    Raises:
+        LookupError: If the run was imported without its partition.
+    """
+    require_partition(run)
+    parts = run.parts if index is None else run.parts_in(index)
+    return _shares(histogram(run.labels, parts, len(run.dataset.classes)))
+
+
+def require_partition(run: Run) -> None:
+    """Raise LookupError for a run that was imported without its partition, or for a user's task without parts."""
+    if any(text.startswith("partition") for text in run.about.get("unknown", [])) and run.context.user_task is None:
+        raise LookupError(
+            f"run {run.name} was imported, and who held which samples is not known; give its partition when importing "
+            "(--set clients.partition=...), or a task with parts when opening it (docs/howto-own-task.md)."
+        )
+    len(run.parts)  # raises where the user's task has no parts
+
+
+def evenness(shares: np.ndarray) -> np.ndarray:
+    """Entropy of each row of class shares (K, C) over ln C: 1 for equal classes, 0 for a single one; shape (K,)."""
+    entropy: np.ndarray = entr(shares).sum(1) / np.log(max(shares.shape[1], 2))
+    return entropy
+
+
+def balance_groups(run: Run) -> dict[str, list[int]]:
+    """Clients by the evenness of their classes: "balanced" from the median of all clients on, "imbalanced" below it.
+
+    The groups follow from the partition, not from cohorts. Clients as even as the median are balanced, so all clients
+    are balanced if they have equal shares; clients without samples are in neither group.
+
+    Source: Li et al. 2023, figure 5 (there half of the clients have Dir(10), half Dir(0.1)); the rule is this
+    project's.
+    """
+    even = np.round(evenness(class_shares(run)), 12)
+    middle = np.nanmedian(even) if np.isfinite(even).any() else np.nan
+    with_samples = np.isfinite(even)
+    return {
+        "balanced": np.flatnonzero(with_samples & (even >= middle)).tolist(),
+        "imbalanced": np.flatnonzero(with_samples & (even < middle)).tolist(),
+    }
+
+
+Similarity = Callable[[np.ndarray, np.ndarray], float]
+
+
+@analysis("class", "round", cost="record")
+def heterogeneity(run: Run) -> xr.Dataset:
+    """Heterogeneity coherence of every round: similarity of the classes of the cohort and of all clients.
+
+        sim(q_cohort, q),  q_cohort = sum_{i in S_t} lambda_i q_i,  q = sum_j lambda_j q_j
+
+    with q_k the class shares of the samples that client k trains on in the round. Over all clients lambda are the
+    shares of samples (equal ones where the experiment weighs clients equally); in the cohort they are the relative
+    weights that the method used, or, for names that end in _data, the shares of samples, the weights of plain
+    averaging. The paper leaves the similarity open; all three here are 1 for equal shares and 0 without a common class:
+
+        overlap = sum_c min(p_c, q_c) = 1 - total variation
+        cosine = <p, q> / (|p| |q|)
+        jensen_shannon = 1 - JS(p, q) / ln 2
+
+    Source: Li et al. 2023, definition 5.2 and figure 7; the similarities: methods.md 3.3.
+
+    Args:
+        run: Run to analyse.
+
+    Returns:
+        Dataset with overlap, cosine, jensen_shannon and the same with _data (round,); cohort_share and
+        cohort_share_data (round, class); share (class,), that of all clients. NaN where no client of the cohort was
+        usable, where weights sum to 0, and where negative weights leave a negative share.
+
+    Raises:
+        LookupError: If the run was imported without its partition.
+    """
+    shares = class_shares(run)
+    sizes = run.dataset.sizes().astype(np.float64)
+    weights = sizes if run.experiment.clients.weighting == "samples" else (sizes > 0).astype(np.float64)
+    all_clients = mix(shares, weights)
+    indices = run.rounds()
+    mixtures = {name: np.full((len(indices), shares.shape[1]), np.nan) for name in ("", "_data")}
+    for row, index in enumerate(run.context.track(indices)):
+        record = run.round(index)
+        if len(record.ids):
+            trained = shares if run.parts_in(index) is run.parts else class_shares(run, index)
+            cohort = trained[record.ids.numpy()]
+            mixtures[""][row] = mix(cohort, relative(record.weights).numpy())
+            mixtures["_data"][row] = mix(cohort, run.experiment.cohort_weights(record.sizes).numpy())
+    dataset = xr.Dataset(
+        {"share": ("class", all_clients)}, coords={"round": indices, "class": list(map(str, run.dataset.classes))}
+    )
+    for ending, rows in mixtures.items():
+        for name, similarity in SIMILARITIES.items():
+            dataset[f"{name}{ending}"] = ("round", [_compare(similarity, row, all_clients) for row in rows])
+        dataset[f"cohort_share{ending}"] = (("round", "class"), rows)
+    return result(dataset, _HETEROGENEITY, analysis="heterogeneity", source="Li et al. 2023, definition 5.2")
+
+
+def mix(shares: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Weighted mean (C,) of class shares (m, C) under weights (m,); rows that are NaN do not count."""
+    finite = np.isfinite(shares).all(1)
+    total = weights[finite].sum()
+    if not np.isfinite(total) or total == 0:
+        return np.full(shares.shape[1], np.nan)
+    mixture: np.ndarray = weights[finite] @ shares[finite] / total
+    return mixture
+
+
+def overlap(first: np.ndarray, second: np.ndarray) -> float:
+    """sum_c min(p_c, q_c), one minus the total variation distance."""
+    return float(np.minimum(first, second).sum())
+
+
+def cosine(first: np.ndarray, second: np.ndarray) -> float:
+    """<p, q> / (|p| |q|)."""
+    return float(first @ second / (np.linalg.norm(first) * np.linalg.norm(second)))
+
+
+def jensen_shannon(first: np.ndarray, second: np.ndarray) -> float:
+    """1 - JS(p, q) / ln 2."""
+    return 1 - float(js_divergence(first, second)) / float(np.log(2))
+
+
+SIMILARITIES: dict[str, Similarity] = {"overlap": overlap, "cosine": cosine, "jensen_shannon": jensen_shannon}
+"""Similarities of two class distributions (C,), by name."""
+
+
+def _compare(similarity: Similarity, first: np.ndarray, second: np.ndarray) -> float:
+    usable = np.isfinite(first).all() and np.isfinite(second).all() and min(first.min(), second.min()) >= 0
+    return similarity(first, second) if usable else float("nan")
+
+
+_NAMES = {
+    "overlap": "overlap of classes, cohort and all",
+    "cosine": "cosine of class shares, cohort and all",
+    "jensen_shannon": "1 - JS / ln 2 of class shares, cohort and all",
+}
+_HETEROGENEITY = {
+    **{name: (text, "1") for name, text in _NAMES.items()},
+    **{f"{name}_data": (f"{text}, by data size", "1") for name, text in _NAMES.items()},
+    "cohort_share": ("share of the class under the weights used", "fraction"),
+    "cohort_share_data": ("share of the class in the cohort's data", "fraction"),
+    "share": ("share of the class in all data", "fraction"),
 }

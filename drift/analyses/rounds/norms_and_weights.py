@@ -1,4 +1,4 @@
-"""Norms of models and updates, optimisation and regularisation terms, and aggregation weights, per round."""
+"""Norms, distances, optimisation and regularisation terms, and aggregation weights, per round."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.per_round import relative, result, series
-from drift.config.cohort_weights import cohort_weights
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store.gram import CLIENTS, PREVIOUS, START, STEP
-from drift.store.round_record import Round
+from drift.store.round_record import CLIENTS, PREVIOUS, START, STEP, Round
 
 
 @analysis("round", "client", cost="record")
@@ -44,7 +42,7 @@ def update_norms(run: Run) -> xr.Dataset:
         if not len(record.ids):
             return norms
         updates, mean = squares[CLIENTS:].sqrt(), torch.zeros_like(end)
-        mean[CLIENTS:] = cohort_weights(run.experiment, record.sizes)
+        mean[CLIENTS:] = run.experiment.cohort_weights(record.sizes)
         statistics = {"mean": updates.mean(), "min": updates.min(), "max": updates.max()}
         norms |= {f"update_norm_{name}": float(value) for name, value in statistics.items()}
         return {**norms, "mean_update_norm": norm(matrix, mean), "update_norm": updates}
@@ -174,3 +172,47 @@ def terms(gram: Tensor, gamma: float, *, tolerance: float = 1e-6) -> tuple[float
 def norm(gram: Tensor, combination: Tensor) -> float:
     """Norm of a combination (m + 3,) of the rows of a Gram matrix."""
     return float((combination @ gram.double() @ combination).clamp(min=0).sqrt())
+
+
+@analysis("round", "client", cost="record")
+def locality(run: Run) -> xr.Dataset:
+    """Distance of the clients to their weighted mean in every round; the largest one is the locality of WENS-FMA.
+
+    Delta = max_k |w_k - w_FMA|, computed from the Gram matrix alone.
+
+    Source: Zhou et al. 2024, section 5, theorem 1; methods.md 3.2.
+
+    Args:
+        run: Run to analyse.
+
+    Returns:
+        Dataset with locality and mean_distance (round,) and distance (round, client).
+    """
+
+    def measure(record: Round) -> dict[str, float | Tensor]:
+        if not len(record.ids):
+            return {}
+        weights = run.experiment.cohort_weights(record.sizes)
+        lengths = distances(record.gram, weights)
+        return {"locality": float(lengths.max()), "mean_distance": float(weights @ lengths), "distance": lengths}
+
+    about = {
+        "locality": ("largest distance of a client to the mean", "1"),
+        "mean_distance": ("weighted mean distance of the clients to their mean", "1"),
+        "distance": ("distance of a client to the mean", "1"),
+    }
+    return series(run, measure, about, analysis="locality", source="Zhou et al. 2024, theorem 1")
+
+
+def distances(gram: Tensor, weights: Tensor) -> Tensor:
+    """Distances |w_k - sum_j weights_j w_j| of the clients of a round, shape (m,), from its Gram matrix.
+
+    Args:
+        gram: Inner products of a round, shape (m + 3, m + 3).
+        weights: Sum 1, shape (m,).
+    """
+    inner = gram[CLIENTS:, CLIENTS:].double()
+    weights = weights.to(inner)
+    cross = inner @ weights
+    squares = inner.diagonal() - 2 * cross + weights @ cross
+    return squares.clamp(min=0).sqrt()

@@ -133,7 +133,6 @@ def _nothing_left(run: Run) -> bool:
 
 
 def _best(losses: xr.DataArray) -> tuple[int, float]:
-    """Round and value of the lowest median of three losses in a row."""
     values = losses.values
     if not len(values):
         return -1, inf

@@ -9,8 +9,7 @@ import numpy as np
 import xarray as xr
 
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.locality import locality
-from drift.analyses.rounds.norms_and_weights import update_norms
+from drift.analyses.rounds.norms_and_weights import locality, update_norms
 from drift.analyses.rounds.variance import drift_variances
 from drift.runs.run import Run
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from drift.analyses.bootstrap import mean_interval, mean_intervals, paired_interval
+from drift.analyses.bootstrap import mean_interval
 
 
 def test_interval_of_many_values_is_students():
@@ -27,12 +27,6 @@ def test_interval_covers_the_mean_as_often_as_it_says():
     assert 0.92 <= np.mean(covered) <= 0.98  # the plain percentile interval covers 0.91
 
 
-def test_pairs_remove_what_both_share():
-    shared = np.array([10.0, 20.0, 30.0, 40.0])
-    found = paired_interval(shared + 1, shared)
-    assert (found.value, found.low, found.high) == pytest.approx((1, 1, 1))
-
-
 def test_fewer_than_two_values_have_no_interval():
     one, none = mean_interval([3.0, np.nan]), mean_interval([np.nan])
     assert (one.value, one.number) == (3.0, 1) and np.isnan(one.low) and not one.positive
@@ -42,8 +36,6 @@ def test_fewer_than_two_values_have_no_interval():
 def test_bad_values_are_refused():
     with pytest.raises(ValueError, match="level is 1 "):
         mean_interval([1.0, 2.0], level=1)
-    with pytest.raises(ValueError, match="2 values and 3"):
-        paired_interval([1, 2], [1, 2, 3])
 
 
 def test_intervals_of_columns_are_those_of_each_column():

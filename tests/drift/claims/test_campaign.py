@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 import tiny
 
-from drift.analyses.rounds.locality import locality
-from drift.analyses.rounds.norms_and_weights import balance
+from drift.analyses.rounds.norms_and_weights import balance, locality
 from drift.claims import claims
 from drift.claims.campaign import records
 from drift.claims.campaign.execute import Places, execute, recorded

@@ -7,9 +7,9 @@ import torch
 
 import drift
 from drift.config.method import Setting
-from drift.engines import device as devices
+from drift.engines import choice as devices
 from drift.store import files
-from drift.training import cohort_clients
+from drift.training import server as servers
 from drift.training.data import build_task, read_data
 from drift.training.server import Server
 from landscape.model.samples import leaves
@@ -22,7 +22,7 @@ def _cohort(*overrides: str):
     spec = experiment(*overrides)
     data = read_data(spec, None)
     setting = Setting(build_task(spec, data), spec)
-    return setting, cohort_clients.first_cohort(setting, data, Server.fresh(setting))
+    return setting, servers.first_cohort(setting, data, Server.fresh(setting))
 
 
 @pytest.mark.parametrize("method", ["fedavg", "scaffold", "feddyn", "moon"])

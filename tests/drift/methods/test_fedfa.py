@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 from drift.config import method as methods
-from drift.methods._anchors import ClassMeans, alignment_loss, calibrate, initial_anchors
+from drift.methods.fedfa import ClassMeans, alignment_loss, calibrate, initial_anchors
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.models import build_model

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from drift.config import method as methods
-from drift.methods.fedfomo import usefulness
+from drift.methods.fedfomo import helpfulness, shares_of
 from drift.training.validation import validate
 from tests.tiny import trained
 
@@ -22,7 +22,7 @@ def test_shares_are_gains_over_distances(run):
     client = run.client(1, 0)
     first = client.start
     models = run.round(1).clients
-    shares = usefulness(client, models, torch.zeros(4, 0), client.held_out)
+    shares = shares_of(helpfulness(client, models, torch.zeros(4, 0), client.held_out))
     gains = []
     client.flat.load(first)
     own = validate(client, client.held_out)[0]
@@ -37,7 +37,7 @@ def test_shares_are_gains_over_distances(run):
 def test_where_no_model_is_better_the_client_goes_on_from_its_own(run):
     client = run.client(1, 0)
     worse = client.start + 100 * torch.randn(len(client.start), generator=torch.Generator().manual_seed(0))
-    assert not bool(usefulness(client, worse[None], torch.zeros(1, 0), client.held_out).any())
+    assert not bool(shares_of(helpfulness(client, worse[None], torch.zeros(1, 0), client.held_out)).any())
     alone = replace(client, server={**client.server, "models": worse.expand(4, -1).clone()})
     own = replace(client, start=client.state["theta"], server={})
     method = methods.load("fedfomo")()

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from drift.config import method as methods
-from drift.methods._soups import Candidate, greedy
+from drift.methods.soups import Candidate, greedy
 from drift.methods.swad import valley
 from drift.training.validation import validate
 from tests.drift import hand

@@ -6,9 +6,8 @@ import torch
 
 from drift import coherence, drift_variances
 from drift.analyses.rounds.labels import label_scatter
-from drift.analyses.rounds.layer_drift import layer_drift
+from drift.analyses.rounds.variance import layer_drift
 from drift.config import method as methods
-from drift.config.cohort_weights import cohort_weights
 from drift.simulation.simulate import simulate
 from tests.drift.methods.test_methods import SHORT, experiment
 
@@ -22,7 +21,7 @@ def _check(run):
     d, before = found["zero"].attrs["d"], None
     for index in run.rounds():
         record, row = run.round(index), {name: ds.sel(round=index) for name, ds in found.items()}
-        weights = cohort_weights(run.experiment, record.sizes)
+        weights = run.experiment.cohort_weights(record.sizes)
         mean = weights @ record.deltas.double()
         m = int((weights > 0).sum())
         spread = float((record.deltas.double() - mean)[weights > 0].square().sum())

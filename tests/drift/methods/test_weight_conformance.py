@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drift.analyses.landscapes.best_weights import best_weights
+from drift.analyses.landscapes.weight_simplex import best_weights
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.heterogeneity import heterogeneity
+from drift.analyses.rounds.labels import heterogeneity
 from drift.analyses.rounds.norms_and_weights import balance_mean
 from drift.analyses.rounds.weight_factors import weight_factors
 from drift.simulation.simulate import simulate

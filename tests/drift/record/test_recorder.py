@@ -22,9 +22,9 @@ from drift.record.flat_arrays import gram as plain_gram
 from drift.record.recorder import Recorder
 from drift.simulation.verify import verify
 from drift.store import files
-from drift.store.gram import gram
 from drift.store.keep import Keep
 from drift.store.locks import Busy, locked
+from drift.store.round_record import gram
 from figures.commands.analyse import analyses
 from landscape.model.layout import Layout
 from landscape.model.samples import Samples

@@ -11,7 +11,7 @@ from torch import nn
 
 import drift
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.locality import locality
+from drift.analyses.rounds.norms_and_weights import locality
 from drift.analyses.rounds.variance import drift_variances
 from drift.record.recorder import Recorder
 from drift.runs.growing_run import GrowingRun

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import drift
-from drift.runs.user_code import UserMetric
+from drift.runs.user_task import UserMetric
 from figures.cli import main
 from tests.tiny import trained
 

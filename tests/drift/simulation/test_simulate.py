@@ -20,7 +20,7 @@ from drift.runs.run import Run
 from drift.simulation import background_writer
 from drift.simulation.simulate import Diverged, simulate
 from drift.store import files
-from drift.store.gram import CLIENTS, PREVIOUS, START, STEP
+from drift.store.round_record import CLIENTS, PREVIOUS, START, STEP
 from drift.training.client import Client
 from drift.training.data import build_task, read_data
 from landscape.sweep.evaluate import evaluate

@@ -2,7 +2,7 @@
 
 import torch
 
-from drift.store.gram import CLIENTS, PREVIOUS, START, STEP, gram
+from drift.store.round_record import CLIENTS, PREVIOUS, START, STEP, gram
 
 
 def test_entries_are_inner_products_in_float64_across_blocks():

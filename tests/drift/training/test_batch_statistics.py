@@ -8,7 +8,7 @@ import torch
 
 from drift.analyses.landscapes.barriers import aligned_barrier, client_barriers, mode_curve
 from drift.analyses.landscapes.planes import average_line, global_line, global_plane, round_plane
-from drift.analyses.landscapes.trajectory_plane import trajectory_plane
+from drift.analyses.landscapes.projected_plane import trajectory_plane
 from landscape.model.batchnorm import recalibrate
 from tests import tiny
 

@@ -7,8 +7,7 @@ import torch
 from drift.config.load import read, validated
 from drift.simulation.retrain import replay
 from drift.simulation.simulate import simulate
-from drift.training.corruption import corrupted_targets, swaps
-from drift.training.data import read_data
+from drift.training.data import corrupted_targets, read_data, swaps
 
 TINY = {
     "rounds": 2,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import drift
-from drift.analyses.accuracy.ranking import ranking_rounds
+from drift.analyses.accuracy.by_group import ranking_rounds
 from drift.config.experiment import Experiment
 from figures import gallery, papers
 from tests import movielens

@@ -3,7 +3,7 @@
 import pytest
 from browsing import MARKS, chromium
 
-from drift.analyses.landscapes.trajectory_plane import trajectory_plane
+from drift.analyses.landscapes.projected_plane import trajectory_plane
 from figures.interactive import trajectory_play
 
 pytestmark = MARKS

@@ -10,7 +10,7 @@ import xarray as xr
 
 import figures
 from drift.analyses.landscapes.planes import round_plane
-from drift.analyses.landscapes.trajectory_plane import trajectory_plane
+from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.analyses.landscapes.weight_simplex import weight_simplex
 from drift.analyses.rounds.coherence import coherence, pairwise
 from drift.analyses.rounds.labels import label_scatter

@@ -8,8 +8,7 @@ import pytest
 import xarray as xr
 
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.locality import locality
-from drift.analyses.rounds.norms_and_weights import learned
+from drift.analyses.rounds.norms_and_weights import learned, locality
 from drift.analyses.rounds.variance import drift_variances
 from figures import interactive
 from figures.interactive.clients import POINTS

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from drift.analyses.accuracy.by_domain import domain_accuracy
-from drift.analyses.accuracy.ranking import _ranking, ranking_rounds
+from drift.analyses.accuracy.by_group import _ranking, domain_accuracy, ranking_rounds
 from drift.config.load import validated
 from drift.simulation.simulate import simulate
 from landscape.datasets import digits

@@ -8,8 +8,8 @@ import torch
 from torch import nn
 
 from drift.analyses.counterfactual import all_clients
+from drift.analyses.counterfactual.all_clients import frozen_update
 from drift.analyses.counterfactual.counterfactual import counterfactual, counterfactual_effort
-from drift.analyses.counterfactual.frozen_gradients import frozen_update
 from drift.analyses.counterfactual.step_parts import PARTS
 from drift.analyses.rounds.variance import drift_variances
 from drift.simulation.simulate import simulate

@@ -6,8 +6,7 @@ from tiny import trained
 
 from drift.analyses.counterfactual.changes import changed, changes
 from drift.analyses.counterfactual.interventions import interventions
-from drift.analyses.counterfactual.replayed_rounds import BEYOND, bounded_losses, play_again
-from drift.analyses.counterfactual.server_memory import remembers, server_before
+from drift.analyses.counterfactual.replayed_rounds import BEYOND, bounded_losses, play_again, remembers, server_before
 from drift.analyses.rounds.run_state import chance
 from drift.config import method as methods
 

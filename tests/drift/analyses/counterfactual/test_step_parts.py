@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from drift.analyses.counterfactual.frozen_gradients import frozen_update, full_gradient
+from drift.analyses.counterfactual.all_clients import frozen_update, full_gradient
 from drift.analyses.counterfactual.step_parts import PARTS, expected_period, step_parts
 from drift.config.experiment import Local
 from drift.training.client import Client, steps

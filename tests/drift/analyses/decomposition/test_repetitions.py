@@ -9,9 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from drift.analyses.decomposition.client_models import repetitions
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.analyses.decomposition.five_factors import five_factors
-from drift.analyses.decomposition.repetitions import repetitions
 from drift.runs.run import Run
 from tests import tiny
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from drift.analyses.landscapes.barriers import aligned_barrier, client_barriers, mode_curve
-from drift.analyses.landscapes.trajectory_plane import trajectory_plane
+from drift.analyses.landscapes.projected_plane import trajectory_plane
 from drift.runs.run import open as open_run
 from landscape.geometry.planes import project
 from landscape.geometry.trajectory import principal_plane
@@ -75,7 +75,7 @@ def test_curve_joins_two_clients(run):
     alone = barrier(run.task, *record.clients[:2], points=4)
     np.testing.assert_allclose(ds.straight_loss, alone.loss, rtol=1e-5)
     np.testing.assert_allclose(ds.loss[[0, -1]], alone.loss[[0, -1]], rtol=1e-5)
-    with pytest.raises(ValueError, match="joins two clients"):
+    with pytest.raises(ValueError, match="name two of them"):
         mode_curve(run, clients=record.ids.tolist())
 
 

@@ -8,8 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from drift.analyses.landscapes.best_weights import best_weights, best_weights_effort, most_frequent_three, shared_rounds
-from drift.analyses.landscapes.weight_simplex import weight_simplex
+from drift.analyses.landscapes.weight_simplex import (
+    best_weights,
+    best_weights_effort,
+    most_frequent_three,
+    shared_rounds,
+    weight_simplex,
+)
 from landscape.model.task import Task
 from tests import tiny
 from tests.drift import hand

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drift.analyses.landscapes.class_plane import class_plane
+from drift.analyses.landscapes.data_planes import class_plane
 from drift.analyses.landscapes.planes import round_plane
 from landscape.results import zarr_files
 from tests import tiny

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from drift.analyses.landscapes.minima import global_minimum, locate_minimum, round_minimum
+from drift.analyses.landscapes.basin import global_minimum, locate_minimum, round_minimum
 from drift.analyses.landscapes.planes import average_line, client_sweep, round_plane
 from drift.claims import claims
 from drift.config.load import read

@@ -10,7 +10,6 @@ import torch
 import drift
 from drift.analyses.landscapes.models_plane import selected_samples
 from drift.analyses.landscapes.named_models import model_names, named_models
-from drift.config.cohort_weights import cohort_weights
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +24,7 @@ def test_names_mean_the_recorded_models(runs):
     client = int(record.ids[1])
     names = ["start", "end", "mean", f"client {client}", "round 0", f"{other.name}: round 2"]
     named = named_models(run, 1, names)
-    mean = cohort_weights(run.experiment, record.sizes).to(record.clients) @ record.clients
+    mean = run.experiment.cohort_weights(record.sizes).to(record.clients) @ record.clients
     expected = [record.start, record.end, mean, record.clients[1], run.round(0).end, other.round(2).end]
     assert torch.equal(named.models, torch.stack(expected))
     assert model_names(run, 1) == ["start", "end", "mean", *[f"client {k}" for k in sorted(record.ids.tolist())]]

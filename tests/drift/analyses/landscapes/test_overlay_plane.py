@@ -10,7 +10,7 @@ import pytest
 import tiny
 import torch
 
-from drift.analyses.landscapes.overlay_plane import overlay_plane
+from drift.analyses.landscapes.data_planes import overlay_plane
 from drift.analyses.landscapes.planes import round_plane
 from landscape.results.zarr_files import Partial
 from landscape.sweep.evaluate import evaluate

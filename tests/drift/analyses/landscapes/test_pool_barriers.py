@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from drift.analyses.landscapes.pool_barriers import pool_barriers
+from drift.analyses.landscapes.barriers import pool_barriers
 from landscape.geometry.simplex import points as simplex_points
 from landscape.model.batchnorm import recalibrate
 from landscape.surfaces.barrier import barrier

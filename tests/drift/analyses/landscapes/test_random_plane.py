@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drift.analyses.landscapes.random_plane import random_plane
+from drift.analyses.landscapes.planes import random_plane
 from landscape.geometry.directions import random_plane as random_sweep
 from landscape.surfaces.surface import surface
 from tests import tiny

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from drift.analyses.rounds.coherence import coherence, cohort_coherence, cosines, mean_cosine, moving_average, pairwise
-from drift.store.gram import gram
+from drift.store.round_record import gram
 from tests.drift import hand
 
 

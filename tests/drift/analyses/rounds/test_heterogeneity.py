@@ -8,8 +8,15 @@ import numpy as np
 import pytest
 
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.heterogeneity import heterogeneity, jensen_shannon, mix, overlap
-from drift.analyses.rounds.label_shares import balance_groups, class_shares, evenness
+from drift.analyses.rounds.labels import (
+    balance_groups,
+    class_shares,
+    evenness,
+    heterogeneity,
+    jensen_shannon,
+    mix,
+    overlap,
+)
 from tests.drift import hand
 from tests.drift.holding import LabelRun, records
 

@@ -5,9 +5,8 @@ import pytest
 import torch
 
 from drift import coherence, drift_variances
-from drift.analyses.rounds.layer_drift import layer_drift
-from drift.analyses.rounds.locality import distances
-from drift.config.cohort_weights import cohort_weights
+from drift.analyses.rounds.norms_and_weights import distances
+from drift.analyses.rounds.variance import layer_drift
 from drift.config.load import read, validated
 from drift.simulation.simulate import simulate
 
@@ -37,7 +36,7 @@ def test_sums_over_layers_are_those_of_the_whole_model(run):
         np.testing.assert_allclose((found[name] * found["size"]).sum("layer") / d, whole[name], rtol=1e-5)
     for index in run.rounds():
         record = run.round(index)
-        weights = cohort_weights(run.experiment, record.sizes)
+        weights = run.experiment.cohort_weights(record.sizes)
         squares = {
             "update_norm": (weights @ record.deltas.double()).square().sum(),
             "step_norm": (record.end - record.start).double().square().sum(),

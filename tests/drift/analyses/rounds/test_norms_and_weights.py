@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from drift.analyses.rounds.locality import distances, locality
-from drift.analyses.rounds.norms_and_weights import balance, balance_mean, learned, update_norms
+from drift.analyses.rounds.norms_and_weights import balance, balance_mean, distances, learned, locality, update_norms
 from tests.drift import hand
 
 D = 4

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from drift.analyses.rounds.server_epochs import server_epochs, settled
+from drift.analyses.rounds.weight_factors import server_epochs, settled
 from tests import tiny
 
 

@@ -10,7 +10,7 @@ from drift.analyses.rounds.variance import client_variance, drift_variances, gai
 from drift.methods.fedavg import FedAvg
 from drift.methods.fedeve import FedEve
 from drift.methods.ima import IMA
-from drift.store.gram import gram
+from drift.store.round_record import gram
 from tests.drift import hand
 
 SIZES = [2, 7, 4]

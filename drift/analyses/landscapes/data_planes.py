@@ -1,8 +1,9 @@
-"""Local and global basins on one plane: the loss of each client's data."""
+"""Planes of a round by class and by client: where errors of a class and losses of own data are low."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -13,7 +14,56 @@ from drift.analyses.landscapes.planes import client_sweep
 from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
+from landscape.model.metrics import class_error
 from landscape.results.zarr_files import Partial
+
+
+@analysis("mark", "alpha", "beta", "class", cost="evaluations")
+def class_plane(
+    run: Run,
+    *,
+    round: int = -1,
+    clients: Sequence[int] | None = None,
+    points: int = 21,
+    margin: float = 0.3,
+    split: str = "test",
+    partial: Partial | None = None,
+) -> xr.Dataset:
+    """Error per class, loss and error on the plane through three client models of one round.
+
+    If clients have few classes each, the error of a class is low only near the models of clients that have it.
+
+    Source: IMA paper, section 3.2, Fig. 1 (the plane); errors by class are this project's.
+
+    Args:
+        run: Run to analyse.
+        round: Round that kept its clients; negative counts from the last one that did.
+        clients: Ids of three clients of its cohort; the first three by default.
+        points, margin: Grid points per axis, and how far the box extends beyond the models.
+        split: Samples that loss (nats) and errors (fractions) are averaged over.
+        partial: Unfinished result to go on from.
+
+    Returns:
+        The variables of `round_plane`, and class_error (alpha, beta, class) and mark_class_error (mark, class); NaN for
+        a class without samples.
+
+    Raises:
+        LookupError: If the round kept no clients.
+        ValueError: If the cohort does not hold three such clients.
+    """
+    record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin)
+    task = replace(run.task, metrics={**run.task.metrics, "class_error": class_error})
+    dataset = evaluate_on(run, sweep, split, partial, task=task)
+    names = [str(name) for name in run.dataset.classes]
+    names += [str(number) for number in range(len(names), dataset.sizes["class"])]  # of outputs without samples
+    dataset = dataset.assign_coords({"class": names[: dataset.sizes["class"]]})
+    return result(dataset, _ABOUT, analysis="class_plane", source="IMA paper, section 3.2", round=record.index)
+
+
+_ABOUT = {
+    "class_error": ("error of the class", "fraction"),
+    "mark_class_error": ("error of the class at the mark", "fraction"),
+}
 
 
 @analysis("mark", "alpha", "beta", "client", cost="evaluations")
