@@ -166,7 +166,7 @@ def _followed(run: Run, long: xr.Dataset, name: str, clients: xr.Dataset, option
     # NaN, as for "longer", is harmless
     harmless = all(not value < -float(long.placebo[place]) for value, place in early)
     least = -inf if name.startswith("without-") else CLEAR
-    tested = {
+    tested: dict[str, Any] = {
         "test": str(long.text.sel(change=name).values),
         "clear": beyond(gain, placebo) and share >= least and harmless,
         "note": "" if harmless else "loses in the first rounds",
@@ -177,7 +177,7 @@ def _followed(run: Run, long: xr.Dataset, name: str, clients: xr.Dataset, option
 
 def _screened(run: Run, tests: xr.Dataset, name: str, clients: xr.Dataset, options: str) -> Cause:
     gain, share = mean_interval(tests.gain.sel(change=name).values), _share(tests, name)
-    tested = {"test": str(tests.text.sel(change=name).values), "clear": False, "note": ""}
+    tested: dict[str, Any] = {"test": str(tests.text.sel(change=name).values), "clear": False, "note": ""}
     placebo = float(np.abs(tests.placebo).max())
     return Cause(gain=gain, share=share, placebo=placebo, **tested | _about(run, name, clients, options))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -27,11 +27,15 @@ class Wrapper(Method):
 
     base: NamedMethod = Field(default_factory=lambda: load("fedavg")(), description="method that is averaged")
 
-    needs_proxy = _of_base("needs_proxy", "Whether the base learns on a proxy set.")
-    corrections = _of_base("corrections", "What was wrong in earlier versions of the base.")
-    stateful = _of_base("stateful", "Whether clients of the base keep something between rounds.")
-    gaps = _of_base("gaps", "Reports in which NaN means that there is none.")
-    own_training = _of_base("own_training", "Whether the base overrides local training.")
+    needs_proxy: ClassVar[bool] = _of_base("needs_proxy", "Whether the base learns on a proxy set.")
+    corrections: ClassVar[tuple[str, ...]] = _of_base("corrections", "What was wrong in earlier versions of the base.")
+    stateful: ClassVar[bool] = _of_base("stateful", "Whether clients of the base keep something between rounds.")
+    gaps: ClassVar[tuple[str, ...]] = _of_base("gaps", "Reports in which NaN means that there is none.")
+
+    @property
+    def own_training(self) -> bool:
+        """Whether the base overrides local training."""
+        return self.base.own_training
 
     @property
     def sends(self) -> tuple[str, ...]:  # type: ignore[override]  # a wrapper sends what its base sends
