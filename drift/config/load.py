@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 
 from drift import partitions
 from drift.config import method as methods
 from drift.config.experiment import Clients, Experiment
+from drift.config.explain import explain
 from drift.config.initial_model import with_digest
 from drift.config.migrations import migrate
 from drift.config.shipped import experiment_file, plans, presets
@@ -84,7 +85,7 @@ def validated(content: Mapping[str, Any], where: str = "experiment") -> Experime
     try:
         return Experiment.model_validate(content)
     except ValidationError as problem:
-        raise ValueError(f"{where}: {_explain(problem, content)}") from None
+        raise ValueError(f"{where}: {explain(problem, content)}") from None
 
 
 def _table(source: str | Path) -> dict[str, Any]:
@@ -227,49 +228,3 @@ def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]
             value = _merge(table, value) if same else value
         merged[name] = value
     return merged
-
-
-def _explain(problem: ValidationError, content: Mapping[str, Any]) -> str:
-    """The first error as one line: key, value and accepted values."""
-    first = problem.errors(include_url=False)[0]
-    path = [str(part) for part in first["loc"]]
-    key, value = ".".join(path), first.get("input")
-    if first["type"] == "extra_forbidden":
-        *parents, last = path
-        inside = f" in {'.'.join(parents)}" if parents else ""
-        return plugins.unknown(f"setting{inside}", last, sorted(_keys(parents, content)))
-    if first["type"] == "missing":
-        return f"{key} is missing; give it in the file or by --set {key}=VALUE."
-    message = first["msg"].removeprefix("Value error, ")
-    if first["type"] == "value_error":
-        return f"{key}: {message}" if key else message
-    if first["type"] in ("model_type", "dict_type"):
-        return f"{key} is {value!r}; it is a table of settings, set as {key}.NAME=VALUE."
-    return f"{key} is {value!r}: {message[0].lower()}{message[1:]}."
-
-
-def _keys(path: list[str], content: Mapping[str, Any]) -> set[str]:
-    model: type[BaseModel] = Experiment
-    table: Any = content
-    for part in path:
-        table = table.get(part) if isinstance(table, dict) else None
-        if part in ("method", "base", "partition"):
-            load = methods.load if path[0] == "method" else partitions.load
-            model = load(str(table_name(table) or "fedavg"))
-        else:
-            inner = model.model_fields[part].annotation if part in model.model_fields else None
-            if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
-                inner = _optional_model(inner)
-            if inner is None:
-                return set()
-            model = inner
-    extra = {"name"} if path and path[-1] in ("method", "base", "partition") else set()
-    if model is Clients and isinstance(table, dict):
-        extra |= set(partitions.load(str(table_name(table.get("partition", "iid")))).model_fields)
-    return set(model.model_fields) | extra
-
-
-def _optional_model(annotation: Any) -> type[BaseModel] | None:
-    options = getattr(annotation, "__args__", ())
-    models = [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
-    return models[0] if models else None

@@ -1,0 +1,96 @@
+"""Mistakes in settings as one plain line: the setting, its value, and what is accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from drift import partitions
+from drift.config import method as methods
+from drift.config.experiment import Clients, Experiment
+from drift.plugins.tables import table_name
+from landscape import plugins
+
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a finite number",
+    "bool": "true or false",
+    "string": "a text",
+    "tuple": "a list, as in [1, 2]",
+}
+"""What is accepted, by the first word of an error's type."""
+
+_LIMITS = {
+    "greater_than": "a number above {gt}",
+    "greater_than_equal": "{ge} or more",
+    "less_than": "a number below {lt}",
+    "less_than_equal": "{le} or less",
+    "too_short": "a list of {min_length} or more",
+    "too_long": "a list of {max_length} or fewer",
+    "literal_error": "{expected}",
+}
+"""What is accepted, by an error's type, with its numbers."""
+
+
+def explain(problem: ValidationError, content: Mapping[str, Any]) -> str:
+    """The first mistake in a table of settings."""
+    errors = problem.errors(include_url=False)
+    first, loc = errors[0], errors[0]["loc"]
+    path = [str(part) for part in loc]
+    key, value = ".".join(path), first.get("input")
+    if first["type"] == "extra_forbidden":
+        *parents, last = path
+        inside = f" in {'.'.join(parents)}" if parents else ""
+        return plugins.unknown(f"setting{inside}", last, sorted(_keys(parents, content)))
+    if first["type"] == "missing" and isinstance(loc[-1], int):
+        return f"{'.'.join(path[:-1])} is {value!r}; give more values."
+    if first["type"] == "missing":
+        return f"{key} is missing; give it in the file or by --set {key}=VALUE."
+    message = first["msg"].removeprefix("Value error, ")
+    if first["type"] == "value_error":
+        return f"{key}: {message}" if key else message
+    if first["type"] in ("model_type", "dict_type"):
+        return f"{key} is {value!r}; it is a table of settings, set as {key}.NAME=VALUE."
+    others = [error for error in errors[1:] if error["loc"][:-1] == loc[:-1] and error.get("input") is value]
+    if others and isinstance(loc[-1], str):  # one setting of several kinds, each with its own mistake
+        key = ".".join(path[:-1])
+    accepted = [_accepted(error) for error in (first, *others)]
+    return f"{key} is {value!r}; give {', or '.join(accepted)}."
+
+
+def _accepted(error: Any) -> str:
+    kind = error["type"]
+    if kind in _LIMITS:
+        numbers = {name: f"{value:g}" if isinstance(value, float) else value for name, value in error["ctx"].items()}
+        return _LIMITS[kind].format(**numbers)
+    return _KINDS.get(kind.partition("_")[0], f"another value: {error['msg']}")
+
+
+def _keys(path: list[str], content: Mapping[str, Any]) -> set[str]:
+    model: type[BaseModel] = Experiment
+    table: Any = content
+    for part in path:
+        table = table.get(part) if isinstance(table, dict) else None
+        if part in ("method", "base", "partition"):
+            load = methods.load if path[0] == "method" else partitions.load
+            model = load(str(table_name(table) or "fedavg"))
+        else:
+            inner = model.model_fields[part].annotation if part in model.model_fields else None
+            if not (isinstance(inner, type) and issubclass(inner, BaseModel)):
+                inner = _optional_model(inner)
+            if inner is None:
+                return set()
+            model = inner
+    extra = {"name"} if path and path[-1] in ("method", "base", "partition") else set()
+    if model is Clients and isinstance(table, dict):
+        extra |= set(partitions.load(str(table_name(table.get("partition", "iid")))).model_fields)
+    return set(model.model_fields) | extra
+
+
+def _optional_model(annotation: Any) -> type[BaseModel] | None:
+    options = getattr(annotation, "__args__", ())
+    models = [option for option in options if isinstance(option, type) and issubclass(option, BaseModel)]
+    return models[0] if models else None
