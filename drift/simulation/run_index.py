@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
@@ -25,6 +24,7 @@ from drift.runs.run import Run
 from drift.runs.run_names import find
 from drift.store import files, round_headers
 from drift.store.atomic_write import write_bytes
+from drift.store.numpy_files import escaped, is_text
 from landscape.results.parsed_text import json_table
 
 __all__ = ["Row", "find", "index"]
@@ -54,11 +54,11 @@ def index(runs: str | Path = "runs") -> list[Row]:
     """
     folder = Path(runs)
     names = sorted(path.parent.name for path in folder.glob("*/run.json"))
-    stored = dict(_read(folder / "index.sqlite", [name for name in names if _is_text(name)]))
+    stored = dict(_read(folder / "index.sqlite", [name for name in names if is_text(name)]))
     rows, fresh = list[Row](), dict[str, tuple[str, str]]()
     for name in names:
-        if not _is_text(name):
-            rows.append({"folder": str(folder / name), "name": _escaped(name), "problem": NO_TEXT})
+        if not is_text(name):
+            rows.append({"folder": str(folder / name), "name": escaped(name), "problem": NO_TEXT})
             continue
         stamp, row = _stamp(folder / name), _quick_row(folder / name)
         if stored.get(name) != (stamp, json.dumps(row)):
@@ -72,16 +72,6 @@ def index(runs: str | Path = "runs") -> list[Row]:
 
 NO_TEXT = "the name of its folder is not valid UTF-8; rename the folder"
 """Problem of a run that is listed without being read."""
-
-
-def _is_text(name: str) -> bool:
-    """Whether the name of a folder can be written as UTF-8; other bytes of it arrive as lone surrogates."""
-    return not any("\ud800" <= letter <= "\udfff" for letter in name)
-
-
-def _escaped(name: str) -> str:
-    """The name with the bytes that are no UTF-8 as \\xNN."""
-    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _row(folder: Path) -> Row:

@@ -28,7 +28,7 @@ from drift.runs.run import Run
 from drift.simulation.background_writer import Writer
 from drift.simulation.disk_space import require_space
 from drift.simulation.one_round import run_round
-from drift.store import atomic_write, files, links, locks
+from drift.store import atomic_write, files, links, locks, numpy_files
 from drift.store.round_headers import last_link
 from drift.store.round_record import Round
 from drift.training.data import Data, build_task, read_data
@@ -81,6 +81,7 @@ def simulate(
     for name in trust.names_in(experiment.resolved()):
         require_lasting(name)
     folder = Path(runs) / experiment.slug
+    numpy_files.require_text(folder.absolute())
     run = Run(folder, Context(Path(data) if data is not None else None))
     done = run.committed
     about = _description(folder, experiment)

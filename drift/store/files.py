@@ -77,6 +77,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 @contextmanager
 def _open(path: Path) -> Iterator[Any]:
     """A file of tensors with its header read and its length checked; Damaged if it is absent or truncated."""
+    numpy_files.require_text(path)
     if not path.is_file():
         raise Damaged(path, "is missing", ANEW)
     try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -129,6 +130,7 @@ def read_tensors(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     Raises:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
+    require_text(path)
     try:
         with safe_open(path, framework="numpy") as file:
             header = file.metadata() or {}
@@ -175,6 +177,7 @@ def read_json(path: Path, remedy: str = _RECORDER_REMEDY) -> dict[str, Any]:
     Raises:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
+    require_text(path)
     try:
         body = from_json(path.read_bytes())
     except FileNotFoundError as reason:
@@ -188,6 +191,23 @@ def read_json(path: Path, remedy: str = _RECORDER_REMEDY) -> dict[str, Any]:
     if body.pop("digest", None) != _json_digest(body):
         raise Damaged(path, "was altered: its content does not match its digest", remedy)
     return body
+
+
+def require_text(path: Path) -> None:
+    """Raise LookupError for a path that is not valid UTF-8, by which files of tensors cannot be opened."""
+    if not is_text(str(path)):
+        name = escaped(str(path))
+        raise LookupError(f"{name} is not opened: its path is no UTF-8. Rename the folder; nothing has to be deleted.")
+
+
+def is_text(name: str) -> bool:
+    """Whether a name or path can be written as UTF-8; other bytes of it arrive as lone surrogates."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in name)
+
+
+def escaped(name: str) -> str:
+    """The name with the bytes that are no UTF-8 as \\xNN."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def require_known(path: Path, stated: Any, newest: int = NEWEST) -> None:

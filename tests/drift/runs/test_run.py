@@ -1,5 +1,7 @@
 """A run on disk: its numbers, and analyses that are computed once."""
 
+import os
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -8,6 +10,9 @@ import xarray as xr
 from tiny import trained
 
 import drift
+from drift.runs.run import Run
+from drift.simulation.repair import repair
+from drift.simulation.verify import verify
 from drift.store import files
 from landscape.results import zarr_files
 
@@ -95,3 +100,24 @@ def test_cohorts_and_clients_are_those_of_the_record(run):
     client = int(record.ids[0])
     assert len(run.client_samples(client)) == int(record.sizes[0])
     assert torch.equal(run.client(1, client).start, record.start)
+
+
+def test_a_folder_whose_name_is_no_text_is_to_be_renamed_not_deleted(tmp_path):
+    source = trained(tmp_path)
+    folder = tmp_path / os.fsdecode(b"again-\xff")
+    try:
+        shutil.copytree(source.folder, folder)
+    except OSError:
+        pytest.skip("this file system takes names in UTF-8 only")
+    for read in (
+        lambda: drift.open(folder),
+        lambda: Run(folder).committed,
+        lambda: verify(folder),
+        lambda: repair(folder),
+    ):
+        with pytest.raises(
+            LookupError, match=r"again-\\xff.* no UTF-8\. Rename the folder; nothing has to be deleted\."
+        ):
+            read()
+    stored = sorted(path.read_bytes() for path in folder.rglob("*.safetensors"))
+    assert stored == sorted(path.read_bytes() for path in source.folder.rglob("*.safetensors"))
