@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from drift.analyses.bootstrap import mean_interval
+from drift.analyses.bootstrap import mean_interval, mean_intervals
 
 
 def test_interval_of_many_values_is_students():
