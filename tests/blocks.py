@@ -48,6 +48,7 @@ NOT_RUN = {
     ("docs/index.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
     ("README.md", "fedscape reproduce"): "its presets are tiny here; tests/drift/claims/test_campaign.py",
     ("docs/results.md", "fedscape reproduce"): "hours; tests/drift/claims/test_campaign.py",
+    ("docs/results.md", "fedscape claims --files"): "needs the files; tests/drift/claims/test_evidence.py",
     ("docs/results.md", "fedscape figures draw planes-clients"): "seconds; the README's is run",
     ("docs/gallery.md", "fedscape figures gallery"): "minutes; tests/figures/gallery/test_gallery.py",
     (

@@ -38,8 +38,11 @@ from figures.commands import _demo_steps  # noqa: E402
 LARGE = ("planes-clients", "settings-rounds", "trajectory-plane", "variance-rounds")
 """Figures that README and docs show in full size, beside their thumbnails."""
 
-MEASURED = ("cifar10-accuracy", "cifar10-weights", "fmnist-accuracy", "fmnist-lines", "fmnist-planes")
-"""Pictures of docs/results.md, drawn from its own runs by the commands that stand there."""
+MEASURED = (
+    *("cifar10-accuracy", "cifar10-weights", "fmnist-accuracy", "fmnist-lines", "fmnist-planes"),
+    *("findings-averaging", "findings-fedeve", "findings-start", "findings-loss", "findings-exact"),
+)
+"""Pictures of docs/results.md, by the commands that stand there, and of docs/findings.md (docs/_ext/evidence.py)."""
 
 RECORD = IMAGES.parent / "pictures.json"
 

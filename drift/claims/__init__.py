@@ -3,6 +3,7 @@
 claim      what a claim is, and how it is judged
 select_runs  the runs that a claim is about, picked from those given
 ima, fedlaw, lss, fedeve   the claims of each paper
+cross, cross_measures, averaging_cost   questions across the papers, and what they measure
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from pathlib import Path
 from drift.claims import claims as all_claims
 from drift.claims.campaign import records
 from drift.claims.campaign.plan import Unit, identity
+from drift.claims.cross import QUESTIONS
 from drift.config.experiment import Experiment
 from drift.parallel.process_pool import processes
 from drift.plugins.trust import allow_own
@@ -145,7 +146,7 @@ def record_claims(units: Sequence[Unit], places: Places) -> None:
     runs = [Run(places.runs / unit.experiment.slug, Context(places.data)) for unit in units]
     finished = [run for run in runs if (places.files / f"{run.name}.json").exists()]
     observed = [records.Observed(run) for run in finished if (run.folder / "run.json").exists()]
-    for claim in all_claims(units[0].item.paper):
+    for claim in (*all_claims(), *QUESTIONS):
         if claim.name in units[0].item.claims:
             claim.judge(observed)  # type: ignore[arg-type]  # each stands for its run and remembers what is asked
             for run in observed if claim.of_run is not None else ():

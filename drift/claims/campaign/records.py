@@ -30,7 +30,7 @@ FORMAT = 2
 DIGITS = 6
 """Significant digits of stored numbers."""
 
-LARGEST = 2000
+LARGEST = 300
 """Numbers in a variable of a result over rounds and something else; a larger one is left out of the file."""
 
 
@@ -128,7 +128,7 @@ def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset]) -> Path:
 
     Args:
         results: Results that claims read, as `Observed.results`; merged with those in the file. Those of Gram matrices
-            that the series hold already are left out, and so are variables over rounds and more with over 2000 numbers.
+            that the series hold already are left out, and so are variables over rounds and more with over 300 numbers.
     """
     path = folder / f"{run.name}.json"
     before = read(path).content["results"] if path.exists() else {}

@@ -1,0 +1,314 @@
+"""The numbers of docs/results.md and docs/findings.md, and the pictures of findings, from docs/results.
+
+    python docs/_ext/evidence.py               fill the pages and draw the pictures again
+    python docs/_ext/evidence.py --no-pictures
+
+A page has its numbers between <!-- NAME --> and <!-- end -->; what stands there is replaced. Verdicts come from
+`drift.claims.campaign.judge`, and nothing is trained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+
+from drift.claims import PAPERS, claims  # noqa: E402 - after the path is set
+from drift.claims.campaign import judge, plan  # noqa: E402
+from drift.claims.campaign.records import RecordedRun  # noqa: E402
+from drift.claims.claim import Interval, Verdict, over_seeds  # noqa: E402
+from drift.claims.cross import QUESTIONS, SECTIONS  # noqa: E402
+from drift.claims.measures import accuracy  # noqa: E402
+from drift.config.shipped import plans  # noqa: E402
+from drift.partitions.drift import Partition as DriftPartition  # noqa: E402
+from figures.palette import label as written  # noqa: E402
+from figures.papers import load as paper  # noqa: E402
+
+RESULTS = ROOT / "docs" / "results"
+FILES = RESULTS / "data"
+PAGES = (ROOT / "docs" / "results.md", ROOT / "docs" / "findings.md")
+
+PRINTED = {
+    "ima-table1-fmnist-shards2": ("ima", "Table I", "FMNIST CNN #C=2"),
+    "ima-table1-fmnist-shards2-bases": ("ima", "Table I", "FMNIST CNN #C=2"),
+    "ima-table1-fmnist-dir01": ("ima", "Table I", "FMNIST CNN Dir(0.1)"),
+    "ima-table1-fmnist-dir01-bases": ("ima", "Table I", "FMNIST CNN Dir(0.1)"),
+}
+"""Items of the plan that have a paper's whole setting: paper, item and column of its numbers."""
+
+
+def filled(text: str, blocks: Mapping[str, str]) -> str:
+    """A page with its numbers replaced.
+
+    Raises:
+        LookupError: If the page has a name that there are no numbers for.
+    """
+
+    def block(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in blocks:
+            raise LookupError(f"there are no numbers called {name}; known: {', '.join(blocks)}")
+        return f"<!-- {name} -->\n{blocks[name]}\n<!-- end -->"
+
+    return re.sub(r"<!-- ([a-z0-9-]+) -->\n.*?<!-- end -->", block, text, flags=re.DOTALL)
+
+
+def numbers(files: Path = FILES) -> dict[str, str]:
+    """Every block of the pages, by name."""
+    campaign = plan.load(plans()["reproduction"])
+    recorded = judge.by_identity(files)
+    runs = {item.name: judge.runs_of([item], campaign, recorded) for item in campaign.items}
+    verdicts = judge.judge(campaign, files)
+    answers = judge.of_claims(QUESTIONS, campaign, files)
+    return {
+        "recorded": _recorded(campaign, runs, list(recorded.values())),
+        "accuracies": _accuracies(runs),
+        "claims": _verdicts(verdicts),
+        "waiting": _waiting(verdicts),
+        "unasked": _unasked(),
+        "fmnist-2023": _fmnist(),
+        "cifar10": _cifar10(),
+        "quick": _table(("item", "measured", "the paper's claim"), _rows(RESULTS / "quick-variants.csv")),
+        **{f"findings-{name}": _answers(answers, section) for name, section in SECTIONS.items()},
+    }
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
+
+
+def _rows(path: Path) -> list[list[str]]:
+    with path.open(newline="") as lines:
+        return list(csv.reader(lines))[1:]
+
+
+def seconds(runs: Iterable[RecordedRun]) -> float:
+    """Seconds of all rounds of runs; rounds that one run took from another, with equal times, count once."""
+    parts = {
+        (repr(run.experiment.clients), run.experiment.task.model, run.experiment.seed, place, value)
+        for run in runs
+        for place, value in enumerate(run.content["seconds"])
+    }
+    return sum(value for *_, value in parts)
+
+
+def _recorded(campaign: plan.Plan, runs: Mapping[str, Sequence[RecordedRun]], everything: list[RecordedRun]) -> str:
+    rows = []
+    for item in campaign.items:
+        planned = sum(row.seeds for row in item.rows)
+        left = sum(row.seeds * row.minutes for row in item.rows) / 60 * (1 - len(runs[item.name]) / planned)
+        about = (f"{len(runs[item.name])} of {planned}", f"{seconds(runs[item.name]) / 3600:.2f}", f"{left:.1f}")
+        rows.append((item.name, f"{item.paper}, {item.item}", *about))
+    total = f"{len(everything)} runs, {seconds(everything) / 3600:.2f} hours of training."
+    head = ("item of the plan", "of", "runs recorded", "hours of training", "core-hours left, about")
+    return f"{total}\n\n{_table(head, rows)}"
+
+
+def _accuracies(runs: Mapping[str, Sequence[RecordedRun]]) -> str:
+    parts = []
+    for name, own in runs.items():
+        if any("accuracy" in run.metrics() for run in own):
+            parts.append(f"`{name}`\n\n{_accuracy_table(name, own)}")
+    return "\n\n".join(parts)
+
+
+def _accuracy_table(name: str, runs: Sequence[RecordedRun]) -> str:
+    by_method: dict[str, dict[int, float]] = {}
+    for run in runs:
+        by_method.setdefault(variant(run), {})[run.experiment.seed] = accuracy(run)  # type: ignore[arg-type]
+    base, rows = by_method.get("FedAvg", {}), []
+    for method, values in by_method.items():
+        shared = [seed for seed in values if seed in base]
+        ahead = over_seeds([values[seed] - base[seed] for seed in shared])
+        spread = f" ± {stdev(values.values()):.2f}" if len(values) > 1 else ""
+        ours = f"{fmean(values.values()):.2f}{spread}"
+        rows.append(
+            (method, str(len(values)), ours, "" if method == "FedAvg" else _span(ahead, 2), _printed(name, method))
+        )
+    if not any(row[-1] for row in rows):
+        return _table(("method", "seeds", "accuracy, %", "minus FedAvg"), [row[:-1] for row in rows])
+    return _table(("method", "seeds", "accuracy, %", "minus FedAvg", "paper, %"), rows)
+
+
+def variant(run: RecordedRun) -> str:
+    """Written name of a run's method, with the options that tell its variants in one item from each other."""
+    spec, method, options = run.experiment, run.method, []
+    options += [f"late = {value}" for value in [getattr(method, "late", "exp")] if value != "exp"]
+    options += [f"window = {value}" for value in [getattr(method, "window", 5)] if value != 5]
+    if run.label == "shrink":
+        options.append(f"gamma = {getattr(method, 'gamma', 1):g}")
+    if isinstance(spec.clients.partition, DriftPartition):
+        options.append(spec.clients.partition.setting)
+    if run.label == "fedeve" and spec.rounds == 300:  # Fig. 4 compares settings of one method
+        options.append(f"Dir({getattr(spec.clients.partition, 'concentration', 0):g}), {spec.local.epochs} epochs")
+    return f"{written(run.label)} ({', '.join(options)})" if options else written(run.label)
+
+
+def _printed(name: str, method: str) -> str:
+    if name not in PRINTED:
+        return ""
+    title, item, column = PRINTED[name]
+    cells = {written(cell.row): cell.value for cell in paper(title).item(item).numbers if cell.column == column}
+    return f"{cells[method]:.2f}" if method in cells else ""
+
+
+def _span(interval: Interval, digits: int, unit: str = "") -> str:
+    """Mean with its interval; effects in log2 as ratios."""
+    if interval.number == 0:
+        return ""
+    values = [interval.mean, interval.low, interval.high]
+    shown = [f"{2**value:.3g}" if unit == "log2" else f"{value:+.{digits}f}" for value in values]
+    return f"{shown[0]} ({shown[1]} to {shown[2]})" if interval.number > 1 else shown[0]
+
+
+def _p(verdict: Verdict) -> str:
+    return "" if verdict.holm != verdict.holm else "< 0.001" if verdict.holm < 0.001 else f"{verdict.holm:.3f}"
+
+
+def _unit(verdict: Verdict) -> str:
+    return "" if verdict.claim.unit in ("1", "log2") else f", {verdict.claim.unit}"
+
+
+def _verdicts(verdicts: Sequence[Verdict]) -> str:
+    rows = []
+    for verdict in verdicts:
+        if verdict.seeds:
+            claim = verdict.claim
+            effect = f"{claim.effect}{_unit(verdict)}"
+            span, seeds = _span(verdict.interval, 3), str(verdict.interval.number)
+            rows.append(
+                (
+                    f"{claim.item}: {claim.statement}",
+                    verdict.setting,
+                    effect,
+                    span,
+                    seeds,
+                    _p(verdict),
+                    f"**{verdict.outcome}**",
+                )
+            )
+    head = (
+        "claim",
+        "setting",
+        "quantity, positive as claimed",
+        "effect (95 % interval)",
+        "seeds",
+        "p, Holm",
+        "verdict",
+    )
+    return _table(head, rows) if rows else "None yet."
+
+
+def _waiting(verdicts: Sequence[Verdict]) -> str:
+    rows = [
+        (f"{verdict.claim.item}: {verdict.claim.statement}", verdict.reason)
+        for verdict in verdicts
+        if not verdict.seeds
+    ]
+    return _table(("claim", "why it is not tested"), rows)
+
+
+def _unasked() -> str:
+    """Items of the papers whose claim has no measure in `drift.claims`."""
+    rows = []
+    for name in PAPERS:
+        asked = {place for claim in claims(name) for place in _places(claim.item)}
+        for item in paper(name).items:
+            if item.claim and not any(place in asked for place in _places(item.item)):
+                rows.append((f"{name}, {item.item}: {item.claim}", f"`{item.figure}`"))
+    return _table(("claim", "figure that shows it"), rows)
+
+
+def _places(text: str) -> set[str]:
+    """Figures and tables in a text, such as "Figs. 5c and 7c", without the letters of panels."""
+    return {
+        f"{kind[0]}{name}"
+        for kind, names in re.findall(r"(Fig|Table)s?\.? ((?:\w+)(?:(?:, | and )\d\w*)*)", text)
+        for name in re.findall(r"[IVX]+|\d+", names)
+    }
+
+
+def _answers(answers: Sequence[Verdict], section: Sequence[object]) -> str:
+    rows = []
+    for verdict in answers:
+        if verdict.claim in section and verdict.seeds:
+            claim = verdict.claim
+            span = _span(verdict.interval, 3, claim.unit)
+            about = (
+                f"{claim.effect}{_unit(verdict)}",
+                verdict.setting,
+                span,
+                str(verdict.interval.number),
+                _p(verdict),
+            )
+            rows.append((claim.statement, *about))
+    head = ("what", "quantity", "setting", "mean (95 % interval)", "seeds", "p, Holm")
+    return _table(head, rows) if rows else "Not measured yet; the runs wait in the plan."
+
+
+def _columns(path: Path) -> dict[str, list[float]]:
+    with path.open(newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    return {name: [float(row[name]) for row in rows if row[name]] for name in rows[0] if name != "algorithm"}
+
+
+def _fmnist() -> str:
+    columns = _columns(RESULTS / "fmnist-shards2.csv")
+    both = [100 * fmean(columns[f"{name}_accuracy"][-10:]) for name in ("fma", "ima")]
+    first = [100 * columns[f"{name}_accuracy"][225] for name in ("fma", "ima")]
+    swings = [
+        100 * (max(values) - min(values)) for values in (columns["fma_accuracy"][-10:], columns["ima_accuracy"][-10:])
+    ]
+    rows = [
+        ("last 10 of 300 rounds", *(f"{value:.2f}" for value in both), f"{both[1] - both[0]:.2f}"),
+        ("round 225, the first of IMA", *(f"{value:.2f}" for value in first), f"{first[1] - first[0]:.2f}"),
+        ("range within the last 10 rounds, points", *(f"{value:.2f}" for value in swings), ""),
+        ("the paper's last 10 rounds", "81.17", "84.68", "3.51"),
+    ]
+    return _table(("test accuracy, %", "FMA", "IMA", "gain"), rows)
+
+
+def _cifar10() -> str:
+    columns = _columns(RESULTS / "cifar10-dir1.csv")
+    rows = []
+    for title, name, factor, digits in (
+        ("test accuracy, %", "accuracy", 100, 2),
+        ("test loss, nats", "loss_nats", 1, 3),
+    ):
+        values = [factor * fmean(columns[f"{method}_{name}"][30:40]) for method in ("fedavg", "fedlaw")]
+        rows.append((title, *(f"{value:.{digits}f}" for value in values)))
+    loss = columns["fedavg_loss_nats"]
+    rows.append(
+        (
+            "round of the smallest test loss",
+            str(loss.index(min(loss))),
+            str(columns["fedlaw_loss_nats"].index(min(columns["fedlaw_loss_nats"]))),
+        )
+    )
+    return _table(("mean over rounds 30 to 39", "FedAvg", "FedLAW"), rows)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Fill the pages, and draw the pictures unless told not to."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--no-pictures", action="store_true", help="fill the pages alone")
+    options = parser.parse_args(arguments)
+    blocks = numbers()
+    for page in PAGES:
+        page.write_text(filled(page.read_text(encoding="utf-8"), blocks), encoding="utf-8")
+    if not options.no_pictures:
+        from _ext.evidence_pictures import draw
+
+        draw(FILES, ROOT / "docs" / "images")
+
+
+if __name__ == "__main__":
+    main()

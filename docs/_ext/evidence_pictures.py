@@ -1,0 +1,156 @@
+"""Pictures of docs/findings.md, drawn from the files of a campaign alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from _ext.evidence import variant
+from drift.claims.campaign import judge, plan
+from drift.claims.campaign.records import RecordedRun
+from drift.claims.claim import over_seeds
+from drift.claims.cross_measures import costs, exact_parts, window_gains
+from drift.config.shipped import plans
+from figures import style
+
+ITEM = "cross-fmnist-mlp-shards2"
+"""Item of the plan whose runs the pictures show."""
+
+COLOURS = {
+    "FedAvg": "#0072B2",
+    "IMA": "#D55E00",
+    "IMA (late = na)": "#E69F00",
+    "IMA (window = 1)": "#56B4E9",
+    "FedEve": "#CC79A7",
+    "FedEve+IMA": "#882255",
+}
+
+NAMES = {"IMA (late = na)": "averaging, FedAvg's rates", "IMA (window = 1)": "IMA's rates, no averaging"}
+
+Runs = Mapping[str, Sequence[RecordedRun]]
+"""Runs by their variant, one per seed."""
+
+
+def draw(files: Path, folder: Path) -> list[Path]:
+    """Draw every picture whose runs are recorded; returns the paths."""
+    campaign = plan.load(plans()["reproduction"])
+    item = next(item for item in campaign.items if item.name == ITEM)
+    runs: dict[str, list[RecordedRun]] = {}
+    for run in judge.runs_of([item], campaign, judge.by_identity(files)):
+        runs.setdefault(variant(run), []).append(run)
+    if not {"FedAvg", "IMA", "FedEve", "FedEve+IMA"} <= set(runs):
+        return []
+    pictures = {"averaging": _averaging, "fedeve": _fedeve, "start": _start, "loss": _loss, "exact": _exact}
+    paths = []
+    for name, picture in pictures.items():
+        paths += style.save(picture(runs), folder / f"findings-{name}", ("png",))
+    return paths
+
+
+def _averaging(runs: Runs) -> Figure:
+    figure, ((left, right),) = style.panels(1, 2)
+    for ax, name, text in ((left, "period_variance", "period drift"), (right, "client_variance", "client drift")):
+        for method in ("FedAvg", "IMA", "IMA (late = na)", "IMA (window = 1)"):
+            _band(ax, [run.series()[name] for run in runs.get(method, ())], method, log=True, first=75)
+        ax.set(xlabel="round", ylabel=f"variance of {text}", yscale="log")
+        ax.axvline(90, color="0.6", linewidth=0.8, linestyle=":")
+    style.key(figure, [left], columns=4)
+    return figure
+
+
+def _fedeve(runs: Runs) -> Figure:
+    figure, ((left, right),) = style.panels(1, 2)
+    for method in ("FedEve", "FedEve+IMA"):
+        _band(left, [run.series()["gain"] for run in runs[method]], method, first=75)
+    left.set(xlabel="round", ylabel="Kalman gain")
+    for method in ("FedAvg", "IMA", "FedEve", "FedEve+IMA"):
+        _band(right, [100 * run.metrics()["accuracy"] for run in runs[method]], method, first=75)
+    right.set(xlabel="round", ylabel="test accuracy, %")
+    for ax in (left, right):
+        ax.axvline(90, color="0.6", linewidth=0.8, linestyle=":")
+    style.key(figure, [right], columns=4)
+    return figure
+
+
+def _start(runs: Runs) -> Figure:
+    figure, ((left, right),) = style.panels(1, 2)
+    gains = [window_gains(run) for run in runs["FedAvg"]]  # type: ignore[arg-type]  # a recorded run stands for its run
+    for place, (rounds, values) in enumerate(gains):
+        left.plot(rounds, values, color="0.75", linewidth=0.8, label="one seed" if place == 0 else None)
+    left.plot(gains[0][0], np.mean([values for _, values in gains], axis=0), color=COLOURS["FedAvg"], label="mean")
+    left.axhline(0, color="0.4", linewidth=0.6)
+    left.set(xlabel="round", ylabel="loss gained by a window of five, nats")
+    _band(right, [run.series()["mean_cosine"] for run in runs["FedAvg"]], "FedAvg")
+    right.axhline(0, color="0.4", linewidth=0.6)
+    right.set(xlabel="round", ylabel="mean cosine of the clients")
+    style.key(figure, [left], columns=3)
+    return figure
+
+
+def _loss(runs: Runs) -> Figure:
+    figure, ((left, right),) = style.panels(1, 2)
+    values = xr.concat([costs(run) for run in runs["FedAvg"]], "seed", join="exact", combine_attrs="drop")  # type: ignore[arg-type]
+    colours = {"client": COLOURS["FedAvg"], "period": COLOURS["IMA"], "random": "0.5"}
+    for kind, colour in colours.items():
+        own = values.sel(kind=kind)
+        left.plot(
+            own["round"],
+            own["share"].mean("seed"),
+            "o-",
+            color=colour,
+            label=f"{kind} drift" if kind != "random" else "random directions",
+        )
+        right.plot(own["cost"].values.ravel(), own["quadratic"].values.ravel(), "o", color=colour, markersize=3)
+    left.set(xlabel="round", ylabel="share in ten sharpest directions", ylim=(-0.02, 1.02))
+    ends = [
+        float(min(values["cost"].min(), values["quadratic"].min())),
+        float(max(values["cost"].max(), values["quadratic"].max())),
+    ]
+    right.plot(ends, ends, color="0.4", linewidth=0.6)
+    right.set(xlabel="measured cost, nats", ylabel="second-order cost, nats")
+    style.key(figure, [left], columns=3)
+    return figure
+
+
+def _exact(runs: Runs) -> Figure:
+    figure, ((left, right),) = style.panels(1, 2)
+    values = [exact_parts(run) for run in runs["FedAvg"]]  # type: ignore[arg-type]
+    parts = ("period", "sampling", "local")
+    for place, part in enumerate(parts):
+        _bar(left, place, [float(one["loss_cost"].sel(part=part).mean("round")) for one in values])
+    left.set_xticks(range(len(parts)), parts)
+    left.axhline(0, color="0.4", linewidth=0.6)
+    left.set(ylabel="loss that the part costs, nats", xlim=(-0.5, 2.5))
+    for place, name in enumerate(("period", "client")):
+        _bar(right, place, [float(one[f"{name}_ratio"].mean("round")) for one in values])
+    right.axhline(1, color="0.4", linewidth=0.6)
+    right.set_xticks(range(2), ("period drift", "client drift"))
+    right.set(ylabel="FedEve's estimate over exact", xlim=(-0.5, 1.5))
+    return figure
+
+
+def _bar(ax: Axes, place: int, values: Sequence[float]) -> None:
+    """Values of the seeds, their mean and its 95 % interval at a place."""
+    interval = over_seeds(values)
+    ax.plot([place] * len(values), values, "o", color="0.75", markersize=3)
+    reach = 0.0 if interval.number < 2 else interval.high - interval.mean
+    ax.errorbar([place + 0.15], [interval.mean], [reach], fmt="o", color=COLOURS["FedAvg"], markersize=4, capsize=2)
+
+
+def _band(ax: Axes, series: Sequence[xr.DataArray], method: str, *, log: bool = False, first: int = 0) -> None:
+    """Mean over seeds, geometric if asked, with the range of the seeds."""
+    if not series:
+        return
+    rounds = series[0]["round"].values
+    values = np.stack([one.values for one in series])[:, rounds >= first]
+    centre = np.exp(np.nanmean(np.log(values), axis=0)) if log else np.nanmean(values, axis=0)
+    rounds = rounds[rounds >= first]
+    ax.plot(rounds, centre, color=COLOURS[method], label=NAMES.get(method, method))
+    ax.fill_between(
+        rounds, np.nanmin(values, axis=0), np.nanmax(values, axis=0), color=COLOURS[method], alpha=0.12, linewidth=0
+    )

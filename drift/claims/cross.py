@@ -1,0 +1,191 @@
+"""Questions across the papers, which none of them could ask alone; answered as claims are, without a direction.
+
+They are judged on the items of a campaign that name them; docs/findings.md has the answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.variance import drift_variances
+from drift.claims import cross_measures as measures
+from drift.claims.claim import Claim, Effects
+from drift.claims.cross_measures import ahead, while_averaging, with_ima
+from drift.claims.select_runs import method_effects, pair_effects
+from drift.runs.run import Run
+
+Measure = Callable[[Sequence[Run]], Effects]
+
+
+def _question(name: str, statement: str, effect: str, unit: str, measure: Measure) -> Claim:
+    return Claim(f"cross-{name}", "across the papers", statement, effect, unit, measure)
+
+
+def _method(label: str, measure: Callable[[Run], float]) -> Measure:
+    return lambda runs: method_effects(runs, label, measure)
+
+
+_PERIOD = while_averaging("period_variance", drift_variances, log=True)
+_CLIENT = while_averaging("client_variance", drift_variances, log=True)
+_GAIN = while_averaging("gain", drift_variances)
+_COSINE = while_averaging("mean_cosine", coherence)
+
+_VARIANTS: dict[str, tuple[str, dict[str, Any]]] = {
+    "ima": ("IMA", {}),
+    "alone": ("averaging with FedAvg's rates", {"late": "na"}),
+    "late": ("IMA's late rates without averaging", {"window": 1}),
+}
+"""What is compared with FedAvg: IMA, and its two parts on their own."""
+
+_AVERAGING = tuple(
+    (f"{name}-{key}", f"{what}, {title}", f"{title} {how} FedAvg, {when}", unit, with_ima(measure, **options))
+    for key, what, how, when, unit, measure in (
+        ("period", "period-drift variance", "over", "while it averages", "log2", _PERIOD),
+        ("client", "client-drift variance", "over", "while it averages", "log2", _CLIENT),
+        ("coherence", "mean cosine of the clients", "minus", "while it averages", "1", _COSINE),
+        ("gain", "Kalman gain of the updates", "minus", "while it averages", "1", _GAIN),
+        ("accuracy", "accuracy", "minus", "last 10 evaluated rounds", "points", ahead),
+    )
+    for name, (title, options) in _VARIANTS.items()
+)
+
+_FEDEVE = (
+    ("fedeve-gain", "FedEve's gain", "FedEve with IMA minus FedEve while it averages", "1", with_ima(_GAIN, "fedeve")),
+    (
+        "fedeve-period",
+        "period drift around FedEve's prediction",
+        "variance, FedEve with IMA over FedEve while it averages",
+        "log2",
+        with_ima(_PERIOD, "fedeve"),
+    ),
+    (
+        "fedeve-accuracy",
+        "accuracy without IMA",
+        "FedEve minus FedAvg, last 10 evaluated rounds",
+        "points",
+        lambda runs: pair_effects(runs, "fedeve", "fedavg", ahead),
+    ),
+    (
+        "fedeve-with-ima",
+        "accuracy on top of FedEve",
+        "FedEve with IMA minus FedEve, last 10 evaluated rounds",
+        "points",
+        with_ima(ahead, "fedeve"),
+    ),
+    (
+        "margin-changed",
+        "FedEve's margin",
+        "FedEve minus FedAvg, with IMA on both minus without",
+        "points",
+        measures.margin_changed,
+    ),
+)
+
+_START = (
+    (
+        "start-critical",
+        "when averaging begins to pay",
+        "first round from which a window of five has the smaller loss minus coherence's critical point, over R",
+        "fraction",
+        _method("fedavg", measures.start_after_critical),
+    ),
+    (
+        "window-late",
+        "what averaging gains late",
+        "loss gained by a window of five: second half of training minus first",
+        "nats",
+        _method("fedavg", measures.late_gain),
+    ),
+    (
+        "gain-coherence",
+        "gain and coherence",
+        "rank correlation over rounds of the loss gained by a window of five and the mean cosine",
+        "1",
+        _method("fedavg", measures.gain_and_coherence),
+    ),
+)
+
+_LOSS = (
+    (
+        "client-sharp",
+        "client drift in the ten sharpest directions",
+        "share of its square in the eigenspace minus that of random directions, FedAvg",
+        "fraction",
+        _method("fedavg", measures.share_ahead("client")),
+    ),
+    (
+        "period-sharp",
+        "period drift in the ten sharpest directions",
+        "share of its square in the eigenspace minus that of random directions, FedAvg",
+        "fraction",
+        _method("fedavg", measures.share_ahead("period")),
+    ),
+    (
+        "client-quadratic",
+        "cost of client drift",
+        "second-order cost g'd + d'Hd/2 over the measured one, FedAvg",
+        "log2",
+        _method("fedavg", measures.quadratic_error("client")),
+    ),
+    (
+        "period-quadratic",
+        "cost of period drift",
+        "second-order cost g'd + d'Hd/2 over the measured one, FedAvg",
+        "log2",
+        _method("fedavg", measures.quadratic_error("period")),
+    ),
+)
+
+_EXACT = (
+    (
+        "cost-period",
+        "what period drift costs a round",
+        "loss of FedAvg's model minus that without the exact period part",
+        "nats",
+        _method("fedavg", measures.part_cost("period")),
+    ),
+    (
+        "cost-local",
+        "what local training beyond the first gradient costs a round",
+        "loss of FedAvg's model minus that without the local part",
+        "nats",
+        _method("fedavg", measures.part_cost("local")),
+    ),
+    (
+        "estimate-period",
+        "FedEve's estimate of period drift",
+        "equation 13 over the exact variance, FedAvg",
+        "log2",
+        _method("fedavg", measures.estimate_ratio("period")),
+    ),
+    (
+        "estimate-client",
+        "FedEve's estimate of client drift",
+        "equation 13 over the exact variance, FedAvg",
+        "log2",
+        _method("fedavg", measures.estimate_ratio("client")),
+    ),
+    (
+        "gamma-drift",
+        "FedLAW's gamma and client drift",
+        "rank correlation over rounds of the learned gamma and the client-drift variance",
+        "1",
+        _method("fedlaw", measures.gamma_and_drift),
+    ),
+)
+
+SECTIONS: dict[str, tuple[Claim, ...]] = {
+    name: tuple(_question(*row) for row in rows)
+    for name, rows in {
+        "averaging": _AVERAGING,
+        "fedeve": _FEDEVE,
+        "start": _START,
+        "loss": _LOSS,
+        "exact": _EXACT,
+    }.items()
+}
+"""Questions by section of docs/findings.md."""
+
+QUESTIONS = tuple(claim for claims in SECTIONS.values() for claim in claims)

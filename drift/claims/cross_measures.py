@@ -1,0 +1,185 @@
+"""Numbers of runs that questions across the papers are about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+from scipy import stats
+
+from drift.analyses.counterfactual.counterfactual import counterfactual
+from drift.analyses.counterfactual.whatif import what_if
+from drift.analyses.per_round import evenly_spaced
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.norms_and_weights import learned
+from drift.analyses.rounds.variance import drift_variances
+from drift.claims.averaging_cost import averaging_cost
+from drift.claims.claim import Effects
+from drift.claims.measures import accuracy
+from drift.claims.select_runs import pair_effects
+from drift.methods.ima import IMA
+from drift.runs.run import Run
+
+ROUNDS = 12
+"""Rounds of a run at which averaging is tried, or all clients are trained, evenly spaced."""
+
+WINDOW = 5
+"""Aggregates in IMA's mean."""
+
+FEW = 6
+"""Rounds of a run at which curvature is computed."""
+
+
+def averaging_rounds(run: Run) -> int:
+    """First round from which IMA's whole window is one of its own rounds.
+
+    Raises:
+        LookupError: If the run is none of IMA.
+    """
+    if not isinstance(run.method, IMA):
+        raise LookupError(f"run {run.name} is none of ima")
+    return run.method.first_round(run.experiment.rounds) + WINDOW
+
+
+def while_averaging(
+    name: str, analysis: Callable[..., xr.Dataset], *, log: bool = False
+) -> Callable[[Run, Run], float]:
+    """Mean of a series of IMA over its averaging rounds minus that of its base; of logarithms to base 2 if asked."""
+
+    def measure(run: Run, other: Run) -> float:
+        first = averaging_rounds(run)
+        means = []
+        for member in (run, other):
+            series = member.cached(analysis)[name]
+            means.append(float(series.where(series["round"] >= first).mean(skipna=True)))
+        return float(np.log2(means[0] / means[1])) if log else means[0] - means[1]
+
+    return measure
+
+
+def with_ima(
+    measure: Callable[[Run, Run], float], base: str = "fedavg", **options: object
+) -> Callable[[Sequence[Run]], Effects]:
+    """The measure of pairs of IMA and the method that it averages, by seed.
+
+    Args:
+        options: Of IMA, where they differ from its defaults; runs with other options are left out.
+    """
+    label = "ima" if base == "fedavg" else f"{base}+ima"
+
+    def effects(runs: Sequence[Run]) -> Effects:
+        fitting = [run for run in runs if not isinstance(run.method, IMA) or _has(run.method, options)]
+        return pair_effects(fitting, label, base, measure)
+
+    return effects
+
+
+def _has(method: IMA, options: Mapping[str, object]) -> bool:
+    """Whether IMA has these options, and its defaults for window and schedule otherwise."""
+    wanted = {"window": 5, "late": "exp", **options}
+    return all(getattr(method, name) == value for name, value in wanted.items())
+
+
+def ahead(run: Run, other: Run) -> float:
+    """Accuracy of the last 10 evaluated rounds minus that of another run, points."""
+    return accuracy(run) - accuracy(other)
+
+
+def margin_changed(runs: Sequence[Run]) -> Effects:
+    """FedEve's margin over FedAvg where IMA averages, minus its margin where it does not, by seed."""
+    usual = [run for run in runs if not isinstance(run.method, IMA) or _has(run.method, {})]
+    averaged = pair_effects(usual, "fedeve+ima", "ima", ahead)
+    without = pair_effects(usual, "fedeve", "fedavg", ahead)
+    return {seed: averaged[seed] - without[seed] for seed in averaged if seed in without}
+
+
+def window_gains(run: Run) -> tuple[np.ndarray, np.ndarray]:
+    """Rounds, and the loss that the mean of the last five global models gains there over the last, nats."""
+    rounds = evenly_spaced([index for index in run.kept("globals") if index >= 4], ROUNDS)
+    effects = run.cached(what_if, rounds=rounds, windows=[5], points=2, steps=0)
+    return effects["round"].values, effects["gain"].sel(variant="ima-5").values
+
+
+def paying_from(rounds: np.ndarray, gains: np.ndarray) -> float:
+    """First round from which on all gains are positive; NaN if the last one is not."""
+    positive = np.flip(np.logical_and.accumulate(np.flip(gains > 0)))
+    return float(rounds[positive][0]) if positive.any() else float("nan")
+
+
+def start_after_critical(run: Run) -> float:
+    """Round from which averaging pays minus the critical point of coherence, as a fraction of the rounds."""
+    point = float(run.cached(coherence)["critical_point"])
+    return (paying_from(*window_gains(run)) - point) / run.experiment.rounds
+
+
+def late_gain(run: Run) -> float:
+    """Mean of `window_gains` over the second half of the rounds minus that over the first, nats."""
+    _, gains = window_gains(run)
+    return float(gains[len(gains) // 2 :].mean() - gains[: len(gains) // 2].mean())
+
+
+def gain_and_coherence(run: Run) -> float:
+    """Rank correlation of `window_gains` and the mean cosine of the 11 rounds around."""
+    rounds, gains = window_gains(run)
+    cosines = run.cached(coherence)["mean_cosine"]
+    near = [float(cosines.where(abs(cosines["round"] - index) <= 5).mean()) for index in rounds]
+    return float(stats.spearmanr(near, gains).statistic)
+
+
+def costs(run: Run) -> xr.Dataset:
+    """`averaging_cost` at a few rounds that kept their clients."""
+    return run.cached(averaging_cost, rounds=_spread(run, run.kept("clients"), FEW))
+
+
+def share_ahead(kind: str) -> Callable[[Run], float]:
+    """A drift's share in the leading eigenspace minus that of random directions as long."""
+
+    def measure(run: Run) -> float:
+        share = costs(run)["share"].mean("round")
+        return float(share.sel(kind=kind) - share.sel(kind="random"))
+
+    return measure
+
+
+def quadratic_error(kind: str) -> Callable[[Run], float]:
+    """Binary logarithm of the second-order cost over the measured one, means over rounds."""
+
+    def measure(run: Run) -> float:
+        values = costs(run).sel(kind=kind).mean("round")
+        return float(np.log2(values["quadratic"] / values["cost"])) if values["quadratic"] > 0 else float("nan")
+
+    return measure
+
+
+def exact_parts(run: Run) -> xr.Dataset:
+    """`counterfactual` at a few rounds that kept their globals."""
+    return run.cached(counterfactual, rounds=_spread(run, run.kept("globals"), ROUNDS))
+
+
+def _spread(run: Run, stored: Sequence[int], count: int) -> list[int]:
+    """The stored rounds nearest to the ends of `count` equal parts of a run.
+
+    Raises:
+        LookupError: If there is none.
+    """
+    if not stored:
+        raise LookupError(f"run {run.name} kept no models; train with --set keep.clients=all")
+    ends = [run.experiment.rounds * part // count - 1 for part in range(1, count + 1)]
+    return sorted({min(stored, key=lambda index: abs(index - end)) for end in ends} - {0})
+
+
+def part_cost(part: str) -> Callable[[Run], float]:
+    """Mean loss that an exact part of the step costs, nats."""
+    return lambda run: float(exact_parts(run)["loss_cost"].sel(part=part).mean("round"))
+
+
+def estimate_ratio(name: str) -> Callable[[Run], float]:
+    """Binary logarithm of the mean ratio of FedEve's estimate to the exact variance."""
+    return lambda run: float(np.log2(exact_parts(run)[f"{name}_ratio"].mean("round")))
+
+
+def gamma_and_drift(run: Run) -> float:
+    """Rank correlation over rounds of the learned gamma and the client-drift variance."""
+    gamma, drift = run.cached(learned)["gamma"], run.cached(drift_variances)["client_variance"]
+    return float(stats.spearmanr(gamma.values, drift.values, nan_policy="omit").statistic)

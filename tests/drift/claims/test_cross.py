@@ -1,0 +1,102 @@
+"""Questions across the papers: what they measure, and that both members of a pair are what they should be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tiny
+import torch
+
+import landscape
+from drift.analyses.rounds.variance import drift_variances
+from drift.claims.averaging_cost import averaging_cost
+from drift.claims.cross import QUESTIONS, SECTIONS
+from drift.claims.cross_measures import averaging_rounds, margin_changed, paying_from, while_averaging, with_ima
+
+IMA = ("method=ima", "method.start=6", "rounds=14")
+
+
+def test_the_cost_of_a_drift_is_that_of_the_clients_and_of_the_previous_update(tmp_path):
+    run = tiny.trained(tmp_path, "rounds=3", "clients.partition=iid")
+    result = averaging_cost(run, rounds=[2], k=3, samples=20).isel(round=0)
+    record, before = run.round(2), run.round(1)
+    weights = (record.sizes / record.sizes.sum()).to(record.clients)
+    mean = weights @ record.clients
+    models = torch.stack([mean, *record.clients, record.start + before.end - before.start])
+    part = run.task.split("test")[:20]
+    losses = landscape.evaluate(run.task, models, torch.eye(len(models)), split=part, metrics=("loss",))["loss"]
+    costs = (losses[1:] - losses[0]).double().numpy()
+    np.testing.assert_allclose(result["cost"].sel(kind="client"), weights.double().numpy() @ costs[:-1], rtol=1e-4)
+    np.testing.assert_allclose(result["cost"].sel(kind="period"), costs[-1], rtol=1e-3)
+    assert abs(float(result["linear"].sel(kind="client"))) < 1e-6  # weighted drifts sum to zero
+    assert ((result["share"] >= 0) & (result["share"] <= 1 + 1e-6)).all()
+    assert float(result["norm"].sel(kind="random")) == pytest.approx(float(result["norm"].sel(kind="client")), rel=1e-5)
+
+
+def test_short_drifts_cost_what_the_second_order_says(tmp_path):
+    run = tiny.trained(tmp_path, "rounds=2", "local.lr=0.001")
+    result = averaging_cost(run, rounds=[1], k=2, samples=20).isel(round=0)
+    for kind in ("client", "period"):
+        cost, quadratic = (float(result[name].sel(kind=kind)) for name in ("cost", "quadratic"))
+        assert quadratic == pytest.approx(cost, abs=2e-6), kind
+
+
+@pytest.mark.parametrize(
+    ("gains", "first"),
+    [([1, 2, 3], 10.0), ([-1, 2, 3], 20.0), ([1, -2, 3], 30.0), ([1, 2, -3], np.nan)],
+)
+def test_averaging_pays_from_the_round_after_the_last_loss(gains, first):
+    np.testing.assert_equal(paying_from(np.array([10, 20, 30]), np.array(gains)), first)
+
+
+def test_pairs_with_ima_have_the_options_asked_for(tmp_path):
+    runs = [
+        tiny.trained(tmp_path, "rounds=14"),
+        *(tiny.trained(tmp_path, *IMA, *more) for more in ((), ("method.late=na",), ("method.window=1",))),
+    ]
+
+    def late(run, other):
+        assert other.label == "fedavg"
+        return float(run.method.window if run.method.late == "exp" else 100)
+
+    assert with_ima(late)(runs) == {5: 5.0}
+    assert with_ima(late, late="na")(runs) == {5: 100.0}
+    assert with_ima(late, window=1)(runs) == {5: 1.0}
+    with pytest.raises(LookupError, match="fedeve"):
+        with_ima(late, "fedeve")(runs)
+
+
+def test_series_are_compared_over_the_rounds_in_which_ima_averages(tmp_path):
+    base, run = tiny.trained(tmp_path, "rounds=14"), tiny.trained(tmp_path, *IMA)
+    assert averaging_rounds(run) == 11
+    series = [one.cached(drift_variances)["period_variance"].values[11:].mean() for one in (run, base)]
+    measured = while_averaging("period_variance", drift_variances, log=True)(run, base)
+    assert measured == pytest.approx(np.log2(series[0] / series[1]))
+    with pytest.raises(LookupError, match="none of ima"):
+        averaging_rounds(base)
+
+
+def test_the_margin_of_fedeve_is_compared_with_and_without_ima(tmp_path):
+    from drift.claims.measures import accuracy
+
+    runs = {
+        name: tiny.trained(tmp_path, "rounds=14", *settings)
+        for name, settings in {
+            "fedavg": (),
+            "ima": IMA,
+            "fedeve": ("method=fedeve",),
+            "both": (*IMA, "method.base=fedeve"),
+        }.items()
+    }
+    points = {name: accuracy(run) for name, run in runs.items()}
+    expected = (points["both"] - points["ima"]) - (points["fedeve"] - points["fedavg"])
+    assert margin_changed(list(runs.values())) == {5: pytest.approx(expected)}
+
+
+def test_every_question_can_be_asked_of_any_runs(tmp_path):
+    runs = [tiny.trained(tmp_path, "rounds=14", *more) for more in ((), IMA)]
+    verdicts = {question.name: question.judge(runs) for question in QUESTIONS}
+    assert len(verdicts) == len(QUESTIONS) == sum(map(len, SECTIONS.values()))
+    assert verdicts["cross-ima-period"].seeds == (5,)
+    assert verdicts["cross-fedeve-gain"].outcome == "not tested"
+    assert verdicts["cross-cost-period"].seeds == (5,)
