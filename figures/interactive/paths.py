@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
 from figures import palette
-from figures.interactive.contour_traces import contours, lay_flat
+from figures.interactive.cohort import PICKED
+from figures.interactive.contour_traces import HALO, contours, lay_flat
 from figures.interactive.look import axis, blank, small, span
 from figures.interactive.slider import Traces, playing
 
@@ -46,6 +47,55 @@ def trajectory_play(ds: xr.Dataset, *, notes: Mapping[int, Mapping[int, str]] | 
         variance = "" if share is None else f" ({100 * share:.0f} % of the variance)"
         update(title=f"{axis(ds[name])}{variance}")
     return figure
+
+
+def path_until(
+    ds: xr.Dataset, number: int, clients: Collection[int] = (), notes: Mapping[int, str] | None = None
+) -> go.Figure:
+    """The path of the global model up to a round, the rest pale, and that round's clients; on a map where there is one.
+
+    Customdata of the path: round, loss, distance; of the clients: their ids.
+
+    Args:
+        ds: Result of `drift.trajectory_plane`, or of `drift.trajectory_points`, which has no map.
+        number: Round; the last one of the path that is not after it is drawn.
+        clients: Ids of selected clients, which are named and filled.
+        notes: Further lines that hovering tells of the clients, by id.
+    """
+    figure = blank(height=520, showlegend=False)
+    has_map = "loss" in ds and bool(np.isfinite(ds.loss.values).any())
+    if has_map:
+        figure.add_trace(contours(ds, "loss", span(ds.loss, log=True), True))
+    rounds = ds.mark_round.values.astype(int)
+    place = max(int(np.searchsorted(rounds, number, side="right")) - 1, 0)
+    pale = {"color": "rgba(255,255,255,0.75)" if has_map else palette.CLIENT, "width": 1.5, "dash": "dot"}
+    x, y = small(ds.mark_alpha), small(ds.mark_beta)
+    figure.add_trace(go.Scatter(x=x, y=y, mode="lines", line=pale, hoverinfo="skip", name="whole path"))
+    whole = ds if has_map else ds.assign(loss=ds.mark_loss.assign_attrs(long_name="recorded loss"))
+    path, cohort = _part(whole, place, notes or {})
+    ids = _ids(ds, int(rounds[place]))
+    picked = np.isin(ids, list(clients))
+    cohort.update(customdata=ids.tolist(), mode="markers+text", textfont={"color": "black", "shadow": HALO})
+    cohort.update(
+        hovertext=cohort.text, text=[str(client) if own else "" for client, own in zip(ids, picked, strict=True)]
+    )
+    cohort.update(hovertemplate="%{hovertext}<extra></extra>", textposition="top center")
+    cohort.marker.update(color=np.where(picked, PICKED, "white").tolist(), size=11)
+    figure.add_traces([path, cohort])
+    if has_map:
+        lay_flat(figure, ds, "loss")
+    else:
+        figure.update_yaxes(scaleanchor="x")
+    for name, update in (("alpha", figure.update_xaxes), ("beta", figure.update_yaxes)):
+        update(title=f"{name} ({100 * ds.attrs[f'explained_{name}']:.0f} % of the variance)")
+    return figure
+
+
+def _ids(ds: xr.Dataset, number: int) -> np.ndarray:
+    """Ids of the clients of a round that are on the plane."""
+    if "client_alpha" not in ds or number not in ds["round"].values:
+        return np.zeros(0, int)
+    return ds.client_alpha.sel(round=number).dropna("client").client.values.astype(int)
 
 
 def _part(ds: xr.Dataset, place: int, notes: Mapping[int, str]) -> Traces:

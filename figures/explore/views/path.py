@@ -1,0 +1,199 @@
+"""Path: the global models on their principal plane, with the loss and the cohort of each round, played over rounds."""
+
+from __future__ import annotations
+
+import html
+from typing import Any
+
+import panel as pn
+import xarray as xr
+
+from drift.analyses.landscapes.projected_plane import trajectory_plane
+from drift.analyses.landscapes.trajectory_points import trajectory_points
+from drift.analyses.per_round import evenly_spaced, parameters
+from drift.runs.run import Run
+from figures.explore.as_figure import Request
+from figures.explore.plot import Plot
+from figures.explore.view import View
+from figures.interactive.paths import path_until
+
+STEP = 600
+"""Milliseconds that a round is shown while the rounds are played."""
+
+COARSE, FINE = 9, 21
+"""Grid points per axis of the map that is shown first, and of the one that replaces it."""
+
+NUMBERS = 4_000_000
+"""Parameters of all models of a path in memory; of longer runs evenly spaced rounds are shown, at least FEWEST."""
+
+FEWEST = 20
+
+WRAP = {"flex-wrap": "wrap"}
+
+
+class PathView(View):
+    """The way of the global model through the loss landscape."""
+
+    name = "path"
+    title = "Path"
+    follows = frozenset({"runs", "round", "clients", "growth", "path.map"})
+
+    def body(self) -> pn.viewable.Viewable:
+        """Player, map, and a line on what is shown."""
+        self._about: tuple[Any, ...] = ()
+        self._rounds: list[int] = []
+        self._ds: xr.Dataset | None = None
+        self._jobs: list[Any] = []
+        self._quiet = False
+        self._player = pn.widgets.DiscretePlayer(
+            name="play", options=[0], interval=STEP, loop_policy="once", show_loop_controls=False, show_value=False
+        )
+        self._player.param.watch(self.guarded(self._stepped), "value")
+        self._map = pn.widgets.Checkbox(name="map of the loss", value=True)
+        self._map.param.watch(self._toggled, "value")
+        self._plot = Plot("path of the global model on its principal plane", height=520, config={"scrollZoom": True})
+        self._plot.on("click", self.guarded(self._clicked))
+        self._line = pn.pane.HTML("", sizing_mode="stretch_width")
+        controls = pn.Row(self._player, self._map, styles=WRAP, sizing_mode="stretch_width")
+        return pn.Column(controls, self._line, self._plot, sizing_mode="stretch_width")
+
+    def update(self, changed: set[str]) -> None:
+        """Read the path where the run changed; show it up to the round."""
+        recorded = self.explorer.recorded()
+        about = (self.selection.run, recorded.head, self._wants_map())
+        if about != self._about:
+            self._begin(self.explorer.run(), about)
+        self._draw()
+
+    def figures(self) -> list[Request]:
+        """The whole path with its map."""
+        run = self.explorer.run()
+        rounds = path_rounds(run)
+        title = f"Path of {run.name}"
+        return [Request.from_runs("trajectory-plane", run, title=title, rounds=rounds, points=FINE)]
+
+    def _wants_map(self) -> bool:
+        return self.selection.look("path.map", "on") != "off"
+
+    def _begin(self, run: Run, about: tuple[Any, ...]) -> None:
+        """The path at once, then a coarse map, then a fine one."""
+        for job in self._jobs:
+            job.cancel()
+        if about[:2] != self._about[:2]:
+            self._ds = None
+        self._about, self._jobs = about, []
+        rounds = path_rounds(run)
+        if len(rounds) < 2:
+            many = "no global model" if not rounds else "one global model"
+            raise LookupError(f"{run.name} kept {many}; a path takes two. Train with --set keep.globals=all.")
+        self._rounds = rounds
+        clients = bool(set(rounds) & set(run.kept("clients")))
+        self._quiet = True
+        try:
+            self._player.param.update(options=rounds, value=rounds[-1])
+            self._map.value = self._wants_map()
+        finally:
+            self._quiet = False
+        options = {"rounds": rounds, "clients": clients}
+        if self._ds is None:
+            self._write("reading the models ...")
+            self._start(run, about, path_of, options, title="")
+        if self._wants_map():
+            self._survey(run, about, options, COARSE)
+
+    def _survey(self, run: Run, about: tuple[Any, ...], options: dict[str, Any], points: int) -> None:
+        """The map with so many points per axis; after the coarse one the fine one."""
+        push = self.explorer.push
+
+        def ended(job: Any) -> None:
+            push(lambda: self._mapped(run, about, options, points, job))
+
+        title = f"map of the path, {points} x {points} points"
+        jobs = self.explorer.jobs
+        self._jobs.append(jobs.cached(run, trajectory_plane, points=points, title=title, on_end=ended, **options))
+
+    def _start(self, run: Run, about: tuple[Any, ...], function: Any, item: Any, title: str) -> None:
+        push = self.explorer.push
+
+        def arrived(_: int, ds: xr.Dataset) -> None:
+            push(lambda: self._arrived(about, ds))
+
+        def ended(job: Any) -> None:
+            push(lambda: self._failed(about, job))
+
+        self._jobs.append(self.explorer.jobs.quick(function, run, [item], title=title, on_result=arrived, on_end=ended))
+
+    def _arrived(self, about: tuple[Any, ...], ds: xr.Dataset) -> None:
+        if about == self._about and self._ds is None:
+            self._ds = ds
+            self._draw()
+
+    def _mapped(self, run: Run, about: tuple[Any, ...], options: dict[str, Any], points: int, job: Any) -> None:
+        if about != self._about:
+            return
+        if job.state != "done":
+            self._failed(about, job)
+            return
+        self._ds = job.result
+        if points < FINE:
+            self._survey(run, about, options, FINE)
+        self._draw()
+
+    def _failed(self, about: tuple[Any, ...], job: Any) -> None:
+        if about == self._about and job.error is not None:
+            self._write("")
+            self.say(str(job.error))
+
+    def _draw(self) -> None:
+        if self._ds is None:
+            return
+        ds = self._ds if self._wants_map() else self._ds.drop_vars(["loss", "error"], errors="ignore")
+        number = self.explorer.round()
+        shown = max((index for index in self._rounds if index <= number), default=self._rounds[0])
+        self._quiet = True
+        try:
+            self._player.value = shown
+        finally:
+            self._quiet = False
+        figure = path_until(ds, number, self.selection.clients)
+        self._plot.show(figure.update_layout(uirevision=f"{self._about[:2]}"))
+        self._write(_words(ds, shown, number))
+
+    def _write(self, text: str) -> None:
+        self._line.object = f"<p>{html.escape(text)}</p>" if text else ""
+
+    def _stepped(self, event: Any) -> None:
+        if not self._quiet:
+            self.selection.change(round=int(event.new))
+
+    def _toggled(self, event: Any) -> None:
+        if not self._quiet:
+            self.selection.change(**{"path.map": "" if event.new else "off"})
+
+    def _clicked(self, event: dict[str, Any]) -> None:
+        """A click on the path selects the round, one on a client the client."""
+        for point in event["points"][:1]:
+            if point["trace"] == "global model":
+                self.selection.change(round=int(point["data"][0]))
+            elif point["trace"] == "clients":
+                self.selection.change(clients=[int(point["data"])], client=int(point["data"]))
+
+
+def path_rounds(run: Run) -> list[int]:
+    """Rounds of the path: all that kept their global model, or evenly spaced ones of many."""
+    return evenly_spaced(run.kept("globals"), max(FEWEST, NUMBERS // max(parameters(run), 1)))
+
+
+def path_of(run: Run, options: dict[str, Any]) -> xr.Dataset:
+    """Places of the models; for a job."""
+    return trajectory_points(run, **options)
+
+
+def _words(ds: xr.Dataset, shown: int, number: int) -> str:
+    """What is shown, in a sentence."""
+    part = ds.isel(mark=int((ds.mark_round.values == shown).argmax()))
+    text = f"Global model after round {shown}"
+    text += f" (round {number} is between two of the path)" if shown != number else ""
+    text += f": loss {float(part.mark_loss):.4g}, {float(part.distance):.3g} out of the plane"
+    explained = 100 * (float(ds.attrs["explained_alpha"]) + float(ds.attrs["explained_beta"]))
+    return f"{text}. The plane has {explained:.0f} % of the variance of {ds.sizes['mark']} global models."
