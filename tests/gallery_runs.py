@@ -15,6 +15,7 @@ from figures.gallery import AnyOf
 QUICK = {
     "planes-clients": {"points": 5},
     "planes-settings": {"points": 4, "most": 2},
+    "plane-round": {"points": 5},
     "planes-overlay": {"points": 5},
     "planes-adaptive": {"points": 17, "tolerance": 0.5},
     "trajectory-plane": {"points": 5},

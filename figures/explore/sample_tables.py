@@ -151,11 +151,14 @@ def _model_name(run: Run, index: int, ids: list[int], selection: Selection) -> s
     if not ids:
         raise LookupError(f"round {index} of {run.name} kept no clients; select another model.")
     record = run.round(index)
-    recorded = dict(zip(record.ids.tolist(), record.weights.double().tolist(), strict=True))
-    weights = selection.weights or [recorded[client] / sum(recorded.values()) for client in ids]
-    if len(weights) != len(ids):
+    if not selection.weights:
+        own = dict(zip(record.ids.tolist(), record.weights.double().tolist(), strict=True))
+        return sum_name([f"client {client}" for client in ids], [own[client] for client in ids])
+    weights = list(selection.weights)
+    if len(weights) != len(ids) or not sum(weights):
         raise LookupError(f"there are {len(weights)} weights for {len(ids)} clients; set them in Weights.")
-    return sum_name([f"client {client}" for client in ids], [selection.gamma * value for value in weights])
+    factor = selection.gamma / sum(weights)
+    return sum_name([f"client {client}" for client in ids], [factor * value for value in weights])
 
 
 def answer(run: Run, question: Question) -> Answer:

@@ -1,0 +1,154 @@
+"""Any number over rounds, a line per run, or its difference to a method on the same cohorts (LSS paper, Fig. 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from drift.analyses.bootstrap import mean_intervals
+from drift.analyses.rounds.numbers import number as number_of
+from drift.analyses.rounds.paired import paired_difference
+from drift.runs.growing_run import GrowingRun
+from drift.runs.run import Run
+from figures import style
+from figures.gallery import _runs, _stack
+from figures.selection.groups import groups
+
+NEEDS = "runs of any methods and settings"
+
+COST = "seconds"
+
+SEEDS = ("lines", "interval")
+"""How the seeds of a group are shown."""
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    number: str = "accuracy",
+    reference: str | None = None,
+    rounds: Sequence[int] | None = None,
+    seeds: str = "lines",
+) -> xr.Dataset:
+    """value over run and round; mean, low and high (its 95 % interval over seeds) over group and round.
+
+    Args:
+        number: Recorded number, such as accuracy, loss or local_loss; or one that follows from the record, such as
+            coherence, client_variance, gain or step_norm.
+        reference: Name of a group: the others are shown as differences to its run with the same seed, in the rounds in
+            which both trained the same cohorts.
+        rounds: First and last round that are shown; all by default.
+        seeds: "lines" for a line per run, "interval" for the mean of each group in its interval.
+    """
+    if not runs:
+        raise _runs.missing("no run was given", "fedscape train digits-shards2")
+    if seeds not in SEEDS:
+        raise ValueError(f"seeds is {seeds!r}; accepted: {', '.join(SEEDS)}.")
+    if rounds is not None and len(rounds) != 2:
+        raise ValueError(f"rounds is {list(rounds)}; give the first and the last round.")
+    grouped = groups(runs)
+    if reference is not None and reference not in grouped:
+        raise LookupError(f"the runs have no group {reference!r}; they have {'; '.join(grouped)}.")
+    values = {run.name: _values(run, number) for group in grouped.values() for run in group}
+    lines = _differences(grouped, reference, values) if reference is not None else values
+    own = {run.name: name for name, group in grouped.items() for run in group if run.name in lines}
+    if not own:
+        raise LookupError(f"no run has a seed of {reference}, so there is no difference; leave out the reference.")
+    table = xr.concat(list(lines.values()), "run", join="outer", combine_attrs="override")
+    table = table.assign_coords(run=list(lines), group=("run", [own[name] for name in lines]))
+    if rounds is not None:
+        table = table.sel(round=slice(*rounds))
+    ds = xr.Dataset({"value": table}).assign_attrs(number=number, reference=reference or "", seeds=seeds)
+    return _stack.name_runs(
+        _with_means(ds), list({run.name: run for part in grouped.values() for run in part}.values())
+    )
+
+
+def _values(run: Run, number: str) -> xr.DataArray:
+    """A number of a run over rounds."""
+    return number_of(_recorded(run), number).astype(float)
+
+
+def _recorded(run: Run) -> GrowingRun:
+    recorded = GrowingRun(run.folder, run.context)
+    recorded.update()
+    return recorded
+
+
+def _differences(
+    grouped: Mapping[str, Sequence[Run]], reference: str, values: Mapping[str, xr.DataArray]
+) -> dict[str, xr.DataArray]:
+    """Differences of the runs of other groups to the run of the reference with the same seed, by run."""
+    by_seed = {run.seed: run for run in grouped[reference]}
+    differences = {}
+    for name, group in grouped.items():
+        for run in group if name != reference else ():
+            if (other := by_seed.get(run.seed)) is not None:
+                cohorts = _recorded(run).cohorts(), _recorded(other).cohorts()
+                differences[run.name] = paired_difference(values[run.name], values[other.name], *cohorts)
+    return differences
+
+
+def _with_means(ds: xr.Dataset) -> xr.Dataset:
+    """The data with mean and interval of each group."""
+    names = list(dict.fromkeys(ds.group.values.tolist()))
+    rows: dict[str, list[np.ndarray]] = {name: [] for name in _TEXTS}
+    for name in names:
+        part = ds.value.values[ds.group.values == name]
+        present = np.isfinite(part)
+        count = present.sum(0)
+        total = np.where(present, part, 0.0).sum(0)
+        rows["mean"].append(np.divide(total, count, out=np.full(len(count), np.nan), where=count > 0))
+        for end, column in zip(("low", "high"), mean_intervals(part), strict=True):
+            rows[end].append(column)
+    units = ds.value.attrs.get("units", "1")
+    extra = {}
+    for name, columns in rows.items():
+        extra[f"group_{name}"] = (("name", "round"), np.array(columns), {"long_name": _TEXTS[name], "units": units})
+    return ds.assign(extra).assign_coords(name=("name", names, {"long_name": "group", "units": "1"}))
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """A line per run, thin and pale where a group has several, with their mean; or means in intervals."""
+    figure, axs = style.panels(1, 1, width=style.WIDE, height=3.4)
+    ax = axs[0, 0]
+    for place, name in enumerate(map(str, ds.name.values)):
+        method, comma, rest = name.partition(",")
+        same = [str(other).partition(",")[0] for other in ds.name.values[:place]].count(method)
+        look = {"color": style.colour(method), "linestyle": _DASHES[same % len(_DASHES)]}
+        part = ds.value.values[ds.group.values == name]
+        mean = ds.group_mean.sel(name=name)
+        finite = np.isfinite(mean.values)
+        x = ds["round"].values[finite]
+        if len(part) > 1 and ds.attrs["seeds"] == "lines":
+            ax.plot(ds["round"].values, part.T, linewidth=0.5, alpha=0.4, **look)
+        if ds.attrs["seeds"] == "interval":
+            low, high = (ds[f"group_{end}"].sel(name=name).values[finite] for end in ("low", "high"))
+            ax.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
+        marker = {"marker": "o", "markersize": 3} if len(x) == 1 else {}
+        ax.plot(x, mean.values[finite], label=style.label(method) + comma + rest, **look, **marker)
+    if ds.attrs["reference"]:
+        ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+    if ds.attrs["number"] in _LOG and not ds.attrs["reference"]:
+        style.logarithmic(ax)
+    ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
+    against = f"\nminus that of {ds.attrs['reference']}" if ds.attrs["reference"] else ""
+    label = ds.value.attrs.get("long_name", ds.attrs["number"]).removeprefix("difference of ") if against else ""
+    style.name_axes(ax, "round", f"{label}{against}" if against else style.text(ds.value))
+    style.key(figure, [ax], columns=3)
+    return figure
+
+
+_TEXTS = {
+    "mean": "mean over seeds",
+    "low": "lower end of its 95 % interval",
+    "high": "upper end of its 95 % interval",
+}
+_DASHES = ("-", "--", ":", "-.")
+_LOG = ("loss", "client_variance", "period_variance", "ratio")
+"""Numbers whose axis is logarithmic."""

@@ -1,0 +1,88 @@
+"""The aggregate of a round at any weights, by data size, at equal ones, and the round's end (FedLAW paper, Eq. 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from drift.analyses.landscapes.round_weights import round_weights
+from drift.runs.run import Run
+from figures import style
+from figures.axes import matrices
+from figures.gallery import _runs, _stack
+
+NEEDS = "one run that kept the clients of a round"
+
+COST = "seconds"
+
+
+def data(
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    round: int | None = None,
+    weights: Sequence[float] | None = None,
+    gamma: float = 1.0,
+    split: str = "test",
+    samples: int | None = None,
+) -> xr.Dataset:
+    """loss (nats) and error over mark, class_error over mark and class, and weight over mark and client.
+
+    Args:
+        method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
+        round: By default the last one that kept its clients.
+        weights: Of the cohort, ids ascending, scaled to sum 1; by default those of the round.
+        gamma: Factor of the aggregate.
+        split, samples: What it is evaluated on, as in `drift.round_weights`.
+    """
+    run = _runs.one_run(runs, method, seed)
+    stored = _runs.rounds_with_clients(run)
+    index = stored[-1] if round is None else round
+    options = {"weights": None if weights is None else [float(value) for value in weights], "gamma": float(gamma)}
+    return _stack.name_runs(run.cached(round_weights, round=index, split=split, samples=samples, **options), [run])
+
+
+@style.styled
+def draw(ds: xr.Dataset) -> Figure:
+    """Weights of the clients; loss and error of the aggregates; error per class, where there are classes."""
+    classes = "class_error" in ds
+    figure, axs = style.panels(
+        1, 4 if classes else 3, height=2.8, width_ratios=(1.4, 0.8, 0.8, 1.6)[: 4 if classes else 3]
+    )
+    _weights(ds, axs[0, 0])
+    for ax, name in zip(axs[0, 1:3], ("loss", "error"), strict=True):
+        if name not in ds:
+            ax.set_axis_off()
+            continue
+        places = np.arange(ds.sizes["mark"])
+        ax.bar(places, ds[name].values, color=_COLOURS, edgecolor="black", linewidth=0.4)
+        matrices.name_ticks(ax.xaxis, [str(name) for name in ds.mark.values])
+        ax.tick_params(axis="x", labelrotation=90)
+        style.name_axes(ax, "weights", style.text(ds[name]))
+    if classes:
+        matrices.matrix(ds.class_error.fillna(0), ax=axs[0, 3], high=1.0, aspect="auto")
+        axs[0, 3].set_ylabel("")
+    return figure
+
+
+def _weights(ds: xr.Dataset, ax: Axes) -> None:
+    """A line of markers per set of weights."""
+    places = np.arange(ds.sizes["client"])
+    for mark, colour, symbol in zip(map(str, ds.mark.values), _COLOURS, "osv^", strict=True):
+        values = ds.weight.sel(mark=mark).values
+        if np.isfinite(values).any():
+            factor = float(ds.gamma.sel(mark=mark))
+            label = mark if factor == 1 else rf"{mark}, $\gamma$ = {factor:.3g}"
+            ax.plot(places, values, symbol, color=colour, label=label, markersize=4, markeredgecolor="black")
+    matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
+    ax.legend(fontsize=5.5, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
+    style.name_axes(ax, "client", style.text(ds.weight))
+
+
+_COLOURS = ("#D55E00", "#0072B2", "#56B4E9", "#999999")
+"""Of the marks: these weights, by size, uniform, the round's end."""
