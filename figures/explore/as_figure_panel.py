@@ -32,18 +32,15 @@ class AsFigure:
         self.panel = pn.Column(sizing_mode="stretch_width", css_classes=["as-figures"])
         self._requests: list[Request] | None = None
         self._sheets: list[Sheet] = []
-        self._open = True
-        view.selection.follow(self._selected)
+        self._unfollow = view.selection.follow(self._selected)
         self._selected(set())
 
     def close(self) -> None:
         """Forget the files and follow no longer."""
-        self._open = False
+        self._unfollow()
         self._forget()
 
     def _selected(self, changed: set[str]) -> None:
-        if not self._open:
-            return
         try:
             requests, problem = self.view.figures(), NOTHING
         except PROBLEMS as reason:
