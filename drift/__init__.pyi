@@ -67,6 +67,8 @@ from drift.config.experiment import Experiment as Experiment
 from drift.config.load import read as read
 from drift.diagnosis.diagnose import diagnose as diagnose
 from drift.diagnosis.outlying_clients import apart as apart
+from drift.importers.flower import client_number as client_number
+from drift.importers.flower import recorded as recorded
 from drift.record.recorder import Recorder as Recorder
 from drift.runs.run import Run as Run
 from drift.runs.run import open as open

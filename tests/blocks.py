@@ -66,14 +66,16 @@ NOT_RUN = {
     ("docs/scale.md", "fedscape"): "needs a Slurm cluster",
     ("docs/howto-flower.md", "fedscape"): "needs a Flower app; tests/drift/importers/test_flower.py",
     ("docs/howto-flower.md", "python"): "needs flwr; tests/drift/importers/test_flower.py",
+    ("docs/howto-compare-strategies.md", "fedscape explore"): "a server; tests/figures/explore",
     ("docs/engines.md", "python"): "a piece of drift/methods/fedprox.py",
 }
 """Why a command (by page, verb and perhaps an option) or the Python of a page is only parsed or compiled."""
 
 OUTSIDE = {
     "pip": "installs packages",
-    "app/bin/pip": "installs packages",
-    "looks/bin/pip": "installs packages",
+    "flwr": "needs flwr; tests/drift/importers/test_flower.py",
+    "flower-superlink": "needs flwr; tests/drift/importers/test_flower.py",
+    "flower-supernode": "needs flwr; tests/drift/importers/test_flower.py",
     "python -c": "reads what a cluster has written",
     "export": "the shell's own",
     "dask": "needs a cluster",
@@ -148,7 +150,7 @@ class Session:
     def command(self, tokens: list[str]) -> None:
         """Run one command, or look it up."""
         program, *rest = tokens
-        if program.removeprefix("looks/bin/") == "fedscape":
+        if program == "fedscape":
             self.fedscape(rest)
         elif program == "make":
             targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
@@ -156,7 +158,8 @@ class Session:
         elif program == "python" and rest[0] == "-m":
             _require_module(rest[1:])
         elif program == "python" and rest[0].endswith(".py"):
-            self.script(rest[0])
+            if not self.reason(f"python {rest[0]}"):
+                self.script(rest[0])
         else:
             known = next((one for one in OUTSIDE if tokens[: len(one.split())] == one.split()), None)
             assert known, f"{self.page} shows {' '.join(tokens)}; say in OUTSIDE why it is not run"

@@ -10,6 +10,7 @@ NAMES = sorted(path.name for path in DOCS.glob("howto-*.md"))
 MADE = {
     "howto-own-task.md": ["figures/planes-clients.png", "report.html"],
     "howto-checkpoints.md": ["figures/planes-clients.png", "report.html", "plane.png"],
+    "howto-compare-strategies.md": ["out/figures/planes-clients.png", "report.html"],
     "howto-training.md": ["trajectory.png", "curvature.png", "curve.png", "figures/trajectory-plane.png"],
     "howto-method.md": ["out/figures/accuracy-rounds.png"],
     "howto-figure.md": ["out/figures/planes-clients.png", "out/figures/lines-fma-ima.pdf", "accuracy.pdf"],

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import inspect
 import logging
-import re
-import zipfile
 from collections.abc import Callable, Iterable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from drift.importers.flower_weights import read_weights
 from drift.record.flat_arrays import State, arrays_by_name
 from drift.record.recorder import Recorder
+
+__all__ = ["client_number", "read_weights", "recorded"]
 
 Strategy = TypeVar("Strategy")
 
@@ -26,10 +28,12 @@ _NAME = "fedscape"
 _HOOKS = ("start", "configure_train", "aggregate_train", "aggregate_evaluate")
 
 
-def recorded(strategy: Strategy, folder: str | Path, *, model: State | None = None, **options: Any) -> Strategy:
+def recorded(
+    strategy: Strategy, folder: str | Path | None = None, *, model: State | None = None, **options: Any
+) -> Strategy:
     """The strategy, which then records the global and client models of every round in `folder`.
 
-        strategy = recorded(FedAvg(), "runs/mine")
+        strategy = drift.recorded(FedAvg(), "runs/mine", name="mine", data="digits", seed=3, settings={"lr": 0.1})
 
     It is the same object of the same class with the same results; messages are read, not changed. Of a strategy that
     wraps another one (differential privacy), either can be recorded: the outer one with the models that clients sent,
@@ -42,7 +46,8 @@ def recorded(strategy: Strategy, folder: str | Path, *, model: State | None = No
 
     Args:
         strategy: Any strategy, with or without its own `start`.
-        folder: Folder of the run.
+        folder: Folder of the run, which is continued if it has rounds; None: a new one in `runs`, named after the
+            strategy.
         model: Module with frozen or tied parameters; None: by the names of the arrays, see `FlatArrays.of`.
         options: As `drift.record.recorder.Recorder` takes them: name, data, partition, seed, settings and so on. The
             default of `method` is the name of the strategy's class.
@@ -53,13 +58,9 @@ def recorded(strategy: Strategy, folder: str | Path, *, model: State | None = No
     if isinstance(getattr(strategy, "start", None), _Hook):
         raise ValueError("the strategy is recorded already; call recorded() once.")
     if absent := [hook for hook in _HOOKS if not callable(getattr(strategy, hook, None))]:
-        raise ValueError(
-            f"{type(strategy).__name__} has no {absent[0]}: it is no strategy of Flower's message interface "
-            "(flwr.serverapp.strategy, since Flower 1.21). With the earlier interface (flwr.server.strategy), "
-            "record the rounds by drift.record.recorder.Recorder."
-        )
+        raise ValueError(_explain(strategy, absent[0]))
     options.setdefault("method", type(strategy).__name__)
-    recording = _Recording(strategy, Recorder(folder, model, **options))
+    recording = _Recording(strategy, Recorder(folder or _new_folder(type(strategy).__name__), model, **options))
     for name in _HOOKS:
         setattr(strategy, name, _Hook(getattr(recording, name)))
     return strategy
@@ -70,6 +71,11 @@ def client_number(message: Any, context: Any, call_next: Callable[[Any, Any], An
 
     Without it clients are distinguished by their nodes, whose numbers Flower draws for every run. The number is sent in
     an additional record, which strategies do not read.
+
+    Args:
+        message: From the server.
+        context: Of the node, whose `partition-id` is sent.
+        call_next: The ClientApp, or its next mod.
     """
     from flwr.app import ConfigRecord
 
@@ -79,35 +85,26 @@ def client_number(message: Any, context: Any, call_next: Callable[[Any, Any], An
     return reply
 
 
-def read_weights(source: str | Path, folder: str | Path, *, model: State) -> Path:
-    """The run of files `round-1-weights.npz`, `round-2-weights.npz`, ... as Flower's guide saves global models.
+def _new_folder(name: str) -> Path:
+    """The first of runs/fedavg, runs/fedavg-2 and so on that does not exist."""
+    plain = name.lower()
+    names = (plain if number == 1 else f"{plain}-{number}" for number in count(1))
+    return next(Path("runs") / name for name in names if not (Path("runs") / name).exists())
 
-    Round N becomes round N - 1, and the first file only serves as the start of the next. There are no clients.
 
-    Args:
-        source: Folder of the files.
-        folder: Folder of the run.
-        model: Module or state dict with names and shapes of the arrays, which the files lack.
-
-    Raises:
-        LookupError: If there are fewer than two files in a row.
-        ValueError: If a file is damaged or holds another model; the message names it.
-    """
-    files = {int(match[1]): path for path in Path(source).glob("*.npz") if (match := _WEIGHTS.fullmatch(path.name))}
-    pairs = [(files[number - 1], path, number - 1) for number, path in sorted(files.items()) if number - 1 in files]
-    if not pairs:
-        raise LookupError(
-            f"{source} has no two rounds in a row; expected are round-1-weights.npz, round-2-weights.npz."
+def _explain(strategy: Any, absent: str) -> str:
+    """Why a strategy cannot be recorded, and what to do."""
+    name = type(strategy).__name__
+    if callable(getattr(strategy, "aggregate_fit", None)):
+        return (
+            f"{name} is a strategy of Flower's earlier interface (flwr.server.strategy); recorded() takes those of "
+            f"flwr.serverapp.strategy (since Flower 1.21), which has most of the same names: import {name} from there, "
+            "with an app of messages, or call drift.Recorder(folder).round(...) at the end of your aggregate_fit."
         )
-    recorder = Recorder(folder, model, continuous=False)
-    shapes = [value.shape for value in arrays_by_name(model).values()]
-    for start, end, index in pairs:
-        if index >= recorder.next:
-            recorder.round(start=_arrays(start, shapes), clients={}, end=_arrays(end, shapes), index=index)
-    return recorder.folder
-
-
-_WEIGHTS = re.compile(r"round-(\d+)-weights\.npz")
+    return (
+        f"{name} has no {absent}: it is no strategy of Flower's message interface (flwr.serverapp.strategy, since "
+        "Flower 1.21); derive it from flwr.serverapp.strategy.Strategy."
+    )
 
 
 class _Hook:
@@ -218,16 +215,3 @@ def _equal(left: Any, right: Any) -> bool:
     if left is None or right is None:
         return False
     return left is right or all(left[name].data == right[name].data for name in left)
-
-
-def _arrays(path: Path, shapes: list[tuple[int, ...]]) -> list[np.ndarray]:
-    """Arrays of a file, whose stated sizes are checked before memory is allocated."""
-    room = sum(16 * int(np.prod(shape)) + 4096 for shape in shapes)
-    try:
-        with zipfile.ZipFile(path) as inside:
-            if len(inside.infolist()) != len(shapes) or sum(entry.file_size for entry in inside.infolist()) > room:
-                raise ValueError("it holds another number or size of arrays than the model")
-        with np.load(path, allow_pickle=False) as arrays:
-            return [arrays[name] for name in arrays.files]
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as reason:
-        raise ValueError(f"{path} cannot be read ({reason}).") from reason

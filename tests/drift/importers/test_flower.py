@@ -3,8 +3,10 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
+import time
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -162,6 +164,24 @@ def test_a_strategy_inside_another_is_recorded_by_its_calls(tmp_path):
     assert drift.open(tmp_path / "run").rounds() == [0, 1]
 
 
+def test_a_strategy_of_the_earlier_interface_is_refused_with_what_to_do(tmp_path):
+    earlier = type("FedProx", (), {"configure_fit": None, "aggregate_fit": lambda self: None})()
+    with pytest.raises(ValueError, match=r"FedProx is a strategy of Flower's earlier interface.*import FedProx from"):
+        recorded(earlier, tmp_path / "run")
+    with pytest.raises(ValueError, match=r"int has no start: .*derive it from flwr\.serverapp\.strategy\.Strategy"):
+        recorded(3, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_without_a_folder_each_training_has_its_own_and_its_description(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for _ in range(2):
+        drift.recorded(Mean(replies()), name="mine", seed=3, settings={"lr": 0.1}).start(None, model(0))
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["mean", "mean-2"]
+    recorded_options = drift.open("runs/mean-2").about["told"]
+    assert recorded_options["method"] == "Mean" and recorded_options["seed"] == 3
+
+
 def test_saved_weights_become_a_run(tmp_path):
     values = [{name: value + number for name, value in START.items()} for number in range(5)]
     for number in (1, 2, 4, 5):
@@ -202,7 +222,8 @@ from flwr.serverapp import ServerApp
 from flwr.serverapp.strategy import DifferentialPrivacyServerSideFixedClipping, FedAdam, FedAvg, FedMedian
 from flwr.simulation import run_simulation
 
-from app import client, recorded
+from app import client
+from drift import recorded
 from net import net
 
 server = ServerApp()
@@ -257,11 +278,13 @@ def flower(tmp_path_factory):
     return str(folder / "bin" / "python")
 
 
+SETTINGS = {"PYTHONPATH": str(ROOT), "FLWR_TELEMETRY_ENABLED": "0", "OMP_NUM_THREADS": "1", "RAY_DEDUP_LOGS": "0"}
+
+
 def ran(python, script, folder):
     """Run a script of an app as a user would; PYTHONPATH stands for installing fedscape without its dependencies."""
-    given = {"PYTHONPATH": str(ROOT), "FLWR_TELEMETRY_ENABLED": "0", "OMP_NUM_THREADS": "1", "RAY_DEDUP_LOGS": "0"}
     command = [python, script]
-    told = subprocess.run(command, cwd=folder, env=os.environ | given, capture_output=True, text=True, check=False)
+    told = subprocess.run(command, cwd=folder, env=os.environ | SETTINGS, capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stdout[-3000:] + told.stderr[-3000:]
     return told
 
@@ -301,6 +324,54 @@ def test_the_howto_as_written(flower, app, monkeypatch, capsys):
     with pytest.raises(SystemExit) as stop:
         main()
     assert not stop.value.code and (app / "out" / "figures" / "planes-clients.png").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_deployment_on_loopback_is_recorded(flower, app):
+    (text,) = re.findall(r"```toml\n(# pyproject\.toml\n.*?)```", HOWTO, re.DOTALL)
+    for folder in ("app", "home"):
+        (app / folder).mkdir()
+    for name in ("app.py", "net.py"):
+        (app / name).rename(app / "app" / name)
+    (app / "app" / "pyproject.toml").write_text(text)
+    ports = [free_port() for _ in range(3)]
+    address = f"127.0.0.1:{ports[0]}"
+    (app / "home" / "config.toml").write_text(f'[superlink.loopback]\naddress = "{address}"\ninsecure = true\n')
+    programs = Path(flower).parent
+    settings = SETTINGS | {"FLWR_HOME": str(app / "home"), "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}"}
+    node = [programs / "flower-supernode", "--insecure", "--superlink", address]
+    numbers = [f"partition-id={number} num-partitions=2" for number in (0, 1)]
+    commands = [[programs / "flower-superlink", "--insecure", "--port", str(ports[0])]]
+    commands += [[*node, "--port", str(ports[1 + place]), "--node-config", text] for place, text in enumerate(numbers)]
+    processes = []
+    try:
+        for place, command in enumerate(commands):
+            with open(app / f"{place}.log", "w") as log:
+                started = subprocess.Popen(command, cwd=app, env=os.environ | settings, stdout=log, stderr=log)
+            processes.append(started)
+        submit = [programs / "flwr", "run", app / "app", "loopback"]
+        wait_for(lambda: subprocess.run(submit, cwd=app, env=os.environ | settings, check=False).returncode == 0)
+        wait_for(lambda: len(list((app / "runs" / "digits" / "rounds").glob("*.safetensors"))) == 3)
+        wait_for(lambda: drift.open(app / "runs" / "digits").rounds() == [0, 1, 2])
+    finally:
+        for started in reversed(processes):
+            started.terminate()
+            started.wait()
+    run = drift.open(app / "runs" / "digits")
+    assert verify(run.folder) == [] and set(run.round(0).ids.tolist()) == {0, 1}
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def wait_for(done):
+    """Until a condition holds; the test's own limit of time ends it."""
+    while not done():
+        time.sleep(2)
 
 
 @pytest.mark.slow
