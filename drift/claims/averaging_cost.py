@@ -10,7 +10,6 @@ import xarray as xr
 from torch import Tensor
 
 from drift.analyses.per_round import buffers_or_none, result, stack_rows
-from drift.config.cohort_weights import cohort_weights
 from drift.config.random_keys import rng
 from drift.runs.run import Run
 from drift.store.round_record import Round
@@ -55,7 +54,7 @@ def averaging_cost(run: Run, *, rounds: Sequence[int], k: int = 10, samples: int
 
 
 def _measure(run: Run, record: Round, before: Round, k: int, samples: Samples) -> dict[str, list[float]]:
-    weights = cohort_weights(run.experiment, record.sizes)
+    weights = run.experiment.cohort_weights(record.sizes)
     active = weights > 0
     start, clients = record.kept("start"), record.kept("clients")
     mean = weights.to(clients) @ clients
