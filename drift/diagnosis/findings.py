@@ -149,7 +149,7 @@ def _shrink(rules: xr.Dataset) -> Finding:
 
 def _clients(clients: xr.Dataset) -> Finding:
     doubted = suspects(clients)
-    odd = [int(number) for number in clients.client.values if _is_odd(clients.sel(client=number))]
+    odd = [int(number) for number in clients.client.values if is_odd(clients.sel(client=number))]
     odd = [number for number in odd if number not in doubted]
     figure = "labels-partition"
     if doubted:
@@ -171,7 +171,8 @@ def _describe(client: xr.Dataset) -> str:
     return f"{parts}, weight {float(client.weight):.2g}, label divergence {float(client.divergence):.2f}"
 
 
-def _is_odd(client: xr.Dataset) -> bool:
+def is_odd(client: xr.Dataset) -> bool:
+    """Whether a client of the result of `apart` is an outlier by the direction or the length of its updates."""
     return bool(client.cosine_z < -APART) or bool(abs(client.length_z) > 2 * APART)
 
 

@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 import xarray as xr
 
 from figures import palette
-from figures.explore.lines import Line, by_group, mean_and_interval
+from figures.explore.lines import Line, by_group, interval_lines, mean_line
 from figures.explore.series import DERIVED
 from figures.interactive.curves import written_name
 from figures.interactive.look import axis, blank, log_axis, round_axis, small
@@ -110,8 +110,9 @@ def _group(
                 | {"hovertemplate": f"{_wrapped(label)}<br>{plain(line.name)}<br>{_HOVER}"}
             )
     if several:
-        mean, low, high = mean_and_interval(members)
+        mean = mean_line(members)
         if intervals:
+            low, high = interval_lines(members)
             traces.append(_band(mean["round"].values, low, high, look["color"]) | legend | {"showlegend": False})
         text = f"mean of {len(members)} runs<br>{_HOVER}"
         traces.append(

@@ -109,16 +109,23 @@ def by_group(shown: Iterable[Line]) -> dict[str, list[Line]]:
     return grouped
 
 
-def mean_and_interval(group: Sequence[Line]) -> tuple[xr.DataArray, np.ndarray, np.ndarray]:
-    """Mean over the runs that have a round, over `round` (R,), and the ends of its 95 % interval, (R,) each.
+def mean_line(group: Sequence[Line]) -> xr.DataArray:
+    """Mean over the runs that have a round, over `round`."""
+    mean = _table(group).mean("seed", keep_attrs=True)
+    return mean.assign_attrs(different=sum(line.values.attrs.get("different", 0) for line in group))
 
-    The intervals are those of `drift.analyses.bootstrap.mean_interval`, NaN below two runs.
+
+def interval_lines(group: Sequence[Line]) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the 95 % interval of `mean_line`, shape (R,) each; NaN below two runs.
+
+    The intervals are those of `drift.analyses.bootstrap.mean_interval`.
     """
+    return mean_intervals(_table(group).transpose("seed", "round").values)
+
+
+def _table(group: Sequence[Line]) -> xr.DataArray:
     table = xr.concat([line.values for line in group], "seed", join="outer", combine_attrs="override")
-    table = table.dropna("round", how="all")
-    low, high = mean_intervals(table.transpose("seed", "round").values)
-    mean = table.mean("seed", keep_attrs=True)
-    return mean.assign_attrs(different=sum(line.values.attrs.get("different", 0) for line in group)), low, high
+    return table.dropna("round", how="all")
 
 
 @dataclass(frozen=True)

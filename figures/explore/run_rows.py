@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from html import escape
 from typing import Any
 
 import pandas as pd
@@ -12,6 +11,7 @@ import pandas as pd
 from drift.runs.growing_run import GrowingRun
 from drift.runs.run import Run
 from figures import palette
+from figures.explore import html_table
 from figures.explore.open_runs import PROBLEMS, OpenRuns
 from figures.selection.groups import differing_names, groups, settings
 from figures.selection.partition_text import partition_label
@@ -114,7 +114,7 @@ def what_differs(runs: Sequence[GrowingRun]) -> str:
     heads = [f"{palette.label(members[0].label)}, {_seeds(members)}" for members in grouped.values()]
     shared = [name for name in names if len({value_text(own[name]) for own in tables if name in own}) > 1]
     rest = [name for name in names if name not in shared]
-    folded = f"<details><summary>settings that only some methods have</summary>{_html(heads, rest, tables)}</details>"
+    folded = html_table.folded("settings that only some methods have", _html(heads, rest, tables))
     return _html(heads, shared, tables) + (folded if rest else "")
 
 
@@ -129,17 +129,9 @@ def _seeds(runs: Sequence[Run]) -> str:
 
 
 def _html(heads: Sequence[str], names: Sequence[str], tables: Sequence[Mapping[str, Any]]) -> str:
-    head = "".join(f"<th scope='col'>{escape(text)}</th>" for text in ("setting", *heads))
-    rows = [
-        "".join(f"<td>{escape(value_text(own[name]) if name in own else ABSENT)}</td>" for own in tables)
-        for name in names
-    ]
-    body = "".join(
-        f"<tr><th scope='row'>{escape(name)}</th>{cells}</tr>" for name, cells in zip(names, rows, strict=True)
-    )
-    return (
-        f"<div class='wide'><table class='settings'><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+    cells = [[value_text(own[name]) if name in own else ABSENT for own in tables] for name in names]
+    rows = ([name, *texts] for name, texts in zip(names, cells, strict=True))
+    return html_table.table(["setting", *heads], rows)
 
 
 ABSENT = "\u2013"

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from math import ceil, floor
 from typing import Any
 
 import panel as pn
 import plotly.graph_objects as go
 
+from figures.explore import html_table
 from figures.explore.latest import Latest
 from figures.explore.line_figure import Marks, line_figure
 from figures.explore.lines import Line, Summary, differences, lines, summaries
@@ -62,9 +62,9 @@ class Runs(View):
             widget.param.watch(lambda event, field=field: self._picked(field, event.new), "value")
         self.span.param.watch(lambda event: self._spanned(*event.new), "value_throttled")
         self.every.on_click(lambda _: self.selection.change(rounds=[]))
-        self.summary = pn.pane.HTML("", sizing_mode="stretch_width")
-        self.differing = pn.pane.HTML("", sizing_mode="stretch_width")
-        self.remarks = pn.pane.HTML("", sizing_mode="stretch_width")
+        self.summary = html_table.pane("summary")
+        self.differing = html_table.pane("differing")
+        self.remarks = html_table.pane("remarks")
         pickers = pn.Row(self.number, self.reference, self.seeds, self.span, self.every, css_classes=["pickers"])
         parts = (self.table.panel, pickers, self.plot, self.remarks, self.summary, self.differing)
         return pn.Column(*parts, sizing_mode="stretch_width")
@@ -101,7 +101,7 @@ class Runs(View):
         rounds = [int(index) for line in read.shown for index in line.values["round"].values[[0, -1]]] or [0, 1]
         self._show_pickers(read, min(rounds), max(rounds))
         self.plot.show(figure, label=_label(read.shown, results))
-        self.remarks.object = "".join(f"<p class='remark'>{escape(text)}</p>" for text in read.remarks)
+        self.remarks.object = html_table.lines(read.remarks)
         self.summary.object = _summary(results, read.shown, self.selection.rounds, compared=read.compared)
         self.differing.object = read.differing
 
@@ -189,16 +189,8 @@ def _summary(results: list[Summary], shown: list[Line], rounds: list[int], *, co
         return ""
     name = axis(shown[0].values)
     where = f"rounds {min(rounds)} to {max(rounds)}" if len(rounds) == 2 else "the last ten rounds"
-    rows = "".join(
-        f"<tr><th scope='row'>{escape(written_name(summary.group))}</th><td>{summary.seeds}</td>"
-        f"<td>{escape(_interval(summary, sign=compared))}</td></tr>"
-        for summary in results
-    )
-    head = f"<tr><th scope='col'>group</th><th scope='col'>runs</th><th scope='col'>{escape(name)} [95 %]</th></tr>"
-    caption = f"<caption>mean of {escape(name)} over {where}</caption>"
-    return (
-        f"<div class='wide'><table class='settings'>{caption}<thead>{head}</thead><tbody>{rows}</tbody></table></div>"
-    )
+    rows = ([written_name(summary.group), str(summary.seeds), _interval(summary, sign=compared)] for summary in results)
+    return html_table.table(["group", "runs", f"{name} [95 %]"], rows, caption=f"mean of {name} over {where}")
 
 
 def _interval(summary: Summary, *, sign: bool) -> str:

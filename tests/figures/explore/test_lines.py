@@ -7,7 +7,7 @@ import tiny
 from drift.analyses.bootstrap import mean_interval
 from drift.analyses.rounds.coherence import coherence
 from figures.explore.line_figure import Marks, line_figure
-from figures.explore.lines import differences, lines, mean_and_interval, summaries
+from figures.explore.lines import differences, interval_lines, lines, mean_line, summaries
 from figures.explore.open_runs import OpenRuns
 from figures.explore.series import number_names, recorded_runs
 from figures.explore.views.runs import curves, span
@@ -61,7 +61,7 @@ def test_differences_are_of_one_seed_and_the_same_cohorts(usable):
 def test_the_mean_of_seeds_has_the_intervals_of_the_house(usable):
     drawn, _ = lines(usable, "loss")
     pair = drawn[:2]
-    mean, low, high = mean_and_interval(pair)
+    mean, (low, high) = mean_line(pair), interval_lines(pair)
     both = np.stack([line.values for line in pair])
     assert np.allclose(mean, both.mean(0))
     assert np.allclose(low, [mean_interval(column).low for column in both.T])

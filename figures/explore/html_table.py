@@ -1,0 +1,65 @@
+"""Tables and lines of text as HTML, escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import panel as pn
+
+STYLE = """
+.wide { overflow-x: auto; margin: 4px 8px; }
+table.numbers { border-collapse: collapse; font-size: 13px; }
+table.numbers caption { text-align: left; padding: 4px 6px; opacity: 0.8; }
+table.numbers th, table.numbers td { padding: 3px 10px 3px 6px; text-align: left; vertical-align: top; }
+table.numbers tbody tr { border-top: 1px solid var(--line, #d3d9df); }
+table.numbers th { font-weight: 600; }
+table.numbers tbody th { font-weight: 400; opacity: 0.85; white-space: nowrap; }
+p.remark { margin: 2px 10px; font-size: 13px; opacity: 0.85; }
+summary { margin: 2px 10px; font-size: 13px; cursor: pointer; }
+"""
+
+
+def pane(label: str = "") -> pn.pane.HTML:
+    """An empty place for tables and lines.
+
+    Args:
+        label: What stands in it, as a class of the page, for tests and styles.
+    """
+    classes = [label] if label else []
+    return pn.pane.HTML("", sizing_mode="stretch_width", stylesheets=[STYLE], css_classes=classes)
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "") -> str:
+    """A table; the first cell of each row is its heading.
+
+    Args:
+        head: Headings of the columns.
+        rows: Texts of the cells.
+        caption: What it shows.
+    """
+    top = "".join(f"<th scope='col'>{escape(text)}</th>" for text in head)
+    lines = "".join(_row(cells) for cells in rows)
+    about = f"<caption>{escape(caption)}</caption>" if caption else ""
+    whole = f"<table class='numbers'>{about}<thead><tr>{top}</tr></thead><tbody>{lines}</tbody></table>"
+    return f"<div class='wide'>{whole}</div>"
+
+
+def _row(cells: Sequence[str]) -> str:
+    first, *rest = (escape(cell) for cell in cells)
+    return f"<tr><th scope='row'>{first}</th>{''.join(f'<td>{cell}</td>' for cell in rest)}</tr>"
+
+
+def lines(texts: Iterable[str]) -> str:
+    """A paragraph per text."""
+    return "".join(f"<p class='remark'>{escape(text)}</p>" for text in texts)
+
+
+def folded(summary: str, content: str) -> str:
+    """Content that opens by a click on its summary.
+
+    Args:
+        summary: Text.
+        content: HTML.
+    """
+    return f"<details><summary>{escape(summary)}</summary>{content}</details>"

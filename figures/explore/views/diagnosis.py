@@ -1,0 +1,149 @@
+"""The view of the diagnosis: what drifts, by how much and what would help, with the way to the view that shows it."""
+
+from __future__ import annotations
+
+import time
+from html import escape
+from typing import Any
+
+import panel as pn
+
+from drift.diagnosis.causes import Cause
+from drift.diagnosis.finding import Finding
+from figures.explore import html_table
+from figures.explore.activity import duration
+from figures.explore.diagnosed import Diagnosed, diagnosed, place_of
+from figures.explore.jobs import Job
+from figures.explore.view import View
+from figures.page.diagnosis_text import QUESTIONS, interval, percent, verdict
+
+ABOUT = (
+    "Reading the record answers eight questions about a run in seconds to minutes. Testing causes also repeats "
+    "recorded rounds with one setting changed and follows what gains: minutes to hours, and all of it is stored."
+)
+EVERY = 0.5
+"""Seconds between two texts on progress."""
+
+_RESULTS: dict[tuple[str, str, bool], Diagnosed] = {}
+"""Diagnoses by run, its last round, and whether nothing was trained, for all pages."""
+
+
+class Diagnosis(View):
+    """Verdict, causes and findings of one run."""
+
+    name = "diagnosis"
+    title = "Diagnosis"
+    follows = frozenset({"runs", "growth"})
+
+    def body(self) -> pn.viewable.Viewable:
+        self._key: tuple[str, str] | None = None
+        self._job: Job | None = None
+        self._told = 0.0
+        self.quick = pn.widgets.Button(name="Read the record", button_type="primary")
+        self.full = pn.widgets.Button(name="Test causes by training")
+        self.cancel = pn.widgets.Button(name="Cancel", visible=False)
+        self.quick.on_click(self.guarded(lambda _: self._start(quick=True)))
+        self.full.on_click(self.guarded(lambda _: self._start(quick=False)))
+        self.cancel.on_click(lambda _: self._job.cancel() if self._job is not None else None)
+        self.text = html_table.pane("state")
+        self.answers = pn.Column(sizing_mode="stretch_width", css_classes=["answers"])
+        buttons = pn.Row(self.quick, self.full, self.cancel, css_classes=["pickers"])
+        return pn.Column(buttons, self.text, self.answers, sizing_mode="stretch_width")
+
+    def update(self, changed: set[str]) -> None:
+        if not self.selection.run:
+            self.answers.objects = []
+            raise LookupError("No run is selected; tick one in Runs.")
+        run = self.explorer.runs.recorded(self.selection.run)
+        key = (str(run.folder), run.last_link)
+        if key == self._key:
+            return
+        self._key, self._job = key, None
+        self._busy(False)
+        known = _RESULTS.get((*key, False)) or _RESULTS.get((*key, True))
+        if known is not None:
+            self._show(known)
+        else:
+            self.answers.objects = []
+            self._say(ABOUT)
+
+    def _start(self, *, quick: bool) -> None:
+        run, key = self.explorer.run(), self._key
+        self._busy(True)
+        self._say("starting ...")
+        self._job = self.explorer.jobs.long(
+            diagnosed,
+            run,
+            quick,
+            title=f"diagnosis of {run.name}",
+            on_progress=lambda job: self._progress(key, job),
+            on_end=lambda job: self._ended(key, quick, job),
+        )
+
+    def _progress(self, key: Any, job: Job) -> None:
+        if time.monotonic() - self._told < EVERY:
+            return
+        self._told = time.monotonic()
+        left = "" if job.seconds_left is None else f", {duration(job.seconds_left)} left"
+        text = f"{job.done} of {job.total} steps of the present test{left}"
+        self.explorer.push(lambda: self._say(text) if key == self._key and not job.ended else None)
+
+    def _ended(self, key: Any, quick: bool, job: Job) -> None:
+        if job.state == "done" and key is not None:
+            _RESULTS[*key, quick] = job.result
+        self.explorer.push(lambda: self._end(job) if key == self._key else None)
+
+    def _end(self, job: Job) -> None:
+        self._busy(False)
+        if job.state == "done":
+            self._show(job.result)
+        else:
+            self._say(
+                "Cancelled; what was computed is stored." if job.state == "cancelled" else f"It failed: {job.error}"
+            )
+
+    def _busy(self, busy: bool) -> None:
+        self.quick.disabled = self.full.disabled = busy
+        self.cancel.visible = busy
+
+    def _say(self, text: str) -> None:
+        self.text.object = html_table.lines([text])
+
+    def _show(self, result: Diagnosed) -> None:
+        diagnosis = result.diagnosis
+        rounds = f"{diagnosis.rounds} rounds, {diagnosis.per_round} of {diagnosis.clients} clients per round."
+        self._say(f"{verdict(diagnosis)} {rounds}")
+        rows = [self._cause(cause, result) for cause in diagnosis.causes]
+        heads = [_head("Causes that were tested, clear ones first")] if rows else []
+        findings = [self._finding(finding, result) for finding in diagnosis.findings]
+        self.answers.objects = [*heads, *rows, _head("What the record says"), *findings]
+
+    def _cause(self, cause: Cause, result: Diagnosed) -> pn.Row:
+        gain = interval(cause.gain.value, cause.gain.low, cause.gain.high, "nats")
+        tested = "; ".join(filter(None, (cause.test, cause.followed, cause.note)))
+        text = f"{'clear: ' if cause.clear else ''}gains {gain}, {percent(cause.share)} of the loss ({tested})"
+        return self._answer(cause.title, text, cause.command if cause.clear else "", cause, result)
+
+    def _finding(self, finding: Finding, result: Diagnosed) -> pn.Row:
+        number = ""
+        if finding.value == finding.value:
+            number = f"; {finding.measure} {interval(finding.value, finding.low, finding.high, finding.unit)}"
+        title = QUESTIONS.get(finding.name, finding.name)
+        return self._answer(title, f"{finding.statement}{number}", finding.suggestion, finding, result)
+
+    def _answer(self, title: str, text: str, advice: str, answer: Finding | Cause, result: Diagnosed) -> pn.Row:
+        """A line of an answer with a button that leads to the view that shows it."""
+        more = f"<p class='remark'>To do: <code>{escape(advice)}</code></p>" if advice else ""
+        content = html_table.pane()
+        content.object = f"<p><b>{escape(title)}</b>: {escape(text)}.</p>{more}"
+        place = place_of(answer, result)
+        views = self.explorer.views
+        if not place or place["view"] not in views:
+            return pn.Row(content, sizing_mode="stretch_width", css_classes=["answer"])
+        button = pn.widgets.Button(name=f"Show in {views[place['view']].title}", width=140)
+        button.on_click(self.guarded(lambda _: self.selection.change(**place)))
+        return pn.Row(content, button, sizing_mode="stretch_width", css_classes=["answer"])
+
+
+def _head(text: str) -> pn.pane.HTML:
+    return pn.pane.HTML(f"<h3>{escape(text)}</h3>", sizing_mode="stretch_width")

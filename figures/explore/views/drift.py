@@ -1,0 +1,256 @@
+"""The view of drift: client and period drift, gain, coherence and locality over rounds, and what they cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import panel as pn
+import plotly.graph_objects as go
+import xarray as xr
+
+from drift.analyses.counterfactual.counterfactual import counterfactual
+from drift.analyses.decomposition.decomposition import decomposition
+from drift.analyses.per_round import evenly_spaced
+from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.critical_point import critical_point
+from drift.analyses.rounds.locality import locality
+from drift.runs.growing_run import GrowingRun
+from drift.runs.run import Run
+from figures.explore import html_table
+from figures.explore.as_figure import Request
+from figures.explore.drift_figures import client_costs_figure, distances_figure, factors_figure, parts_figure
+from figures.explore.latest import Latest
+from figures.explore.line_figure import Marks, line_figure
+from figures.explore.lines import lines
+from figures.explore.on_demand import OnDemand
+from figures.explore.open_runs import OpenRuns
+from figures.explore.plot import Plot
+from figures.explore.series import of_record, recorded_runs
+from figures.explore.view import View
+from figures.explore.views.runs import span
+
+PANELS = {
+    "client_variance": "client-drift variance over rounds",
+    "period_variance": "period-drift variance over rounds",
+    "gain": "Kalman gain over rounds",
+    "coherence": "local gradient coherence over rounds",
+    "locality": "largest distance of a client to the mean of its cohort over rounds",
+}
+"""Numbers that are shown, with what their figures are called."""
+
+ROUNDS = {"this round": "", "five rounds": "few", "all rounds": "all"}
+MODELS = {"as recorded": "", "trained three times": "local"}
+FEW = 5
+
+FACTORS = (
+    "How the squared error of the averaged model splits into bias, variance and covariance of its clients (IMA, "
+    "theorem 1). Variance and covariance need clients that are trained again."
+)
+STEP = (
+    "What the global step is made of, exactly: all clients are trained from the round's start, so that period drift, "
+    "client drift and the server's part are known, with the loss that each costs."
+)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Figures and remarks of the record."""
+
+    figures: dict[str, go.Figure]
+    distances: go.Figure | None
+    remarks: list[str]
+
+
+class Drift(View):
+    """Curves of the drifts of the selected runs, and analyses of one of them on demand."""
+
+    name = "drift"
+    title = "Drift"
+    follows = frozenset({"growth", "runs", "round", "rounds", "client", "clients", "drift.rounds", "drift.models"})
+
+    def body(self) -> pn.viewable.Viewable:
+        self._latest = Latest(self)
+        self.plots = {name: Plot(text, height=300) for name, text in PANELS.items()}
+        self.distances = Plot("distance of each client to the mean of its cohort over rounds", height=300)
+        for plot in (*self.plots.values(), self.distances):
+            plot.on("click", self._clicked)
+            plot.on("select", self._brushed)
+        self.remarks = html_table.pane("remarks")
+        self.rounds = pn.widgets.Select(name="rounds", options=ROUNDS, width=140)
+        self.models = pn.widgets.Select(name="models of the clients", options=MODELS, width=170)
+        self._quiet = False
+        for widget, field in ((self.rounds, "drift.rounds"), (self.models, "drift.models")):
+            widget.param.watch(lambda event, field=field: self._picked(field, event.new), "value")
+        self.factors = OnDemand(self, decomposition, "decomposition", FACTORS, self._show_factors)
+        self.factors_plot = Plot("bias, variance and covariance of the averaged model", height=360, visible=False)
+        self.step = OnDemand(self, counterfactual, "parts of the step", STEP, self._show_step)
+        self.norms = Plot("norms of the parts of the global step", height=320)
+        self.costs = Plot("loss that each part of the global step costs", height=320)
+        self.clients = Plot("loss that the drift of each client costs", height=280, visible=False)
+        self.clients.on("click", self._client_clicked)
+        self.step_plots = _wrapped(self.norms, self.costs)
+        self.step_plots.visible = False
+        curves = _wrapped(*self.plots.values(), self.distances)
+        pickers = pn.Row(self.rounds, self.models, css_classes=["pickers"])
+        parts = (self.factors.panel, self.factors_plot, self.step.panel, self.step_plots, self.clients)
+        return pn.Column(curves, self.remarks, pickers, *parts, sizing_mode="stretch_width")
+
+    def update(self, changed: set[str]) -> None:
+        selection, runs = self.selection, self.explorer.runs
+        if not selection.runs:
+            raise LookupError("No run is selected; tick some in Runs.")
+        names, clients = list(selection.runs), _clients(selection)
+        marks = Marks(selection.run, selection.round, selection.rounds)
+        self._latest.ask(lambda: of_the_record(runs, names, marks, clients), self._show)
+        self._show_pickers()
+        self._offer()
+
+    def figures(self) -> list[Request]:
+        names = [name for name in self.selection.runs if not self.explorer.runs.problem(name)]
+        runs = [self.explorer.runs.run(name) for name in names]
+        if not runs:
+            raise LookupError("No run is selected; tick some in Runs.")
+        one = ("variance-rounds", "coherence-rounds", "locality-rounds")
+        texts = ("drift variances and gain", "coherence with its change point", "locality")
+        requests = [Request.from_runs(name, runs, title=text) for name, text in zip(one, texts, strict=True)]
+        first = runs[0]
+        rounds = len(self._rounds(first, "clients") or [0])
+        return [
+            *requests,
+            Request.from_runs("bias-rounds", first, title="decomposition of the recorded models"),
+            Request.from_runs("counterfactual-rounds", first, title="parts of the step", rounds=min(rounds, FEW)),
+        ]
+
+    def _show(self, read: Recorded) -> None:
+        for name, plot in self.plots.items():
+            plot.show(read.figures.get(name))
+        self.distances.show(read.distances)
+        self.remarks.object = html_table.lines(read.remarks)
+
+    def _show_pickers(self) -> None:
+        self._quiet = True
+        try:
+            self.rounds.value = self.selection.look("drift.rounds")
+            self.models.value = self.selection.look("drift.models")
+        finally:
+            self._quiet = False
+
+    def _offer(self) -> None:
+        """Offer the analyses of the first run at the selected rounds."""
+        for demand, what, more in (
+            (self.factors, "clients", {"estimator": "local"} if self.selection.look("drift.models") else {}),
+            (self.step, "globals", {}),
+        ):
+            try:
+                run = self.explorer.run()
+                demand.offer(run, rounds=self._rounds(run, what), **more)
+            except (LookupError, ValueError) as reason:
+                demand.withdraw(str(reason))
+
+    def _rounds(self, run: Run, what: str) -> list[int]:
+        """Rounds to analyse, of those that kept clients or globals: the selected one, five, or all of the span.
+
+        Raises:
+            LookupError: If none of them kept them.
+        """
+        number, look = self.explorer.round(), self.selection.look("drift.rounds")
+        available = run.kept(what)
+        if not look and number not in available:
+            some = ", ".join(map(str, evenly_spaced(available, 8))) or "none"
+            raise LookupError(
+                f"round {number} of {run.name} kept no {what}; rounds that did are, among others: {some}."
+            )
+        if not look:
+            return [number]
+        first, last = (
+            sorted(self.selection.rounds) if len(self.selection.rounds) == 2 else (0, max(available, default=0))
+        )
+        inside = [index for index in available if first <= index <= last]
+        if not inside:
+            raise LookupError(f"no round from {first} to {last} of {run.name} kept {what}; select others, or all.")
+        return evenly_spaced(inside, FEW if look == "few" else None)
+
+    def _show_factors(self, ds: xr.Dataset | None) -> None:
+        self.factors_plot.visible = ds is not None
+        if ds is not None:
+            self.factors_plot.show(factors_figure(ds, Marks("", self.selection.round, self.selection.rounds)))
+
+    def _show_step(self, ds: xr.Dataset | None) -> None:
+        self.step_plots.visible = self.clients.visible = ds is not None
+        if ds is None:
+            return
+        self.norms.show(parts_figure(ds, "norm"))
+        self.costs.show(parts_figure(ds, "loss_cost"))
+        rounds = ds["round"].values.tolist()
+        number = self.explorer.round()
+        self.clients.show(client_costs_figure(ds, number if number in rounds else rounds[-1], _clients(self.selection)))
+
+    def _picked(self, field: str, value: Any) -> None:
+        if not self._quiet:
+            self.selection.change(**{field: value})
+
+    def _clicked(self, event: dict[str, Any]) -> None:
+        if not event["points"]:
+            return
+        point = event["points"][0]
+        client = {} if point["data"] is None else {"client": int(point["data"])}
+        self.selection.change(round=int(point["x"]), **client)
+
+    def _client_clicked(self, event: dict[str, Any]) -> None:
+        if event["points"]:
+            self.selection.change(client=int(event["points"][0]["data"]))
+
+    def _brushed(self, event: dict[str, Any]) -> None:
+        if event["x"] is not None:
+            self.selection.change(rounds=span(event["x"]))
+
+
+def of_the_record(runs: OpenRuns, names: list[str], marks: Marks, clients: list[int]) -> Recorded:
+    """Figures of the drifts of runs, and of the clients of the first one; for a thread.
+
+    Args:
+        runs: The open runs.
+        names: Names of the selected runs; clients are shown of the first.
+        marks: What is selected.
+        clients: Selected clients.
+    """
+    usable, remarks = recorded_runs(runs, names)
+    figures = {name: line_figure(lines(usable, name)[0], name, marks) for name in PANELS} if usable else {}
+    for figure in figures.values():
+        figure.update_layout(height=300)
+    first = usable.get(names[0])
+    if first is None:
+        return Recorded(figures, None, remarks)
+    remarks.append(mark_critical_point(figures["coherence"], first, of_record(first, coherence)))
+    distances = distances_figure(first, of_record(first, locality).distance, marks, clients)
+    return Recorded(figures, distances, remarks)
+
+
+def mark_critical_point(figure: go.Figure, run: GrowingRun, ds: xr.Dataset) -> str:
+    """Draw the change point of a run's coherence with its interval; returns what it is, or why there is none.
+
+    Args:
+        figure: Figure of the coherence.
+        run: The run.
+        ds: Result of `drift.coherence`.
+    """
+    point = float(ds.critical_point)
+    if point != point:
+        reason = critical_point(ds["round"].values, ds.coherence.values).reason
+        return f"{run.name}: coherence has no clear change point; {reason}."
+    low, high = float(ds.critical_low), float(ds.critical_high)
+    shade = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": low - 0.5, "x1": high + 0.5, "layer": "below"}
+    line = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": point, "x1": point, "line": {"color": "#8a8a8a"}}
+    own = [{**shade, "line": {"width": 0}, "fillcolor": "#E69F00", "opacity": 0.18}, line]
+    figure.update_layout(shapes=[*own, *figure.layout.shapes])
+    return f"{run.name}: coherence turns negative in round {point:.0f} (95 %: {low:.0f} to {high:.0f}, shaded)."
+
+
+def _clients(selection: Any) -> list[int]:
+    return [*selection.clients, *([] if selection.client is None else [selection.client])]
+
+
+def _wrapped(*plots: Plot) -> pn.Row:
+    places = [pn.Column(plot, css_classes=["slot"], sizing_mode="stretch_width") for plot in plots]
+    return pn.Row(*places, css_classes=["slots"], sizing_mode="stretch_width")
