@@ -5,8 +5,7 @@ from __future__ import annotations
 import xarray as xr
 
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.locality import locality
-from drift.analyses.rounds.norms_and_weights import balance, learned, update_norms
+from drift.analyses.rounds.norms_and_weights import balance, learned, locality, update_norms
 from drift.analyses.rounds.variance import drift_variances
 from drift.runs.growing_run import GrowingRun
 from landscape.plugins import unknown

@@ -9,7 +9,7 @@ from typing import Any
 import panel as pn
 
 from drift.diagnosis.causes import Cause
-from drift.diagnosis.finding import Finding
+from drift.diagnosis.findings import Finding
 from figures.explore import html_table
 from figures.explore.activity import duration
 from figures.explore.diagnosed import Diagnosed, diagnosed, place_of

@@ -14,7 +14,7 @@ from drift.analyses.decomposition.decomposition import decomposition
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.critical_point import critical_point
-from drift.analyses.rounds.locality import locality
+from drift.analyses.rounds.norms_and_weights import locality
 from drift.runs.growing_run import GrowingRun
 from drift.runs.run import Run
 from figures.explore import html_table

@@ -10,6 +10,7 @@ import panel as pn
 import plotly.graph_objects as go
 
 from figures.explore import html_table
+from figures.explore.as_figure import Request
 from figures.explore.latest import Latest
 from figures.explore.line_figure import Marks, line_figure
 from figures.explore.lines import Line, Summary, differences, lines, summaries
@@ -89,6 +90,19 @@ class Runs(View):
             return read_now, figure, summaries(lines_now, marks.rounds)
 
         self._latest.ask(compute, lambda results: self._show(*results))
+
+    def figures(self) -> list[Request]:
+        """The curves as a named figure."""
+        names = [name for name in self.selection.runs if not self.explorer.runs.problem(name)]
+        runs = [self.explorer.runs.run(name) for name in names]
+        if not runs:
+            raise LookupError(self._empty())
+        selection = self.selection
+        seeds = selection.look("runs.seeds") or None
+        reference = selection.reference if self._curves is not None and self._curves.compared else None
+        rounds = selection.rounds or None
+        options = {"number": selection.number, "reference": reference, "rounds": rounds, "seeds": seeds}
+        return [Request.from_runs("numbers-rounds", runs, title="the curves", **options)]
 
     def _empty(self) -> str:
         if self.explorer.runs.names:
