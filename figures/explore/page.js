@@ -38,13 +38,18 @@ async function drawn(views) {
 export function render({ model, el }) {
   const app = model.address;
   const url = () => location.pathname + (model.state.query && `?${model.state.query}`);
-  const back = () => model.send_msg({ event: "address", query: location.search });
+  // The answer to an earlier step back must not undo a later one: answers have the number of what they answer.
+  let asked = 0, answered = 0;
+  const back = () => model.send_msg({ event: "address", query: location.search, number: ++asked });
   // Many changes of one thing, as by a slider, are one step for the back button.
   let step = null, at = 0;
   const write = () => {
-    if (!app || url() === location.pathname + location.search) return;
+    const { number } = model.state, answer = number > answered;
+    if (!app || number < asked) return;
+    answered = number;
+    if (url() === location.pathname + location.search) return;
     const same = model.state.step === step && performance.now() - at < ONE_STEP;
-    history[same || model.state.step === "" ? "replaceState" : "pushState"]({}, "", url());
+    history[same || answer || model.state.step === "" ? "replaceState" : "pushState"]({}, "", url());
     [step, at] = [model.state.step, performance.now()];
   };
   const key = (event) => {

@@ -19,7 +19,7 @@ class Page(JSComponent):
         on_drawn: Called when the browser has drawn the views.
     """
 
-    state = param.Dict({"query": "", "step": "", "views": []})
+    state = param.Dict({"query": "", "step": "", "views": [], "number": 0})
     address = param.Boolean(True, doc="Whether the page is the explorer's own: not in a notebook.")
 
     _esm = Path(__file__).with_name("page.js")
@@ -33,6 +33,7 @@ class Page(JSComponent):
     ) -> None:
         super().__init__(width=0, height=0, margin=0, **options)
         self._on_address, self._on_key, self._on_drawn = on_address, on_key, on_drawn
+        self._answered = 0
 
     def write(self, query: str, step: str, views: list[str]) -> None:
         """Write a query into the address, and report when the views are drawn.
@@ -42,10 +43,11 @@ class Page(JSComponent):
             step: What changed; the same thing again soon after is the same step for the back button.
             views: Names of the views on the page.
         """
-        self.state = {"query": query, "step": step, "views": views}
+        self.state = {"query": query, "step": step, "views": views, "number": self._answered}
 
     def _handle_msg(self, data: dict[str, Any]) -> None:
         if data.get("event") == "address":
+            self._answered = int(data.get("number", 0))
             self._on_address(str(data.get("query", "")))
         elif data.get("event") == "key":
             self._on_key(str(data.get("key", "")))
