@@ -1,0 +1,150 @@
+"""Who may talk to the explorer: only the holder of its token, from its own pages, by a name of its own."""
+
+import http.client
+import re
+from urllib.parse import urlsplit
+
+import pytest
+import tiny
+
+pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explore]'")
+from exploring import exploring
+from tornado.httputil import HTTPHeaders, HTTPServerRequest, RequestStartLine
+
+from figures.explore.guard import Guard
+
+
+class Connection:
+    """Of a request that no server got."""
+
+    def set_close_callback(self, callback):
+        """Never closed."""
+
+
+def answer(guard, uri="/", **headers):
+    """ "allowed", the reason of a refusal, or where a request is sent."""
+    named = {name.replace("_", "-"): value for name, value in {"Host": "127.0.0.1:8000", **headers}.items()}
+    request = HTTPServerRequest(
+        start_line=RequestStartLine("GET", uri, "HTTP/1.1"), headers=HTTPHeaders(named), connection=Connection()
+    )
+    matched = guard.match(request)
+    if matched is None:
+        return "allowed"
+    return matched["target_kwargs"].get("to") or matched["target_kwargs"]["reason"]
+
+
+@pytest.fixture
+def guard():
+    return Guard("127.0.0.1")
+
+
+def cookie(guard):
+    return f"{guard.cookie}={guard.secret}"
+
+
+def test_the_cookie_opens_and_the_token_gives_the_cookie(guard):
+    assert answer(guard, Cookie=cookie(guard)) == "allowed"
+    assert answer(guard, f"/?token={guard.token}&view=plane&runs=a,b") == "/?view=plane&runs=a,b"
+    assert answer(guard, f"/?token={guard.token}", Cookie=cookie(guard)) == "/"
+    for uri, headers in (
+        ("/", {}),
+        ("/?token=", {}),
+        (f"/?token={guard.token[:-1]}", {}),
+        ("/", {"Cookie": f"{guard.cookie}=x"}),
+    ):
+        assert answer(guard, uri, **headers).startswith("The token is missing")
+    assert answer(guard, "/?token=%ff%fe").startswith("The token is missing")
+
+
+def test_the_token_is_not_the_cookie_and_both_are_new_at_every_start(guard):
+    other = Guard("127.0.0.1")
+    assert len({guard.token, guard.secret, other.token, other.secret, guard.cookie, other.cookie}) == 6
+    assert answer(guard, Cookie=f"{guard.cookie}={guard.token}").startswith("The token")
+    assert answer(guard, f"/?token={guard.secret}").startswith("The token")
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example:8000", "127.0.0.1.evil.example", "", "localhost.evil.example:8000", "192.168.0.7:8000", "[::1"],
+)
+def test_a_name_that_was_pointed_to_this_machine_is_refused(guard, host):
+    assert answer(guard, f"/?token={guard.token}", Host=host, Cookie=cookie(guard)).startswith("This name is not that")
+
+
+@pytest.mark.parametrize("host", ["localhost:9000", "127.0.0.1", "[::1]:8000", "LOCALHOST:1"])
+def test_names_of_this_machine_are_accepted_at_any_port(guard, host):
+    assert answer(guard, Host=host, Cookie=cookie(guard)) == "allowed"
+
+
+def test_pages_of_other_sites_are_refused(guard):
+    mine = {"Cookie": cookie(guard)}
+    assert answer(guard, Origin="http://127.0.0.1:8000", **mine) == "allowed"
+    for origin in ("http://evil.example", "http://127.0.0.1:9999", "http://localhost:8000", "null"):
+        assert answer(guard, Origin=origin, **mine) == "A page of another site asked."
+    assert (
+        answer(guard, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="no-cors", **mine) == "A page of another site asked."
+    )
+    assert answer(guard, Sec_Fetch_Site="cross-site", Sec_Fetch_Mode="navigate", **mine) == "allowed"
+    assert answer(guard, Sec_Fetch_Site="same-origin", Sec_Fetch_Mode="cors", **mine) == "allowed"
+    assert answer(guard, "/ws", Upgrade="websocket", **mine) == "A connection without Origin asked."
+
+
+def test_a_wide_host_answers_to_numbers_and_its_own_names_but_not_to_others():
+    wide = Guard("0.0.0.0")
+    assert wide.wide and not Guard("localhost").wide
+    assert answer(wide, Host="192.168.0.7:8000", Cookie=cookie(wide)) == "allowed"
+    assert answer(wide, Host=f"{wide.name}:8000", Cookie=cookie(wide)) == "allowed"
+    assert answer(wide, Host="evil.example:8000", Cookie=cookie(wide)).startswith("This name")
+    assert Guard("::1").name == "[::1]"
+
+
+def asked(address, path, **headers):
+    """Status, headers and text of a request to a server."""
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)
+    connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    response = connection.getresponse()
+    text = response.read().decode()
+    connection.close()
+    return response.status, response.headers, text
+
+
+def test_the_server_refuses_everything_without_the_cookie_and_lets_a_page_run_its_own_code_only(tmp_path):
+    tiny.trained(tmp_path)
+    with exploring(tmp_path) as address:
+        query = urlsplit(address).query
+        for path in (
+            "/",
+            "/ws",
+            "/plotly.js",
+            "/static/js/bokeh.min.js",
+            "/autoload.js?bokeh-autoload-element=1",
+            "/metadata",
+            "/nothing",
+        ):
+            status, headers, text = asked(address, path)
+            assert (status, text.count("The token is missing")) == (403, 1), path
+            assert "script-src 'none'" in headers["Content-Security-Policy"]
+        status, headers, _ = asked(address, f"/?{query}&view=round")
+        assert (status, headers["Location"]) == (302, "/?view=round")
+        assert "HttpOnly" in headers["Set-Cookie"] and "samesite=lax" in headers["Set-Cookie"].lower()
+        mine = headers["Set-Cookie"].split(";")[0]
+        assert asked(address, "/", Cookie=mine, Host="evil.example")[0] == 403
+        assert asked(address, "/", Cookie=mine, Origin="http://evil.example")[0] == 403
+        upgrade = {
+            "Upgrade": "websocket",
+            "Connection": "Upgrade",
+            "Sec_WebSocket_Key": "x",
+            "Sec_WebSocket_Version": "13",
+        }
+        assert asked(address, "/ws", Cookie=mine, Origin="http://evil.example", **upgrade)[0] == 403
+        status, headers, text = asked(address, "/", Cookie=mine)
+        assert status == 200
+        policy = headers["Content-Security-Policy"]
+        nonces = set(re.findall(r'<script nonce="([^"]+)"', text))
+        assert len(nonces) == 1 and f"'nonce-{nonces.pop()}'" in policy
+        assert "default-src 'none'" in policy and "unsafe-eval" not in policy and "frame-ancestors 'none'" in policy
+        assert not re.findall(r"<script(?! nonce=)", text)
+        assert not re.findall(r'(?:src|href)="(?:https?:)?//', text), "nothing of another machine"
+        assert headers["Referrer-Policy"] == "no-referrer" and headers["X-Content-Type-Options"] == "nosniff"
+        again = asked(address, "/", Cookie=mine)[2]
+        assert set(re.findall(r'nonce="([^"]+)"', again)) != set(re.findall(r'nonce="([^"]+)"', text))
