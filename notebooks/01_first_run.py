@@ -118,14 +118,15 @@ plt.show()
 # %% [markdown]
 # ## Look around
 #
-# Pick a run, a round and a client. The left picture is the plane through this client and the next two of its cohort,
-# the right one shows how far each client ended from the mean of its round; click a dot to pick it. Set *map* to the
-# loss of the client's own samples: the client's model now sits low, in a basin that the others do not share.
+# The same views as in `fedscape explore`: what is selected in one is selected in all. *Plane* goes through three clients
+# of the round; set *shows* to the loss of a client's own samples: its model now sits low, in a basin that the others do
+# not share. Click on the plane: that point is evaluated whole. *Round* shows the cohort, *Weights* what other weights
+# would have given. The list at the right puts a second view beside the first.
 #
-# (The pickers need a running kernel. In a viewer without one you see the state that was saved, or nothing.)
+# (The views need a running kernel. In a viewer without one you see the state that was saved, or nothing.)
 
 # %%
-figures.explorer([fedavg, ima], points=11)
+figures.explorer([fedavg, ima], points=11, view="plane")
 
 # %% [markdown]
 # ## Real sizes

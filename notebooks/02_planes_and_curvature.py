@@ -129,11 +129,11 @@ print("mean eigenvalue", float(trace.trace) / len(last.end), "largest", float(to
 #
 # ## Look around
 #
-# Early rounds have wide, shallow planes; late ones are narrow. Compare the map of the test loss with that of the
-# client's own samples, client by client.
+# Early rounds have wide, shallow planes; late ones are narrow. Compare the map of the test loss with that of a client's
+# own samples, client by client; set *as* to relief for three dimensions.
 
 # %%
-figures.explorer(run, points=11)
+figures.explorer(run, points=11, view="plane")
 
 # %% [markdown]
 # ## Real sizes

@@ -122,11 +122,11 @@ for name, one in {"5 of 20 clients": run, "10 of 20 clients": more, "fair shares
 # %% [markdown]
 # ## Look around
 #
-# Set *curve* to client variance, period variance, gain or coherence. The dots tell who drifts far in each round; click
-# one and see where the client stands on its plane.
+# *Drift* has client and period drift, gain and coherence over rounds; click a round, and *Round* shows who drifts far in
+# it. Click a client there and see in *Plane* where it stands. *Diagnosis* runs `diagnose` from the page.
 
 # %%
-figures.explorer([run, fair, more], points=11)
+figures.explorer([run, fair, more], points=11, view="drift", second="round")
 
 # %% [markdown]
 # ## Real sizes

@@ -178,10 +178,11 @@ accuracy.draw(accuracy.data([fedavg, balanced]))
 # %% [markdown]
 # ## Look around
 #
-# Choose a round in which the weights differ much, and compare the planes of both runs.
+# Choose a round in which the weights differ much. *Weights* tells what other weights of its clients would have given;
+# the list *run* above switches between the runs.
 
 # %%
-figures.explorer([fedavg, balanced, both], points=11)
+figures.explorer([fedavg, balanced, both], points=11, view="weights")
 
 # %% [markdown]
 # ## Real sizes

@@ -150,14 +150,13 @@ mine.draw(mine.data([fedavg, ima], skip=3 * ROUNDS // 4))
 #
 # ## Look around
 #
-# The explorer is made of public parts too: `explorer.plane` and `explorer.drift` are plotly `FigureWidget`s, and every
-# picker has a `value` that code can set.
+# What the explorer shows is a value too: `show` selects in code what a person selects by hand, and
+# `explorer.selection` says what is selected now. *as figure* at each view has the named figure of what it shows, as
+# files, as a command and as Python lines.
 
 # %%
 explorer = figures.explorer([fedavg, ima], points=11)
-explorer.quantity.value = "client_variance"
-explorer.show(round=moments[1])
-explorer
+explorer.show(view="plane", second="drift", round=moments[1])
 
 # %% [markdown]
 # ## Real sizes

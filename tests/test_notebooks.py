@@ -74,16 +74,18 @@ def desk(folder, monkeypatch):
 
 @pytest.mark.parametrize("path", TEXTS, ids=NAMES)
 def test_a_notebook_runs_from_top_to_bottom_and_ends_with_an_explorer(path, desk):
-    pytest.importorskip("ipywidgets", reason="no ipywidgets here; pip install 'fedscape[notebook]'")
-    pytest.importorskip("anywidget", reason="no anywidget here; pip install 'fedscape[notebook]'")
-    from figures.interactive.explorer import Explorer
+    pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[notebook]'")
+    from figures.explore.app import Explorer
 
     last = run(path, {"__name__": "__main__"})[-1]
     assert isinstance(last, Explorer)
-    before = last.plane.to_dict()["data"]
-    assert before, "the explorer shows no plane"
-    last.round.value = last.round.options[0]
-    assert last.plane.to_dict()["data"] != before
+    try:
+        first = last.recorded().rounds()[0]
+        for name in ("runs", "round", "drift"):
+            last.show(view=name, second="", round=first)
+            assert (last.shown(), last.views[name].problem, last.round()) == ([name], "", first)
+    finally:
+        last.workspace.close()
 
 
 def test_there_are_the_seven_of_the_plan():

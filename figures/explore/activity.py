@@ -46,7 +46,7 @@ class Activity:
 
     def _line(self, job: Job) -> tuple[pn.pane.HTML, pn.Row]:
         text = pn.pane.HTML(described(job), sizing_mode="stretch_width")
-        cancel = pn.widgets.Button(name="Cancel", description=f"Stop {job.title}", width=80)
+        cancel = pn.widgets.Button(label="Cancel", description=f"Stop {job.title}", width=80)
         cancel.on_click(lambda _: job.cancel())
         return text, pn.Row(text, cancel, sizing_mode="stretch_width", css_classes=["job"])
 

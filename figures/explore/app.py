@@ -50,6 +50,8 @@ class Explorer:
         self._frames = {name: Frame(view) for name, view in self.views.items()}
         self._slots = [pn.Column(sizing_mode="stretch_width", css_classes=["slot"]) for _ in range(2)]
         self.header = Header(self)
+        if address:
+            self.header.activity.panel.css_classes = ["activity", "floating"]
         self.page = Page(self._go, self.header.key, self._drawn, address=address)
         self._root = pn.Column(
             self.page,

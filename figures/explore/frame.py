@@ -20,7 +20,7 @@ class Frame:
         self.view = view
         self._figures: Any = None
         self._title = pn.pane.HTML(f"<h2>{view.title}</h2>", css_classes=["title"], visible=False)
-        self._button = pn.widgets.Toggle(name="as figure", width=90, css_classes=["as-figure"])
+        self._button = pn.widgets.Toggle(label="as figure", width=90, css_classes=["as-figure"])
         self._button.param.watch(self._toggled, "value")
         self._drawer = pn.Column(sizing_mode="stretch_width", css_classes=["drawer"], visible=False)
         top = pn.Row(self._title, pn.Spacer(sizing_mode="stretch_width"), self._button, css_classes=["frame-top"])

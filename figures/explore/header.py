@@ -32,9 +32,9 @@ class Header:
             options={"one view": "", **{f"+ {title}": name for title, name in titles.items()}}
         )
         self.second.param.update(width=120, css_classes=["second"], description="A second view beside the first")
-        self.run = pn.widgets.Select(name="run", width=290, css_classes=["run"])
-        self.round = pn.widgets.IntSlider(name="round", start=0, end=1, width=220, css_classes=["round"])
-        self.live = pn.widgets.Checkbox(name="last round", width=95, css_classes=["live"])
+        self.run = pn.widgets.Select(label="run", width=290, css_classes=["run"])
+        self.round = pn.widgets.IntSlider(label="round", start=0, end=1, width=220, css_classes=["round"])
+        self.live = pn.widgets.Checkbox(label="last round", width=95, css_classes=["live"])
         self.clients = pn.widgets.Button(visible=False, css_classes=["clients"])
         self.notice = pn.pane.HTML("", css_classes=["line"], visible=False, sizing_mode="stretch_width")
         self.activity = Activity(explorer.jobs)
@@ -129,4 +129,4 @@ class Header:
     def _show_clients(self, clients: list[int | None]) -> None:
         ids = [str(client) for client in clients if client is not None]
         text = f"client{'s' if len(ids) > 1 else ''} {', '.join(ids[:6])}{' ...' if len(ids) > 6 else ''}: clear"
-        self.clients.param.update(name=text, visible=bool(ids))
+        self.clients.param.update(label=text, visible=bool(ids))

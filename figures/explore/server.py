@@ -14,6 +14,7 @@ from jinja2 import Template
 from plotly.offline import get_plotlyjs
 from tornado.routing import Rule
 from tornado.web import RequestHandler
+from tornado.websocket import WebSocketClosedError
 
 from figures.explore.app import Explorer
 from figures.explore.guard import Guard, Refused, SafeHeaders
@@ -49,6 +50,7 @@ def serve(workspace: Workspace, port: int = 0, host: str = "127.0.0.1") -> tuple
     """
     guard = Guard(host)
     logging.getLogger("bokeh.server.util").setLevel(logging.ERROR)  # warns of the wildcard below
+    logging.getLogger("asyncio").addFilter(_is_no_closed_page)
     try:
         server = pn.io.server.get_server(
             {"/": lambda: _page(workspace)},
@@ -68,6 +70,11 @@ def serve(workspace: Workspace, port: int = 0, host: str = "127.0.0.1") -> tuple
     application.add_handlers(".*", [Rule(guard, Refused)])
     application.add_transform(SafeHeaders)
     return server, f"http://{guard.name}:{server.port}/?token={guard.token}", guard.wide
+
+
+def _is_no_closed_page(record: logging.LogRecord) -> bool:
+    """Whether a message is about something else than a page that was closed while it got an answer."""
+    return not (record.exc_info and isinstance(record.exc_info[1], WebSocketClosedError))
 
 
 def _page(workspace: Workspace) -> pn.viewable.Viewable:

@@ -39,6 +39,7 @@ class View(ABC):
 
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
+        self.problem = ""
         self._line = pn.pane.HTML("", css_classes=["line"], visible=False, sizing_mode="stretch_width")
         self._panel = pn.Column(self._line, sizing_mode="stretch_width", css_classes=["view", f"view-{self.name}"])
         self._waiting: set[str] = set()
@@ -63,8 +64,8 @@ class View(ABC):
 
     def say(self, text: str = "") -> None:
         """Show one line above the body, in place of the line before; none if empty."""
-        self._line.object = f"<p>{html.escape(' '.join(text.split()))}</p>" if text else ""
-        self._line.visible = bool(text)
+        self.problem = " ".join(text.split())
+        self._line.param.update(object=f"<p>{html.escape(self.problem)}</p>" if text else "", visible=bool(text))
 
     def guarded(self, act: Callable[..., Any]) -> Callable[..., Any]:
         """A handler of events whose errors become a line in the view: `button.on_click(self.guarded(self._go))`."""
