@@ -118,7 +118,7 @@ plt.show()
 # %% [markdown]
 # ## Look around
 #
-# The same views as in `fedscape explore`: what is selected in one is selected in all. *Plane* goes through three clients
+# The same views as in `fedscape explore`: what is selected in one is selected in all. *Plane* goes through three models
 # of the round; set *shows* to the loss of a client's own samples: its model now sits low, in a basin that the others do
 # not share. Click on the plane: that point is evaluated whole. *Round* shows the cohort, *Weights* what other weights
 # would have given. The list at the right puts a second view beside the first.

@@ -122,8 +122,8 @@ for name, one in {"5 of 20 clients": run, "10 of 20 clients": more, "fair shares
 # %% [markdown]
 # ## Look around
 #
-# *Drift* has client and period drift, gain and coherence over rounds; click a round, and *Round* shows who drifts far in
-# it. Click a client there and see in *Plane* where it stands. *Diagnosis* runs `diagnose` from the page.
+# *Drift* has client and period drift, gain and coherence over rounds; click a round, and *Round* shows who drifts far
+# in it. Click a client there and see in *Plane* where it stands. *Diagnosis* runs `diagnose` from the page.
 
 # %%
 figures.explorer([run, fair, more], points=11, view="drift", second="round")
