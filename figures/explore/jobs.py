@@ -102,7 +102,7 @@ class Jobs:
         self._warm = WarmProcess(self.threads, self._answered)
         self._warm.start()
         self._local = LocalThreads(self.threads, self._answered)
-        self._long: list[tuple[Job, Callable[[], LongProcess]]] = []
+        self._long: list[tuple[Job, Callable[[], Computation]]] = []
         self._processes: dict[Job, Computation] = {}
         self._jobs: list[Job] = []
 

@@ -223,9 +223,13 @@ def _compute(connection: Connection) -> None:
     """Main function of a long computation."""
     _prepare()
     os.nice(NICE)
-    call = deserialize(connection.recv_bytes())
+    function, addresses, single, arguments = deserialize(connection.recv_bytes())
     threading.Thread(target=_end_with_server, args=(connection,), daemon=True).start()
-    outcome = _computed(*call, lambda done, total: connection.send_bytes(serialize(("progress", done, total))))
+
+    def report(done: int, total: int) -> None:
+        connection.send_bytes(serialize(("progress", done, total)))
+
+    outcome = _computed(function, addresses, single, arguments, report)
     connection.send_bytes(_message("end", *outcome))
 
 
@@ -280,7 +284,7 @@ def _message(first: int | str, result: Any, error: Exception | None) -> bytes:
 def _plain(error: Exception) -> Exception:
     """The nearest built-in class of an error with its message, which any process can read."""
     kind = next(kind for kind in type(error).__mro__ if kind.__module__ == "builtins")
-    return kind(" ".join(str(error).split()) or type(error).__name__)  # type: ignore[no-any-return]
+    return kind(" ".join(str(error).split()) or type(error).__name__)
 
 
 def _how(code: int | None) -> str:

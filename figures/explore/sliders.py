@@ -39,7 +39,7 @@ class Sliders(JSComponent):
         super().__init__(**options)
         self._on_move = on_move
 
-    def show(self, names: Sequence[str], weights: Sequence[float], gamma: float) -> None:
+    def move(self, names: Sequence[str], weights: Sequence[float], gamma: float) -> None:
         """Set the sliders; nothing is reported."""
         values = [float(weight) for weight in weights]
         if list(names) == self.names and values == self.weights and gamma == self.gamma:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial as with_arguments
+from typing import Any
 
 import numpy as np
 import torch
@@ -105,7 +106,7 @@ def round_weights(
     factors = {"gamma": ("mark", np.array([*(value.gamma for value in named.values()), float("nan")]))}
     about = {"weight": ("relative aggregation weight lambda", "fraction"), "gamma": ("shrinking factor gamma", "1")}
     about |= {name: (_WORDS.get(name, name), metric_units(task, name)) for name in columns}
-    coords: dict[str, list[object]] = {"mark": [*named, "end"], "client": ids}
+    coords: dict[str, Any] = {"mark": [*named, "end"], "client": ids}
     if "class_error" in columns:
         labels = [str(label) for label in run.dataset.classes]
         classes = columns["class_error"].shape[1]
@@ -171,13 +172,13 @@ def proxy_weights(run: Run, round: int) -> Weights:
 
     def closure() -> float:
         nonlocal best
-        now = [value.detach() for value in free]
-        shrink, lambdas = mixture("exponential", *now)
+        s, x = (value.detach() for value in free)
+        shrink, lambdas = mixture("exponential", s, x)
         loss, mean, products = objective.gradient(shrink, lambdas, proxy)
-        for value, slope in zip(free, slopes("exponential", *now, mean, products), strict=True):
+        for value, slope in zip(free, slopes("exponential", s, x, mean, products), strict=True):
             value.grad = slope
         if loss < best[0]:
-            best = (loss, now[0].clone(), now[1].clone())
+            best = (loss, s.clone(), x.clone())
         return loss
 
     optimiser.step(closure)

@@ -21,8 +21,10 @@ from figures.explore.points import Grid, Place
 from figures.explore.surveys import Survey, minimum
 from figures.explore.view import View
 from landscape.surfaces.minimum import Minimum
+from landscape.sweep.precision import Precision
 
-PLANE_POINTS, LINE_POINTS = 21, 41
+LINE_POINTS = 41
+POINTS = {"": "21 x 21", "11": "11 x 11", "41": "41 x 41"}
 SAMPLES = {"500": "500 samples", "": "1000 samples", "2000": "2000 samples", "all": "all samples"}
 NO_THIRD = "none: a line"
 EVERY = 0.25
@@ -36,7 +38,7 @@ class Plane(View):
     title = "Plane"
     follows: ClassVar[frozenset[str]] = frozenset(
         {"runs", "round", "corners", "point", "box", "quantity", "clients", "client", "split", "growth"}
-        | {"plane.depth", "plane.samples", "plane.exact"}
+        | {"plane.depth", "plane.samples", "plane.exact", "plane.points"}
     )
 
     def body(self) -> pn.viewable.Viewable:
@@ -51,6 +53,9 @@ class Plane(View):
         self.exact = pn.widgets.Select(
             name="products in", options={"bfloat16": "", "float32": "yes"}, width=95, margin=(2, 5)
         )
+        self.points = pn.widgets.Select(
+            name="refined to", options={text: key for key, text in POINTS.items()}, width=95, margin=(2, 5)
+        )
         self.whole = pn.widgets.Button(name="whole plane", width=100, margin=(20, 5, 2, 5), visible=False)
         self.status = pn.pane.HTML("", css_classes=["muted"], sizing_mode="stretch_width", margin=(0, 8))
         self.lowest = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8))
@@ -63,6 +68,9 @@ class Plane(View):
         self._minimum: Minimum | None = None
         self._minimum_job: Job | None = None
         self._told = 0.0
+        self._plane: Any = None
+        self._foreign_box: list[float] = []
+        self._ids: list[int] = []
         for widget in self.corners:
             widget.param.watch(self.guarded(self._corner), "value")
         for widget, field in (
@@ -71,13 +79,14 @@ class Plane(View):
             (self.split, "split"),
             (self.samples, "plane.samples"),
             (self.exact, "plane.exact"),
+            (self.points, "plane.points"),
         ):
             widget.param.watch(self.guarded(lambda event, field=field: self._picked(field, event.new)), "value")
         self.whole.on_click(lambda _: self.selection.change(box=[]))
         self.plot.on("click", self.guarded(self._clicked))
         self.plot.on("drag", self.guarded(self._dragged))
         self.plot.on("zoom", self.guarded(self._zoomed))
-        row = [*self.corners, self.quantity, self.depth, self.split, self.samples, self.exact, self.whole]
+        row = [*self.corners, self.quantity, self.depth, self.split, self.samples, self.points, self.exact, self.whole]
         controls = pn.Row(*row, css_classes=["wrap"])
         parts = [controls, self.status, self.plot, self.lowest, self.point.panel]
         return pn.Column(*parts, sizing_mode="stretch_width")
@@ -88,6 +97,10 @@ class Plane(View):
         groups = model_choices(recorded, number, others)
         names, note = self._names(groups, number)
         self._offer(groups, names, recorded, number)
+        self._ids, plane = sorted(recorded.round(number).ids.tolist()), (recorded.folder, number, names)
+        if self._plane not in (None, plane) and "box" not in changed:
+            self._foreign_box = list(selection.box)  # a part of another plane
+        self._plane = plane
         grid, run = self._wanted(names, number), self.explorer.run()
         if (grid, run.folder) != (self._grid, self._folder):
             self._start(run, grid, note)
@@ -128,12 +141,13 @@ class Plane(View):
             split = "test" if selection.client is None else f"client {selection.client}"
         count = selection.look("plane.samples")
         samples = None if count == "all" else int(count) if count.isdigit() else 1000
-        precision = "exact" if selection.look("plane.exact") else "fast"
+        precision: Precision = "exact" if selection.look("plane.exact") else "fast"
         place = Place(number, tuple(names), split, samples, precision)
         if len(names) == 2:
             return Grid(place, "line", LINE_POINTS)
-        box = tuple(selection.box) if len(selection.box) == 4 else None
-        return Grid(place, "plane", PLANE_POINTS, box=box)
+        box = tuple(selection.box) if len(selection.box) == 4 and selection.box != self._foreign_box else None
+        points = selection.look("plane.points")
+        return Grid(place, "plane", min(max(int(points), 5), 101) if points.isdigit() else 21, box=box)
 
     def _offer(self, groups: dict[str, list[str]], names: list[str], recorded: Any, number: int) -> None:
         """Show what may be selected, and what is."""
@@ -167,7 +181,12 @@ class Plane(View):
             self.samples.value = samples if samples in SAMPLES else ""
             self.exact.value = selection.look("plane.exact")
             self.depth.disabled = len(names) == 2
-            self.whole.visible = len(selection.box) == 4
+            points = selection.look("plane.points")
+            if points not in POINTS:
+                self.points.options = {**self.points.options, f"{points} x {points}": points}
+            self.points.value = points
+            self.points.disabled = len(names) == 2
+            self.whole.visible = len(selection.box) == 4 and selection.box != self._foreign_box
         finally:
             self._quiet = False
 
@@ -322,7 +341,7 @@ class Plane(View):
         if event.get("done"):
             self.selection.change(corners=list(self._grid.place.models), point=point)
         else:
-            self.point.show(self.explorer.run(), self._grid.place, point, whole=False)
+            self.point.show(self.explorer.run(), self._grid.place, point, whole=False, ids=self._ids)
 
     def _zoomed(self, event: dict[str, Any]) -> None:
         """Evaluate the part of the plane that is looked at, on a grid of its own."""
@@ -345,7 +364,7 @@ class Plane(View):
         if len(point) != len(place.models):
             self.point.clear()
             return
-        self.point.show(run, place, list(point), whole=True)
+        self.point.show(run, place, list(point), whole=True, ids=self._ids)
         if self._survey is not None and self._survey.surface is not None:
             self._draw()
 

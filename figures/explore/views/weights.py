@@ -116,7 +116,7 @@ class WeightsView(View):
         if self._where is None:
             raise LookupError("nothing is evaluated yet.")
         place, shown = self._place(), self._shown
-        options = {"round": place.round, "weights": list(shown.shares), "gamma": shown.gamma}
+        options: dict[str, Any] = {"round": place.round, "weights": list(shown.shares), "gamma": shown.gamma}
         options |= {"split": place.split, "samples": place.samples}
         return [Request.from_runs("weights-round", self.explorer.run(), **options)]
 
@@ -166,7 +166,7 @@ class WeightsView(View):
         self._shown = weights
         names = [f"client {client}" for client in self._ids]
         if done:
-            self.sliders.show(names, weights.shares, weights.gamma)
+            self.sliders.move(names, weights.shares, weights.gamma)
         self.point.show(run, self._place(), weights.row, whole=done, names=names, ids=self._ids)
         self._show_triangle(run, done=done)
 

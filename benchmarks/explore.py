@@ -1,0 +1,275 @@
+"""How fast `fedscape explore` answers in a real browser, and how much memory its server takes.
+
+    python -m benchmarks.explore [--runs FOLDER] [--large] [--times 5]
+
+Trains small runs into FOLDER once (ten of 300 rounds; the FMNIST CNN of the IMA paper; digits), starts the explorer and
+a headless Chromium, and measures what a person waits for, from the key or the slider to the picture or number on the
+page, as 50th and 90th percentiles: first view; a round to its first coarse plane and to 21 x 21 points (1,000 samples,
+three clients, not stored); planes that are in memory, and planes that are stored, in a fresh server; a slider to its
+number (digits; FMNIST, 2,000 samples). Beside planes stands the ratio to the processor's seconds of one thread that
+evaluates their points by `landscape.evaluate`, which says more than seconds where other programs run. With --large also
+100 runs of 1,000 rounds. Results go to benchmarks/results/explore.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import torch
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
+
+from drift.analyses.landscapes.models_plane import plane_sweep, selected_samples, task_with_classes
+from drift.config.load import read, validated
+from drift.runs.run import Run
+from drift.simulation.simulate import simulate
+from landscape.sweep.evaluate import evaluate
+
+RESULTS = Path(__file__).resolve().parent / "results" / "explore.json"
+ARGUMENTS = ["--headless", "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
+TARGETS = {
+    "first view": 2000,
+    "first coarse plane": 700,
+    "21 x 21 plane": 6000,
+    "plane in memory": 150,
+    "stored plane": 150,
+    "slider, digits": 100,
+    "slider, FMNIST": 1000,
+}
+"""Milliseconds that the project aims at, on two cores."""
+
+WATCH = """() => {
+    const within = root => [...root.querySelectorAll('*')].flatMap(part => [part,
+        ...(part.shadowRoot ? within(part.shadowRoot) : [])]);
+    window.drawing = label => within(document).find(part => part.classList.contains('js-plotly-plot')
+        && part.getAttribute('aria-label').includes(label));
+    window.aggregate = () => within(document).filter(part => part.matches('p.number')).at(-1)?.textContent;
+    window.slider = name => within(document).find(part => part.matches('input[type=range]')
+        && part.getAttribute('aria-label') === name);
+    window.until = test => new Promise(done => {
+        const look = () => { const value = test(); value ? done(performance.now()) : requestAnimationFrame(look); };
+        look();
+    });
+    window.planes = async key => {
+        const plot = drawing('on the plane'), before = Number(plot.dataset.drawn), begun = performance.now();
+        document.dispatchEvent(new KeyboardEvent('keydown', { key, bubbles: true }));
+        const first = await until(() => Number(plot.dataset.drawn) > before);
+        const whole = await until(() => Number(plot.dataset.drawn) > before && plot._fullData[0].x.length >= 21);
+        return [first - begun, whole - begun];
+    };
+    window.move = async (name, value) => {
+        const input = slider(name), before = aggregate(), begun = performance.now();
+        input.value = value;
+        input.dispatchEvent(new Event('input', { bubbles: true }));
+        const seen = await until(() => aggregate() !== before);
+        return seen - begun;
+    };
+}"""
+
+
+def runs_of(folder: Path) -> dict[str, Path]:
+    """Folders of runs by purpose, trained where they are absent."""
+    many, images, digits = folder / "many", folder / "fmnist", folder / "digits"
+    tiny: dict[str, Any] = {
+        "rounds": 300,
+        "task": {"dataset": "blobs", "model": "linear", "dataset_options": {"samples": 200}},
+        "clients": {"number": 10, "per_round": 5, "partition": {"name": "dirichlet", "concentration": 1.0}},
+        "local": {"lr": 0.05, "epochs": 1, "batch": 16},
+        "keep": {"clients": "last 3", "globals": "last 10"},
+    }
+    for seed in range(10):
+        simulate(read(validated({**tiny, "seed": seed})), runs=many)
+    simulate("ima-fmnist-shards2", "rounds=14", "method=fedavg", "local.epochs=1", "keep.clients=all", runs=images)
+    simulate("digits-shards2", "rounds=6", "method=fedavg", "keep.clients=all", runs=digits)
+    return {"many": many, "fmnist": images, "digits": digits}
+
+
+def large(folder: Path, runs: int = 100) -> Path:
+    """A folder with 100 runs of 1,000 rounds: one is trained, the others are links to its files."""
+    out = folder / "large"
+    tiny = {
+        "rounds": 1000,
+        "task": {"dataset": "blobs", "model": "linear", "dataset_options": {"samples": 60}},
+        "clients": {"number": 10, "per_round": 5, "partition": {"name": "iid"}},
+        "keep": {"clients": "none", "globals": "none"},
+    }
+    run = simulate(read(validated(tiny)), runs=folder / "long")
+    for number in range(runs):
+        if not (out / f"run-{number:03d}").exists():
+            shutil.copytree(run.folder, out / f"run-{number:03d}", copy_function=os.link)
+    return out
+
+
+@contextmanager
+def explorer(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
+    """A server and its address."""
+    command = [sys.executable, "-m", "figures.cli", "explore", str(folder), "--no-browser"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    try:
+        yield server.stdout.readline().strip(), psutil.Process(server.pid)  # type: ignore[union-attr]
+    finally:
+        server.terminate()
+        server.wait(30)
+
+
+def opened(browser: Any, address: str, query: str) -> Any:
+    """A page of the explorer at a selection, ready to be measured."""
+    page = browser.new_page(viewport={"width": 1300, "height": 950})
+    page.set_default_timeout(120_000)
+    page.goto(f"{address}&{query}")
+    page.wait_for_selector("html[data-explorer] .view", state="attached")
+    page.evaluate(WATCH)
+    return page
+
+
+def first_views(browser: Any, address: str, times: int) -> list[float]:
+    """Milliseconds from the request to curves on the page."""
+    waits = []
+    for _ in range(times):
+        page = browser.new_page(viewport={"width": 1300, "height": 950})
+        page.set_default_timeout(120_000)
+        begun = time.perf_counter()
+        page.goto(f"{address}&view=runs")
+        page.wait_for_selector("html[data-explorer] .view", state="attached")
+        page.wait_for_selector(".js-plotly-plot", state="attached")
+        waits.append(1e3 * (time.perf_counter() - begun))
+        page.close()
+    return waits
+
+
+def planes(browser: Any, address: str, start: int, times: int, key: str) -> list[list[float]]:
+    """(first picture, 21 x 21 points) in milliseconds, for a round after the other."""
+    page = opened(browser, address, f"view=plane&round={start}")
+    page.wait_for_function("() => drawing('on the plane')?._fullData?.[0].x.length >= 21")
+    page.wait_for_timeout(2000)  # minimum and storing
+    waits = []
+    for _ in range(times):
+        waits.append(page.evaluate(f"planes('{key}')"))
+        page.wait_for_timeout(1500)
+    page.close()
+    return waits
+
+
+def sliders(browser: Any, address: str, start: int, times: int) -> list[float]:
+    """Milliseconds from the move of a slider to the loss at these weights."""
+    page = opened(browser, address, f"view=weights&round={start}")
+    page.wait_for_function("() => drawing('Loss over the weights')?._fullData && aggregate()")
+    page.wait_for_timeout(2000)
+    name = page.evaluate("""() => slider('gamma').closest('.sliders').querySelector('input').ariaLabel""")
+    waits = []
+    for place in range(4 * times):
+        waits.append(page.evaluate(f"move('{name}', {0.1 + 0.8 * (place % 7) / 7})"))
+        page.wait_for_timeout(100)
+    page.close()
+    return waits[2:]
+
+
+def processor_seconds(run: Run, index: int) -> float:
+    """Seconds of one thread that evaluates the points of a 21 x 21 plane by `landscape.evaluate`, and its marks."""
+    names = [f"client {client}" for client in sorted(run.round(index).ids.tolist())[:3]]
+    sweep = plane_sweep(run, index, names, points=21, margin=0.3)
+    samples = selected_samples(run, index, "test", 1000)
+    rows = torch.from_numpy(np.concatenate([sweep.mark_coefficients, sweep.coefficients]))
+    task = task_with_classes(run, samples)
+    seconds = []
+    for _ in range(2):
+        begun = time.process_time()
+        evaluate(task, sweep.basis, rows, split=samples, precision="fast")
+        seconds.append(time.process_time() - begun)
+    return min(seconds)
+
+
+def resident(process: psutil.Process) -> dict[str, float]:
+    """MiB of the server, and of its processes that compute."""
+    children = sum(child.memory_info().rss for child in process.children(recursive=True))
+    return {"server": process.memory_info().rss / 2**20, "computing": children / 2**20}
+
+
+def percentiles(values: list[float]) -> dict[str, float]:
+    """50th and 90th percentile and number of values."""
+    return {"p50": statistics.median(values), "p90": float(np.percentile(values, 90)), "n": len(values)}
+
+
+def processor() -> str:
+    """Name of the processor and number of cores."""
+    names = [
+        line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "name" in line
+    ]
+    return f"{names[0] if names else platform.processor()}, {len(os.sched_getaffinity(0))} cores"
+
+
+def main() -> None:
+    """Measure, print and store."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=Path, default=Path("out/benchmark-explore"))
+    parser.add_argument("--large", action="store_true", help="also 100 runs of 1,000 rounds")
+    parser.add_argument("--times", type=int, default=5)
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    folders, times = runs_of(options.runs), options.times
+    for name in ("fmnist", "digits"):
+        for results in folders[name].glob("*/results"):
+            shutil.rmtree(results)
+    measured: dict[str, list[float]] = {}
+    memory: dict[str, dict[str, float]] = {}
+    from playwright.sync_api import sync_playwright
+
+    load = os.getloadavg()[0]
+    with sync_playwright() as started:
+        chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+        browser = started.chromium.launch(executable_path=chromium, args=ARGUMENTS)
+        with explorer(folders["many"]) as (address, server):
+            measured["first view"] = first_views(browser, address, times)
+            memory["ten runs of 300 rounds"] = resident(server)
+        with explorer(folders["fmnist"]) as (address, server):
+            fresh = planes(browser, address, 1, times, "ArrowRight")
+            measured["first coarse plane"] = [first for first, _ in fresh]
+            measured["21 x 21 plane"] = [whole for _, whole in fresh]
+            again = planes(browser, address, 1 + times, times, "ArrowLeft")
+            measured["plane in memory"] = [first for first, _ in again]
+            measured["slider, FMNIST"] = sliders(browser, address, 3, times)
+            memory["FMNIST"] = resident(server)
+        with explorer(folders["fmnist"]) as (address, server):
+            stored = planes(browser, address, 1, times, "ArrowRight")
+            measured["stored plane"] = [first for first, _ in stored]
+        with explorer(folders["digits"]) as (address, server):
+            measured["slider, digits"] = sliders(browser, address, 3, times)
+        if options.large:
+            with explorer(large(options.runs)) as (address, server):
+                measured["first view, 100 runs of 1,000 rounds"] = first_views(browser, address, times)
+                memory["100 runs of 1,000 rounds"] = resident(server)
+        browser.close()
+    (run,) = [Run(path.parent) for path in folders["fmnist"].glob("*/run.json")]
+    seconds = processor_seconds(run, 3)
+    table = {name: {**percentiles(values), "aim": TARGETS.get(name)} for name, values in measured.items()}
+    for name in ("first coarse plane", "21 x 21 plane"):
+        table[name]["ratio"] = table[name]["p50"] / 1e3 / seconds
+    for name, row in table.items():
+        ratio = f", {row['ratio']:.2f} x one thread's evaluation of 21 x 21" if "ratio" in row else ""
+        aim = f" (aim {row['aim']})" if row["aim"] else ""
+        print(f"{name}: {row['p50']:.0f} ms, 90 % {row['p90']:.0f}{aim}{ratio}")
+    for name, sizes in memory.items():
+        print(f"memory, {name}: server {sizes['server']:.0f} MiB, computing {sizes['computing']:.0f} MiB")
+    machine = {"processor": processor(), "load": load, "torch": torch.__version__, "one_thread_seconds": seconds}
+    print(f"{machine['processor']}, load {load:.1f} before; one thread evaluates 21 x 21 points in {seconds:.1f} s")
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps({"machine": machine, "milliseconds": table, "memory": memory}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
