@@ -43,10 +43,12 @@ UNIMPORTANT = ("keep", "threads", "device", "engine")
 def run_row(runs: OpenRuns, name: str) -> dict[str, Any]:
     """What the table shows of a run: `COLUMNS`, `problem`, and its settings by dotted name.
 
-    A run that cannot be read has its problem only.
+    A run that cannot be read any further has its problem only.
     """
     try:
         run = runs.described(name)
+        if problem := runs.problem(name):
+            return {"problem": problem}
         experiment, last = run.experiment, run.latest()
         row = {
             "method": palette.label(run.label),
@@ -58,11 +60,11 @@ def run_row(runs: OpenRuns, name: str) -> dict[str, Any]:
             "accuracy": last.get("accuracy"),
             "loss": last.get("loss"),
             "updated": _time(run),
-            "problem": runs.problem(name),
+            "problem": "",
         }
         return {**{key: value_text(value) for key, value in settings(run).items()}, **row}
     except PROBLEMS as reason:
-        return {"problem": runs.problem(name) or " ".join(str(reason).split())}
+        return {"problem": " ".join(str(reason).split())}
 
 
 def table(rows: Mapping[str, Mapping[str, Any]]) -> pd.DataFrame:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import panel as pn
 
+from figures.explore import html_table
 from figures.explore.latest import Latest
 from figures.explore.run_rows import COLUMNS, run_row, table
 
@@ -53,7 +55,8 @@ class RunTable:
         self.grid.param.watch(self._ticked, "selection")
         self.grid.on_click(self._clicked)
         row = pn.Row(self.group, self.every, self.none, css_classes=["pickers"])
-        self.panel = pn.Column(row, self.grid, sizing_mode="stretch_width")
+        self.problems = html_table.pane("problems")
+        self.panel = pn.Column(row, self.grid, self.problems, sizing_mode="stretch_width")
 
     def update(self) -> None:
         """Read the rows of runs that changed, then show all."""
@@ -63,7 +66,8 @@ class RunTable:
 
     def _show(self, fresh: dict[str, tuple[object, dict[str, Any]]]) -> None:
         self._stamps |= {name: stamp for name, (stamp, _) in fresh.items()}
-        self._rows |= {name: row for name, (_, row) in fresh.items()}
+        self._rows |= {name: {**self._rows.get(name, {}), **row} for name, (_, row) in fresh.items()}
+        self.problems.object = html_table.lines(_problems(self._rows))
         if not fresh:
             return
         first = [name for name in self.view.selection.runs if name in self._rows] if self.grid.value.empty else []
@@ -145,6 +149,17 @@ def changed_rows(runs: OpenRuns, stamps: dict[str, object]) -> dict[str, tuple[o
         if stamps.get(name) != stamp:
             rows[name] = stamp, run_row(runs, name)
     return rows
+
+
+def _problems(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A line per run that cannot be read, the first few."""
+    lines = [f"{name}: {row['problem']}" for name, row in rows.items() if row.get("problem")]
+    rest = len(lines) - LINES
+    return [*lines[:LINES], *([f"and {rest} more runs that cannot be read"] if rest > 0 else [])]
+
+
+LINES = 4
+"""Runs that cannot be read and are named below the table."""
 
 
 def _filters(frame: pd.DataFrame) -> dict[str, Any]:

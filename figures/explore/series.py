@@ -10,9 +10,7 @@ from weakref import WeakKeyDictionary
 
 import xarray as xr
 
-from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.norms_and_weights import balance, learned, locality, update_norms
-from drift.analyses.rounds.variance import drift_variances
+from drift.analyses.rounds.numbers import OF_RECORD
 from drift.runs.growing_run import GrowingRun
 from drift.runs.metrics import number_attributes
 
@@ -27,35 +25,33 @@ class Derived:
     """A number that follows from the record of a round.
 
     Args:
-        analysis: Analysis of the record, whose dataset has it.
         text: How it is called.
         log: Whether its axis is logarithmic.
         zero: Whether zero is marked.
     """
 
-    analysis: Analysis
     text: str
     log: bool = False
     zero: bool = False
 
 
 DERIVED = {
-    "client_variance": Derived(drift_variances, "client-drift variance", log=True),
-    "period_variance": Derived(drift_variances, "period-drift variance", log=True),
-    "period_share": Derived(drift_variances, "period drift in the sum of both variances"),
-    "gain": Derived(drift_variances, "Kalman gain"),
-    "coherence": Derived(coherence, "local gradient coherence", zero=True),
-    "mean_cosine": Derived(coherence, "mean cosine between client updates", zero=True),
-    "locality": Derived(locality, "locality: largest distance of a client to the mean"),
-    "mean_distance": Derived(locality, "mean distance of the clients to their mean"),
-    "update_norm_mean": Derived(update_norms, "mean norm of the client updates"),
-    "mean_update_norm": Derived(update_norms, "norm of the mean client update"),
-    "step_norm": Derived(update_norms, "norm of the global step"),
-    "end_norm": Derived(update_norms, "norm of the global model"),
-    "gamma": Derived(learned, "shrinking factor gamma"),
-    "ratio": Derived(balance, "balance ratio of optimisation to regularisation", log=True),
+    "client_variance": Derived("client-drift variance", log=True),
+    "period_variance": Derived("period-drift variance", log=True),
+    "period_share": Derived("period drift in the sum of both variances"),
+    "gain": Derived("Kalman gain"),
+    "coherence": Derived("local gradient coherence", zero=True),
+    "mean_cosine": Derived("mean cosine between client updates", zero=True),
+    "locality": Derived("locality: largest distance of a client to the mean"),
+    "mean_distance": Derived("mean distance of the clients to their mean"),
+    "update_norm_mean": Derived("mean norm of the client updates"),
+    "mean_update_norm": Derived("norm of the mean client update"),
+    "step_norm": Derived("norm of the global step"),
+    "end_norm": Derived("norm of the global model"),
+    "gamma": Derived("shrinking factor gamma"),
+    "ratio": Derived("balance ratio of optimisation to regularisation", log=True),
 }
-"""Numbers of analyses of the record, by the name of the variable."""
+"""How the numbers of `drift.analyses.rounds.numbers.OF_RECORD` are shown."""
 
 FIRST = ("accuracy", "loss", "error", "local_loss")
 """Recorded numbers that are offered first."""
@@ -63,7 +59,7 @@ FIRST = ("accuracy", "loss", "error", "local_loss")
 
 def number_names(runs: Iterable[GrowingRun]) -> dict[str, dict[str, str]]:
     """Numbers that can be shown of runs, as name by text, in two groups: "recorded" and "from the record"."""
-    recorded = {name for run in runs for name in run.number_names() if name not in DERIVED}
+    recorded = {name for run in runs for name in run.number_names() if name not in OF_RECORD}
     ordered = [*(name for name in FIRST if name in recorded), *sorted(recorded - set(FIRST))]
     return {
         "recorded": {str(number_attributes(name)["long_name"]): name for name in ordered},
@@ -77,8 +73,8 @@ def number(run: GrowingRun, name: str) -> xr.DataArray:
     Raises:
         LookupError: If the run has no such number.
     """
-    if name in DERIVED:
-        return of_record(run, DERIVED[name].analysis)[name]
+    if name in OF_RECORD:
+        return of_record(run, OF_RECORD[name])[name]
     numbers = run.numbers()
     if name not in numbers:
         raise LookupError(f"{run.name} has no {name.replace('_', ' ')}")
@@ -101,19 +97,20 @@ _LOCK = Lock()
 
 
 def recorded_runs(runs: OpenRuns, names: Iterable[str]) -> tuple[dict[str, GrowingRun], list[str]]:
-    """The runs of these names that have a round, and a line for each of the others and for each with a problem."""
+    """The runs of these names that have a round, and a line for each that has none yet; problems have their own line.
+
+    Args:
+        runs: The open runs.
+        names: Names of some of them; others are left out.
+    """
     usable, lines = {}, []
     for name in names:
-        try:
-            run = runs.recorded(name)
-        except LookupError as reason:
-            lines.append(str(reason))
+        if name not in runs.names:
             continue
-        if problem := runs.problem(name):
-            lines.append(problem)
+        run = runs.recorded(name)
         if run.rounds() and _described(run):
             usable[name] = run
-        elif not problem:
+        elif not runs.problem(name):
             lines.append(f"{name} has no complete round yet; it appears here when it has one.")
     return usable, lines
 

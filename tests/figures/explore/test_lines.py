@@ -6,10 +6,11 @@ import tiny
 
 from drift.analyses.bootstrap import mean_interval
 from drift.analyses.rounds.coherence import coherence
+from drift.analyses.rounds.numbers import OF_RECORD
 from figures.explore.line_figure import Marks, line_figure
 from figures.explore.lines import differences, interval_lines, lines, mean_line, summaries
 from figures.explore.open_runs import OpenRuns
-from figures.explore.series import number_names, recorded_runs
+from figures.explore.series import DERIVED, number_names, recorded_runs
 from figures.explore.views.runs import curves, span
 
 
@@ -95,11 +96,12 @@ def test_what_is_wrong_with_a_run_leaves_the_others(folder):
     runs = OpenRuns([folder])
     computed = curves(runs, [*runs.names, "gone"], "loss", "nothing")
     assert len(computed.shown) == 5 and not computed.compared
-    assert any("gone" in text for text in computed.remarks) and any("no group" in text for text in computed.remarks)
+    assert len(computed.remarks) == 1 and "no group 'nothing'" in computed.remarks[0]
     assert "local.lr" not in computed.differing and "clients.per_round" in computed.differing
 
 
 def test_numbers_are_offered_by_kind(usable):
+    assert set(DERIVED) == set(OF_RECORD)
     offered = number_names(usable.values())
     assert list(offered["recorded"].values())[:2] == ["accuracy", "loss"]
     assert "coherence" in offered["from the record"].values()
