@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -79,7 +81,7 @@ def _fedeve(runs: Runs) -> Figure:
 
 def _start(runs: Runs) -> Figure:
     figure, ((left, right),) = style.panels(1, 2)
-    gains = [window_gains(run) for run in runs["FedAvg"]]  # type: ignore[arg-type]  # a recorded run stands for its run
+    gains = _stored(runs["FedAvg"], window_gains)
     for place, (rounds, values) in enumerate(gains):
         left.plot(rounds, values, color="0.75", linewidth=0.8, label="one seed" if place == 0 else None)
     left.plot(gains[0][0], np.mean([values for _, values in gains], axis=0), color=COLOURS["FedAvg"], label="mean")
@@ -94,7 +96,7 @@ def _start(runs: Runs) -> Figure:
 
 def _loss(runs: Runs) -> Figure:
     figure, ((left, right),) = style.panels(1, 2)
-    values = xr.concat([costs(run) for run in runs["FedAvg"]], "seed", join="exact", combine_attrs="drop")  # type: ignore[arg-type]
+    values = xr.concat(_stored(runs["FedAvg"], costs), "seed", join="exact", combine_attrs="drop")
     colours = {"client": COLOURS["FedAvg"], "period": COLOURS["IMA"], "random": "0.5"}
     for kind, colour in colours.items():
         own = values.sel(kind=kind)
@@ -119,7 +121,7 @@ def _loss(runs: Runs) -> Figure:
 
 def _exact(runs: Runs) -> Figure:
     figure, ((left, right),) = style.panels(1, 2)
-    values = [exact_parts(run) for run in runs["FedAvg"]]  # type: ignore[arg-type]
+    values = _stored(runs["FedAvg"], exact_parts)
     parts = ("period", "sampling", "local")
     for place, part in enumerate(parts):
         _bar(left, place, [float(one["loss_cost"].sel(part=part).mean("round")) for one in values])
@@ -132,6 +134,15 @@ def _exact(runs: Runs) -> Figure:
     right.set_xticks(range(2), ("period drift", "client drift"))
     right.set(ylabel="FedEve's estimate over exact", xlim=(-0.5, 1.5))
     return figure
+
+
+def _stored(runs: Sequence[RecordedRun], measure: Callable[[Any], Any]) -> list[Any]:
+    """The measure of each run whose file holds what it reads."""
+    values = []
+    for run in runs:
+        with suppress(LookupError):
+            values.append(measure(run))
+    return values
 
 
 def _bar(ax: Axes, place: int, values: Sequence[float]) -> None:
