@@ -14,19 +14,15 @@ from drift.runs.run import Run
 from figures.explore.as_figure import Request
 from figures.explore.jobs import Job
 from figures.explore.maps import line_figure, minimum_text, plane_figure, quantity_of
-from figures.explore.model_choices import default_corners, model_choices
+from figures.explore.model_choices import model_choices
+from figures.explore.plane_controls import PlaneControls
 from figures.explore.plot import Plot
 from figures.explore.point_panel import PointPanel
-from figures.explore.points import Grid, Place
+from figures.explore.points import Grid
 from figures.explore.surveys import Survey, minimum
 from figures.explore.view import View
 from landscape.surfaces.minimum import Minimum
-from landscape.sweep.precision import Precision
 
-LINE_POINTS = 41
-POINTS = {"": "21 x 21", "11": "11 x 11", "41": "41 x 41"}
-SAMPLES = {"500": "500 samples", "": "1000 samples", "2000": "2000 samples", "all": "all samples"}
-NO_THIRD = "none: a line"
 EVERY = 0.25
 """Seconds between two lines of progress."""
 
@@ -42,26 +38,11 @@ class Plane(View):
     )
 
     def body(self) -> pn.viewable.Viewable:
-        width = {"width": 165, "margin": (2, 5)}
-        self.corners = [pn.widgets.Select(name=name, **width) for name in ("model A", "model B", "model C")]
-        self.quantity = pn.widgets.Select(name="shows", width=210, margin=(2, 5))
-        self.depth = pn.widgets.Select(name="as", options={"a map": "", "a relief": "3d"}, width=90, margin=(2, 5))
-        self.split = pn.widgets.Select(name="evaluated on", options=["test"], width=90, margin=(2, 5))
-        self.samples = pn.widgets.Select(
-            name="at most", options={text: key for key, text in SAMPLES.items()}, width=140, margin=(2, 5)
-        )
-        self.exact = pn.widgets.Select(
-            name="products in", options={"bfloat16": "", "float32": "yes"}, width=95, margin=(2, 5)
-        )
-        self.points = pn.widgets.Select(
-            name="refined to", options={text: key for key, text in POINTS.items()}, width=95, margin=(2, 5)
-        )
-        self.whole = pn.widgets.Button(name="whole plane", width=100, margin=(20, 5, 2, 5), visible=False)
+        self.controls = PlaneControls(self)
         self.status = pn.pane.HTML("", css_classes=["muted"], sizing_mode="stretch_width", margin=(0, 8))
         self.lowest = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8))
         self.plot = Plot("", height=460, drag="point")
         self.point = PointPanel(self)
-        self._quiet = False
         self._survey: Survey | None = None
         self._grid: Grid | None = None
         self._folder: Any = None
@@ -69,39 +50,24 @@ class Plane(View):
         self._minimum_job: Job | None = None
         self._told = 0.0
         self._plane: Any = None
-        self._foreign_box: list[float] = []
         self._ids: list[int] = []
-        for widget in self.corners:
-            widget.param.watch(self.guarded(self._corner), "value")
-        for widget, field in (
-            (self.quantity, "quantity"),
-            (self.depth, "plane.depth"),
-            (self.split, "split"),
-            (self.samples, "plane.samples"),
-            (self.exact, "plane.exact"),
-            (self.points, "plane.points"),
-        ):
-            widget.param.watch(self.guarded(lambda event, field=field: self._picked(field, event.new)), "value")
-        self.whole.on_click(lambda _: self.selection.change(box=[]))
         self.plot.on("click", self.guarded(self._clicked))
         self.plot.on("drag", self.guarded(self._dragged))
         self.plot.on("zoom", self.guarded(self._zoomed))
-        row = [*self.corners, self.quantity, self.depth, self.split, self.samples, self.points, self.exact, self.whole]
-        controls = pn.Row(*row, css_classes=["wrap"])
-        parts = [controls, self.status, self.plot, self.lowest, self.point.panel]
+        parts = [self.controls.panel, self.status, self.plot, self.lowest, self.point.panel]
         return pn.Column(*parts, sizing_mode="stretch_width")
 
     def update(self, changed: set[str]) -> None:
         selection, recorded, number = self.selection, self.explorer.recorded(), self.explorer.round()
         others = [self.explorer.runs.recorded(name) for name in selection.runs[1:]]
         groups = model_choices(recorded, number, others)
-        names, note = self._names(groups, number)
-        self._offer(groups, names, recorded, number)
+        names, note = self.controls.names(groups, number)
         self._ids, plane = sorted(recorded.round(number).ids.tolist()), (recorded.folder, number, names)
         if self._plane not in (None, plane) and "box" not in changed:
-            self._foreign_box = list(selection.box)  # a part of another plane
+            self.controls.foreign_box = list(selection.box)  # a part of another plane
         self._plane = plane
-        grid, run = self._wanted(names, number), self.explorer.run()
+        self.controls.offer(groups, names, recorded, number)
+        grid, run = self.controls.grid(names, number), self.explorer.run()
         if (grid, run.folder) != (self._grid, self._folder):
             self._start(run, grid, note)
         elif changed - {"point", "growth", "clients", "client"}:
@@ -118,87 +84,6 @@ class Plane(View):
         if grid.box is not None:
             options["box"] = list(grid.box)
         return [Request.from_runs("plane-round", self.explorer.run(), **options)]
-
-    def _names(self, groups: dict[str, list[str]], number: int) -> tuple[list[str], str]:
-        """Models that the plane goes through, and a note where selected ones are not of this round."""
-        selection = self.selection
-        clients = [*([] if selection.client is None else [selection.client]), *selection.clients]
-        selected = list(selection.corners)
-        if not selected:
-            return default_corners(groups, list(dict.fromkeys(clients))), ""
-        here = {name for group in groups.values() for name in group}
-        absent = [name for name in selected if name not in here and not _elsewhere(name)]
-        if not absent:
-            return selected, ""
-        spare = [name for name in default_corners(groups) if name not in selected]
-        names = [spare.pop(0) if name in absent and spare else name for name in selected]
-        return names, f"Round {number} has no {', '.join(absent)}; the plane goes through {', '.join(names)}."
-
-    def _wanted(self, names: list[str], number: int) -> Grid:
-        selection = self.selection
-        split = selection.quantity if selection.quantity.startswith("client ") else selection.split
-        if split == "client":
-            split = "test" if selection.client is None else f"client {selection.client}"
-        count = selection.look("plane.samples")
-        samples = None if count == "all" else int(count) if count.isdigit() else 1000
-        precision: Precision = "exact" if selection.look("plane.exact") else "fast"
-        place = Place(number, tuple(names), split, samples, precision)
-        if len(names) == 2:
-            return Grid(place, "line", LINE_POINTS)
-        box = tuple(selection.box) if len(selection.box) == 4 and selection.box != self._foreign_box else None
-        points = selection.look("plane.points")
-        return Grid(place, "plane", min(max(int(points), 5), 101) if points.isdigit() else 21, box=box)
-
-    def _offer(self, groups: dict[str, list[str]], names: list[str], recorded: Any, number: int) -> None:
-        """Show what may be selected, and what is."""
-        selection = self.selection
-        listed = {name for group in groups.values() for name in group}
-        more = [name for name in names if name not in listed]
-        groups = {**groups, **({"selected": more} if more else {})}
-        classes = [str(label) for label in recorded.about.get("classes", [])]
-        quantities = {"loss": "loss", "error": "error"}
-        quantities |= {f"error of class {label}": f"class {place}" for place, label in enumerate(classes)}
-        ids = sorted(recorded.round(number).ids.tolist())
-        quantities |= {f"loss of client {client}'s samples": f"client {client}" for client in ids}
-        if selection.quantity not in quantities.values():
-            quantities[selection.quantity] = selection.quantity
-        splits = ["test", "train", *(["proxy"] if recorded.experiment.proxy else []), "client"]
-        self._quiet = True
-        try:
-            for place, widget in enumerate(self.corners):
-                own = {**groups, "": [NO_THIRD]} if place == 2 else groups
-                value = names[place] if place < len(names) else NO_THIRD
-                if widget.groups != own:
-                    widget.param.update(groups=own, value=value)
-                elif widget.value != value:
-                    widget.value = value
-            if self.quantity.options != quantities:
-                self.quantity.param.update(options=quantities, value=selection.quantity)
-            self.quantity.value = selection.quantity
-            self.split.param.update(options=splits, value=selection.split if selection.split in splits else "test")
-            self.depth.value = selection.look("plane.depth")
-            samples = selection.look("plane.samples")
-            self.samples.value = samples if samples in SAMPLES else ""
-            self.exact.value = selection.look("plane.exact")
-            self.depth.disabled = len(names) == 2
-            points = selection.look("plane.points")
-            if points not in POINTS:
-                self.points.options = {**self.points.options, f"{points} x {points}": points}
-            self.points.value = points
-            self.points.disabled = len(names) == 2
-            self.whole.visible = len(selection.box) == 4 and selection.box != self._foreign_box
-        finally:
-            self._quiet = False
-
-    def _corner(self, _: Any) -> None:
-        if self._quiet:
-            return
-        names = [widget.value for widget in self.corners if widget.value and widget.value != NO_THIRD]
-        self.selection.change(corners=names, point=[], box=[])
-
-    def _picked(self, field: str, value: str) -> None:
-        if not self._quiet:
-            self.selection.change(**{field: value})
 
     def _start(self, run: Run, grid: Grid, note: str) -> None:
         """Evaluate another grid."""
@@ -367,8 +252,3 @@ class Plane(View):
         self.point.show(run, place, list(point), whole=True, ids=self._ids)
         if self._survey is not None and self._survey.surface is not None:
             self._draw()
-
-
-def _elsewhere(name: str) -> bool:
-    """Whether a name is of a model of another round or run, which the lists may leave out."""
-    return name.startswith("round ") or ": round " in name

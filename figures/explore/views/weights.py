@@ -5,7 +5,6 @@ from __future__ import annotations
 from html import escape
 from typing import Any, ClassVar
 
-import numpy as np
 import panel as pn
 
 from drift.analyses.landscapes.round_weights import (
@@ -17,13 +16,12 @@ from drift.analyses.landscapes.round_weights import (
     step_beside,
 )
 from drift.runs.run import Run
-from figures.explore import triangles
 from figures.explore.as_figure import Request
 from figures.explore.jobs import Job
-from figures.explore.plot import Plot
 from figures.explore.point_panel import PointPanel, in_words
-from figures.explore.points import COHORT, Numbers, Place, values
+from figures.explore.points import COHORT, Numbers, Place
 from figures.explore.sliders import Sliders
+from figures.explore.triangle_panel import TrianglePanel
 from figures.explore.view import View
 
 SAMPLES = {"1000": "1000 samples", "": "2000 samples", "all": "all samples"}
@@ -45,10 +43,6 @@ class WeightsView(View):
         self._ids: list[int] = []
         self._own = self._sizes = self._shown = Weights(1.0, ())
         self._history: dict[str, Weights] = {}
-        self._triangle: tuple[Any, ...] | None = None
-        self._triangle_job: Job | None = None
-        self._three: list[int] = []
-        self._surface: Any = None
         self._quiet = self._new_place = False
         self._title = ""
         self.sliders = Sliders(self.guarded(self._moved), sizing_mode="stretch_width", margin=(0, 8))
@@ -76,12 +70,13 @@ class WeightsView(View):
         self.tried = pn.widgets.Select(name="tried so far", options={}, size=6, sizing_mode="stretch_width")
         self.tried.param.watch(self.guarded(self._back), "value")
         self.step = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8))
-        self.status = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8))
-        self.plot = Plot("", height=360, drag="point")
-        self.plot.on("drag", self.guarded(self._dragged))
+        self.triangle = TrianglePanel(self, self._dragged)
         self.point = PointPanel(self, "weights", self._numbers, "The aggregate")
         half = {"sizing_mode": "stretch_width", "styles": {"flex": "1 1 320px", "width": "auto"}}
-        left, right = pn.Column(self.sliders, self.tried, **half), pn.Column(self.status, self.plot, **half)
+        left, right = (
+            pn.Column(self.sliders, self.tried, **half),
+            pn.Column(self.triangle.status, self.triangle.plot, **half),
+        )
         halves = pn.Row(left, right, css_classes=["wrap"], sizing_mode="stretch_width")
         buttons = pn.Row(*self.buttons, *self.learning, css_classes=["wrap"])
         controls = pn.Row(self.split, self.samples, css_classes=["wrap"])
@@ -100,7 +95,7 @@ class WeightsView(View):
             )
         where = (run.folder, number, ids)
         if where != self._where:
-            self._arrive(run, record, ids, recorded)
+            self._arrive(run, record, ids)
             self._new_place = self._where is not None and self._where[:2] != where[:2]
             self._where = where
         weights, gamma = list(self.selection.weights), float(self.selection.gamma)
@@ -120,7 +115,7 @@ class WeightsView(View):
         options |= {"split": place.split, "samples": place.samples}
         return [Request.from_runs("weights-round", self.explorer.run(), **options)]
 
-    def _arrive(self, run: Run, record: Any, ids: list[int], recorded: Any) -> None:
+    def _arrive(self, run: Run, record: Any, ids: list[int]) -> None:
         """Offer what a round has."""
         self._ids, self._history, self._title = ids, {}, ""
         self._own, self._sizes = own_weights(record), by_size(run, record)
@@ -168,77 +163,18 @@ class WeightsView(View):
         if done:
             self.sliders.move(names, weights.shares, weights.gamma)
         self.point.show(run, self._place(), weights.row, whole=done, names=names, ids=self._ids)
-        self._show_triangle(run, done=done)
-
-    def _show_triangle(self, run: Run, *, done: bool) -> None:
-        weights = self._shown
-        if len(self._ids) < 3:
-            self.plot.show(None)
-            self.status.object = "<p>A triangle takes three clients.</p>"
-            return
-        if done:
-            self._three = triangles.corners(weights.shares, self.selection.clients, self._ids)
-        three, place = self._three, self._place()
-        rest = [round(share, 9) for row, share in enumerate(weights.shares) if row not in three]
-        key = (run.folder, place, tuple(three), tuple(rest), round(weights.gamma, 9))
-        if key == self._triangle:
-            self._draw_triangle()
-            return
-        if not done:
-            return
-        self._triangle, self._surface = key, None
-        if self._triangle_job is not None:
-            self._triangle_job.cancel()
-        shares = triangles.grid()
-        rows = triangles.rows(weights.shares, weights.gamma, three, shares)
-        parts = [rows[start : start + 6] for start in range(0, len(rows), 6)]
-        losses: dict[int, np.ndarray] = {}
-
-        def ended(job: Job) -> None:
-            if job.state == "done":
-                self.explorer.push(self.guarded(ready))
-
-        def ready() -> None:
-            if key == self._triangle:
-                names = [f"client {self._ids[row]}" for row in three]
-                joined = np.concatenate([losses[part] for part in range(len(parts))])
-                self._surface = triangles.surface(shares, joined, names)
-                self.status.object = f"<p>{_triangle_words(names, weights, three)}</p>"
-                self._draw_triangle()
-
-        self._triangle_job = self.explorer.jobs.quick(
-            values,
-            run,
-            [(place, part.tolist()) for part in parts],
-            title=f"weights of round {place.round}",
-            priority=20,
-            on_result=lambda part, metrics: losses.__setitem__(part, metrics["loss"]),
-            on_end=ended,
-        )
-
-    def _draw_triangle(self) -> None:
-        if self._surface is not None:
-            share = triangles.share_of(self._shown.shares, self._three)
-            self.plot.show(triangles.figure(self._surface, share), "Loss over the weights of three clients")
-
-    def _dragged(self, event: dict[str, Any]) -> None:
-        if event.get("x") is None or len(self._three) != 3:
-            return
-        share = triangles.share_at(float(event["x"]), float(event["y"]))
-        row = triangles.rows(self._shown.shares, 1.0, self._three, share[None])[0]
-        if event.get("done"):
-            self._go(Weights(self._shown.gamma, tuple(row.tolist())), "")
-        else:
-            self._title = ""
-            self._show(Weights(self._shown.gamma, tuple(row.tolist())), self.explorer.run(), done=False)
+        self.triangle.show(run, self._place(), self._ids, self.selection.clients, weights, done=done)
 
     def _moved(self, weights: list[float], gamma: float, done: bool) -> None:
+        self._dragged(Weights(gamma, Weights.from_values(weights).shares), done)
+
+    def _dragged(self, weights: Weights, done: bool) -> None:
+        """A slider or the ring moves, or is released."""
         self._title = ""
-        moved = Weights(gamma, Weights.from_values(weights).shares)
         if done:
-            self._go(moved, "")
+            self._go(weights, "")
         else:
-            self._show(moved, self.explorer.run(), done=False)
+            self._show(weights, self.explorer.run(), done=False)
 
     def _go(self, weights: Weights, title: str) -> None:
         """Select weights: all views follow, and the back button leads here."""
@@ -286,12 +222,6 @@ class WeightsView(View):
 
     def _clear(self) -> None:
         self._where = None
-        self.plot.show(None)
+        self.triangle.clear()
         self.point.clear()
-        self.step.object = self.status.object = ""
-
-
-def _triangle_words(names: list[str], weights: Weights, three: list[int]) -> str:
-    share = sum(weights.shares[row] for row in three)
-    more = "" if len(names) == len(weights.shares) else f" their {share:.1%} of the weight; the others keep theirs"
-    return f"Drag the ring: {escape(', '.join(names))} share{more or ' the weight'}."
+        self.step.object = ""
