@@ -23,8 +23,6 @@ LEAST = 3
 LEVEL = 0.95
 """Of the intervals, a fraction."""
 
-NO_NUMBER = "the runs give no number for it"
-
 Judgement = Literal["holds", "fails", "undecided", "not tested"]
 
 

@@ -8,6 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import numpy as np
 import xarray as xr
 from torch import Tensor
 
-from drift.runs.analysis_names import earlier_name, stored_name
+import drift
 from drift.store import files, locks
 from landscape.results import zarr_files
 
@@ -183,3 +184,28 @@ def _plain(value: Any) -> Any:
 def _complete(partial: zarr_files.Partial) -> xr.Dataset | None:
     stored = partial.known()
     return stored if stored is not None and stored.attrs.get("complete") == 1 else None
+
+
+_TABLE = resources.files("drift.runs").joinpath("earlier_results.tsv").read_text(encoding="utf-8").splitlines()
+
+EARLIER = {name: f"drift.{module}.{name}" for name, module in (row.split("\t") for row in _TABLE[1:])}
+"""Names under which earlier versions stored results: the module of the analysis at that time, and its name."""
+
+REVISION = {"coherence": 2, "basin_rounds": 2}
+"""Revision of analyses that compute something else now; results of earlier revisions are not read."""
+
+
+def stored_name(analysis: Callable[..., Any]) -> str:
+    """The name under which results are stored: the public name, or module and name for analyses from outside."""
+    name = analysis.__qualname__
+    if analysis.__module__.startswith("drift.") and (name in EARLIER or name in drift.__all__):
+        return f"{name} {REVISION[name]}" if name in REVISION else name
+    return f"{analysis.__module__}.{name}"
+
+
+def earlier_name(analysis: Callable[..., Any]) -> str:
+    """The name under which earlier versions stored results; "" if those are not read."""
+    name = analysis.__qualname__
+    if stored_name(analysis) == name:
+        return EARLIER.get(name, "")
+    return "" if name in REVISION and analysis.__module__.startswith("drift.") else f"{analysis.__module__}.{name}"

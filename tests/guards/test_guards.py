@@ -13,7 +13,7 @@ from guards import make
 
 import drift
 from drift import method as methods
-from drift.runs.analysis_names import REVISION
+from drift.runs.cache import REVISION
 from drift.simulation.verify import verify
 from drift.store.files import read_tensors
 

@@ -9,7 +9,7 @@ import torch
 
 import drift
 from drift.analyses.rounds.norms_and_weights import update_norms
-from drift.runs.analysis_names import EARLIER, REVISION, earlier_name, stored_name
+from drift.runs.cache import EARLIER, REVISION, earlier_name, stored_name
 from drift.simulation.simulate import simulate
 from tests.drift.store.test_exchanges import named_by, result_of
 
