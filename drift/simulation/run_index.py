@@ -60,9 +60,9 @@ def index(runs: str | Path = "runs") -> list[Row]:
         if not is_text(name):
             rows.append({"folder": str(folder / name), "name": escaped(name), "problem": NO_TEXT})
             continue
-        stamp, row = _stamp(folder / name), _quick_row(folder / name)
+        stamp, row = _stamp(folder / name), _row(folder / name)
         if stored.get(name) != (stamp, json.dumps(row)):
-            row = _row(folder / name)
+            row = _row(folder / name, whole=True)
         rows.append({"folder": str(folder / name), **row})
         fresh[name] = stamp, json.dumps(row)
     if fresh != stored:
@@ -74,24 +74,16 @@ NO_TEXT = "the name of its folder is not valid UTF-8; rename the folder"
 """Problem of a run that is listed without being read."""
 
 
-def _row(folder: Path) -> Row:
-    """The row of a run, after its state and last round were read in full."""
+def _row(folder: Path, *, whole: bool = False) -> Row:
+    """The row of a run from its settings and headers; `whole`: after state and last round were read in full."""
     try:
         run = Run(folder)
-        if run.rounds():
+        if whole and run.rounds():
             run.state()
             run.round(-1)
         return _columns(run)
     except (LookupError, ValueError, OSError, TypeError, AttributeError) as reason:  # a damaged run is listed too
         return {"name": folder.name, "problem": " ".join(str(reason).split())}
-
-
-def _quick_row(folder: Path) -> Row:
-    """The row of a run from its settings and headers; empty if these cannot be read."""
-    try:
-        return _columns(Run(folder))
-    except (LookupError, ValueError, OSError, TypeError, AttributeError):
-        return {}
 
 
 def _columns(run: Run) -> Row:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import attrgetter
 from typing import Any
 
 from drift.config.experiment import Experiment
@@ -111,10 +112,7 @@ def with_settings(spec: Experiment, settings: dict[str, Any]) -> Experiment:
 
 def present_value(spec: Experiment, key: str) -> float:
     """The present value of a numeric setting."""
-    value: Any = spec
-    for part in key.split("."):
-        value = getattr(value, part)
-    return float(value)
+    return float(attrgetter(key)(spec))
 
 
 def _tried(spec: Experiment) -> dict[str, Values]:
