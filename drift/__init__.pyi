@@ -6,13 +6,13 @@ from drift.analyses.accuracy.personalised import personal_accuracy as personal_a
 from drift.analyses.counterfactual.counterfactual import counterfactual as counterfactual
 from drift.analyses.counterfactual.interventions import interventions as interventions
 from drift.analyses.counterfactual.whatif import what_if as what_if
-from drift.analyses.curvature.density_and_minibatches import density_rounds as density_rounds
-from drift.analyses.curvature.density_and_minibatches import hessian_density as hessian_density
-from drift.analyses.curvature.density_and_minibatches import round_sharpness as round_sharpness
-from drift.analyses.curvature.density_and_minibatches import sharpness_rounds as sharpness_rounds
+from drift.analyses.curvature.eigenvalues import density_rounds as density_rounds
 from drift.analyses.curvature.eigenvalues import eigen_rounds as eigen_rounds
 from drift.analyses.curvature.eigenvalues import eigen_slice as eigen_slice
+from drift.analyses.curvature.eigenvalues import hessian_density as hessian_density
 from drift.analyses.curvature.eigenvalues import layer_rounds as layer_rounds
+from drift.analyses.curvature.eigenvalues import round_sharpness as round_sharpness
+from drift.analyses.curvature.eigenvalues import sharpness_rounds as sharpness_rounds
 from drift.analyses.curvature.eigenvalues import trace_rounds as trace_rounds
 from drift.analyses.decomposition.decomposition import decomposition as decomposition
 from drift.analyses.decomposition.gap import gap_scaling as gap_scaling

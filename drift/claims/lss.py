@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drift.analyses.curvature.density_and_minibatches import round_sharpness
+from drift.analyses.curvature.eigenvalues import round_sharpness
 from drift.analyses.landscapes.barriers import client_barriers
 from drift.analyses.landscapes.model_quality import noise_robustness, three_accuracies
 from drift.claims.claim import Claim

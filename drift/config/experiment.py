@@ -15,7 +15,7 @@ from drift import partitions
 from drift.config import method as methods
 from drift.config.identity import identifying
 from drift.config.method import Beta
-from drift.partitions._grouped import NamedPartition
+from drift.partitions._partitioner import NamedPartition
 from drift.plugins import tables
 from drift.plugins.reserved_names import USER_TASK, require_free
 from drift.store.keep import Keep

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drift.importers.checkpoint_files import RoundFiles
+from drift.importers.checkpoint_files import Patterns, RoundFiles
 from drift.importers.models import (
     evaluate_model,
     read_model,
@@ -19,7 +19,6 @@ from drift.importers.models import (
     run_name,
     usable_checkpoints,
 )
-from drift.importers.patterns import Patterns
 from drift.record.recorder import Recorder
 from drift.runs.context import Context
 from drift.runs.run import Run

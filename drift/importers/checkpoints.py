@@ -12,7 +12,7 @@ from torch import Tensor
 
 from drift.config.experiment import Experiment
 from drift.config.load import read
-from drift.importers.checkpoint_files import CheckpointFiles
+from drift.importers.checkpoint_files import CheckpointFiles, Patterns
 from drift.importers.models import (
     Model,
     evaluate_model,
@@ -22,7 +22,6 @@ from drift.importers.models import (
     run_name,
     usable_checkpoints,
 )
-from drift.importers.patterns import Patterns
 from drift.plugins import trust
 from drift.record.run_description import DESCRIBED, describe_training
 from drift.runs.context import Context

@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from drift.importers.checkpoint_files import CheckpointFiles, RoundFiles, find_checkpoints
-from drift.importers.patterns import ASSUMED, SHIPPED, Patterns
+from drift.importers.checkpoint_files import ASSUMED, SHIPPED, CheckpointFiles, Patterns, RoundFiles, find_checkpoints
 from drift.record.flat_arrays import FlatArrays, arrays_by_name
 from drift.simulation.verify import spans
 from drift.training.validation import model_metrics

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 from pydantic import Field
 
-from drift.partitions._grouped import Based, Groups, NamedPartition, split_with_groups
-from drift.partitions._partitioner import Parts, require_samples
+from drift.partitions._partitioner import Based, Groups, NamedPartition, Parts, require_samples, split_with_groups
 from drift.partitions.shards import Partition as Shards
 
 

@@ -12,8 +12,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field, field_validator
 
-from drift.partitions._grouped import NamedPartition
-from drift.partitions._partitioner import Partitioner, require_samples
+from drift.partitions._partitioner import NamedPartition, Partitioner, require_samples
 from drift.partitions.dirichlet import split_classes
 
 

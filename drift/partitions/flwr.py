@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
-from drift.partitions._grouped import Grouped, Groups
-from drift.partitions._partitioner import Parts, require_samples
+from drift.partitions._partitioner import Grouped, Groups, Parts, require_samples
 
 
 class Partition(Grouped):

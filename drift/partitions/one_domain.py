@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from drift.partitions._grouped import Grouped, Groups
-from drift.partitions._partitioner import Parts, require_samples
+from drift.partitions._partitioner import Grouped, Groups, Parts, require_samples
 
 
 class Partition(Grouped):

@@ -6,8 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from drift.partitions._draws import draw_counts, draw_samples, log_gammas
-from drift.partitions._grouped import Grouped, Groups
-from drift.partitions._partitioner import Parts, require_samples
+from drift.partitions._partitioner import Grouped, Groups, Parts, require_samples
 
 
 class Partition(Grouped):

@@ -15,7 +15,7 @@ from drift.config.experiment import Experiment, Proxy
 from drift.config.external_run import ExternalPartition, UnknownParts
 from drift.config.initial_model import initialise
 from drift.config.random_keys import cohort, key, rng
-from drift.partitions._grouped import split_with_groups
+from drift.partitions._partitioner import split_with_groups
 from drift.plugins import trust
 from landscape.datasets import open_dataset
 from landscape.datasets._dataset import Dataset, Groups, merge_splits, normalisation, select_samples

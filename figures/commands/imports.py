@@ -70,8 +70,8 @@ def import_(
         if value is not None:
             require_named(f"{setting}={value}")
     from drift.importers.bare import record_checkpoints
+    from drift.importers.checkpoint_files import SHIPPED, Patterns, parse_patterns
     from drift.importers.checkpoints import import_checkpoints
-    from drift.importers.patterns import SHIPPED, Patterns, parse_patterns
 
     if (model is None) != (dataset is None):
         raise ValueError("--model and --dataset go together; or give --task FILE.py:FUNCTION, or none of them.")
@@ -138,8 +138,8 @@ def _notes(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _show(path: Path, patterns: object, json: bool) -> None:
+    from drift.importers.checkpoint_files import Patterns
     from drift.importers.models import preview_import
-    from drift.importers.patterns import Patterns
 
     summary = preview_import(path, patterns if isinstance(patterns, Patterns) else None)
     if json:

@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses import per_round
-from drift.analyses.curvature import density_and_minibatches
+from drift.analyses.curvature import eigenvalues
 from drift.runs.run import Run
 from figures import style
 from figures.axes import spectra
@@ -33,7 +33,7 @@ def data(
     def compute(run: Run) -> xr.Dataset:
         indices = per_round.evenly_spaced(run.kept("globals"), rounds)
         options = {"steps": steps, "probes": probes, "points": points}
-        density = run.cached(density_and_minibatches.density_rounds, rounds=indices, split=split, **options)
+        density = run.cached(eigenvalues.density_rounds, rounds=indices, split=split, **options)
         return density[["density", "eigenvalue"]].rename(round="density_round")
 
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split)

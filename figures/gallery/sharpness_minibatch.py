@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from drift.analyses import per_round
-from drift.analyses.curvature import density_and_minibatches
+from drift.analyses.curvature import eigenvalues
 from drift.runs.run import Run
 from figures import style
 from figures.axes import curves, spectra
@@ -33,9 +33,7 @@ def data(
 
     def compute(run: Run) -> xr.Dataset:
         indices = per_round.evenly_spaced(run.kept("globals"), rounds)
-        sharpness = run.cached(
-            density_and_minibatches.sharpness_rounds, rounds=indices, batch=batch, batches=batches, split=split
-        )
+        sharpness = run.cached(eigenvalues.sharpness_rounds, rounds=indices, batch=batch, batches=batches, split=split)
         return sharpness[["eigenvalue", "median", "full"]].rename(round="eigen_round")
 
     return _stack.stack_runs(_runs.select_comparable(runs), compute).assign_attrs(split=split, batch=batch)

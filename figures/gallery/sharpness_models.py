@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift.analyses.curvature.density_and_minibatches import sharpness_rounds
+from drift.analyses.curvature.eigenvalues import sharpness_rounds
 from drift.runs.run import Run
 from figures import papers, style
 from figures.axes import curves

@@ -15,9 +15,8 @@ import xarray as xr
 from zarr import open_group
 
 from drift.analyses.rounds.coherence import coherence
-from drift.importers.checkpoint_files import find_checkpoints
+from drift.importers.checkpoint_files import Patterns, find_checkpoints
 from drift.importers.models import read_sizes
-from drift.importers.patterns import Patterns
 from drift.runs.export_model import state_file
 from drift.runs.run import Run
 from drift.simulation.run_index import index

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from drift.config.random_keys import rng
 from drift.partitions import Partitioner, histogram, load, names
-from drift.partitions._grouped import Grouped, split_with_groups
+from drift.partitions._partitioner import Grouped, split_with_groups
 from drift.plugins import tables
 
 CIFAR = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 5000))

@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from drift.analyses.curvature.density_and_minibatches import density_rounds, sharpness_rounds
-from drift.analyses.curvature.eigenvalues import eigen_rounds, layer_rounds, trace_rounds
+from drift.analyses.curvature.eigenvalues import (
+    density_rounds,
+    eigen_rounds,
+    layer_rounds,
+    sharpness_rounds,
+    trace_rounds,
+)
 from landscape.curvature.layer_blocks import layer_eigenvalues
 from landscape.curvature.trace import trace
 from tests import tiny
