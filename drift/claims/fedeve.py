@@ -7,22 +7,14 @@ from collections.abc import Sequence
 from drift.analyses.rounds.labels import label_scatter
 from drift.analyses.rounds.variance import drift_variances
 from drift.claims.claim import Claim, Effects
-from drift.claims.measures import accuracy
+from drift.claims.measures import accuracy, round_mean
 from drift.claims.select_runs import extreme_effects, extreme_pair_effects, pair_effects
 from drift.partitions.drift import Partition as DriftPartition
 from drift.runs.run import Run
 
-
-def _gain(run: Run) -> float:
-    return float(run.cached(drift_variances)["gain"].mean("round", skipna=True))
-
-
-def _within(run: Run) -> float:
-    return float(run.cached(label_scatter)["within_divergence"].mean("round", skipna=True))
-
-
-def _between(run: Run) -> float:
-    return float(run.cached(label_scatter)["between_divergence"].mean("round", skipna=True))
+_gain = round_mean(drift_variances, "gain")
+_within = round_mean(label_scatter, "within_divergence")
+_between = round_mean(label_scatter, "between_divergence")
 
 
 def _settings(runs: Sequence[Run], better: str, worse: str) -> Effects:

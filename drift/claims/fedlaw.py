@@ -11,7 +11,7 @@ from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.norms_and_weights import learned, update_norms
 from drift.analyses.rounds.weight_factors import server_epochs
 from drift.claims.claim import Claim
-from drift.claims.measures import accuracy, late, quarters
+from drift.claims.measures import accuracy, late, quarters, round_mean
 from drift.claims.select_runs import extreme_effects, method_effects, pair_effects
 from drift.runs.run import Run
 
@@ -165,9 +165,7 @@ CLAIMS = (
         "the learned gamma falls with the number of local epochs",
         "mean gamma of FedLAW: with the fewest local epochs minus with the most",
         "1",
-        lambda runs: extreme_effects(
-            runs, "fedlaw", "local.epochs", lambda run: float(run.cached(learned)["gamma"].mean("round", skipna=True))
-        ),
+        lambda runs: extreme_effects(runs, "fedlaw", "local.epochs", round_mean(learned, "gamma")),
     ),
     Claim(
         "fedlaw-corrupted",

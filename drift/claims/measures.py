@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import xarray as xr
@@ -20,6 +20,11 @@ def accuracy(run: Run) -> float:
     """Mean test accuracy of the last 10 evaluated rounds, in points."""
     values = run.metrics()["accuracy"].dropna("round").values
     return 100 * float(values[-LAST:].mean()) if len(values) else float("nan")
+
+
+def round_mean(analysis: Callable[..., xr.Dataset], name: str) -> Callable[[Run], float]:
+    """The mean over rounds of a variable of an analysis, as a function of the run; missing values are left out."""
+    return lambda run: float(run.cached(analysis)[name].mean("round", skipna=True))
 
 
 def late(run: Run, what: str = "clients", count: int = 4) -> list[int]:

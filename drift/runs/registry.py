@@ -47,11 +47,7 @@ def analysis(*dims: str, cost: Cost) -> Callable[[Function], Function]:
         dims: Dimensions of its result, in the order of its variables.
         cost: Kind of computation. A function NAME_effort of the same module estimates its time (`drift.runs.cache`).
     """
-
-    def register(function: Function) -> Function:
-        return function
-
-    return register
+    return lambda function: function
 
 
 def registered() -> dict[str, Registered]:
