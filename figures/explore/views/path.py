@@ -23,6 +23,9 @@ STEP = 600
 COARSE, FINE = 9, 21
 """Grid points per axis of the map that is shown first, and of the one that replaces it."""
 
+QUICK = 20_000_000
+"""Parameters times test samples up to which the fine map is computed at once."""
+
 NUMBERS = 4_000_000
 """Parameters of all models of a path in memory; of longer runs evenly spaced rounds are shown, at least FEWEST."""
 
@@ -39,22 +42,21 @@ class PathView(View):
     follows = frozenset({"runs", "round", "clients", "growth", "path.map"})
 
     def body(self) -> pn.viewable.Viewable:
-        """Player, map, and a line on what is shown."""
+        """Play, map, and a line on what is shown."""
         self._about: tuple[Any, ...] = ()
         self._rounds: list[int] = []
         self._ds: xr.Dataset | None = None
         self._jobs: list[Any] = []
         self._quiet = False
-        self._player = pn.widgets.DiscretePlayer(
-            name="play", options=[0], interval=STEP, loop_policy="once", show_loop_controls=False, show_value=False
-        )
-        self._player.param.watch(self.guarded(self._stepped), "value")
+        self._play = pn.widgets.Toggle(name="play", width=90)
+        self._play.param.watch(self._playing, "value")
+        self._beat: Any = None
         self._map = pn.widgets.Checkbox(name="map of the loss", value=True)
         self._map.param.watch(self._toggled, "value")
         self._plot = Plot("path of the global model on its principal plane", height=520, config={"scrollZoom": True})
         self._plot.on("click", self.guarded(self._clicked))
         self._line = pn.pane.HTML("", sizing_mode="stretch_width")
-        controls = pn.Row(self._player, self._map, styles=WRAP, sizing_mode="stretch_width")
+        controls = pn.Row(self._play, self._map, styles=WRAP, sizing_mode="stretch_width")
         return pn.Column(controls, self._line, self._plot, sizing_mode="stretch_width")
 
     def update(self, changed: set[str]) -> None:
@@ -90,7 +92,6 @@ class PathView(View):
         clients = bool(set(rounds) & set(run.kept("clients")))
         self._quiet = True
         try:
-            self._player.param.update(options=rounds, value=rounds[-1])
             self._map.value = self._wants_map()
         finally:
             self._quiet = False
@@ -99,7 +100,8 @@ class PathView(View):
             self._write("reading the models ...")
             self._start(run, about, path_of, options, title="")
         if self._wants_map():
-            self._survey(run, about, options, COARSE)
+            samples = run.about.get("samples", {}).get("test", 0)
+            self._survey(run, about, options, FINE if 0 < parameters(run) * samples < QUICK else COARSE)
 
     def _survey(self, run: Run, about: tuple[Any, ...], options: dict[str, Any], points: int) -> None:
         """The map with so many points per axis; after the coarse one the fine one."""
@@ -150,11 +152,6 @@ class PathView(View):
         ds = self._ds if self._wants_map() else self._ds.drop_vars(["loss", "error"], errors="ignore")
         number = self.explorer.round()
         shown = max((index for index in self._rounds if index <= number), default=self._rounds[0])
-        self._quiet = True
-        try:
-            self._player.value = shown
-        finally:
-            self._quiet = False
         figure = path_until(ds, number, self.selection.clients)
         self._plot.show(figure.update_layout(uirevision=f"{self._about[:2]}"))
         self._write(_words(ds, shown, number))
@@ -162,9 +159,26 @@ class PathView(View):
     def _write(self, text: str) -> None:
         self._line.object = f"<p>{html.escape(text)}</p>" if text else ""
 
-    def _stepped(self, event: Any) -> None:
-        if not self._quiet:
-            self.selection.change(round=int(event.new))
+    def _playing(self, event: Any) -> None:
+        """Begin to play, from the first round if the last one is shown, or pause."""
+        self._play.name = "pause" if event.new else "play"
+        if self._beat is not None:
+            self._beat.stop()
+            self._beat = None
+        if event.new and self._rounds:
+            if self.explorer.round() >= self._rounds[-1]:
+                self.selection.change(round=self._rounds[0])
+            self._beat = pn.state.add_periodic_callback(self._step, STEP)
+
+    def _step(self) -> None:
+        """Show the next round of the path; pause behind the last one, and while another view is shown."""
+        number = self.explorer.round()
+        following = [index for index in self._rounds if index > number]
+        if self.name not in self.explorer.shown() or not following:
+            self._play.value = False
+        if following and self._play.value:
+            self.selection.change(round=following[0])
+            self._play.value = len(following) > 1
 
     def _toggled(self, event: Any) -> None:
         if not self._quiet:

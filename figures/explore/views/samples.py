@@ -45,8 +45,8 @@ class SamplesView(View):
         self._client = pn.widgets.Select(name="compared with client", width=150)
         self._split = pn.widgets.Select(name="samples", width=170)
         self._mode = pn.widgets.RadioButtonGroup(options={text: name for name, text in MODES.items()})
-        self._clear = pn.widgets.Button(name="all classes", visible=False)
-        self._more = pn.widgets.Button(name="more", visible=False)
+        self._clear = pn.widgets.Button(name="all classes", disabled=True)
+        self._more = pn.widgets.Button(name="more", disabled=True)
         pairs = ((self._model, "model"), (self._client, "client"), (self._split, "split"), (self._mode, "samples.show"))
         for widget, field in pairs:
             widget.param.watch(lambda event, field=field: self._picked(field, event.new), "value")
@@ -90,7 +90,7 @@ class SamplesView(View):
             answer,
             run,
             [question],
-            title=f"samples of {self._called(question.model)}",
+            title=f"samples of the {self._called(question.model)}",
             on_result=lambda _, result: push(lambda: self._arrived(asked, result)),
             on_end=lambda job: push(lambda: self._ended(asked, job)),
         )
@@ -99,7 +99,7 @@ class SamplesView(View):
         """Confusion, groups, and the samples of the selected cell."""
         run, index = self.explorer.run(), self.explorer.round()
         question, selection = self._question(run, index), self.selection
-        title = f"Samples of {self._called(question.model)} in round {index} of {run.name}"
+        title = f"Samples of the {self._called(question.model)} in round {index} of {run.name}"
         options: dict[str, Any] = {"model": question.model, "split": question.split, "client": question.client}
         options |= {"groups": question.groups, "truth": selection.truth, "predicted": selection.predicted}
         return [Request.from_runs("samples-round", run, title=title, round=index, **options)]
@@ -132,7 +132,7 @@ class SamplesView(View):
             self._client.param.update(options=ids, value=question.client, visible=bool(ids))
             self._split.param.update(options=splits, value=selection.split)
             self._mode.value = mode if mode in MODES else "wrong"
-            self._clear.visible = self._filter().narrow
+            self._clear.disabled = not self._filter().narrow
         finally:
             self._quiet = False
 
@@ -168,7 +168,7 @@ class SamplesView(View):
             return
         places = self._filter().places(self._answer)
         self._shown = places, count
-        self._more.visible = len(places) > count
+        self._more.disabled = len(places) <= count
         self._write_line(self._words(self._answer, len(places), min(count, len(places))))
         if self._pictures is not None:
             self._pictures.cancel()
