@@ -48,16 +48,16 @@ class PathView(View):
         self._ds: xr.Dataset | None = None
         self._jobs: list[Any] = []
         self._quiet = False
-        self._play = pn.widgets.Toggle(name="play", width=90)
+        self._play = pn.widgets.Toggle(label="play", width=90)
         self._play.param.watch(self._playing, "value")
         self._beat: Any = None
-        self._map = pn.widgets.Checkbox(name="map of the loss", value=True)
+        self._map = pn.widgets.Checkbox(label="map of the loss", value=True)
         self._map.param.watch(self._toggled, "value")
         self._plot = Plot("path of the global model on its principal plane", height=520, config={"scrollZoom": True})
         self._plot.on("click", self.guarded(self._clicked))
-        self._line = pn.pane.HTML("", sizing_mode="stretch_width")
+        self._status = pn.pane.HTML("", sizing_mode="stretch_width")
         controls = pn.Row(self._play, self._map, styles=WRAP, sizing_mode="stretch_width")
-        return pn.Column(controls, self._line, self._plot, sizing_mode="stretch_width")
+        return pn.Column(controls, self._status, self._plot, sizing_mode="stretch_width")
 
     def update(self, changed: set[str]) -> None:
         """Read the path where the run changed; show it up to the round."""
@@ -157,11 +157,11 @@ class PathView(View):
         self._write(_words(ds, shown, number))
 
     def _write(self, text: str) -> None:
-        self._line.object = f"<p>{html.escape(text)}</p>" if text else ""
+        self._status.object = f"<p>{html.escape(text)}</p>" if text else ""
 
     def _playing(self, event: Any) -> None:
         """Begin to play, from the first round if the last one is shown, or pause."""
-        self._play.name = "pause" if event.new else "play"
+        self._play.label = "pause" if event.new else "play"
         if self._beat is not None:
             self._beat.stop()
             self._beat = None

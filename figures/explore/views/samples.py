@@ -41,12 +41,12 @@ class SamplesView(View):
         self._pictures: Any = None
         self._shown: tuple[list[int], int] = ([], 0)
         self._quiet = False
-        self._model = pn.widgets.Select(name="model", width=190)
-        self._client = pn.widgets.Select(name="compared with client", width=150)
-        self._split = pn.widgets.Select(name="samples", width=170)
+        self._model = pn.widgets.Select(label="model", width=190)
+        self._client = pn.widgets.Select(label="compared with client", width=150)
+        self._split = pn.widgets.Select(label="samples", width=170)
         self._mode = pn.widgets.RadioButtonGroup(options={text: name for name, text in MODES.items()})
-        self._clear = pn.widgets.Button(name="all classes", disabled=True)
-        self._more = pn.widgets.Button(name="more", disabled=True)
+        self._clear = pn.widgets.Button(label="all classes", disabled=True)
+        self._more = pn.widgets.Button(label="more", disabled=True)
         pairs = ((self._model, "model"), (self._client, "client"), (self._split, "split"), (self._mode, "samples.show"))
         for widget, field in pairs:
             widget.param.watch(lambda event, field=field: self._picked(field, event.new), "value")
@@ -58,14 +58,14 @@ class SamplesView(View):
         self._map.on("click", self.guarded(self._cell))
         self._errors.on("click", self.guarded(self._class))
         self._groups.on("click", self.guarded(self._group))
-        self._line = pn.pane.HTML("", sizing_mode="stretch_width")
+        self._status = pn.pane.HTML("", sizing_mode="stretch_width")
         self._cards = pn.pane.HTML("", sizing_mode="stretch_width")
         return pn.Column(
             pn.Row(self._model, self._client, self._split, styles=WRAP, sizing_mode="stretch_width"),
             pn.Row(self._map, self._groups, styles=WRAP, sizing_mode="stretch_width"),
             self._errors,
             pn.Row(self._mode, self._clear, styles=WRAP),
-            self._line,
+            self._status,
             self._cards,
             self._more,
             sizing_mode="stretch_width",
@@ -207,7 +207,7 @@ class SamplesView(View):
         return f"{', '.join([whole, *parts])}; {shown} shown. Below each: {below}."
 
     def _write_line(self, text: str) -> None:
-        self._line.object = f"<p>{html.escape(text)}</p>" if text else ""
+        self._status.object = f"<p>{html.escape(text)}</p>" if text else ""
 
     def _called(self, name: str) -> str:
         if " * " in name:
