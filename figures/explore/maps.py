@@ -9,7 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
-from figures.explore.points import Numbers
+from figures.explore.places import Numbers
 from figures.interactive.look import axis, blank, log_axis, small
 from figures.interactive.surfaces import explore_contour, surface3d
 from landscape.surfaces.minimum import Minimum

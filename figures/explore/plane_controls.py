@@ -8,7 +8,7 @@ import panel as pn
 
 from drift.runs.growing_run import GrowingRun
 from figures.explore.model_choices import default_corners
-from figures.explore.points import Grid, Place
+from figures.explore.places import Grid, Place
 from figures.explore.view import View
 from landscape.sweep.precision import Precision
 

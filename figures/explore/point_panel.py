@@ -12,8 +12,9 @@ import panel as pn
 from drift.runs.run import Run
 from figures.explore.jobs import Job
 from figures.explore.maps import SMALL, class_figure, clients_figure, confusion_figure
+from figures.explore.places import Numbers, Place
 from figures.explore.plot import Plot
-from figures.explore.points import Numbers, Place, client_losses, numbers
+from figures.explore.points import client_losses, numbers
 from figures.explore.view import View
 
 HINT = "Click on the picture, or drag the ring: that point is evaluated whole."

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,111 +20,15 @@ from drift.analyses.landscapes.models_plane import line_sweep, plane_sweep, sele
 from drift.analyses.landscapes.named_models import cohort_models, named_models
 from drift.runs.run import Run
 from figures.explore.addresses import share_data
+from figures.explore.places import COHORT, Geometry, Grid, Numbers, Place, Values
 from figures.explore.shelf import Shelf
 from landscape.model.batchnorm import usual_statistics
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.sweep.evaluate import sweep_work
-from landscape.sweep.grid import Mark, Sweep
-from landscape.sweep.precision import Precision
+from landscape.sweep.grid import Sweep
 from landscape.sweep.threads import at_points
 from landscape.sweep.worker import Worker, mean_metrics
-
-COHORT = ("cohort",)
-"""Models of a place: all clients of its round, ids ascending."""
-
-Values = dict[str, np.ndarray]
-"""Metrics by name, the first axis is the point."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """What points combine, and the samples that they are evaluated on.
-
-    Args:
-        round: Number of a round.
-        models: Names of models (`drift.analyses.landscapes.named_models`), or COHORT.
-        split: test, train, proxy, or "client 3".
-        samples: At most so many of these; None: all.
-        precision: "fast" or "exact", as in `landscape.evaluate`.
-    """
-
-    round: int
-    models: tuple[str, ...]
-    split: str = "test"
-    samples: int | None = None
-    precision: Precision = "exact"
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A plane through three models of a place, or a line through two.
-
-    Args:
-        kind: plane or line.
-        points: Grid points per axis.
-        margin: As in `drift.models_plane`.
-        box: Part of a plane, or None.
-    """
-
-    place: Place
-    kind: str = "plane"
-    points: int = 21
-    margin: float = 0.3
-    box: tuple[float, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """A sweep without its models.
-
-    Args:
-        coords: Grid coordinates by dimension.
-        rows: Coefficients of the grid points in C order, shape (P, n); NaN outside the sweep.
-        origin, axes: Coefficients are origin + coordinates @ axes.
-        marks: Named models.
-        attrs: Attributes of the surface.
-    """
-
-    coords: dict[str, np.ndarray]
-    rows: np.ndarray
-    origin: np.ndarray
-    axes: np.ndarray
-    marks: tuple[Mark, ...]
-    attrs: dict[str, str | float]
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Grid points per dimension."""
-        return tuple(len(values) for values in self.coords.values())
-
-    def coefficients(self, *at: float) -> np.ndarray:
-        """Coefficients (n,) of the point with these coordinates."""
-        return self.origin + np.asarray(at) @ self.axes
-
-    def at(self, coefficients: Sequence[float]) -> tuple[float, ...]:
-        """Coordinates of the point with these coefficients, nearest to it."""
-        away = np.asarray(coefficients, dtype=float) - self.origin[: len(coefficients)]
-        solved, *_ = np.linalg.lstsq(self.axes[:, : len(coefficients)].T, away, rcond=None)
-        return tuple(float(value) for value in solved)
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """What is known of one point.
-
-    Args:
-        loss, error: Mean over the samples, nats and fraction; error NaN where the task has none.
-        class_error: Error of each class, shape (C,); empty without classes.
-        confusion: Samples of each class (rows) by predicted class, shape (C, C), counts; empty without classes.
-        samples: Number of samples.
-    """
-
-    loss: float
-    error: float
-    class_error: np.ndarray
-    confusion: np.ndarray
-    samples: int
 
 
 def warm(run: Run, place: Place) -> int:

@@ -92,22 +92,6 @@ class WarmProcess:
             self._answer(number, None, Lost(f"the process of the computation died ({_how(process.exitcode)})."))
 
 
-class LocalThreads:
-    """The same for runs that no other process can open: threads of this one."""
-
-    def __init__(self, threads: int, answer: Answer) -> None:
-        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="explore")
-        self._answer = answer
-
-    def send(self, number: int, function: Callable[..., Any], address: Address, item: Any) -> None:
-        """Start a call."""
-        self._pool.submit(lambda: self._answer(number, *_outcome(function, address, item)))
-
-    def close(self) -> None:
-        """Start no further calls."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-
 class LongProcess:
     """A process of its own for one computation `function(run or runs, *arguments)`, stopped at any instant.
 
@@ -155,41 +139,6 @@ class LongProcess:
         self._end(*(outcome or (None, Lost(f"the process of the computation died ({how})."))))
 
 
-class LocalComputation:
-    """The same for runs that no other process can open: a thread of this one, stopped at its next step."""
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        addresses: Sequence[Address],
-        single: bool,
-        arguments: tuple[Any, ...],
-        progress: Callable[[int, int], None],
-        end: Callable[[Any, Exception | None], None],
-    ) -> None:
-        self._stopped = False
-
-        def report(done: int, total: int) -> None:
-            if self._stopped:
-                raise Stopped("stopped by the user.")
-            progress(done, total)
-
-        def compute() -> None:
-            outcome = _computed(function, addresses, single, arguments, report)
-            if not self._stopped:
-                end(*outcome)
-
-        threading.Thread(target=compute, daemon=True, name="explore computation").start()
-
-    def stop(self) -> None:
-        """Stop it when it reports its next step."""
-        self._stopped = True
-
-
-class Stopped(RuntimeError):
-    """A computation that the user has stopped."""
-
-
 def _spawn(target: Callable[..., None], *arguments: Any) -> tuple[Any, Connection]:
     context = get_context("spawn")
     ours, theirs = context.Pipe()
@@ -205,12 +154,12 @@ def _serve(connection: Connection, threads: int) -> None:
     lock = threading.Lock()
 
     def answer(number: int, function: Callable[..., Any], address: Address, item: Any) -> None:
-        message = _message(number, *_outcome(function, address, item))
+        message = _message(number, *call_outcome(function, address, item))
         with lock:
             connection.send_bytes(message)
 
     with ThreadPoolExecutor(threads, initializer=_one_thread) as pool:
-        pool.submit(importlib.import_module, "figures.explore.surveys")
+        pool.submit(importlib.import_module, "figures.explore.survey_results")
         while True:
             try:
                 message = connection.recv_bytes()
@@ -229,7 +178,7 @@ def _compute(connection: Connection) -> None:
     def report(done: int, total: int) -> None:
         connection.send_bytes(serialize(("progress", done, total)))
 
-    outcome = _computed(function, addresses, single, arguments, report)
+    outcome = computation_outcome(function, addresses, single, arguments, report)
     connection.send_bytes(_message("end", *outcome))
 
 
@@ -241,7 +190,7 @@ def _end_with_server(connection: Connection) -> None:
         os._exit(0)
 
 
-def _computed(
+def computation_outcome(
     function: Callable[..., Any],
     addresses: Sequence[Address],
     single: bool,
@@ -266,7 +215,7 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def _outcome(function: Callable[..., Any], address: Address, item: Any) -> tuple[Any, Exception | None]:
+def call_outcome(function: Callable[..., Any], address: Address, item: Any) -> tuple[Any, Exception | None]:
     try:
         return function(address.run(), item), None
     except Exception as reason:  # noqa: BLE001 - sent to the page, which shows it

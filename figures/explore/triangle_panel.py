@@ -14,8 +14,9 @@ from drift.analyses.landscapes.round_weights import Weights
 from drift.runs.run import Run
 from figures.explore import triangles
 from figures.explore.jobs import Job
+from figures.explore.places import Place
 from figures.explore.plot import Plot
-from figures.explore.points import Place, values
+from figures.explore.points import values
 from figures.explore.view import View
 
 PART = 6

@@ -207,7 +207,7 @@ def global_minimum(
 
 
 def locate_minimum(
-    run: Run, plane: xr.Dataset, sweep: Sweep, *, split: str, statistics: Statistics | None = None, folds: int = FOLDS
+    run: Run, plane: xr.Dataset, sweep: Sweep, *, split: Split, statistics: Statistics | None = None, folds: int = FOLDS
 ) -> Minimum:
     """Fitted minimum of the surface `plane` of a sweep, its error including that of the samples.
 

@@ -15,11 +15,12 @@ from figures.explore.as_figure import Request
 from figures.explore.jobs import Job
 from figures.explore.maps import line_figure, minimum_text, plane_figure, quantity_of
 from figures.explore.model_choices import model_choices
+from figures.explore.places import Grid
 from figures.explore.plane_controls import PlaneControls
 from figures.explore.plot import Plot
 from figures.explore.point_panel import PointPanel
-from figures.explore.points import Grid
-from figures.explore.surveys import Survey, minimum
+from figures.explore.survey_results import minimum
+from figures.explore.surveys import Survey
 from figures.explore.view import View
 from landscape.surfaces.minimum import Minimum
 

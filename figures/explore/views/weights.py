@@ -18,8 +18,8 @@ from drift.analyses.landscapes.round_weights import (
 from drift.runs.run import Run
 from figures.explore.as_figure import Request
 from figures.explore.jobs import Job
+from figures.explore.places import COHORT, Numbers, Place
 from figures.explore.point_panel import PointPanel, in_words
-from figures.explore.points import COHORT, Numbers, Place
 from figures.explore.sliders import Sliders
 from figures.explore.triangle_panel import TrianglePanel
 from figures.explore.view import View

@@ -18,7 +18,7 @@ from figures.explore.maps import (
     quantity_of,
 )
 from figures.explore.model_choices import default_corners, model_choices
-from figures.explore.points import Numbers
+from figures.explore.places import Numbers
 from landscape.surfaces.minimum import Minimum
 
 NUMBERS = Numbers(0.5, 0.25, np.array([0.5, np.nan, 0.0]), np.array([[1, 1, 0], [0, 0, 0], [0, 0, 2]]), 4)

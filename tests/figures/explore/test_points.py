@@ -14,8 +14,10 @@ import drift
 from drift.runs import cache
 from figures.explore import surveys
 from figures.explore.jobs import Jobs
-from figures.explore.points import COHORT, Grid, Place, client_losses, geometry, grid_values, numbers, values
-from figures.explore.surveys import Survey, levels, minimum
+from figures.explore.places import COHORT, Grid, Place
+from figures.explore.points import client_losses, geometry, grid_values, numbers, values
+from figures.explore.survey_results import Analysis, minimum
+from figures.explore.surveys import Survey, levels
 from landscape.sweep.evaluate import evaluate
 
 MODELS = ("start", "end", "client 3")
@@ -109,7 +111,7 @@ def test_a_survey_refines_to_the_analysis_and_stores_it(jobs, run):
     assert survey.surface.mark.values.tolist() == expected.mark.values.tolist()
     while [job for job in jobs.active if not job.ended]:
         threading.Event().wait(0.02)
-    analysis = surveys.Analysis.from_grid(grid)
+    analysis = Analysis.from_grid(grid)
     stored = cache.stored(run, analysis.function, analysis.arguments)
     np.testing.assert_array_equal(stored.loss, expected.loss)
     assert stored.attrs["complete"] == 1

@@ -1,0 +1,47 @@
+"""A piece of work of the page: how far it is, how it ended, and how it is cancelled."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+State = Literal["waiting", "running", "done", "failed", "cancelled"]
+
+
+@dataclass(eq=False)
+class Job:
+    """A piece of work.
+
+    Args:
+        title: What it is, for people.
+        total, done: Steps in all and done.
+        error: Why it failed.
+        result: Result of a long computation.
+    """
+
+    title: str
+    total: int = 0
+    done: int = 0
+    state: State = "waiting"
+    error: Exception | None = None
+    result: Any = None
+    _begun: float = field(default_factory=time.monotonic)
+    _stop: Callable[[Job], None] = field(default=lambda job: None, repr=False)
+
+    @property
+    def ended(self) -> bool:
+        """Whether it is done, failed or cancelled."""
+        return self.state in ("done", "failed", "cancelled")
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Expected seconds to its end by the pace so far; None before the first step."""
+        if self.ended or not self.done or self.total < self.done:
+            return None
+        return (time.monotonic() - self._begun) / self.done * (self.total - self.done)
+
+    def cancel(self) -> None:
+        """Stop it; nothing if it has ended. No callback comes afterwards except that of the end."""
+        self._stop(self)
