@@ -17,6 +17,7 @@ from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.model.batchnorm import Statistics
+from landscape.model.task import Split
 from landscape.surfaces.basin import area_below, basin, curvature, flatness_radius, loss_excess, minimum
 from landscape.surfaces.minimum import Minimum, add_sampling_error, fitted_minimum, label_minimum
 from landscape.sweep.grid import Sweep
