@@ -36,7 +36,7 @@ def draw_all(
 ) -> dict[str, Outcome]:
     """Several figures; one that its runs do not allow has the reason in place of its files.
 
-    Each figure may choose among its runs; `left_out` tells which it did not draw.
+    Each figure may select among its runs; `left_out` names those that it did not draw.
 
     Args:
         jobs: Runs and options by figure name.
@@ -50,7 +50,7 @@ def draw_all(
     if workers <= 1:
         for name, (runs, options) in jobs.items():
             step(len(outcomes), name)
-            fresh = [replace(run) for run in runs]  # what it held is freed
+            fresh = [replace(run) for run in runs]  # its cached data are freed
             outcomes[name] = outcome_of(name, fresh, folder, options)
         step(len(outcomes), "")
         return outcomes

@@ -43,7 +43,7 @@ class Planned:
 
     @property
     def options(self) -> dict[str, Any]:
-        """Of the figure; one that takes a paper and an item shows what is printed there beside what was measured."""
+        """Options of the figure; one that takes a paper and an item also shows the numbers printed there."""
         accepted = inspect.signature(gallery.load(self.item.figure).data).parameters
         origin = {"paper": self.paper, "item": self.item.item}
         quick = self.item.quick_options if any(part.whole and part.quick for part in self.parts) else {}

@@ -24,7 +24,7 @@ _OURS = "this project."
 UNLIKE = "unlike the paper"
 """Where a default is not what a reader of the paper expects."""
 
-_BRACKETS = re.compile(r"(?P<told>.*?),? \((?P<source>[^()]*(?:\([^()]*\)[^()]*)*)\)\.")
+_BRACKETS = re.compile(r"(?P<text>.*?),? \((?P<source>[^()]*(?:\([^()]*\)[^()]*)*)\)\.")
 """A description that ends with its source."""
 
 _PLACE = r"(?:section|Tables?|Figs?\.|Appendix) [A-Z\d][\w-]*(?:(?:, | and | to )(?:\d[\w-]*|[IVX]+\b))*"
@@ -83,7 +83,7 @@ def _plugins(package: str) -> list[dict[str, str]]:
     for name in plugins.names(package):
         description, source = plugins.describe(package, name), plugins.source(package, name)
         if not source and (match := _BRACKETS.fullmatch(description)):
-            description, source = f"{match['told']}.", match["source"]
+            description, source = f"{match['text']}.", match["source"]
         unlike = plugins.paragraph(package, name, f"{UNLIKE.capitalize()}:")
         row = {"name": name, "description": description, UNLIKE: unlike, "source": source and plugins.sentence(source)}
         rows.append({key: value for key, value in row.items() if value})

@@ -1,4 +1,4 @@
-"""fedscape diagnose: what drifts in a run, why, and what would help, on one screen."""
+"""fedscape diagnose: what drifts in a run, why, and what would help, as one screen of text."""
 
 from __future__ import annotations
 

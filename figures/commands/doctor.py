@@ -1,4 +1,4 @@
-"""What this machine offers, and what to do about each trap found on it."""
+"""Properties of this machine, and what to do about each problem."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ NEEDED = ("numpy", "scipy", "scikit-learn", "xarray", "zarr", "safetensors", "ma
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing looked at.
+    """One property of the machine.
 
     Args:
-        name, value: What it is, and how it is here.
-        advice: What to do about it; empty where nothing is wrong.
-        broken: Whether fedscape cannot work before it is done.
+        name, value: The property, and its value here.
+        advice: What to do; empty where nothing is wrong.
+        broken: Whether fedscape cannot work without it.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Finding:
 
 
 def examine(data: Path | None = None) -> list[Finding]:
-    """Everything worth knowing about this machine, in the order in which it is read."""
+    """The properties of this machine, in reading order."""
     torch = _imported("torch")
     looks: list[Callable[[], Finding]] = [
         lambda: Finding("fedscape", version("fedscape") or "not installed"),

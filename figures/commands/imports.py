@@ -120,11 +120,11 @@ _PLACES = {
     "partition": ("partition", "clients.partition", "clients.partition.name"),
     "seed": ("seed",),
 }
-"""Settings by which what is known of a training is told."""
+"""Settings of --set by what they state of a training."""
 
 
 def _notes(texts: Sequence[str]) -> dict[str, Any]:
-    """What --set tells of a run without a dataset; whatever has no place of its own is among its settings."""
+    """The values of --set for a run without a dataset; those without a place of their own are among its settings."""
     from figures.commands.options import arguments
 
     places = {key: place for place, keys in _PLACES.items() for key in keys}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def opened(text: str, runs: Path, data: Path | None, task: str | None = None) -> Run:
-    """The run that a path, a name or the beginning of a name means."""
+    """The run with this path, name or beginning of a name."""
     from drift.runs.run_names import find
 
     folder = find(runs, text)
@@ -43,7 +43,7 @@ def opened_all(texts: Sequence[str], runs: Path, data: Path | None, task: str | 
 
 
 def selection(texts: Sequence[str], runs: Path, data: Path | None, task: str | None = None) -> Sequence[Run]:
-    """Runs as `opened_all` has them; where folders of runs are among the texts, `AnyOf` them and those named beside.
+    """Runs as in `opened_all`; with a folder of runs among the texts, `AnyOf` them, of which those named are required.
 
     Raises:
         LookupError: If there is none.

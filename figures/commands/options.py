@@ -106,7 +106,7 @@ Cluster = Annotated[
 
 
 def run_names(context: CompletionContext) -> list[str]:
-    """Runs in the folder that --runs names; a name that a shell would not take as it stands is left out."""
+    """Runs in the folder that --runs names; without names that a shell would not take literally."""
     from drift.runs.run_names import run_names as names
 
     runs = context.get("--runs")
@@ -115,7 +115,7 @@ def run_names(context: CompletionContext) -> list[str]:
 
 
 def figure_names(context: CompletionContext) -> list[str]:
-    """Figures; runs where --paper stands, as every argument is a run then."""
+    """Figures; with --paper runs, as every argument is a run then."""
     from figures.gallery import names
 
     paper = context.get("--paper")
@@ -144,7 +144,7 @@ def method_names(context: CompletionContext) -> list[str]:
 
 
 _TYPED = re.compile(r"\w[\w.+@%,-]*", re.ASCII)
-"""Names without a space, quote or sign that steers a shell or a terminal."""
+"""Names without a space, a quote or a control character of a shell or terminal."""
 
 RunName = Annotated[
     str,

@@ -35,13 +35,18 @@ def partition(
     """
     require_names(experiment, set)
     from drift.config.load import read
+    from drift.partitions import histogram
     from drift.training.data import read_data
 
     spec = read(experiment, *(set or ()))
     if out is not None:
         require_folder(out)
     dataset = read_data(spec, data)
-    rows = _rows(dataset)
+    counts = histogram(dataset.labels, dataset.parts, len(dataset.classes)).tolist()
+    rows: list[dict[str, Any]] = [
+        {"client": client, "samples": sum(own), **dict(zip(dataset.classes, own, strict=True))}
+        for client, own in enumerate(counts)
+    ]
     if json or len(dataset.classes) <= WIDE:
         columns = {"client": "client", "samples": "samples", **{name: name for name in dataset.classes}}
     else:
@@ -56,16 +61,6 @@ def partition(
     if out is not None:
         for path in _draw(spec, dataset, out):
             console.put(str(path))
-
-
-def _rows(dataset: Held) -> list[dict[str, Any]]:
-    from drift.partitions import histogram
-
-    counts = histogram(dataset.labels, dataset.parts, len(dataset.classes)).tolist()
-    return [
-        {"client": client, "samples": sum(own), **dict(zip(dataset.classes, own, strict=True))}
-        for client, own in enumerate(counts)
-    ]
 
 
 def _short(row: dict[str, Any], classes: tuple[str, ...]) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def _missing_argument(error: MissingArgumentError, argument: Argument, name: str
 
 
 def _took_several(tokens: list[str], here: App) -> str:
-    """A hint where an option that takes several values stands before what is missing, and may have taken it."""
+    """A hint where an option with several values comes before what is missing, and may have taken it."""
     many = [
         name for argument in here.assemble_argument_collection() for name in argument.names if argument.token_count()[1]
     ]
@@ -129,7 +129,7 @@ def _no_command(token: str, name: str, here: App, page: str) -> str:
 
 
 def _unknown_option(error: CycloptsError, options: Iterable[str]) -> str:
-    """The option that there is not; one mistyped is often reported as another that is missing."""
+    """The unknown option; cyclopts often reports a mistyped one as another that is missing."""
     if isinstance(error, UnknownOptionError):
         return error.token.keyword or error.token.value
     if isinstance(error, MissingArgumentError) and error.keyword is None:

@@ -53,17 +53,11 @@ def draw(ds: xr.Dataset) -> Figure:
     levels = surfaces.common_levels(ds.loss)
     surfaces.contour(ds, ax=axs[0, 0], levels=levels, names=False)
     i, j = np.nonzero(~ds.interpolated.transpose("alpha", "beta").values)
-    axs[0, 0].plot(ds.alpha.values[i], ds.beta.values[j], ".", color="black", markersize=1.4, label=_evaluated(ds))
+    every, interpolated, error = ds.interpolated.size, int(ds.interpolated.sum()), ds.loss_interpolation_error
+    off = f"{float(error):.2g} {error.attrs['units']} (root mean square)" if np.isfinite(error) else "an unknown amount"
+    some = f"{every - interpolated} of {every} points evaluated;\nothers off by {off}"
+    label = some if interpolated else f"every point evaluated ({every})"
+    axs[0, 0].plot(ds.alpha.values[i], ds.beta.values[j], ".", color="black", markersize=1.4, label=label)
     style.key(figure, axs[0])
     surfaces.colorbar(figure, axs[0], levels, style.text(ds.loss))
     return figure
-
-
-def _evaluated(ds: xr.Dataset) -> str:
-    """How many points are evaluated, and how far off the others are."""
-    every, interpolated = ds.interpolated.size, int(ds.interpolated.sum())
-    if not interpolated:
-        return f"every point evaluated ({every})"
-    error = ds.loss_interpolation_error
-    off = f"{float(error):.2g} {error.attrs['units']} (root mean square)" if np.isfinite(error) else "an unknown amount"
-    return f"{every - interpolated} of {every} points evaluated;\nothers off by {off}"

@@ -33,7 +33,10 @@ def data(runs: Sequence[Run], *, last: int = 10) -> xr.Dataset:
     groups: dict[str, dict[tuple[float, int], Run]] = {}
     for run in runs:
         if run.method.name() == "shrink":
-            groups.setdefault(_setting(run), {})[_factor(run), run.experiment.seed] = run
+            factor = float(getattr(run.method, "gamma", np.nan))
+            resolved = run.experiment.resolved()
+            content = {name: value for name, value in resolved.items() if name not in ("method", "seed", "keep")}
+            groups.setdefault(json.dumps(content, sort_keys=True), {})[factor, run.experiment.seed] = run
     selected = max(groups.values(), key=lambda group: (len({factor for factor, _ in group}), len(group)), default={})
     factors, seeds = sorted({factor for factor, _ in selected}), sorted({seed for _, seed in selected})
     if len(factors) < 2:
@@ -60,15 +63,3 @@ def draw(ds: xr.Dataset) -> Figure:
     style.name_axes(axs[0, 1], style.text(ds.factor), f"accuracy, last {ds.attrs['last']} rounds")
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure
-
-
-def _factor(run: Run) -> float:
-    return float(getattr(run.method, "gamma", np.nan))
-
-
-def _setting(run: Run) -> str:
-    """What runs that differ in factor, seed and what is kept have in common, as text."""
-    content = {
-        name: value for name, value in run.experiment.resolved().items() if name not in ("method", "seed", "keep")
-    }
-    return json.dumps(content, sort_keys=True)

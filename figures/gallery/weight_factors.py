@@ -49,7 +49,10 @@ def data(
     joined = joined.assign_coords(name=("sample", names))
     if paper:
         epochs = [f"E = {run.experiment.local.epochs}" for run, _ in usable]
-        joined["printed"] = (("sample", "factor"), _printed(paper, item, [*epochs, *["pooled"] * len(_pools(usable))]))
+        numbers = {number.column: number.value for number in papers.load(paper).item(item).numbers}
+        labels = [*epochs, *["pooled"] * len(_pools(usable))]
+        printed = [[numbers.get(f"{label}, {factor}", np.nan) for factor in _FACTORS] for label in labels]
+        joined["printed"] = (("sample", "factor"), np.array(printed))
     return _stack.name_runs(joined, [run for run, _ in usable]).assign_attrs(confidence=confidence)
 
 
@@ -71,12 +74,6 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 _FACTORS = {"size": "data size DS", "balance": "class balance HD", "product": r"DS $\times$ HD"}
-
-
-def _printed(paper: str, item: str, rows: Sequence[str]) -> np.ndarray:
-    """The paper's correlations of these rows, shape (sample, factor); NaN where it prints none."""
-    numbers = {number.column: number.value for number in papers.load(paper).item(item).numbers}
-    return np.array([[numbers.get(f"{row}, {factor}", np.nan) for factor in _FACTORS] for row in rows])
 
 
 def _pools(usable: Sequence[tuple[Run, xr.Dataset]]) -> list[list[tuple[Run, xr.Dataset]]]:

@@ -1,16 +1,6 @@
 """Interactive figures (plotly), each a `go.Figure` for a notebook or the report; they need no network.
 
-explore_surfaces   surface3d, explore_contour, surface_rounds, surface_views: planes, over rounds with a slider
-explore_paths      trajectory_play: the way of a run, with a slider and a button that plays it
-explore_simplex    simplex_rounds: the loss over the weights of three clients
-explore_matrix     coherence_matrix: cosines between the updates of a round's clients
-explore_curves     curves, accuracy_rounds, drift_curves, line_fma_ima
-explore_curvature  curvature_rounds: largest eigenvalues
-explore_gains      gain_boxes: the Kalman gain
-explore_clients    client_points, weights_rounds: clouds of clients
-explore_labels     label_points: who trains on which labels
-explore_words      mark_notes, client_notes: what hovering tells of a client
-explore_slider, explore_deep, explore_flat, explore_look   what they share
+Files are named after their figures; `look`, `slider`, `words` and the two files of traces are their shared parts.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Interactive clouds with one point for each client and round: how far it drifted, what weight it got."""
+"""Interactive clouds of one point per client and round: its distance, its weight."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _first(runs: Sequence[Run]) -> dict[str, Run]:
 
 
 def _shifts(count: int) -> np.ndarray:
-    """Where the methods of one round stand beside each other, in rounds."""
+    """Horizontal shifts of the methods of one round, in rounds."""
     return (np.arange(count) - (count - 1) / 2) * min(0.16, 0.64 / max(1, count - 1))
 
 

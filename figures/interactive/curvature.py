@@ -1,4 +1,4 @@
-"""How sharp the loss is at the global models of a run, over rounds."""
+"""Hessian eigenvalues at the global models of a run, over rounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much FedEve's fusion would trust the updates of a run: its gain in all rounds, as boxes."""
+"""The Kalman gain of FedEve's fusion over all rounds, as boxes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which labels the clients of every round train on."""
+"""Labels of the clients' training data, round by round."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST = 22
 def label_points(run: Run, *, rounds: int = 20) -> go.Figure:
     """A bubble for every client and class of the first rounds, its area the number of samples.
 
-    The clients of a round stand side by side; hovering names round, client, class and samples, and how far the round's
+    The clients of a round are side by side; hovering names round, client, class and samples, and how far the round's
     labels are from all labels. Source: FedEve paper, Fig. 3a.
 
     Args:
@@ -27,7 +27,7 @@ def label_points(run: Run, *, rounds: int = 20) -> go.Figure:
 
     Raises:
         ValueError: If no round is asked for.
-        LookupError: If the run has no round, or nobody said who held which samples.
+        LookupError: If the run has no round, or its partition is not known.
     """
     ds = run.cached(label_scatter, rounds=rounds)
     classes, numbers = [plain(name) for name in ds["class"].values], ds["round"].values

@@ -1,4 +1,4 @@
-"""What all interactive figures share: an empty figure, names of axes, small arrays, logarithmic colour bars."""
+"""Shared parts of interactive figures: an empty figure, names of axes, small arrays, logarithmic colour bars."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ COLOURS = "Viridis"
 
 
 def blank(*, height: int = 380, **layout: Any) -> go.Figure:
-    """An empty figure whose looks are left to the page or notebook that it is shown in."""
+    """An empty figure; the page or notebook that shows it decides its style."""
     return go.Figure(layout=laid(height=height, **layout))
 
 

@@ -1,4 +1,4 @@
-"""Which clients of a round pull in one direction: cosines between their updates, round by round."""
+"""Cosines between the updates of a round's clients, round by round."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CELLS = 20_000
 """Cosines of all rounds of a figure; of longer runs evenly spread rounds are shown."""
 
 WRITTEN = 10
-"""Clients up to which the numbers stand in the cells."""
+"""Most clients for which the numbers are written into the cells."""
 
 
 def coherence_matrix(run: Run, *, rounds: Sequence[int] | None = None) -> go.Figure:

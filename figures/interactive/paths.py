@@ -1,4 +1,4 @@
-"""The way of a run on one plane, played round by round."""
+"""The path of a run on one plane, played round by round."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ HEAD = 10
 def trajectory_play(ds: xr.Dataset, *, notes: Mapping[int, Mapping[int, str]] | None = None) -> go.Figure:
     """The path of the global model up to a round, and that round's clients, on a map of the loss.
 
-    A slider chooses the round and a button plays all of them. The model of the round is the last, largest point of
-    the path itself, so that it can not run behind it. The whole path stands pale behind.
+    A slider selects the round and a button plays all of them. The model of the round is the last, largest point of the
+    path itself, so that both always move at once. The whole path is drawn pale behind it.
 
     Args:
-        ds: What `drift.trajectory_plane` gives, with clients or without.
-        notes: Further lines that hovering tells of the clients, by round and number of the client, as
-            `figures.interactive.words.client_notes` gives them.
+        ds: Result of `drift.trajectory_plane`, with clients or without.
+        notes: Further lines of the clients' hover texts, by round and number of the client, as
+            `figures.interactive.words.client_notes` returns them.
 
     Raises:
         LookupError: If the map has no values.

@@ -28,9 +28,9 @@ def simplex_rounds(
     Hovering names the weights, and the clients with their loss.
 
     Args:
-        simplexes: What `drift.weight_simplex` gives, without weights below 0.
+        simplexes: Results of `drift.weight_simplex`, without weights below 0.
         variable: What is shown; the loss in logarithmic colours.
-        notes: Further lines that hovering tells of the marks of each map.
+        notes: Further lines of the marks' hover texts, for each map.
 
     Raises:
         ValueError: If no map is given, or one has weights below 0.
@@ -73,7 +73,7 @@ def rows(ds: xr.Dataset, variable: str) -> np.ndarray:
 
 
 def _triangle(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool, notes: Notes) -> Traces:
-    """The net that bends a square into the triangle, the map on it, its grid points for hovering, and its models."""
+    """The carpet that maps a square to the triangle, the contours on it, grid points with hover texts, and models."""
     values = rows(ds, variable)
     across = np.linspace(0, 1, len(values))
     third = np.minimum(across, TOP)[:, None]
@@ -89,7 +89,7 @@ def _triangle(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: b
 
 
 def _points(ds: xr.Dataset, variable: str) -> go.Scatter:
-    """The grid points, unseen, because a map on a net tells nothing when it is pointed at."""
+    """The grid points, invisible: they carry the hover texts, which plotly does not show on a carpet."""
     alpha, beta = (part.ravel() for part in np.meshgrid(ds.alpha.values, ds.beta.values, indexing="ij"))
     values = ds[variable].transpose("alpha", "beta").values.ravel()
     finite = np.isfinite(values)

@@ -1,4 +1,4 @@
-"""Several rounds in one figure, of which a slider shows one; a button plays them on request."""
+"""Several rounds in one figure: a slider that shows one of them, and a button that plays all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 Traces = list[Any]
 
 STEP = 350
-"""Milliseconds that a round is shown while the rounds are played."""
+"""Milliseconds per round while the rounds are played."""
 
 
 def sliding(

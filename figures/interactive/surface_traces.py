@@ -40,12 +40,12 @@ def deep(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool, 
 
 
 def at_round(ds: xr.Dataset) -> str:
-    """First line of a hover text: the round of a surface that knows it."""
+    """First line of a hover text: the round of a surface, if it is stated."""
     return f"round {ds.attrs['round']}<br>" if "round" in ds.attrs else ""
 
 
 def mark_words(ds: xr.Dataset, notes: Notes) -> list[str]:
-    """Names of the marks with what is noted of them."""
+    """Names of the marks with their notes."""
     return [f"{plain(name)}<br>{notes[name]}" if name in notes else plain(name) for name in mark_names(ds)]
 
 
@@ -55,7 +55,7 @@ def symbols(ds: xr.Dataset, model: str, mean: str) -> list[str]:
 
 
 def lay_deep(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool) -> dict[str, Any]:
-    """The scene that a surface stands in; of logarithmic heights a few are labelled."""
+    """The scene of a surface; a few logarithmic heights are labelled."""
     first, second = map(str, ds[variable].dims)
     few = {"type": "log", "tickvals": nice(10 ** bounds[0], 10 ** bounds[1])[::2]} if log else {"type": "linear"}
     return {

@@ -24,7 +24,7 @@ def surface3d(ds: xr.Dataset, variable: str = "loss", *, notes: Notes | None = N
     Args:
         variable: Variable of `ds` to draw.
         ds: The variable over two dimensions; marks as `landscape.surface` gives them.
-        notes: Further lines that hovering tells of the marks, as `figures.interactive.words.mark_notes` gives them.
+        notes: Further lines of the marks' hover texts, as `figures.interactive.words.mark_notes` returns them.
 
     Raises:
         ValueError: If the variable does not have two dimensions.
@@ -57,7 +57,7 @@ def surface_rounds(
         surfaces: Planes with attribute `round`; they may have different grids.
         variable: What is shown.
         flat: As contour maps instead of in three dimensions.
-        notes: Further lines that hovering tells of the marks of each surface.
+        notes: Further lines of the marks' hover texts, for each surface.
 
     Raises:
         ValueError: If no surface is given, or the variable does not have two dimensions.
@@ -83,7 +83,7 @@ def surface_rounds(
 def surface_views(
     surfaces: Sequence[xr.Dataset], variable: str = "loss", *, notes: Sequence[Notes] | None = None
 ) -> go.Figure:
-    """Surfaces of several rounds in three dimensions and, beside it, the same as contour maps; one slider moves both.
+    """Surfaces of several rounds in three dimensions and, next to them, as contour maps; one slider moves both.
 
     Both have one colour scale, and the same models on them. Arguments and errors are those of `surface_rounds`.
 
@@ -113,7 +113,7 @@ def surface_views(
 
 
 def rounds_of(surfaces: Sequence[xr.Dataset]) -> list[int]:
-    """Rounds of surfaces; their places where they do not know them."""
+    """Rounds of surfaces; their positions where no round is stated."""
     return [int(ds.attrs.get("round", place)) for place, ds in enumerate(surfaces)]
 
 

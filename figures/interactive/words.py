@@ -1,4 +1,4 @@
-"""What hovering tells of a client beside numbers: its samples and its labels."""
+"""Hover texts of clients: their samples and labels."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
 
 CLASSES = 4
-"""Classes of a client that are named, those that it holds most of."""
+"""Number of classes that are named, the most frequent ones of a client."""
 
 Notes = Mapping[str, str]
 """Further lines of text by the name of a mark."""
 
 
 def plain(text: object) -> str:
-    """Text that plotly shows as it stands, although it reads some markup."""
+    """Text escaped for plotly, which interprets some markup."""
     return html.escape(str(text), quote=False)
 
 
@@ -52,19 +52,19 @@ def client_notes(run: Run, index: int) -> dict[int, str]:
 
 
 def label_shares(run: Run, index: int) -> np.ndarray | None:
-    """Class shares (K, C) of what the clients train on in a round; None where that is not known."""
+    """Class shares (K, C) of the clients' training data in a round; None where they are not known."""
     if run.context.user_task is None and run.experiment.task.dataset == USER_TASK:
         return None
     if not run.dataset.classes:
         return None
     try:
         return class_shares(run, index)
-    except LookupError:  # imported, and nobody said who held what
+    except LookupError:  # imported without its partition
         return None
 
 
 def label_words(shares: np.ndarray, classes: Sequence[str]) -> str:
-    """The classes that a client holds most of, like "labels 3: 51 %, 5: 49 %"."""
+    """The most frequent classes of a client, like "labels 3: 51 %, 5: 49 %"."""
     order = [int(place) for place in np.argsort(-shares, kind="stable") if shares[place] > 0]
     largest = ", ".join(f"{plain(classes[place])}: {100 * shares[place]:.0f} %" for place in order[:CLASSES])
     return f"labels {largest}{', ...' if len(order) > CLASSES else ''}"

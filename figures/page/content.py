@@ -19,7 +19,7 @@ from figures.interactive.curves import DRIFTS, QUANTITIES, average, curves, line
 from figures.interactive.gains import gain_boxes
 from figures.page.diagnosis import diagnosis
 from figures.page.pictures import KINDS, jobs, or_why, pictures
-from figures.page.remembered_runs import Ear, Failed, Job, Remembered, Told
+from figures.page.remembered_runs import Failed, Job, JobProgress, PageProgress, Remembered
 from figures.page.summary import summary
 from figures.page.tables import configuration, cost_table, fingerprints, summary_table
 from figures.selection.groups import groups
@@ -28,40 +28,40 @@ Grouped = dict[str, list[Run]]
 """Runs that differ in their seed only, by the name of their method and settings."""
 
 NUMBERS, CURVES, DIAGNOSIS, COST = 6.0, 1.0, 3.0, 1.0
-"""How long the parts of a run take, beside a landscape of one round (measured on the demo)."""
+"""Times of the parts of a run, relative to a landscape of one round (measured on the demo)."""
 
 
-def content(runs: Sequence[Run], points: int, progress: Told, failed: Failed) -> dict[str, Any]:
-    """Everything that the template names, of runs whose analyses are computed where they are not there yet.
+def content(runs: Sequence[Run], points: int, progress: PageProgress, failed: Failed) -> dict[str, Any]:
+    """All values of the template; analyses of the runs that are not stored yet are computed.
 
     Args:
-        points: Grid points an axis of a landscape.
-        told: Hears how many runs are done, and what is done.
+        points: Grid points per axis of a landscape.
+        progress: Called with the number of runs done and the name of the present work.
         failed: Collects what could not be drawn.
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
     """
-    ear = Ear(progress)
-    grouped = groups([Remembered.wrap(run, ear.hear) for run in runs])
+    jobs_done = JobProgress(progress)
+    grouped = groups([Remembered.wrap(run, jobs_done.of_analysis) for run in runs])
     done = 0
     for group in grouped.values():
         for run in group:
             tasks: list[Job] = [(NUMBERS, lambda run: summary([run])), (CURVES, _series)]
             if run is group[0]:  # more is shown of it
                 tasks = [*jobs(run, points), *tasks, (DIAGNOSIS, diagnosis), (COST, lambda run: run.cached(cost))]
-            ear.work(run, done, tasks)
+            jobs_done.run_jobs(run, done, tasks)
             done += 1
     progress(done, "writing")
     return _shown(grouped, points, failed)
 
 
 def compact(figure: go.Figure) -> dict[str, Any]:
-    """A figure as plain data and layout, and what its slider shows; without plotly's template and controls.
+    """A figure as plain data and layout, without plotly's template and controls, which the page replaces by its own.
 
-    Looks and controls are the page's own. A figure of several rounds also has rounds, their numbers, and either
-    owners, the place of the round in which each trace is shown (-1: in all), or frames, the traces that a round
-    changes; and changes, those of the layout.
+    A figure of several rounds also has `rounds`, their numbers, and either `owners`, for each trace the index of the
+    round that shows it (-1: all rounds), with `changes` of the layout per round; or `frames`, the traces that each
+    round replaces.
     """
     whole: dict[str, Any] = json.loads(figure.to_json())
     layout = whole["layout"]
@@ -81,7 +81,7 @@ def compact(figure: go.Figure) -> dict[str, Any]:
 
 
 def _series(run: Run) -> None:
-    """What the curves and clouds of a run are drawn from."""
+    """Compute the results that the curves and clouds of a run show."""
     for quantity in QUANTITIES.values():
         quantity.part(run)
     run.cached(locality)
@@ -123,17 +123,17 @@ def _shown(grouped: Grouped, points: int, failed: Failed) -> dict[str, Any]:
 
 
 def _diagnosed(run: Run, failed: Failed) -> dict[str, Any] | str:
-    """The diagnosis of a run, or why there is none."""
+    """The diagnosis of a run, or the reason why there is none."""
     try:
         return diagnosis(run)
     except LookupError as missing:
         return str(missing)
-    except Exception as reason:  # noqa: BLE001 - told in its place and at the end; the page is written
+    except Exception as reason:  # noqa: BLE001 - stated in its place and at the end; the page is written
         return failed.add(f"diagnosis of {run.name}", reason)
 
 
 def _curves(grouped: Grouped, failed: Failed) -> dict[str, go.Figure | str]:
-    """All figures over rounds, by name; those that no run has enough for are left out, those that fail say why."""
+    """All figures over rounds, by name, without those for which no run kept enough; a reason where one fails."""
     runs = [run for group in grouped.values() for run in group]
     make: dict[str, Callable[[], go.Figure]] = {
         **{name: partial(curves, runs, name) for name in ("accuracy", "loss", "norm")},

@@ -1,4 +1,4 @@
-"""What the report says is wrong with a run: the words of its diagnosis, as tables."""
+"""The diagnosis of a run in the report, as tables."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from figures.page.diagnosis_text import QUESTIONS, answer, interval, percent, st
 
 
 def diagnosis(run: Run) -> dict[str, Any]:
-    """The verdict on a run, the causes that were tested, and the answers that its record gives.
+    """The verdict on a run, the causes that were tested, and the answers from its record.
 
-    Nothing is trained for it: causes are there where `fedscape diagnose` tested them before.
+    Nothing is trained: there are causes only where `fedscape diagnose` tested them before.
 
     Returns:
         verdict: A sentence. causes, state: Tables as `figures.page.tables` makes them; no rows where none was tested.
@@ -33,7 +33,7 @@ def diagnosis(run: Run) -> dict[str, Any]:
 
 
 def _read(result: Diagnosis) -> str:
-    """What a record says without a test, in one sentence."""
+    """The answers from a record without tests, in one sentence."""
     statements = {finding.name: finding.statement.partition(";")[0] for finding in result.findings}
     start = f"{standing(result)} " if standing(result) else ""
     answers = [
@@ -43,7 +43,7 @@ def _read(result: Diagnosis) -> str:
 
 
 _TELLING = ("labels", "coherence", "clients")
-"""Answers that stand in the headline of a diagnosis without tests."""
+"""Answers in the headline of a diagnosis without tests."""
 
 
 def _rows(causes: tuple[Cause, ...]) -> list[tuple[str, list[str]]]:

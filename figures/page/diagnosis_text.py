@@ -1,4 +1,4 @@
-"""A diagnosis in words: what a screen and the report say of it."""
+"""Texts of a diagnosis, for the screen and the report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUESTIONS = {
     "shrink": "shrinking the model",
     "clients": "clients that differ",
 }
-"""What a finding answers, by its name."""
+"""Question that a finding answers, by its name."""
 
 _STATES = {
     "diverged": "Training diverged.",
@@ -33,7 +33,7 @@ LARGEST = 1e5
 
 
 def verdict(diagnosis: Diagnosis) -> str:
-    """Where the run stands, and the first cause, or why there is none."""
+    """The state of training and the first cause, or why there is none."""
     first = diagnosis.first
     if first is not None:
         gained = f"{percent(first.share)} of the loss gained by {first.test}, {first.followed}"
@@ -48,7 +48,7 @@ def verdict(diagnosis: Diagnosis) -> str:
 
 
 def standing(diagnosis: Diagnosis) -> str:
-    """Where the run stands, in a sentence; empty where that is not known."""
+    """The state of training, in a sentence; empty where it is not known."""
     if diagnosis.state == "still learning":
         fall = interval(diagnosis.fall.value, diagnosis.fall.low, diagnosis.fall.high)
         return f"Not finished: the next round is expected to gain {fall} nats."

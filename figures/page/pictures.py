@@ -1,4 +1,4 @@
-"""Pictures of single runs in the report: landscapes, paths, weights, coherence, labels; one kind a name."""
+"""Pictures of single runs in the report, by kind: landscapes, paths, weights, coherence, labels."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ KINDS = ("surface", "contour", "trajectory", "matrix", "labels", "simplex")
 
 
 def pictures(run: Run, points: int, failed: Failed) -> dict[str, go.Figure | str]:
-    """The pictures of a run by kind; for those that it kept too little for, why there is none.
+    """The pictures of a run by kind, or the reason where the run kept too little for one.
 
     Args:
-        points: Grid points an axis of a landscape.
+        points: Grid points per axis of a landscape.
         failed: Collects the pictures that could not be drawn.
     """
     indices = planar(run)
@@ -52,14 +52,14 @@ def pictures(run: Run, points: int, failed: Failed) -> dict[str, go.Figure | str
 
 
 def jobs(run: Run, points: int) -> list[Job]:
-    """What has to be computed for the pictures of a run, in parts."""
+    """The jobs that compute the results that the pictures of a run show."""
     indices = planar(run)
     tasks: list[Job] = [(1, partial(_planes, indices=[index], points=points)) for index in indices]
     return [*tasks, (1, partial(_simplexes, indices=indices)), (2, _path), (1, label_points)]
 
 
 def planar(run: Run) -> list[int]:
-    """A few evenly spread rounds that kept three clients or more."""
+    """A few evenly spaced rounds that kept three clients or more."""
     some = evenly_spaced(run.kept("clients"), 4 * ROUNDS) if run.experiment.clients.per_round >= 3 else []
     return evenly_spaced([index for index in some if len(run.round(index).ids) >= 3], ROUNDS)
 
@@ -79,7 +79,7 @@ def _trajectory(run: Run) -> go.Figure:
 
 
 def _path(run: Run) -> xr.Dataset:
-    """As figure trajectory-plane asks for, so that it is computed once."""
+    """With the options of the figure trajectory-plane, so that it is computed once."""
     has_clients = bool(set(run.kept("clients")) & set(evenly_spaced(run.kept("globals"), 20)))
     return run.cached(trajectory_plane, points=21, clients=has_clients)
 
@@ -94,10 +94,10 @@ def _required(indices: Sequence[int]) -> Sequence[int]:
 
 
 def or_why(make: Callable[[], go.Figure], name: str, failed: Failed) -> go.Figure | str:
-    """A figure, or why there is none; one that fails is added to `failed` with its reason."""
+    """A figure, or the reason why there is none; an error is also added to `failed`."""
     try:
         return make()
     except LookupError as missing:
         return str(missing)
-    except Exception as reason:  # noqa: BLE001 - told in the picture's place and at the end; the page is written
+    except Exception as reason:  # noqa: BLE001 - stated in the picture's place and at the end; the page is written
         return failed.add(name, reason)

@@ -1,4 +1,4 @@
-"""Runs as the report reads them: every result once, telling how far the work is."""
+"""Runs as the report reads them: every result once, with progress."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ import xarray as xr
 from drift.runs.run import Run
 from landscape.results.progress import Progress
 
-Told = Callable[[float, str], None]
-"""(runs done, with the fraction of the one at work; what is done now) -> None."""
+PageProgress = Callable[[float, str], None]
+"""(runs done, with the fraction of the present one; name of the present work) -> None."""
 
 Job = tuple[float, Callable[[Run], object]]
-"""(how long it takes, beside the others; what is computed of a run)."""
+"""(its time relative to other jobs, function of a run that computes it)."""
 
 
 @dataclass(frozen=True)
 class Remembered(Run):
-    """A run whose rounds are listed, and whose results and numbers are read from its folder, only once.
+    """A run that reads its rounds, numbers and results from its folder only once.
 
-    A report asks for the same ones again and again; and should the run be trained on meanwhile, all of the report is
-    about the rounds that were there when it began.
+    A report needs the same ones many times; and if the run is trained further meanwhile, the whole report is about the
+    rounds that existed when it began.
     """
 
     memory: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
     def wrap(cls, run: Run, progress: Progress | None = None) -> Remembered:
-        """The run, whose analyses tell `progress` how far they are."""
+        """The run, whose analyses report to `progress`."""
         return cls(run.folder, replace(run.context, progress=progress))
 
     def rounds(self) -> list[int]:
@@ -58,39 +58,39 @@ class Remembered(Run):
 
 
 class Failed:
-    """Pictures and tables that could not be made, with the reason: the rest of the page is written without them."""
+    """Pictures and tables that could not be drawn, with the reason; the page is written without them."""
 
     def __init__(self) -> None:
         self.reasons: dict[str, str] = {}
 
     def add(self, name: str, reason: BaseException) -> str:
-        """The sentence for one of them, remembered by its name."""
+        """Store the reason by name, and return it as a sentence."""
         self.reasons[name] = f"could not be drawn: {' '.join(str(reason).split()) or type(reason).__name__}"
         return self.reasons[name]
 
 
-class Ear:
-    """Hears the analyses of a run one after the other, and tells how far the run is."""
+class JobProgress:
+    """Runs the jobs of a report, and reports how many runs are done, with the fraction of the present one."""
 
-    def __init__(self, progress: Told) -> None:
-        self._told = progress
+    def __init__(self, progress: PageProgress) -> None:
+        self._progress = progress
         self._reached = self._end = 0.0
 
-    def work(self, run: Run, done: int, jobs: Sequence[Job]) -> None:
-        """Do the jobs of a run, after `done` runs are finished; what one lacks for a job is said where it is drawn."""
+    def run_jobs(self, run: Run, done: int, jobs: Sequence[Job]) -> None:
+        """Compute the jobs of a run, after `done` runs; one that fails is reported where its result is drawn."""
         whole, begun = sum(weight for weight, _ in jobs), 0.0
-        self._told(done, run.name)
+        self._progress(done, run.name)
         for weight, job in jobs:
             self._reached = done + begun / whole
             begun += weight
             self._end = done + begun / whole
-            with suppress(Exception):  # what is lacking or fails is told where it is drawn
+            with suppress(Exception):
                 job(run)
             self._reached = self._end
-            self._told(self._end, run.name)
+            self._progress(self._end, run.name)
 
-    def hear(self, steps: int, total: int) -> None:
-        """Progress of an analysis. How many a job has is not known, so each takes half of what is left of it."""
+    def of_analysis(self, steps: int, total: int) -> None:
+        """Progress of one analysis; a job may have several, so each takes half of what is left of the job."""
         reached = self._reached + 0.5 * (self._end - self._reached) * steps / max(total, 1)
-        self._told(reached, f"{steps} of {total}")
+        self._progress(reached, f"{steps} of {total}")
         self._reached = reached if steps == total else self._reached

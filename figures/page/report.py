@@ -15,7 +15,7 @@ from plotly.offline import get_plotlyjs
 from drift.runs.run import Run
 from figures import console
 from figures.page.content import content
-from figures.page.remembered_runs import Failed, Told
+from figures.page.remembered_runs import Failed, PageProgress
 from figures.page.tables import shown
 from figures.selection.groups import groups
 
@@ -27,20 +27,20 @@ def report(
     path: str | Path = "report.html",
     *,
     points: int = 15,
-    progress: Told | None = None,
+    progress: PageProgress | None = None,
     failed: Failed | None = None,
 ) -> Path:
-    """Write a page with the landscapes, the drift, the numbers and the settings of runs; its path.
+    """Write a page with the landscapes, the drift, the numbers and the settings of runs, and return its path.
 
-    Nothing is loaded when it is opened: plotly's script, data and looks are inside. Analyses are taken from the
-    runs' folders, or computed and kept there. The file appears when it is complete.
+    The page loads nothing when it is opened: plotly's script, data and styles are inside. Analyses are read from the
+    runs' folders, or computed and stored there. The file appears when it is complete.
 
     Args:
         runs: Any runs; those that differ in their seed only are summarised as one method.
         path: File to write; its folder is made.
-        points: Grid points an axis of a landscape.
-        progress: Called with the number of runs analysed, out of len(runs), and what is done. A run that is
-            analysed counts by its finished parts: landscapes, numbers, curves.
+        points: Grid points per axis of a landscape.
+        progress: Called with the number of runs analysed, out of len(runs), and the name of the present work. The
+            present run counts by its finished parts: landscapes, numbers, curves.
         failed: Collects the pictures that could not be drawn; the page has the reason in their place. Without it, each
             is a warning.
 
@@ -67,7 +67,7 @@ def report(
 
 
 def page(content: dict[str, Any]) -> str:
-    """The page as text, from what the template shows."""
+    """The page as text, from the values of the template."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -85,14 +85,14 @@ def page(content: dict[str, Any]) -> str:
 
 
 def _script_safe(text: str) -> str:
-    """JSON that cannot end the script element it stands in."""
+    """JSON that cannot end the script element around it."""
     return (
         text.replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     )
 
 
 def _reserved(path: Path) -> Path:
-    """An empty file beside `path`, to be renamed to it.
+    """An empty file next to `path`, to be renamed to it.
 
     Raises:
         ValueError: If it cannot be made.

@@ -1,4 +1,4 @@
-"""What each method came to, in a few numbers averaged over its seeds."""
+"""A few numbers per method, averaged over its seeds."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _row(runs: list[Run], round: int) -> dict[str, float]:
 
 
 def _centre_offset(runs: list[Run], round: int) -> dict[str, float]:
-    """Mean offset of the runs whose minimum is inside their plane, its standard error, and how many these are."""
+    """Mean offset of the runs whose minimum is inside their plane, its standard error, and the number of these runs."""
     fits = [run.cached(round_minimum, round=round) for run in runs if has_planes(run)]
     inside = [fit for fit in fits if str(fit.minimum_state.values) == "inside"]
     offsets, errors = (

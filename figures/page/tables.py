@@ -1,4 +1,4 @@
-"""Tables of the report: the summary, what was set, with which versions, on which data."""
+"""Tables of the report: summary, cost, settings, versions and data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLUMNS = {
 """Numbers of the summary table and their headings."""
 
 ABSENT = "\u2013"
-"""What stands in a cell without a value: a dash."""
+"""Text of a cell without a value: a dash."""
 
 Table = dict[str, Any]
 """head: headings; rows: (name of the row, cells)."""
@@ -51,7 +51,7 @@ def summary_table(grouped: dict[str, list[Run]]) -> Table:
 
 
 def _offset(row: xr.Dataset) -> str:
-    """The centre offset of a method with its standard error, and of how many seeds it is where not of all."""
+    """The centre offset of a method with its standard error, and the number of seeds where some have none."""
     inside, seeds = float(row.centre_offset_seeds), int(row.seeds)
     if math.isnan(inside):
         return ABSENT
@@ -62,7 +62,7 @@ def _offset(row: xr.Dataset) -> str:
 
 
 def cost_table(grouped: dict[str, list[Run]]) -> Table:
-    """What one run of each method costs: counted and measured on one client of its last round, and as recorded.
+    """Cost of one run per method: counted and measured on one client of its last round, and as recorded.
 
     Measured seconds are a median with the range of the repeats; methods compare by their ratio to plain training.
     """
@@ -123,15 +123,11 @@ def fingerprints(grouped: dict[str, list[Run]]) -> Table:
             versions = ", ".join(f"{name} {version}" for name, version in run.about["versions"].items())
             done = f"{len(run.rounds())} of {run.experiment.rounds}"
             data = run.about.get("fingerprint", "")
-            cells = [run.experiment.seed, done, run.experiment.hash, data, _last_model(run), versions]
+            stored = run.kept("globals")
+            last = digest({"end": run.round(stored[-1]).kept("end")})[:16] if stored else None
+            cells = [run.experiment.seed, done, run.experiment.hash, data, last, versions]
             rows.append((run.name, [shown(cell) for cell in cells]))
     return {"head": ["Run", "Seed", "Rounds", "Settings", "Data", "Last model", "Versions"], "rows": rows}
-
-
-def _last_model(run: Run) -> str | None:
-    """First digits of the digest of the last global model that a run kept."""
-    rounds = run.kept("globals")
-    return digest({"end": run.round(rounds[-1]).kept("end")})[:16] if rounds else None
 
 
 def shown(value: Any) -> str:

@@ -30,9 +30,10 @@ def groups(runs: Iterable[Run]) -> dict[str, list[Run]]:
         by_settings.setdefault(json.dumps(tables[run.folder], sort_keys=True), []).append(run)
     if not by_settings:
         raise LookupError("no run was given; train one: fedscape train digits-shards2.")
-    whole = [
-        sorted(part, key=lambda run: run.experiment.seed) for group in by_settings.values() for part in _unlike(group)
-    ]
+    whole = []
+    for group in by_settings.values():
+        own_seeds = len({run.experiment.seed for run in group}) == len(group)  # else one group per run
+        whole += [sorted(group, key=lambda run: run.experiment.seed)] if own_seeds else [[run] for run in group]
     ordered = palette.order(group[0].label for group in whole)
     whole.sort(key=lambda group: ordered.index(group[0].label))
     return dict(zip(_names(whole, tables), whole, strict=True))
@@ -54,12 +55,6 @@ def has_planes(run: Run) -> bool:
     """Whether a run kept a round with three clients or more."""
     rounds = run.kept("clients")
     return bool(rounds) and len(run.round(rounds[-1]).ids) >= 3
-
-
-def _unlike(runs: list[Run]) -> list[list[Run]]:
-    """The runs of one setting in one group; where two have one seed, one group per run."""
-    seeds = {run.experiment.seed for run in runs}
-    return [runs] if len(seeds) == len(runs) else [[run] for run in runs]
 
 
 def _names(whole: list[list[Run]], tables: Mapping[Path, dict[str, Any]]) -> list[str]:

@@ -101,7 +101,10 @@ def find_orders(layers: Sequence[StackLayer], a: Tensor, b: Tensor, *, seed: int
     """
     target, source = a.double(), b.double()
     plain = [np.arange(layer.out) for layer in layers[:-1]]
-    starts = (plain, _forward(layers, target, source, plain))
+    forward = list(plain)  # by incoming weights only, from input to output: exact for a reordered copy
+    for index, layer in enumerate(layers[:-1]):
+        forward[index] = _best(_incoming(layer, target, permute(layers, source, forward)))
+    starts = (plain, forward)
     candidates = [_climb(layers, target, source, start, seed, passes) for start in starts]
     return max(candidates, key=lambda orders: float(target @ permute(layers, source, orders)))
 
@@ -117,14 +120,6 @@ def permute(layers: Sequence[StackLayer], theta: Tensor, orders: Sequence[np.nda
         read = result[following.weight].view(following.out, layer.out, -1)
         result[following.weight] = read[:, units].flatten()
     return result
-
-
-def _forward(layers: Sequence[StackLayer], a: Tensor, b: Tensor, plain: list[np.ndarray]) -> list[np.ndarray]:
-    """Orders by incoming weights only, from input to output; exact for a reordered copy of a."""
-    orders = list(plain)
-    for index in range(len(orders)):
-        orders[index] = _best(_incoming(layers[index], a, permute(layers, b, orders)))
-    return orders
 
 
 def _climb(

@@ -9,7 +9,6 @@ import xarray as xr
 from torch import Tensor
 
 from landscape.model.bound_model import Flat
-from landscape.model.layout import Layout
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, cross_entropy, split_name
 from landscape.model.vectors import takes_models
@@ -75,7 +74,10 @@ def ball_sharpness(
     if len(samples) == 0:
         raise ValueError("the split has no samples; a mean needs at least one.")
     theta = theta.detach()
-    scale = _scale(task.layout, theta, eta) if adaptive else torch.ones_like(theta)
+    scale = torch.ones_like(theta)
+    for name, place in task.layout.slices().items() if adaptive else ():
+        if "weight" in name:
+            scale[place] = theta[place].abs() + eta
     points = torch.stack(list(_ball(theta, directions, seed)))
     flat = task.flat(theta)
     flat.load(theta, buffers)
@@ -173,14 +175,6 @@ def _ball(like: Tensor, count: int, seed: int) -> Iterator[Tensor]:
         direction = torch.randn(like.numel(), generator=generator, dtype=torch.float64)
         length = torch.rand((), generator=generator, dtype=torch.float64) ** (1 / like.numel())
         yield (length * direction / direction.norm()).to(like)
-
-
-def _scale(layout: Layout, theta: Tensor, eta: float) -> Tensor:
-    scale = torch.ones_like(theta)
-    for name, where in layout.slices().items():
-        if "weight" in name:
-            scale[where] = theta[where].abs() + eta
-    return scale
 
 
 def _check(radius: float, steps: int, directions: int) -> None:

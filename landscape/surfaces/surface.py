@@ -123,13 +123,16 @@ def surface(
             checkpoint(ds.copy(deep=True))
             saved = time.monotonic()
 
+    buffers, met = sweep.buffers, _single_models(sweep.coefficients) - _single_models(sweep.mark_coefficients)
+    if buffers is not None and statistics == "recomputed" and met:  # grid points without a mark are no trained models
+        buffers = recalibrate_rows(task, sweep.basis, buffers, met, calibration_of(task, split, calibration))
     report(done, total)
     values_at = functools.partial(
         evaluate,
         task,
         sweep.basis,
         split=split,
-        buffers=_buffers(task, sweep, split, statistics, calibration),
+        buffers=buffers,
         groups=groups,
         statistics=statistics,
         calibration=calibration,
@@ -201,16 +204,6 @@ def _single_models(rows: np.ndarray) -> set[int]:
     """Rows of the basis that are points themselves, by the coefficients (P, n) of the points."""
     single = (np.count_nonzero(rows, axis=1) == 1) & (rows.max(axis=1) == 1)
     return set(rows[single].argmax(axis=1).tolist())
-
-
-def _buffers(
-    task: Task, sweep: Sweep, split: Split, statistics: Statistics | None, calibration: Samples | int
-) -> Tensor | None:
-    """Buffers of the basis, recalibrated for rows that are grid points without a mark: these are no trained models."""
-    met = _single_models(sweep.coefficients) - _single_models(sweep.mark_coefficients)
-    if sweep.buffers is None or statistics != "recomputed" or not met:
-        return sweep.buffers
-    return recalibrate_rows(task, sweep.basis, sweep.buffers, met, calibration_of(task, split, calibration))
 
 
 def _missing(column: np.ndarray) -> np.ndarray:

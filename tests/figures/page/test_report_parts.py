@@ -12,7 +12,7 @@ from drift.analyses.rounds.cost import cost
 from drift.diagnosis.causes import Cause
 from drift.runs.run import Run
 from figures.page import diagnosis
-from figures.page.remembered_runs import Ear, Remembered
+from figures.page.remembered_runs import JobProgress, Remembered
 from figures.page.tables import ABSENT, cost_table, fingerprints
 from figures.selection.groups import groups
 
@@ -32,14 +32,16 @@ def test_results_are_read_once_and_are_those_of_the_run(runs, monkeypatch):
 
 def test_progress_grows_through_all_jobs_and_what_a_run_lacks_is_left_out(runs):
     seen = []
-    ear = Ear(lambda done, note: seen.append(done))
+    jobs = JobProgress(lambda done, note: seen.append(done))
 
     def lacking(run):
         raise LookupError("not there")
 
-    ear.work(runs[0], 2, [(1, lambda run: ear.hear(1, 2)), (3, lacking), (4, lambda run: ear.hear(2, 2))])
+    jobs.run_jobs(
+        runs[0], 2, [(1, lambda run: jobs.of_analysis(1, 2)), (3, lacking), (4, lambda run: jobs.of_analysis(2, 2))]
+    )
     assert seen == [2, 2 + 1 / 32, 2 + 1 / 8, 2 + 1 / 2, 2 + 3 / 4, 3]
-    ear.hear(1, 2)
+    jobs.of_analysis(1, 2)
     assert seen[-1] == 3
 
 
