@@ -132,7 +132,7 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group]) -> None:
 
 
 def _note(ds: xr.Dataset, title: str) -> str:
-    seeds, over = ds.sizes["seed"], str(ds.attrs["over"]).split(", ")
+    seeds, over = ds.sizes["seed"], str(ds.attrs.get("over", "")).split(", ")
     named = ", ".join(setting_text.key_label(key) for key in over if key)
     parts = [
         f"{title}, by {named}" if named else title,

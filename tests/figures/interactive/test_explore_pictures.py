@@ -16,8 +16,9 @@ from drift.analyses.rounds.coherence import coherence, pairwise
 from drift.analyses.rounds.labels import label_scatter
 from drift.analyses.rounds.variance import drift_variances
 from figures import interactive
-from figures.interactive.simplex import place, rows
+from figures.interactive.simplex import rows
 from figures.interactive.words import label_words
+from landscape.geometry.simplex import on_triangle
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +94,7 @@ def test_a_square_of_rows_holds_the_triangle():
     values = rows(triangle(), "loss")
     third, share = np.linspace(0, 1, 5)[:, None], np.linspace(0, 1, 5)
     np.testing.assert_allclose(values, 1 + 2 * (1 - third) * (1 - share) + 3 * (1 - third) * share)
-    x, y = place(np.array([1, 0, 0]), np.array([0, 1, 0]))
+    x, y = on_triangle(np.array([1, 0, 0]), np.array([0, 1, 0]))
     np.testing.assert_allclose(np.hypot(np.diff(x, append=x[0]), np.diff(y, append=y[0])), 1)
 
 
