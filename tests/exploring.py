@@ -15,7 +15,7 @@ PLOT = """name => {
         ...(part.classList.contains('js-plotly-plot') ? [part] : []),
         ...(part.shadowRoot ? within(part.shadowRoot) : []),
     ]);
-    const label = plot => plot.getAttribute('aria-label');
+    const label = plot => plot.getAttribute('aria-label') ?? '';
     return within(document).filter(plot => plot.checkVisibility() && label(plot).includes(name)).map(plot => ({
         label: label(plot),
         redraws: Number(plot.dataset.drawn),
