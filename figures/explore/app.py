@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import importlib.util
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -46,7 +45,7 @@ class Explorer:
         self._early: list[Callable[[], Any]] = []
         problems = self.selection.read(query)
         self._begin()
-        self.views: dict[str, View] = {name: _view(name, self) for name in VIEWS}
+        self.views: dict[str, View] = {name: view(self) for name, view in CLASSES.items()}
         self._frames = {name: Frame(view) for name, view in self.views.items()}
         self._slots = [pn.Column(sizing_mode="stretch_width", css_classes=["slot"]) for _ in range(2)]
         self.header = Header(self)
@@ -202,23 +201,15 @@ class Explorer:
         self._say(self.selection.read(query))
 
 
-def _view(name: str, explorer: Explorer) -> View:
+def _view(name: str) -> type[View]:
     """The view in the file of that name."""
-    if importlib.util.find_spec(f"figures.explore.views.{name}") is None:
-        return type("Absent", (Absent,), {"name": name, "title": name.title()})(explorer)
     module = importlib.import_module(f"figures.explore.views.{name}")
     classes = [part for part in vars(module).values() if isinstance(part, type) and issubclass(part, View)]
-    return next(part for part in classes if getattr(part, "name", "") == name)(explorer)
+    return next(part for part in classes if getattr(part, "name", "") == name)
 
 
-class Absent(View):
-    """Stands in for a view that is not there yet."""
-
-    def body(self) -> pn.viewable.Viewable:
-        return pn.pane.HTML("<p>not here yet</p>")
-
-    def update(self, changed: set[str]) -> None:
-        pass
+CLASSES = {name: _view(name) for name in VIEWS}
+"""The views, imported before the first page asks for them."""
 
 
 def _scheduler() -> Callable[[Callable[[], Any]], Any]:

@@ -35,6 +35,7 @@ def explorer(
     require_panel()
     import panel as pn
 
+    from figures.explore import style
     from figures.explore.app import Explorer
     from figures.explore.workspace import Workspace
 
@@ -45,6 +46,7 @@ def explorer(
         if isinstance(run, Run) and not run.rounds():
             raise LookupError(f"run {run.name} has no complete round; train it further: drift.simulate.")
     pn.extension("tabulator", inline=True)
+    style.work_offline()
     shown = Explorer(Workspace(places, jobs=_jobs()))
     if all(isinstance(place, Run) for place in places):
         shown.show(runs=shown.runs.names)

@@ -26,6 +26,7 @@ VERBS = [
     "import",
     "analyse",
     "diagnose",
+    "explore",
     "figures",
     "report",
     "list",
