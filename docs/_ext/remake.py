@@ -41,8 +41,10 @@ LARGE = ("planes-clients", "settings-rounds", "trajectory-plane", "variance-roun
 MEASURED = (
     *("cifar10-accuracy", "cifar10-weights", "fmnist-accuracy", "fmnist-lines", "fmnist-planes"),
     *("findings-averaging", "findings-fedeve", "findings-start", "findings-loss", "findings-exact"),
+    *("explore-plane", "explore-runs", "explore-round", "explore-samples", "explore-drift"),
 )
-"""Pictures of docs/results.md, by the commands that stand there, and of docs/findings.md (docs/_ext/evidence.py)."""
+"""Pictures of docs/results.md, by the commands that stand there, of docs/findings.md (docs/_ext/evidence.py), and of
+the explorer (docs/_ext/explorer_pictures.py)."""
 
 RECORD = IMAGES.parent / "pictures.json"
 

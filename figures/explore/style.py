@@ -6,8 +6,8 @@ from functools import wraps
 from typing import Any, ClassVar
 
 import panel as pn
-from bokeh.models import ImportedStyleSheet
-from panel.io.notebook import replace_inline_css
+from bokeh.models import ImportedStyleSheet, InlineStyleSheet
+from panel.io.resources import CDN_DIST, DIST_DIR, LOCAL_DIST
 from panel.reactive import Reactive
 from panel.theme.base import Inherit
 from panel.theme.native import Native
@@ -34,9 +34,17 @@ def work_offline() -> None:
         properties = process(viewable, params)
         sheets = properties.get("stylesheets")
         if sheets and not (pn.state.curdoc and pn.state.curdoc.session_context):
-            properties["stylesheets"] = [
-                replace_inline_css(sheet) if isinstance(sheet, ImportedStyleSheet) else sheet for sheet in sheets
-            ]
+            properties["stylesheets"] = [_as_text(sheet) for sheet in sheets]
         return properties
 
     Reactive._process_param_change = offline
+
+
+def _as_text(sheet: Any) -> Any:
+    """A style sheet that is a link to one of Panel's files as its text; any other one as it is."""
+    if not isinstance(sheet, ImportedStyleSheet):
+        return sheet
+    url = sheet.url.partition("?")[0]
+    name = url.removeprefix(CDN_DIST).removeprefix(LOCAL_DIST)
+    path = DIST_DIR / name
+    return InlineStyleSheet(css=path.read_text(encoding="utf-8")) if name != url and path.is_file() else sheet
