@@ -42,7 +42,7 @@ class Header:
         self._watch(self.second, "value", lambda name: {"second": name})
         self._watch(self.run, "value", lambda name: {"runs": self._first(name)})
         self._watch(self.round, "value_throttled", lambda number: {"round": self._nearest(number)})
-        self._watch(self.live, "value", lambda on: {"round": None if on else self._nearest(self.round.value)})
+        self._watch(self.live, "value", lambda on: {"round": None if on else self._nearest(int(self.round.value or 0))})
         self.clients.on_click(lambda _: explorer.selection.change(clients=[], client=None))
         pickers = pn.Row(self.run, self.round, self.live, self.clients, css_classes=["pickers"])
         places = pn.Row(self.views, self.second, css_classes=["places"], sizing_mode="stretch_width")
@@ -85,7 +85,8 @@ class Header:
         elif key == "End":
             selection.change(round=None)
         elif rounds and key in ("ArrowLeft", "ArrowRight", "Home"):
-            now = rounds.index(self._nearest(rounds[-1] if selection.round is None else selection.round))
+            number = rounds[-1] if selection.round is None else selection.round
+            now = min(range(len(rounds)), key=lambda place: abs(rounds[place] - number))
             step = {"ArrowLeft": -1, "ArrowRight": 1, "Home": -len(rounds)}[key]
             place = min(max(now + step, 0), len(rounds) - 1)
             if place != now:

@@ -44,7 +44,9 @@ class Plot(JSComponent):
         super().__init__(label=label, **options)
         self._handlers: dict[str, list[Callable[[dict[str, Any]], Any]]] = {name: [] for name in EVENTS}
 
-    def show(self, figure: go.Figure | None, label: str | None = None) -> None:
+    def show(  # type: ignore[override] # Panel's own would serve the figure alone
+        self, figure: go.Figure | None, label: str | None = None
+    ) -> None:
         """Draw a figure in place of the one before; zoom and camera stay where its `uirevision` stays.
 
         Args:

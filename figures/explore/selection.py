@@ -170,5 +170,6 @@ def _value(name: str, text: str) -> Any:
     """
     field = Selection.param[name]
     if isinstance(field, param.List):
-        return [field.item_type(unquote(part)) for part in text.split(",") if part]
+        kind: Any = field.item_type
+        return [kind(unquote(part)) for part in text.split(",") if part]
     return {param.Integer: int, param.Number: float}.get(type(field), str)(text)

@@ -79,7 +79,7 @@ def _is_no_closed_page(record: logging.LogRecord) -> bool:
 
 def _page(workspace: Workspace) -> pn.viewable.Viewable:
     """The explorer of one page that was opened; its selection stands in the address."""
-    document = pn.state.curdoc
+    document: Any = pn.state.curdoc
     arguments = document.session_context.request.arguments
     query = urlencode([(name, text.decode()) for name, texts in arguments.items() for text in texts])
     pn.extension("tabulator")

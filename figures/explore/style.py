@@ -37,7 +37,7 @@ def work_offline() -> None:
             properties["stylesheets"] = [_as_text(sheet) for sheet in sheets]
         return properties
 
-    Reactive._process_param_change = offline
+    setattr(Reactive, "_process_param_change", offline)  # noqa: B010 - a method of another package
 
 
 def _as_text(sheet: Any) -> Any:
