@@ -16,6 +16,7 @@ notebook       the explorer in a notebook cell
 open_runs      the runs: opened when they are looked at, followed while they grow
 run_rows       settings and last numbers of runs, and what differs; run_table shows them
 series, lines  numbers over rounds, by group, with differences on the same cohorts; line_figure draws them
+thinned        curves of many points with fewer of them
 drift_figures  distances of clients, factors of the averaged model's loss, parts of the step
 diagnosed      the diagnosis as a job, and the views that show its answers
 on_demand      a button that computes an analysis, says its cost and shows its result; latest: short work in a thread

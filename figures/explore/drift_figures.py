@@ -11,7 +11,7 @@ import xarray as xr
 
 from drift.runs.growing_run import GrowingRun
 from figures import palette
-from figures.explore.line_figure import MANY, SELECTED, Marks, shapes
+from figures.explore.line_figure import SELECTED, Marks, shapes
 from figures.interactive.look import axis, blank, round_axis, small
 from figures.interactive.words import plain
 
@@ -48,16 +48,16 @@ def distances_figure(run: GrowingRun, distance: xr.DataArray, marks: Marks, clie
         marks: Selected round and rounds.
         clients: Selected clients, which are drawn in a colour of their own.
     """
+    distance = _fewer(distance, marks.round)
     rows, columns = np.nonzero(np.isfinite(distance.values))
     rounds, ids = distance["round"].values[rows], distance["client"].values[columns]
     values = distance.values[rows, columns]
     chosen = np.isin(ids, list(clients))
-    kind = "scattergl" if len(values) > MANY else "scatter"
     look = {"dragmode": "select", "selectdirection": "h", "selections": [], "hoverdistance": 20}
     figure = blank(height=300, uirevision=run.name, selectionrevision=f"{marks.rounds}", showlegend=False, **look)
     plain_look = {"size": 5, "opacity": 0.5, "color": palette.colour(run.label)}
     for some, marker in ((~chosen, plain_look), (chosen, {"size": 8, "color": SELECTED, "symbol": "diamond"})):
-        trace = {"type": kind, "mode": "markers", "x": small(rounds[some]), "y": small(values[some])}
+        trace = {"type": "scatter", "mode": "markers", "x": small(rounds[some]), "y": small(values[some])}
         hover = f"round %{{x}}, client %{{customdata}}<br>{axis(distance)} %{{y:.4g}}<extra></extra>"
         unselected = {"marker": {"opacity": marker.get("opacity", 1)}}
         figure.add_trace(
@@ -67,6 +67,17 @@ def distances_figure(run: GrowingRun, distance: xr.DataArray, marks: Marks, clie
     figure.update_yaxes(title=axis(distance), rangemode="tozero")
     figure.update_layout(title={"text": plain(f"clients of {run.name}"), "font": {"size": 12}}, margin={"t": 36})
     return figure.update_layout(shapes=shapes(marks))
+
+
+def _fewer(distance: xr.DataArray, selected: int | None) -> xr.DataArray:
+    """Evenly spaced rounds with at most `POINTS` points in all, and the selected one."""
+    step = -(-int(distance.notnull().sum()) // POINTS)
+    rounds = distance["round"].values
+    return distance.isel(round=(np.arange(len(rounds)) % max(1, step) == 0) | (rounds == selected))
+
+
+POINTS = 6_000
+"""Points of clients that are drawn; of more, rounds are left out evenly."""
 
 
 def factors_figure(ds: xr.Dataset, marks: Marks) -> go.Figure:

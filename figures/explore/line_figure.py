@@ -13,12 +13,10 @@ import xarray as xr
 from figures import palette
 from figures.explore.lines import Line, by_group, interval_lines, mean_line
 from figures.explore.series import DERIVED
+from figures.explore.thinned import thinned
 from figures.interactive.curves import written_name
 from figures.interactive.look import axis, blank, log_axis, round_axis, small
 from figures.interactive.words import plain
-
-MANY = 20_000
-"""Points from which lines are shown by WebGL."""
 
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 """Of groups in their order, by which they are told from each other in grey."""
@@ -35,11 +33,13 @@ class Marks:
         run: Run whose line is bold.
         round: Round that a line marks; None for none.
         rounds: First and last round of a shaded span; empty for none.
+        window: First and last round that are on the screen; empty for all.
     """
 
     run: str = ""
     round: int | None = None
     rounds: Sequence[int] = ()
+    window: Sequence[float] = ()
 
 
 def line_figure(
@@ -54,12 +54,11 @@ def line_figure(
         intervals: A band, the 95 % interval of the mean over seeds, in place of a thin line per seed.
         difference: Whether the lines are differences to a reference.
     """
-    kind = "scattergl" if sum(line.values.size for line in shown) > MANY else "scatter"
     layout: dict[str, Any] = {"dragmode": "select", "selectdirection": "h", "hoverdistance": -1, "selections": []}
     figure = blank(height=420, uirevision=f"{quantity} {difference}", selectionrevision=f"{marks.rounds}", **layout)
     for place, (group, members) in enumerate(by_group(shown).items()):
         look = {"color": palette.colour(members[0].run.label), "dash": DASHES[place % len(DASHES)]}
-        figure.add_traces(_group(group, members, look, kind, marks.run, intervals))
+        figure.add_traces(_group(group, members, look, marks, len(shown), intervals))
     figure.add_trace(_handle(shown))
     title = plain(axis(shown[0].values)) if shown else ""
     figure.update_yaxes(title=title)
@@ -92,7 +91,7 @@ SELECTED = "#d0006f"
 
 
 def _group(
-    group: str, members: Sequence[Line], look: dict[str, Any], kind: str, selected: str, intervals: bool
+    group: str, members: Sequence[Line], look: dict[str, Any], marks: Marks, curves: int, intervals: bool
 ) -> list[dict[str, Any]]:
     """Traces of a group: its runs, and where there are several their mean."""
     label, several = written_name(group), len(members) > 1
@@ -100,10 +99,10 @@ def _group(
     traces = []
     if not (several and intervals):
         for line in members:
-            bold = line.name == selected and len(selected) > 0
+            bold = line.name == marks.run
             width = 3 if bold else 1 if several else 2
             traces.append(
-                _trace(kind, line.values)
+                _trace(thinned(line.values, curves, marks.window))
                 | legend
                 | {"line": {**look, "width": width}, "opacity": 1 if bold or not several else 0.45}
                 | {"showlegend": not several}
@@ -116,7 +115,7 @@ def _group(
             traces.append(_band(mean["round"].values, low, high, look["color"]) | legend | {"showlegend": False})
         text = f"mean of {len(members)} runs<br>{_HOVER}"
         traces.append(
-            _trace(kind, mean)
+            _trace(thinned(mean, curves, marks.window))
             | legend
             | {"line": {**look, "width": 2.4}, "hovertemplate": f"{_wrapped(label)}<br>{text}"}
         )
@@ -126,11 +125,11 @@ def _group(
 _HOVER = "round %{x}: %{y:.4g}<extra></extra>"
 
 
-def _trace(kind: str, values: xr.DataArray) -> dict[str, Any]:
+def _trace(values: xr.DataArray) -> dict[str, Any]:
     """A line; it has gaps only where cohorts differ, not in rounds that were not evaluated."""
     whole = not values.attrs.get("different")
     mode = "lines+markers" if int(values.notnull().sum()) < 2 else "lines"
-    return {"type": kind, "x": small(values["round"]), "y": small(values), "mode": mode, "connectgaps": whole}
+    return {"type": "scatter", "x": small(values["round"]), "y": small(values), "mode": mode, "connectgaps": whole}
 
 
 def _band(rounds: np.ndarray, low: np.ndarray, high: np.ndarray, colour: str) -> dict[str, Any]:

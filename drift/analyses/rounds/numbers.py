@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import xarray as xr
 
 from drift.analyses.rounds.coherence import coherence
@@ -10,7 +12,7 @@ from drift.analyses.rounds.variance import drift_variances
 from drift.runs.growing_run import GrowingRun
 from landscape.plugins import unknown
 
-OF_RECORD = {
+OF_RECORD: dict[str, Callable[..., xr.Dataset]] = {
     "client_variance": drift_variances,
     "period_variance": drift_variances,
     "period_share": drift_variances,

@@ -19,10 +19,14 @@ from figures.explore.plot import Plot
 from figures.explore.run_rows import what_differs
 from figures.explore.run_table import RunTable
 from figures.explore.series import number_names, recorded_runs
+from figures.explore.thinned import MOST
 from figures.explore.view import View
 from figures.interactive.curves import written_name
 from figures.interactive.look import axis
 from figures.page.diagnosis_text import number
+
+SEVERAL = 20
+"""Selected runs from which the page says that it reads them."""
 
 SEEDS = {"a line per seed": "", "95 % interval of their mean": "interval"}
 
@@ -53,6 +57,8 @@ class Runs(View):
         self.plot = Plot("curves over rounds", height=420)
         self.plot.on("click", self._clicked)
         self.plot.on("select", self._brushed)
+        self.plot.on("zoom", self._zoomed)
+        self._window: list[float] = []
         self.number = pn.widgets.Select(name="number", groups={"recorded": {}}, width=260)
         self.reference = pn.widgets.Select(name="difference to", options={"nothing": ""}, width=220)
         self.seeds = pn.widgets.Select(name="seeds", options=SEEDS, width=200)
@@ -81,7 +87,9 @@ class Runs(View):
         read = self._curves if not changed & {"growth", "runs", "number", "reference"} else None
         selection, runs = self.selection, self.explorer.runs
         names, quantity, reference = list(selection.runs), selection.number, selection.reference
-        marks, intervals = Marks(selection.run, selection.round, selection.rounds), bool(selection.look("runs.seeds"))
+        if read is None and len(names) > SEVERAL:
+            self.remarks.object = html_table.lines([f"reading {len(names)} runs ..."])
+        marks, intervals = self._marks(), bool(selection.look("runs.seeds"))
 
         def compute() -> tuple[Curves, go.Figure, list[Summary]]:
             read_now = read or curves(runs, names, quantity, reference)
@@ -141,6 +149,16 @@ class Runs(View):
     def _picked(self, field: str, value: Any) -> None:
         if not self._quiet:
             self.selection.change(**{field: value})
+
+    def _marks(self) -> Marks:
+        selection = self.selection
+        return Marks(selection.run, selection.round, selection.rounds, self._window)
+
+    def _zoomed(self, event: dict[str, Any]) -> None:
+        """Draw all points of the part that is looked at, where curves are thinned out."""
+        self._window = event["x"]
+        if self._curves is not None and sum(line.values.size for line in self._curves.shown) > MOST:
+            self.update(set())
 
     def _spanned(self, first: int, last: int) -> None:
         if not self._quiet:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tiny
+import xarray as xr
 
 from drift.analyses.bootstrap import mean_interval
 from drift.analyses.rounds.coherence import coherence
@@ -11,6 +12,7 @@ from figures.explore.line_figure import Marks, line_figure
 from figures.explore.lines import differences, interval_lines, lines, mean_line, summaries
 from figures.explore.open_runs import OpenRuns
 from figures.explore.series import DERIVED, number_names, recorded_runs
+from figures.explore.thinned import thinned
 from figures.explore.views.runs import curves, span
 
 
@@ -86,10 +88,17 @@ def test_the_figure_has_thin_lines_and_means_or_bands_and_shows_the_selection(us
     assert difference.layout.yaxis.type != "log" and difference.layout.shapes[0].y0 == 0
 
 
-def test_many_points_are_drawn_by_webgl(usable, monkeypatch):
-    drawn, _ = lines(usable, "loss")
-    monkeypatch.setattr("figures.explore.line_figure.MANY", 10)
-    assert {trace.type for trace in line_figure(drawn, "loss", Marks()).data[:-1]} == {"scattergl"}
+def test_curves_of_many_points_keep_their_extremes_and_all_points_where_one_looks():
+    values = np.sin(np.arange(5000.0))
+    values[[17, 4001]] = 9, -9
+    values[600:700] = np.nan
+    curve = xr.DataArray(values, {"round": np.arange(5000)}, "round")
+    few = thinned(curve, 100)
+    assert few.size <= 260 and few.max() == 9 and few.min() == -9
+    assert few["round"].values[[0, -1]].tolist() == [0, 4999] and few.isnull().any()
+    near = thinned(curve, 100, [4000.5, 4020.2])
+    assert near["round"].values.tolist() == list(range(4000, 4022)) and np.array_equal(near, values[4000:4022])
+    assert thinned(curve, 1).size == 5000 and thinned(curve, 100, [9000, 9100]).size == 0
 
 
 def test_what_is_wrong_with_a_run_leaves_the_others(folder):
