@@ -67,6 +67,9 @@ NOT_RUN = {
     ("docs/howto-flower.md", "fedscape"): "needs a Flower app; tests/drift/importers/test_flower.py",
     ("docs/howto-flower.md", "python"): "needs flwr; tests/drift/importers/test_flower.py",
     ("docs/howto-compare-strategies.md", "fedscape explore"): "a server; tests/figures/explore",
+    ("README.md", "fedscape explore"): "a server; tests/figures/explore",
+    ("docs/explore.md", "fedscape explore"): "a server; tests/figures/explore",
+    ("docs/explore.md", "python"): "needs a notebook; tests/test_notebooks_browser.py",
     ("docs/engines.md", "python"): "a piece of drift/methods/fedprox.py",
 }
 """Why a command (by page, verb and perhaps an option) or the Python of a page is only parsed or compiled."""
