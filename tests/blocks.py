@@ -156,7 +156,7 @@ class Session:
         if program == "fedscape":
             self.fedscape(rest)
         elif program == "make":
-            targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+            targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
             assert rest[0] in targets, f"{self.page} names make {rest[0]}"
         elif program == "python" and rest[0] == "-m":
             _require_module(rest[1:])

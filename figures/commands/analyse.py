@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,7 +27,7 @@ from figures.commands.options import (
     require_file,
     require_folder,
 )
-from landscape import plugins
+from landscape import outside, plugins
 
 if TYPE_CHECKING:
     pass
@@ -74,15 +75,12 @@ def analyse(
     Example: `fedscape analyse coherence fedavg-digits --out coherence.csv`
 
     Args:
-        name: Name of an analysis (fedscape list analyses, which also names the options of each).
+        name: Name of an analysis (fedscape list analyses, which also names the options of each), or FILE.py:FUNCTION
+            of your own.
         out: File for the numbers: .csv (one value per row), .vtk or .ply (a surface for ParaView), .zarr (for xarray).
             By default they are only stored in the run's folder.
     """
-    registered_analyses = analyses()
-    plain = name.replace("-", "_")
-    analysis = registered_analyses.get(SHORT.get(plain, plain))
-    if analysis is None:
-        raise ValueError(plugins.unknown("analysis", name, [*registered_analyses, *SHORT]))
+    analysis = None if outside.is_outside(name) else _registered(name)
     if out is not None and out.suffix not in SUFFIXES:
         raise ValueError(f"cannot write {str(out)!r}; the suffix says the format: {', '.join(SUFFIXES)}.")
     if out is not None:
@@ -91,15 +89,18 @@ def analyse(
     from drift.runs.user_task import UserMetric
     from drift.simulation.sweep_points import point_pool
 
-    function = getattr(importlib.import_module(analysis.module), analysis.name)
-    plugins.require_options(analysis.name, function, options)
+    function = (
+        outside.load(name) if analysis is None else getattr(importlib.import_module(analysis.module), analysis.name)
+    )
+    plain, accepted = function.__name__, inspect.signature(function).parameters
+    plugins.require_options(plain, function, options)
     measures = [UserMetric.load(text) for text in metric or ()]
     measured_run, pool = opened_run.with_measures(measures), point_pool(workers, cluster)
-    if "workers" in analysis.options and "workers" not in options:  # it trains again
+    if "workers" in accepted and "workers" not in options:  # it trains again
         options["workers"] = workers
         if cluster is not None:
-            console.say(f"{analysis.name} trains clients on this machine, by --set workers=N in N processes; {POINTS}")
-    with console.parts(f"{analysis.name} of {measured_run.name}") as part:
+            console.say(f"{plain} trains clients on this machine, by --set workers=N in N processes; {POINTS}")
+    with console.parts(f"{plain} of {measured_run.name}") as part:
         result = measured_run.with_progress(part, console.say).with_crew(pool).cached(function, **options)
     if json:
         console.put_json(result.to_dict())
@@ -116,6 +117,13 @@ def analyse(
         else:
             write_bytes(out, export_bytes(result, out.suffix.removeprefix(".")))
         console.say(f"written to {out}")
+
+
+def _registered(name: str) -> Registered:
+    known, plain = analyses(), name.replace("-", "_")
+    if (analysis := known.get(SHORT.get(plain, plain))) is None:
+        raise ValueError(plugins.unknown("analysis", name, [*known, *SHORT]))
+    return analysis
 
 
 def analyses() -> dict[str, Registered]:

@@ -37,7 +37,8 @@ def filled(chain, *, without=""):
     line = list(chain)
     for one in arguments(chain):
         if one.required and one.name != without:
-            value = {"KIND": "methods", "SHELL": "bash"}.get(one.name, "1")
+            kinds = "method" if chain == ("new",) else "methods"
+            value = {"KIND": kinds, "SHELL": "bash"}.get(one.name, "1")
             line += [one.name, value] if one.field_info.is_keyword else [value]
     return line
 

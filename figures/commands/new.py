@@ -1,0 +1,44 @@
+"""fedscape new: a plug-in of your own, with its test, to start from."""
+
+from __future__ import annotations
+
+import keyword
+from pathlib import Path
+from typing import Literal
+
+from figures import console
+from figures.commands._new_files import TEMPLATES
+
+Kind = Literal["method", "partition", "dataset", "model", "figure", "analysis"]
+
+
+def new(kind: Kind, name: str, /, *, folder: Path = Path()) -> None:
+    """Write a plug-in of your own and its test: files that work as they stand, to change.
+
+    The plug-in is used by its file, as the last line of the output shows. Files that exist are never replaced.
+
+    Example: `fedscape new method fedhalf`
+
+    Args:
+        kind: method, partition, dataset, model, figure or analysis.
+        name: Name of the file, without .py.
+        folder: Folder of both files.
+    """
+    plain = name.replace("-", "_").lower()
+    if not plain.isidentifier() or keyword.iskeyword(plain) or plain.startswith("_"):
+        raise ValueError(f"{name!r} is no name of a file of Python; use letters, digits and underscores: fed_half.")
+    title = "".join(part.capitalize() for part in plain.split("_"))
+    paths = folder / f"{plain}.py", folder / f"test_{plain}.py"
+    if present := [path for path in paths if path.exists()]:
+        raise ValueError(f"{present[0]} exists already and is not replaced; choose another name or --folder.")
+    if not folder.is_dir():
+        raise LookupError(f"there is no folder {folder}; create it first.")
+    template = TEMPLATES[kind]
+
+    def filled(text: str) -> str:
+        return text.replace("NAME", plain).replace("CLASS", title).replace("FILE", str(paths[0]))
+
+    for path, text in zip(paths, (template.code, template.test), strict=True):
+        path.write_text(filled(text), encoding="utf-8")
+        console.put(str(path))
+    console.say(f"Next: python -m pytest {paths[1]}\n      {filled(template.command)}")
