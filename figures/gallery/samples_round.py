@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -171,7 +171,7 @@ def _images(ds: xr.Dataset, ax: Axes) -> None:
     padded[:, :high, :, :wide] = np.where(np.isfinite(values), values, 255.0)
     mosaic = padded.reshape(padded.shape[0] * (high + 1), -1, *values.shape[4:])
     aligned = "group_size" in ds and ds.sizes["group"] == ds.sizes["strip"]  # strips stand beside the groups' bars
-    aspect = "auto" if aligned else "equal"
+    aspect: Literal["auto", "equal"] = "auto" if aligned else "equal"
     ax.imshow(mosaic / 255, cmap="gray", vmin=0, vmax=1, interpolation="nearest", aspect=aspect)
     ax.set_axis_off()
 

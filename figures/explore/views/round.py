@@ -47,7 +47,7 @@ SHOWN = (
 """What the cloud can show along its axes."""
 
 WRAP = {"flex-wrap": "wrap"}
-HALF = {"flex": "1 1 340px", "min-width": "min(100%, 340px)"}
+HALF = {"flex": "1 1 330px", "min-width": "0", "max-width": "100%"}
 """Two beside each other where there is room, else one below the other."""
 
 USUAL = ("cosine_mean", "update_norm")

@@ -240,5 +240,5 @@ class SamplesView(View):
 
 
 WRAP = {"flex-wrap": "wrap"}
-HALF = {"flex": "1 1 340px", "min-width": "min(100%, 340px)"}
+HALF = {"flex": "1 1 330px", "min-width": "0", "max-width": "100%"}
 OFFERED = {**WRITTEN, "point": "point on the plane", "weights": "weights of Weights"}
