@@ -31,7 +31,7 @@ NUMBERS = 4_000_000
 
 FEWEST = 20
 
-WRAP = {"flex-wrap": "wrap"}
+WRAP = {"flex-wrap": "wrap", "min-width": "0"}
 
 
 class PathView(View):

@@ -46,7 +46,7 @@ SHOWN = (
 )
 """What the cloud can show along its axes."""
 
-WRAP = {"flex-wrap": "wrap"}
+WRAP = {"flex-wrap": "wrap", "min-width": "0"}
 HALF = {"flex": "1 1 330px", "min-width": "0", "max-width": "100%"}
 """Two beside each other where there is room, else one below the other."""
 
@@ -72,9 +72,14 @@ class RoundView(View):
         self._matrix = Plot("cosines between the updates of the clients", height=340, styles=HALF)
         self._bars = Plot("classes that the clients train on", height=300, styles=HALF)
         self._losses = Plot("loss on each client's own data, before and after", height=300, styles=HALF)
-        self._across = pn.widgets.Select(label="across", width=190)
-        self._up = pn.widgets.Select(label="up", width=190)
-        self._order = pn.widgets.Select(label="matrix", options={"by client": "", "by likeness": "alike"}, width=130)
+        self._across = pn.widgets.Select(label="across", sizing_mode="stretch_width", max_width=190)
+        self._up = pn.widgets.Select(label="up", sizing_mode="stretch_width", max_width=190)
+        self._order = pn.widgets.Select(
+            label="matrix",
+            options={"by client": "", "by likeness": "alike"},
+            sizing_mode="stretch_width",
+            max_width=130,
+        )
         for widget, look in ((self._across, "across"), (self._up, "up"), (self._order, "order")):
             widget.param.watch(lambda event, look=look: self._looked(look, event.new), "value")
         self._table = pn.widgets.Tabulator(

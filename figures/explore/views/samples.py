@@ -41,9 +41,9 @@ class SamplesView(View):
         self._pictures: Any = None
         self._shown: tuple[list[int], int] = ([], 0)
         self._quiet = False
-        self._model = pn.widgets.Select(label="model", width=190)
-        self._client = pn.widgets.Select(label="compared with client", width=150)
-        self._split = pn.widgets.Select(label="samples", width=170)
+        self._model = pn.widgets.Select(label="model", sizing_mode="stretch_width", max_width=190)
+        self._client = pn.widgets.Select(label="compared with client", sizing_mode="stretch_width", max_width=150)
+        self._split = pn.widgets.Select(label="samples", sizing_mode="stretch_width", max_width=170)
         self._mode = pn.widgets.RadioButtonGroup(options={text: name for name, text in MODES.items()})
         self._clear = pn.widgets.Button(label="all classes", disabled=True)
         self._more = pn.widgets.Button(label="more", disabled=True)
@@ -239,6 +239,6 @@ class SamplesView(View):
             self.selection.change(truth=None, predicted=None, **{"samples.group": text})
 
 
-WRAP = {"flex-wrap": "wrap"}
+WRAP = {"flex-wrap": "wrap", "min-width": "0"}
 HALF = {"flex": "1 1 330px", "min-width": "0", "max-width": "100%"}
 OFFERED = {**WRITTEN, "point": "point on the plane", "weights": "weights of Weights"}
