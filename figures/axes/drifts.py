@@ -205,7 +205,7 @@ def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_s
     bottom, width = np.zeros(shares.sizes[over]), 0.92 if shares.sizes[over] <= 30 else 1.0
     for colour, name in zip(shade(shares.sizes["class"]), shares["class"].values, strict=True):
         height = shares.sel({"class": name}).fillna(0).values
-        if not height.any():
+        if shares.any() and not height.any():
             continue  # no bar has it
         ax.bar(shares[over].values, height, width, bottom=bottom, color=colour, label=str(name), linewidth=0)
         bottom += height
