@@ -47,6 +47,7 @@ class OnDemand:
         self.button = pn.widgets.Button(name=f"Compute {title}", button_type="primary", disabled=True)
         self.button.on_click(view.guarded(lambda _: self._pressed()))
         self.text = html_table.pane("state")
+        self.text.styles = {"flex": "1 1 260px", "min-width": "260px"}
         self._about = about
         self.panel = pn.Row(self.button, self.text, css_classes=["pickers", f"demand-{analysis.__name__}"])
 

@@ -243,7 +243,7 @@ def mark_critical_point(figure: go.Figure, run: GrowingRun, ds: xr.Dataset) -> s
     shade = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": low - 0.5, "x1": high + 0.5, "layer": "below"}
     line = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": point, "x1": point, "line": {"color": "#8a8a8a"}}
     own = [{**shade, "line": {"width": 0}, "fillcolor": "#E69F00", "opacity": 0.18}, line]
-    figure.update_layout(shapes=[*own, *figure.layout.shapes])
+    figure.layout.shapes = [*own, *figure.layout.shapes]
     return f"{run.name}: coherence turns negative in round {point:.0f} (95 %: {low:.0f} to {high:.0f}, shaded)."
 
 
