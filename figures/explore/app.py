@@ -51,7 +51,7 @@ class Explorer:
         self.header = Header(self)
         if address:
             self.header.activity.panel.css_classes = ["activity", "floating"]
-        self.page = Page(self._go, self.header.key, self._drawn, address=address)
+        self.page = Page(self._go, self.header.key, self._flush, address=address)
         self._root = pn.Column(
             self.page,
             self.header.panel,
@@ -190,7 +190,7 @@ class Explorer:
         for name, frame in self._frames.items():
             frame.place(second=len(shown) > 1 and name in shown)
 
-    def _drawn(self) -> None:
+    def _flush(self) -> None:
         """The browser has drawn the page: what was pushed before follows."""
         self._ready, early, self._early = True, self._early, []
         for act in early:
