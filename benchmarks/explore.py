@@ -178,7 +178,7 @@ def sliders(browser: Any, address: str, start: int, times: int) -> list[float]:
     name = page.evaluate("""() => slider('gamma').closest('.sliders').querySelector('input').ariaLabel""")
     waits = []
     for place in range(4 * times):
-        waits.append(page.evaluate(f"move('{name}', {0.1 + 0.8 * (place % 7) / 7})"))
+        waits.append(page.evaluate(f"move('{name}', {0.15 + 0.8 * (place % 7) / 7:.3f})"))
         page.wait_for_timeout(100)
     page.close()
     return waits[2:]
