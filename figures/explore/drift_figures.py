@@ -52,11 +52,11 @@ def distances_figure(run: GrowingRun, distance: xr.DataArray, marks: Marks, clie
     rows, columns = np.nonzero(np.isfinite(distance.values))
     rounds, ids = distance["round"].values[rows], distance["client"].values[columns]
     values = distance.values[rows, columns]
-    chosen = np.isin(ids, list(clients))
+    selected = np.isin(ids, list(clients))
     look = {"dragmode": "select", "selectdirection": "h", "selections": [], "hoverdistance": 20}
     figure = blank(height=300, uirevision=run.name, selectionrevision=f"{marks.rounds}", showlegend=False, **look)
     plain_look = {"size": 5, "opacity": 0.7, "color": palette.colour(run.label)}
-    for some, marker in ((~chosen, plain_look), (chosen, {"size": 8, "color": SELECTED, "symbol": "diamond"})):
+    for some, marker in ((~selected, plain_look), (selected, {"size": 8, "color": SELECTED, "symbol": "diamond"})):
         trace = {"type": "scatter", "mode": "markers", "x": small(rounds[some]), "y": small(values[some])}
         hover = f"round %{{x}}, client %{{customdata}}<br>{axis(distance)} %{{y:.4g}}<extra></extra>"
         unselected = {"marker": {"opacity": marker.get("opacity", 1)}}

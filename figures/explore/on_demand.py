@@ -69,8 +69,8 @@ class OnDemand:
         self._say(reason)
         self._show(None)
 
-    def _stored(self, found: tuple[object, xr.Dataset | None]) -> None:
-        key, result = found
+    def _stored(self, stored: tuple[object, xr.Dataset | None]) -> None:
+        key, result = stored
         if key != self._key or self._run is None:
             return
         if result is not None:
