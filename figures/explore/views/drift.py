@@ -111,9 +111,9 @@ class Drift(View):
         runs = [self.explorer.runs.run(name) for name in names]
         if not runs:
             raise LookupError("No run is selected; tick some in Runs.")
-        names = ("variance-rounds", "coherence-rounds", "locality-rounds")
+        gallery_names = ("variance-rounds", "coherence-rounds", "locality-rounds")
         texts = ("drift variances and gain", "coherence with its change point", "locality")
-        requests = [Request.from_runs(name, runs, title=text) for name, text in zip(names, texts, strict=True)]
+        requests = [Request.from_runs(name, runs, title=text) for name, text in zip(gallery_names, texts, strict=True)]
         first = runs[0]
         rounds = len(self._rounds(first, "clients") or [0])
         return [
