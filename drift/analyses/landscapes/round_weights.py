@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial as with_arguments
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from drift.analyses.evaluate_on import sharing
 from drift.analyses.landscapes.models_plane import selected_samples, task_with_classes
 from drift.analyses.landscapes.named_models import cohort_models
 from drift.analyses.per_round import resolve_round, result
@@ -55,7 +55,7 @@ class Weights:
         return [self.gamma * share for share in self.shares]
 
 
-@analysis("mark", "client", "class", cost="evaluations")
+@analysis("mark", "class", "client", cost="evaluations")
 def round_weights(
     run: Run,
     *,
@@ -94,12 +94,12 @@ def round_weights(
     named = {"these": these, "by size": by_size(run, record), "uniform": Weights(1.0, (1 / len(ids),) * len(ids))}
     cohort, evaluated_on = cohort_models(run, record.index), selected_samples(run, record.index, split, samples)
     task = task_with_classes(run, evaluated_on)
-    has_buffers = cohort.buffers.shape[1] > 0
-    numbers = with_arguments(evaluate, task, split=evaluated_on, statistics=usual_statistics(task))
-    rows = torch.tensor([value.row for value in named.values()], dtype=torch.float64)
-    metrics = numbers(cohort.models, rows, buffers=cohort.buffers if has_buffers else None)
-    end = numbers(record.kept("end")[None], torch.ones(1, 1), buffers=record.end_buffers[None] if has_buffers else None)
-    columns = {name: np.concatenate([metrics[name].numpy(), end[name].numpy()]) for name in metrics}
+    models = torch.cat([cohort.models, record.kept("end")[None]])
+    buffers = torch.cat([cohort.buffers, record.end_buffers[None]]) if cohort.buffers.shape[1] else None
+    rows = [*([*value.row, 0.0] for value in named.values()), [*(0.0 for _ in ids), 1.0]]
+    options: dict[str, Any] = {"split": evaluated_on, "statistics": usual_statistics(task), **sharing(run)}
+    metrics = evaluate(task, models, np.array(rows), buffers=buffers, **options)
+    columns = {name: values.numpy() for name, values in metrics.items()}
     dims = {name: ("mark", "class") if column.ndim > 1 else ("mark",) for name, column in columns.items()}
     missing = (float("nan"),) * len(ids)
     table = {"weight": (("mark", "client"), np.array([*(value.shares for value in named.values()), missing]))}

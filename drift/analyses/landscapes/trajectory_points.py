@@ -15,10 +15,11 @@ from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.geometry.planes import project
 from landscape.geometry.trajectory import principal_plane
+from landscape.results.progress import with_progress
 from landscape.sweep.grid import Sweep
 
 
-@analysis("mark", "round", "client", cost="record")
+@analysis("mark", cost="record")
 def trajectory_points(run: Run, *, rounds: Sequence[int] | None = None, clients: bool = False) -> xr.Dataset:
     """Places of the global models on the plane of `trajectory_plane`, without any loss but the recorded one.
 
@@ -38,7 +39,8 @@ def trajectory_points(run: Run, *, rounds: Sequence[int] | None = None, clients:
     """
     path = trajectory_sweep(run, rounds, clients, points=2, margin=0.3)
     places = project(path.models, path.sweep, labels=path.labels)
-    losses = [run.round(index).metrics.get("loss", np.nan) for index in path.rounds]
+    rounds_read = with_progress(path.rounds, run.context.progress)
+    losses = [run.round(index).metrics.get("loss", np.nan) for index in rounds_read]
     variables = {
         "mark_alpha": ("mark", places.mark_alpha.values),
         "mark_beta": ("mark", places.mark_beta.values),
