@@ -44,7 +44,7 @@ class OnDemand:
         self._arguments: dict[str, Any] = {}
         self._job: Job | None = None
         self._told = 0.0
-        self.button = pn.widgets.Button(name=f"Compute {title}", button_type="primary", disabled=True)
+        self.button = pn.widgets.Button(label=f"Compute {title}", button_type="primary", disabled=True)
         self.button.on_click(view.guarded(lambda _: self._pressed()))
         self.text = html_table.pane("state")
         self.text.styles = {"flex": "1 1 260px", "min-width": "260px"}
@@ -92,7 +92,7 @@ class OnDemand:
         if self._run is None:
             return
         key = self._key
-        self.button.name = "Cancel"
+        self.button.label = "Cancel"
         self._say("starting ...")
         self._job = self._view.explorer.jobs.cached(
             self._run,
@@ -111,7 +111,7 @@ class OnDemand:
             self._push(key, lambda: self._say(text) if not job.ended else None)
 
     def _ended(self, job: Job) -> None:
-        self.button.name = f"Compute {self._title}"
+        self.button.label = f"Compute {self._title}"
         if job.state == "done":
             self._done(job.result)
         elif job.state == "cancelled":

@@ -30,18 +30,20 @@ class PlaneControls:
         self.foreign_box: list[float] = []
         self._quiet = False
         width = {"width": 165, "margin": (2, 5)}
-        self.corners = [pn.widgets.Select(name=name, **width) for name in ("model A", "model B", "model C")]
-        self.quantity = pn.widgets.Select(name="shows", width=210, margin=(2, 5))
-        self.depth = pn.widgets.Select(name="as", options={"a map": "", "a relief": "3d"}, width=90, margin=(2, 5))
-        self.split = pn.widgets.Select(name="evaluated on", options=["test"], width=90, margin=(2, 5))
+        self.corners = [pn.widgets.Select(label=name, **width) for name in ("model A", "model B", "model C")]
+        self.quantity = pn.widgets.Select(label="shows", width=210, margin=(2, 5))
+        self.depth = pn.widgets.Select(label="as", options={"a map": "", "a relief": "3d"}, width=90, margin=(2, 5))
+        self.split = pn.widgets.Select(label="evaluated on", options=["test"], width=90, margin=(2, 5))
         self.samples = pn.widgets.Select(
-            name="at most", options={text: key for key, text in SAMPLES.items()}, width=140, margin=(2, 5)
+            label="at most", options={text: key for key, text in SAMPLES.items()}, width=140, margin=(2, 5)
         )
-        self.exact = pn.widgets.Select(name="precision", options={"fast": "", "exact": "yes"}, width=95, margin=(2, 5))
+        self.precision = pn.widgets.Select(
+            label="precision", options={"exact": "", "fast (bfloat16)": "fast"}, width=130, margin=(2, 5)
+        )
         self.points = pn.widgets.Select(
-            name="refined to", options={text: key for key, text in POINTS.items()}, width=95, margin=(2, 5)
+            label="refined to", options={text: key for key, text in POINTS.items()}, width=95, margin=(2, 5)
         )
-        self.whole = pn.widgets.Button(name="whole plane", width=100, margin=(20, 5, 2, 5), visible=False)
+        self.whole = pn.widgets.Button(label="whole plane", width=100, margin=(20, 5, 2, 5), visible=False)
         for widget in self.corners:
             widget.param.watch(view.guarded(self._corner), "value")
         for widget, field in (
@@ -49,12 +51,21 @@ class PlaneControls:
             (self.depth, "plane.depth"),
             (self.split, "split"),
             (self.samples, "plane.samples"),
-            (self.exact, "plane.exact"),
+            (self.precision, "plane.precision"),
             (self.points, "plane.points"),
         ):
             widget.param.watch(view.guarded(lambda event, field=field: self._picked(field, event.new)), "value")
         self.whole.on_click(lambda _: self.selection.change(box=[]))
-        row = [*self.corners, self.quantity, self.depth, self.split, self.samples, self.points, self.exact, self.whole]
+        row = [
+            *self.corners,
+            self.quantity,
+            self.depth,
+            self.split,
+            self.samples,
+            self.points,
+            self.precision,
+            self.whole,
+        ]
         self.panel = pn.Row(*row, css_classes=["wrap"])
 
     def names(self, groups: dict[str, list[str]], number: int) -> tuple[list[str], str]:
@@ -86,7 +97,7 @@ class PlaneControls:
             split = f"client {selection.client}"
         count = selection.look("plane.samples")
         samples = None if count == "all" else int(count) if count.isdigit() else 1000
-        precision: Precision = "exact" if selection.look("plane.exact") else "fast"
+        precision: Precision = "fast" if selection.look("plane.precision") else "exact"
         place = Place(number, tuple(names), split, samples, precision)
         if len(names) == 2:
             return Grid(place, "line", LINE_POINTS)
@@ -124,7 +135,7 @@ class PlaneControls:
             self.depth.value = selection.look("plane.depth")
             samples = selection.look("plane.samples")
             self.samples.value = samples if samples in SAMPLES else ""
-            self.exact.value = selection.look("plane.exact")
+            self.precision.value = selection.look("plane.precision")
             self.depth.disabled = len(names) == 2
             points = selection.look("plane.points")
             if points not in POINTS:

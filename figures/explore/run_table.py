@@ -35,10 +35,10 @@ class RunTable:
         self._rows: dict[str, dict[str, Any]] = {}
         self._stamps: dict[str, object] = {}
         self._quiet = False
-        self.group = pn.widgets.Select(name="group by", options=GROUPS, width=160)
+        self.group = pn.widgets.Select(label="group by", options=GROUPS, width=160)
         self.group.param.watch(self._grouped, "value")
-        self.every = pn.widgets.Button(name="select all shown")
-        self.none = pn.widgets.Button(name="only the first")
+        self.every = pn.widgets.Button(label="select all shown")
+        self.none = pn.widgets.Button(label="only the first")
         self.every.on_click(lambda _: self._select(list(self.grid.current_view.index)))
         self.none.on_click(lambda _: self._select(view.selection.runs[:1]))
         self.grid = pn.widgets.Tabulator(

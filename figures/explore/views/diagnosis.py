@@ -39,9 +39,9 @@ class Diagnosis(View):
         self._key: tuple[str, str] | None = None
         self._job: Job | None = None
         self._told = 0.0
-        self.quick = pn.widgets.Button(name="Read the record", button_type="primary")
-        self.full = pn.widgets.Button(name="Test causes by training")
-        self.cancel = pn.widgets.Button(name="Cancel", visible=False)
+        self.quick = pn.widgets.Button(label="Read the record", button_type="primary")
+        self.full = pn.widgets.Button(label="Test causes by training")
+        self.cancel = pn.widgets.Button(label="Cancel", visible=False)
         self.quick.on_click(self.guarded(lambda _: self._start(quick=True)))
         self.full.on_click(self.guarded(lambda _: self._start(quick=False)))
         self.cancel.on_click(lambda _: self._job.cancel() if self._job is not None else None)
@@ -140,7 +140,7 @@ class Diagnosis(View):
         views = self.explorer.views
         if not place or place["view"] not in views:
             return pn.Row(content, sizing_mode="stretch_width", css_classes=["answer"])
-        button = pn.widgets.Button(name=f"Show in {views[place['view']].title}", width=140)
+        button = pn.widgets.Button(label=f"Show in {views[place['view']].title}", width=140)
         button.on_click(self.guarded(lambda _: self.selection.change(**place)))
         return pn.Row(content, button, sizing_mode="stretch_width", css_classes=["answer"])
 

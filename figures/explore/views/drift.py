@@ -77,8 +77,8 @@ class Drift(View):
             plot.on("click", self._clicked)
             plot.on("select", self._brushed)
         self.remarks = html_table.pane("remarks")
-        self.rounds = pn.widgets.Select(name="rounds", options=ROUNDS, width=140)
-        self.models = pn.widgets.Select(name="models of the clients", options=MODELS, width=170)
+        self.rounds = pn.widgets.Select(label="rounds", options=ROUNDS, width=140)
+        self.models = pn.widgets.Select(label="models of the clients", options=MODELS, width=170)
         self._quiet = False
         for widget, field in ((self.rounds, "drift.rounds"), (self.models, "drift.models")):
             widget.param.watch(lambda event, field=field: self._picked(field, event.new), "value")

@@ -35,7 +35,7 @@ class Plane(View):
     title = "Plane"
     follows: ClassVar[frozenset[str]] = frozenset(
         {"runs", "round", "corners", "point", "box", "quantity", "clients", "client", "split", "growth"}
-        | {"plane.depth", "plane.samples", "plane.exact", "plane.points"}
+        | {"plane.depth", "plane.samples", "plane.precision", "plane.points"}
     )
 
     def body(self) -> pn.viewable.Viewable:

@@ -59,11 +59,11 @@ class Runs(View):
         self.plot.on("select", self._brushed)
         self.plot.on("zoom", self._zoomed)
         self._window: list[float] = []
-        self.number = pn.widgets.Select(name="number", groups={"recorded": {}}, width=260)
-        self.reference = pn.widgets.Select(name="difference to", options={"nothing": ""}, width=220)
-        self.seeds = pn.widgets.Select(name="seeds", options=SEEDS, width=200)
-        self.span = pn.widgets.IntRangeSlider(name="rounds", start=0, end=1, width=220)
-        self.every = pn.widgets.Button(name="all rounds", visible=False)
+        self.number = pn.widgets.Select(label="number", groups={"recorded": {}}, width=260)
+        self.reference = pn.widgets.Select(label="difference to", options={"nothing": ""}, width=220)
+        self.seeds = pn.widgets.Select(label="seeds", options=SEEDS, width=200)
+        self.span = pn.widgets.IntRangeSlider(label="rounds", start=0, end=1, width=220)
+        self.every = pn.widgets.Button(label="all rounds", visible=False)
         self._quiet = False
         for widget, field in ((self.number, "number"), (self.reference, "reference"), (self.seeds, "runs.seeds")):
             widget.param.watch(lambda event, field=field: self._picked(field, event.new), "value")

@@ -53,21 +53,21 @@ class WeightsView(View):
         )
         self.buttons = []
         for name, words, weights in usual:
-            button = pn.widgets.Button(name=name, description=words, margin=(2, 3))
+            button = pn.widgets.Button(label=name, description=words, margin=(2, 3))
             button.on_click(self.guarded(lambda _, weights=weights, name=name: self._go(weights(), name)))
             self.buttons.append(button)
         self.learning = []
         for name, function in (("FedLAW's", learned_weights), ("best on the proxy set", proxy_weights)):
-            button = pn.widgets.Button(name=name, margin=(2, 3))
+            button = pn.widgets.Button(label=name, margin=(2, 3))
             button.on_click(self.guarded(lambda _, function=function, name=name: self._learn(function, name)))
             self.learning.append(button)
-        self.split = pn.widgets.Select(name="evaluated on", options=["test"], width=90, margin=(2, 5))
+        self.split = pn.widgets.Select(label="evaluated on", options=["test"], width=90, margin=(2, 5))
         self.samples = pn.widgets.Select(
-            name="at most", options={text: key for key, text in SAMPLES.items()}, width=140, margin=(2, 5)
+            label="at most", options={text: key for key, text in SAMPLES.items()}, width=140, margin=(2, 5)
         )
         self.split.param.watch(self.guarded(lambda event: self._picked("split", event.new)), "value")
         self.samples.param.watch(self.guarded(lambda event: self._picked("weights.samples", event.new)), "value")
-        self.tried = pn.widgets.Select(name="tried so far", options={}, size=6, sizing_mode="stretch_width")
+        self.tried = pn.widgets.Select(label="tried so far", options={}, size=6, sizing_mode="stretch_width")
         self.tried.param.watch(self.guarded(self._back), "value")
         self.step = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8))
         self.triangle = TrianglePanel(self, self._dragged)
