@@ -260,7 +260,7 @@ def lazy(package: str) -> list[str]:
     """Give a package the public names of its stub, imported from their modules at first use.
 
     The stub `__init__.pyi` of the package has a line `from MODULE import NAME as NAME` per name, which
-    editors and type checkers read too. A name stays the public object where its module has the same name.
+    editors and type checkers read too. A name stays the public object where a module has the same name.
 
     Args:
         package: Name of the package, imported already.
@@ -279,8 +279,8 @@ def lazy(package: str) -> list[str]:
             return getattr(importlib.import_module(public[name]), name)
 
         def __setattr__(self, name: str, value: Any) -> None:  # the import system binds submodules here
-            if isinstance(value, ModuleType) and public.get(name) == value.__name__:
-                value = getattr(value, name)
+            if isinstance(value, ModuleType) and name in public:
+                value = self.__getattr__(name)
             super().__setattr__(name, value)
 
         def __dir__(self) -> list[str]:

@@ -40,7 +40,9 @@ def claims(
     paper: Papers = None,
     files: Annotated[
         Path | None,
-        Parameter(name="--files", help="Folder of the small files of a campaign, judged in place of runs."),
+        Parameter(
+            name="--files", help="Folder of the small files of a campaign, judged in place of runs. By default none."
+        ),
     ] = None,
     plan: Annotated[
         Path | None, Parameter(name="--plan", help="TOML file of the campaign's plan. By default that of fedscape.")
@@ -77,10 +79,11 @@ def claims(
 
 
 def _of_runs(names: Sequence[str], papers: Sequence[str], runs: Path, data: Path | None) -> list[Verdict]:
+    recorded = opened_all(names, runs, data)
     from drift.claims import claims as known
     from drift.claims.claim import adjusted
 
-    recorded, selected, verdicts = opened_all(names, runs, data), known(*papers), []
+    selected, verdicts = known(*papers), []
     with console.progress("claims", total=len(selected)) as step:
         for done, claim in enumerate(selected):
             step(done, claim.name)

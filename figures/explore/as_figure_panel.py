@@ -71,7 +71,7 @@ class Sheet:
         self._explorer, self.request = view.explorer, request
         self._folder = tempfile.TemporaryDirectory(prefix="fedscape-figure-")
         self._job: Any = None
-        self._button = pn.widgets.Button(label="draw it", button_type="primary", width=100)
+        self._button = pn.widgets.Button(label="draw it", color="primary", width=100)
         self._button.on_click(lambda _: self._draw())
         self._line = pn.pane.HTML("", css_classes=["line"])
         self._files = pn.Row(css_classes=["wrap"])

@@ -44,7 +44,7 @@ class OnDemand:
         self._arguments: dict[str, Any] = {}
         self._job: Job | None = None
         self._told = 0.0
-        self.button = pn.widgets.Button(label=f"Compute {title}", button_type="primary", disabled=True)
+        self.button = pn.widgets.Button(label=f"Compute {title}", color="primary", disabled=True)
         self.button.on_click(view.guarded(lambda _: self._pressed()))
         self.text = html_table.pane("state")
         self.text.styles = {"flex": "1 1 260px", "min-width": "260px"}

@@ -114,7 +114,7 @@ class Plan(_Part):
         papers_of_items = sorted({item.paper for item in self.items})
         for paper in papers:
             if paper not in papers_of_items:
-                raise ValueError(unknown("paper", paper, papers_of_items))
+                raise ValueError(unknown("paper", paper, papers_of_items, listed="fedscape reproduce --list"))
         items = tuple(item for item in self.items if not papers or item.paper in papers)
         return self.model_copy(update={"items": items})
 

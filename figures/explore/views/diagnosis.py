@@ -39,7 +39,7 @@ class Diagnosis(View):
         self._key: tuple[str, str] | None = None
         self._job: Job | None = None
         self._told = 0.0
-        self.quick = pn.widgets.Button(label="Read the record", button_type="primary")
+        self.quick = pn.widgets.Button(label="Read the record", color="primary")
         self.full = pn.widgets.Button(label="Test causes by training")
         self.cancel = pn.widgets.Button(label="Cancel", visible=False)
         self.quick.on_click(self.guarded(lambda _: self._start(quick=True)))
