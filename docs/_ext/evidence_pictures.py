@@ -56,9 +56,10 @@ def draw(files: Path, folder: Path) -> list[Path]:
 
 def _averaging(runs: Runs) -> Figure:
     figure, ((left, right),) = style.panels(1, 2)
+    shown = _paired(runs, ("FedAvg", "IMA", "IMA (late = na)", "IMA (window = 1)"))
     for ax, name, text in ((left, "period_variance", "period drift"), (right, "client_variance", "client drift")):
-        for method in ("FedAvg", "IMA", "IMA (late = na)", "IMA (window = 1)"):
-            _band(ax, [run.series()[name] for run in runs.get(method, ())], method, log=True, first=75)
+        for method, own in shown.items():
+            _band(ax, [run.series()[name] for run in own], method, log=True, first=75)
         ax.set(xlabel="round", ylabel=f"variance of {text}", yscale="log")
         ax.axvline(90, color="0.6", linewidth=0.8, linestyle=":")
     style.key(figure, [left], columns=4)
@@ -67,11 +68,12 @@ def _averaging(runs: Runs) -> Figure:
 
 def _fedeve(runs: Runs) -> Figure:
     figure, ((left, right),) = style.panels(1, 2)
+    shown = _paired(runs, ("FedAvg", "IMA", "FedEve", "FedEve+IMA"))
     for method in ("FedEve", "FedEve+IMA"):
-        _band(left, [run.series()["gain"] for run in runs[method]], method, first=75)
+        _band(left, [run.series()["gain"] for run in shown[method]], method, first=75)
     left.set(xlabel="round", ylabel="Kalman gain")
-    for method in ("FedAvg", "IMA", "FedEve", "FedEve+IMA"):
-        _band(right, [100 * run.metrics()["accuracy"] for run in runs[method]], method, first=75)
+    for method, own in shown.items():
+        _band(right, [100 * run.metrics()["accuracy"] for run in own], method, first=75)
     right.set(xlabel="round", ylabel="test accuracy, %")
     for ax in (left, right):
         ax.axvline(90, color="0.6", linewidth=0.8, linestyle=":")
@@ -134,6 +136,14 @@ def _exact(runs: Runs) -> Figure:
     right.set_xticks(range(2), ("period drift", "client drift"))
     right.set(ylabel="FedEve's estimate over exact", xlim=(-0.5, 1.5))
     return figure
+
+
+def _paired(runs: Runs, methods: Sequence[str]) -> dict[str, list[RecordedRun]]:
+    """The runs of those methods that are recorded, of the seeds that all of them have, in the order of the seeds."""
+    present = [method for method in methods if runs.get(method)]
+    by_seed = {method: {run.experiment.seed: run for run in runs[method]} for method in present}
+    seeds = sorted(set.intersection(*(set(own) for own in by_seed.values())))
+    return {method: [own[seed] for seed in seeds] for method, own in by_seed.items()}
 
 
 def _stored(runs: Sequence[RecordedRun], measure: Callable[[Any], Any]) -> list[Any]:
