@@ -93,7 +93,7 @@ class RunTable:
             if any(_differs(before.loc[name, column], frame.loc[name, column]) for name in names)
         }
         if patch:
-            self.grid.patch(patch)
+            self.grid.patch(patch, as_index=False)
 
     def _lay(self, frame: pd.DataFrame) -> None:
         self.grid.param.update(

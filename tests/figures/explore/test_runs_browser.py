@@ -132,6 +132,8 @@ def test_runs_appear_and_grow_while_they_are_trained(shown, folder):
     simulate(settings, runs=folder)
     until(shown, lambda: len(curves(shown)[0]["x"]) == 6, "six rounds, without a reload")
     assert shown.plots("over rounds of")[0]["redraws"] - drawn <= 4, "each round is drawn once at most"
+    row = page.locator(".run-table .tabulator-row", has_text=settings.slug)
+    until(shown, lambda: row.locator("[tabulator-field=done]").inner_text() == "6", "six rounds in the table")
     assert shown.errors == []
 
 
