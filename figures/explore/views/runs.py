@@ -222,7 +222,8 @@ def _summary(results: list[Summary], shown: list[Line], rounds: list[int], *, co
     name = axis(shown[0].values)
     where = f"rounds {min(rounds)} to {max(rounds)}" if len(rounds) == 2 else "the last ten rounds"
     rows = ([written_name(summary.group), str(summary.seeds), _interval(summary, sign=compared)] for summary in results)
-    return html_table.table(["group", "runs", f"{name} [95 %]"], rows, caption=f"mean of {name} over {where}")
+    interval = "95 %; below five runs their range"
+    return html_table.table(["group", "runs", f"{name} [{interval}]"], rows, caption=f"mean of {name} over {where}")
 
 
 def _interval(summary: Summary, *, sign: bool) -> str:
