@@ -43,5 +43,6 @@ from figures.interactive import trajectory_play as trajectory_play
 from figures.page.report import report as report
 from figures.style import context as context
 from figures.style import save as save
+from figures.texts.table import table as table
 
 __all__: list[str]

@@ -1,4 +1,4 @@
-"""A named figure from runs to files: picture as PDF, PNG and SVG, numbers as zarr and CSV beside it."""
+"""A named figure from runs to files: picture as PDF, PNG and SVG; beside it numbers as zarr and CSV, and texts."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 def draw(
     name: str, runs: Sequence[Run], folder: str | Path = "out/figures", *, stem: str = "", **options: Any
 ) -> list[Path]:
-    """Draw a named figure into files: PDF, PNG, SVG, and its numbers as a zarr folder and as a CSV table.
+    """Draw a named figure into files: PDF, PNG, SVG, its numbers as a zarr folder and as a CSV table, and its caption.
 
+    The caption is STEM.tex (\\caption and \\label), STEM.txt and, for readers who cannot see the picture, STEM.alt.txt;
+    tables are also written as STEM.table.tex (booktabs), .table.md and .table.html.
     The picture and the attributes of the numbers state what is shown: methods, data, partition, seeds, rounds, samples.
     `fedscape figures draw` writes the same files.
 
@@ -51,6 +53,7 @@ def draw(
     from figures import style
     from figures.axes.footnote import footnote
     from figures.selection import substance
+    from figures.texts.write import write
 
     require_options(name, options)
     figure_plugin, plain = gallery.load(name), gallery.file_stem(name)
@@ -67,7 +70,8 @@ def draw(
     write_bytes(table, export_bytes(ds, "csv"))
     paths = style.save(figure, folder / called)
     plt.close(figure)
-    return [*paths, numbers, table]
+    headline = plugins.describe("figures.gallery", name) if plain in gallery.names() else plain
+    return [*paths, numbers, table, *write(folder / called, headline, ds, figure, samples=samples)]
 
 
 def require_options(name: str, options: Mapping[str, Any]) -> None:

@@ -104,7 +104,7 @@ FLOORS = {
         "counterfactual accuracy samples"
     ),
     "figures": (
-        "console palette style selection axes papers interactive gallery result_picture draw_files page explore "
+        "console palette style selection axes papers texts interactive gallery result_picture draw_files page explore "
         "commands cli"
     ),
 }

@@ -48,7 +48,7 @@ SHORT = {"plane": "round_plane", "eigenvalues": "eigen_rounds"}
 
 POINTS = "the cluster shares points of planes and lines alone."
 
-SUFFIXES = (".csv", ".vtk", ".ply", ".zarr")
+SUFFIXES = (".csv", ".vtk", ".ply", ".zarr", ".tex", ".md", ".html")
 """Of files that numbers are written to."""
 
 
@@ -77,8 +77,8 @@ def analyse(
     Args:
         name: Name of an analysis (fedscape list analyses, which also names the options of each), or FILE.py:FUNCTION
             of your own.
-        out: File for the numbers: .csv (one value per row), .vtk or .ply (a surface for ParaView), .zarr (for xarray).
-            By default they are only stored in the run's folder.
+        out: File for the numbers: .csv (one value per row), .vtk or .ply (a surface for ParaView), .zarr (for xarray),
+            .tex, .md or .html (a table). By default they are only stored in the run's folder.
     """
     analysis = None if outside.is_outside(name) else _registered(name)
     if out is not None and out.suffix not in SUFFIXES:
@@ -114,6 +114,11 @@ def analyse(
 
         if out.suffix == ".zarr":
             zarr_files.save(result, out)
+        elif out.suffix in (".tex", ".md", ".html"):
+            from figures.texts.table import table
+            from figures.texts.table_formats import FORMS
+
+            write_bytes(out, FORMS[out.suffix](table(result)).encode())
         else:
             write_bytes(out, export_bytes(result, out.suffix.removeprefix(".")))
         console.say(f"written to {out}")

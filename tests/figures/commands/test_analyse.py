@@ -75,6 +75,13 @@ def test_a_series_is_written_as_a_table_and_is_no_surface(run, tmp_path, capsys)
     assert not path.with_suffix(".vtk").exists()
 
 
+@pytest.mark.parametrize(("suffix", "text"), [(".tex", "\\toprule"), (".md", "| --- |"), (".html", "<thead>")])
+def test_a_result_is_written_as_a_table(run, tmp_path, suffix, text):
+    path = tmp_path / f"coherence{suffix}"
+    assert call("analyse", "coherence", run.folder, "--out", path) == 0
+    assert text in path.read_text()
+
+
 def test_a_suffix_that_is_not_known_is_refused_before_anything_is_computed(run, tmp_path, capsys):
     before = sorted((run.folder / "results").glob("*"))
     assert call("analyse", "locality", run.folder, "-o", tmp_path / "locality.obj") == 2

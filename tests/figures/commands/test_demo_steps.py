@@ -71,13 +71,17 @@ def test_overrides_reach_every_run():
     assert {one.rounds for group in _demo_steps.planned(("rounds=7",)).values() for one in group} == {7}
 
 
+_SUFFIXES = [".pdf", ".png", ".svg", ".zarr", ".csv", ".tex", ".txt", ".txt"]
+"""The last two: caption, and text for readers who cannot see the picture."""
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_figure_that_the_runs_do_not_allow_is_left_out_with_its_reason(tmp_path, workers):
     run = tiny.trained(tmp_path / "runs")
     steps = []
     jobs = {"accuracy-rounds": ([run], {}), "weights-learned": ([run], {})}
     found = draw_all(jobs, tmp_path / "out", workers=workers, progress=lambda done, note: steps.append(done))
-    assert [path.suffix for path in found["accuracy-rounds"]] == [".pdf", ".png", ".svg", ".zarr", ".csv"]
+    assert [path.suffix for path in found["accuracy-rounds"]] == _SUFFIXES
     assert "learned its weights" in found["weights-learned"]
     assert steps[-1] == 2
 

@@ -38,7 +38,7 @@ def _all_drawn(told, names):
     assert {name: row.get("left_out") for name, row in rows.items()} == dict.fromkeys(names)
     for row in rows.values():
         files = {Path(path).suffix: Path(path) for path in row["files"]}
-        assert set(files) == {".pdf", ".png", ".svg", ".zarr", ".csv"}
+        assert set(files) == {".pdf", ".png", ".svg", ".zarr", ".csv", ".tex", ".txt"}
         assert files[".png"].stat().st_size > 3000
         numbers = [values for values in zarr_files.load(files[".zarr"]).data_vars.values() if values.dtype.kind == "f"]
         assert any(np.isfinite(values).any() for values in numbers)

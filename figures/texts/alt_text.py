@@ -1,0 +1,77 @@
+"""The text for readers who cannot see a picture: its panels with their axes, and what they contain."""
+
+from __future__ import annotations
+
+import re
+
+from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
+from matplotlib.contour import ContourSet
+from matplotlib.figure import Figure
+
+SERIES = 8
+"""Lines of a panel whose first and last value are stated."""
+
+
+def alt_text(headline: str, figure: Figure) -> str:
+    """The headline, then a sentence per panel: its kind, axes with their range, and first and last value of each line.
+
+    Args:
+        headline: What the figure shows, in a sentence.
+        figure: Drawn.
+    """
+    axs = [ax for ax in figure.get_axes() if ax.get_label() != "<colorbar>" and ax.has_data() and ax.axison]
+    panels = [_panel(ax, f"Panel {place}: " if len(axs) > 1 else "") for place, ax in enumerate(axs, 1)]
+    return _MATHS.sub(lambda part: part[1].replace("\\", ""), " ".join([headline.rstrip(".") + ".", *panels]))
+
+
+_MATHS = re.compile(r"\$([^$]*)\$")
+
+
+def _panel(ax: Axes, start: str) -> str:
+    title = " ".join((ax.get_title() or ax.get_title(loc="left")).split())
+    named = f"{title}, " if title else ""
+    axes = " and ".join(
+        f"{' '.join(name.split()) or which} from {_number(low)} to {_number(high)}"
+        for which, name, (low, high) in (
+            ("horizontal axis", ax.get_xlabel(), sorted(ax.get_xlim())),
+            ("vertical axis", ax.get_ylabel(), sorted(ax.get_ylim())),
+        )
+    )
+    return f"{start}{named}{_kind(ax)} over {axes}{_series(ax)}."
+
+
+def _kind(ax: Axes) -> str:
+    """What the panel contains, in a word."""
+    if ax.name == "3d":
+        return "surface"
+    if any(isinstance(artist, ContourSet) for artist in ax.collections):
+        return "contour map"
+    if ax.images or any(isinstance(artist, QuadMesh) for artist in ax.collections):
+        return "matrix of colours"
+    if ax.containers and not _lines(ax):
+        return "bars"
+    return "lines" if _lines(ax) else "points"
+
+
+def _lines(ax: Axes) -> dict[str, tuple[float, float]]:
+    """First and last value of each named line of a panel."""
+    lines = {}
+    for line in ax.get_lines():
+        values = [float(value) for value in line.get_ydata() if value == value]
+        if len(values) > 2 and not str(line.get_label()).startswith("_"):
+            lines[str(line.get_label())] = (values[0], values[-1])
+    return lines
+
+
+def _series(ax: Axes) -> str:
+    if ax.name == "3d":
+        return ""
+    lines = list(_lines(ax).items())
+    texts = [f"{name} from {_number(first)} to {_number(last)}" for name, (first, last) in lines[:SERIES]]
+    texts += [f"and {len(lines) - SERIES} more"] if len(lines) > SERIES else []
+    return f"; {', '.join(texts)}" if texts else ""
+
+
+def _number(value: float) -> str:
+    return f"{float(value):.3g}"

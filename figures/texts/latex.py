@@ -1,0 +1,62 @@
+"""Plain text as LaTeX."""
+
+from __future__ import annotations
+
+import re
+
+_GREEK = {
+    "\u03b1": "alpha",
+    "\u03b2": "beta",
+    "\u03b3": "gamma",
+    "\u03b4": "delta",
+    "\u03b5": "epsilon",
+    "\u03b7": "eta",
+    "\u03b8": "theta",
+    "\u03ba": "kappa",
+    "\u03bb": "lambda",
+    "\u03bc": "mu",
+    "\u03c0": "pi",
+    "\u03c1": "rho",
+    "\u03c3": "sigma",
+    "\u03c4": "tau",
+    "\u03c6": "phi",
+    "\u0394": "Delta",
+    "\u03a3": "Sigma",
+}
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    "\u00b1": r"$\pm$",
+    "\u00b7": r"$\cdot$",
+    "\u00d7": r"$\times$",
+    "\u2212": "$-$",
+    "\u2013": "--",
+    "\u2014": "---",
+    "\u2026": r"\ldots{}",
+    "\u2264": r"$\leq$",
+    "\u2265": r"$\geq$",
+    "\u2248": r"$\approx$",
+    "\u00b2": "$^2$",
+    **{
+        number: f"$_{place}$"
+        for place, number in enumerate("\u2080\u2081\u2082\u2083\u2084\u2085\u2086\u2087\u2088\u2089")
+    },
+    **{letter: f"$\\{name}$" for letter, name in _GREEK.items()},
+}
+"""Signs that LaTeX reads as commands, and those that its usual fonts lack, as LaTeX writes them."""
+
+
+def escape(text: str) -> str:
+    """Text that LaTeX sets as it stands; Greek letters and signs of mathematics become commands."""
+    return "".join(_SPECIAL.get(sign, sign) for sign in text)
+
+
+def label(name: str) -> str:
+    """A name as the argument of \\label: letters, digits, dots and dashes."""
+    return re.sub(r"[^A-Za-z0-9.:]+", "-", name).strip("-")

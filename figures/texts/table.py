@@ -1,0 +1,260 @@
+"""Datasets as tables: rows are methods or whatever is compared, the best of each column is marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import xarray as xr
+
+from figures import style
+from figures.axes.units import amount, ranged
+from figures.selection import sampling_error, setting_text
+from figures.texts.best_rows import LEVEL, Mark, better, marks
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A number as text, its mark, and whether a paper printed it."""
+
+    text: str
+    mark: Mark = ""
+    printed: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table as text.
+
+    Args:
+        corner: Heading of the names of the rows.
+        head: Headings of the columns.
+        rows: Name and cells of each row.
+        note: What the numbers and marks are.
+    """
+
+    corner: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Cell, ...]], ...]
+    note: str = ""
+
+    def latex(self) -> str:
+        """The table as a LaTeX tabular with the rules of booktabs; the caption is not part of it."""
+        from figures.texts.table_formats import latex
+
+        return latex(self)
+
+    def markdown(self) -> str:
+        """The table in Markdown, its note below."""
+        from figures.texts.table_formats import markdown
+
+        return markdown(self)
+
+    def html(self) -> str:
+        """The table as an HTML element, its note as caption."""
+        from figures.texts.table_formats import html
+
+        return html(self)
+
+    _repr_html_ = html
+
+
+def table(
+    ds: xr.Dataset,
+    *,
+    variables: Sequence[str] | None = None,
+    rows: str | None = None,
+    samples: int | None = None,
+    title: str = "",
+) -> Table:
+    """Any result over one or two dimensions, and perhaps seeds, as a table in LaTeX, Markdown and HTML.
+
+        figures.table(gallery.load("accuracy-table").data(runs)).latex()
+
+    Numbers are means over seeds, with their standard deviation. Of a series over rounds, the last ten rounds are
+    averaged. In each column where larger or smaller values are better (accuracy, loss, ..), the best mean is bold, and
+    rows whose difference to it has a 95 % interval that contains 0 are in italics (`figures.texts.best_rows`).
+
+    Args:
+        ds: Such as the data of the gallery's tables, or the result of an analysis.
+        variables: Columns, of variables over the rows alone; by default all. Of variables with a second dimension,
+            its entries are columns.
+        rows: Dimension of the rows; by default algorithm, row, mark, layer or client, else whichever comes first.
+        samples: Test samples behind accuracies, from which ties of single seeds follow; by default as the data say.
+        title: What the numbers are, with which the note begins; by default in the words of the data.
+
+    Raises:
+        ValueError: If a variable is absent or has too many dimensions.
+        LookupError: If nothing has rows.
+    """
+    over = _rows(ds) if rows is None else rows
+    if over not in ds.dims:
+        raise ValueError(
+            f"no dimension {over!r} for the rows; the result has {', '.join(map(str, ds.dims)) or 'none'}."
+        )
+    samples = _samples(ds) if samples is None else samples
+    names = _variables(ds, over) if variables is None else list(variables)
+    if absent := [name for name in names if name not in ds]:
+        raise ValueError(f"no variable {absent[0]!r}; the result has {', '.join(map(str, ds.data_vars))}.")
+    columns = [column for name in names for column in _columns(ds, name, over, samples)]
+    if not columns:
+        raise LookupError(f"no number over {over}; the result has {', '.join(map(str, ds.data_vars)) or 'nothing'}.")
+    written = [_row_name(over, str(value)) for value in _entries(ds, over)]
+    kept_rows = [place for place in range(len(written)) if any(column[1][place].text != ABSENT for column in columns)]
+    body = tuple((written[place], tuple(column[1][place] for column in columns)) for place in kept_rows)
+    corner = {"algorithm": "method", "row": _corner(ds)}.get(over, over)
+    return Table(corner, tuple(column[0] for column in columns), body, _note(ds, names, columns, title))
+
+
+ABSENT = "\u2013"
+"""Text of a cell without a value: a dash."""
+
+_Column = tuple[str, list[Cell]]
+
+
+def _rows(ds: xr.Dataset) -> str:
+    first = next((name for name in ("algorithm", "row", "mark", "layer", "client") if name in ds.dims), None)
+    others = [str(name) for name in ds.dims if name not in ("seed", "round", "column")]
+    if first is None and not others and "round" in ds.dims:
+        return "round"
+    if first is None and not others:
+        raise LookupError("the result has no dimension for rows; select methods, models or layers that are compared.")
+    return first or others[0]
+
+
+def _variables(ds: xr.Dataset, over: str) -> list[str]:
+    """Numbers over the rows; no counts, no ends of ranges, no places of marks."""
+    hidden = ("_low", "_high", "_std")
+    return [
+        str(name)
+        for name, values in ds.data_vars.items()
+        if over in values.dims
+        and values.dtype.kind in "fi"
+        and not str(name).endswith(hidden)
+        and name not in ("quick", "printed")
+    ]
+
+
+def _columns(ds: xr.Dataset, name: str, over: str, samples: int | None) -> list[_Column]:
+    values = ds[name]
+    if "round" in values.dims and over != "round":
+        about = values.attrs
+        values = values.dropna("round", how="all").isel(round=slice(-10, None)).mean("round").assign_attrs(about)
+    rest = [str(dim) for dim in values.dims if dim not in (over, "seed")]
+    if len(rest) > 1:
+        raise ValueError(f"{name} has dimensions {', '.join(map(str, values.dims))}; a table takes two and seeds.")
+    entries: Sequence[str] = [str(entry) for entry in _entries(ds, rest[0])] if rest else [""]
+    columns: list[_Column] = []
+    for place, entry in enumerate(entries):
+        part = values.isel({rest[0]: place}) if rest else values
+        columns.append((_heading(ds, values, entry), _cells(ds, part, over, samples, entry)))
+        if name == "measured" and "printed" in ds and bool(ds.printed.isel(column=place).notnull().any()):
+            written = [_number(float(value), values) for value in ds.printed.isel(column=place).values]
+            columns.append((f"{columns[-1][0]}, printed", [Cell(text, printed=True) for text in written]))
+    return columns
+
+
+def _cells(ds: xr.Dataset, part: xr.DataArray, over: str, samples: int | None, entry: str) -> list[Cell]:
+    """Mean and deviation of each row, marked."""
+    name = str(part.name)
+    numbers = part.transpose(over, "seed") if "seed" in part.dims else part.expand_dims(seed=1, axis=1)
+    direction = better(part, entry)
+    states: list[Mark] = [""] * len(numbers)
+    if f"{name}_low" in ds:  # measured with a range: rows whose range meets that of the best are ties
+        texts = [_range(ds.isel({over: place}), name, part.attrs.get("units", "1")) for place in range(len(numbers))]
+        states = _range_marks(ds, name, direction)
+    else:
+        texts = [_spread(row, part) for row in numbers.values]
+        counted = samples if sampling_error.accuracy_kind(part) in ("accuracy", "error") else None
+        if direction:
+            states = marks(numbers.values, larger=direction == "larger", samples=counted)
+    printed = name.endswith("_printed")
+    return [Cell(text, "" if printed else state, printed) for text, state in zip(texts, states, strict=True)]
+
+
+def _range_marks(ds: xr.Dataset, name: str, direction: str) -> list[Mark]:
+    low, high, value = (ds[key].values for key in (f"{name}_low", f"{name}_high", name))
+    if not direction or np.isfinite(value).sum() < 2:
+        return [""] * len(value)
+    first = int(np.nanargmax(value if direction == "larger" else -value))
+    meets = (low <= high[first]) & (high >= low[first])
+    states: list[Mark] = ["best" if place == first else "tie" if meets[place] else "" for place in range(len(value))]
+    return [""] * len(value) if all(states) else states
+
+
+def _range(ds: xr.Dataset, name: str, unit: str) -> str:
+    text = ranged(ds, name, unit).replace("\n", " ")
+    return ABSENT if text == "-" else text
+
+
+def _spread(row: np.ndarray, values: xr.DataArray) -> str:
+    finite = row[np.isfinite(row)]
+    if not len(finite):
+        return ABSENT
+    middle = _number(float(finite.mean()), values)
+    return f"{middle} \u00b1 {_number(float(finite.std(ddof=1)), values)}" if len(finite) > 1 else middle
+
+
+def _number(value: float, values: xr.DataArray) -> str:
+    """A number as tables write it: fractions in percent, rounds whole, all else with four digits."""
+    if not np.isfinite(value):
+        return ABSENT
+    writers: dict[str, Callable[[float], str]] = {
+        "fraction": lambda number: f"{100 * number:.2f}",
+        "points": "{:.2f}".format,
+        "rounds": "{:.0f}".format,
+        **{unit: partial(amount, unit=short) for unit, short in _AMOUNTS.items()},
+    }
+    return writers.get(str(values.attrs.get("units")), "{:.4g}".format)(value)
+
+
+_AMOUNTS = {"MAC": "MAC", "bytes": "B", "s": "s"}
+"""Units that stand in the cells, with a decimal prefix."""
+
+
+def _heading(ds: xr.Dataset, values: xr.DataArray, entry: str) -> str:
+    name, unit = str(values.attrs.get("long_name", values.name)).replace("_", " "), values.attrs.get("units", "1")
+    unit = {"fraction": "%", "1": "", "": "", "rounds": ""}.get(str(unit), str(unit))
+    if values.name == "measured":
+        over = [setting_text.key_label(key) for key in str(ds.attrs.get("over", "")).split(", ") if key]
+        several = ds.sizes["column"] > 1  # a single setting is in the caption
+        name = f"{', '.join(over)} {entry}" if over and entry else entry if several and entry else name
+    elif entry:
+        name = f"{name}, {entry}"
+    return name if not unit or unit in _AMOUNTS else f"{name} [{unit}]"
+
+
+def _note(ds: xr.Dataset, names: Sequence[str], columns: Sequence[_Column], title: str) -> str:
+    cells = [cell for _, column in columns for cell in column]
+    seeds = ds.sizes.get("seed", 1)
+    parts = [title] if title else [str(ds[name].attrs.get("long_name", "")) for name in names if name == "measured"]
+    parts += [f"mean \u00b1 standard deviation of up to {seeds} seeds"] if seeds > 1 and "\u00b1" not in title else []
+    if any(cell.mark for cell in cells):
+        ties = any(cell.mark == "tie" for cell in cells)
+        parts.append(
+            "bold: best" + (f"; italics: {100 * LEVEL:g} % interval of the difference to it contains 0" * ties)
+        )
+    if "quick" in ds and bool(ds.quick.any()):
+        parts.append("quick: small variant, not to be compared with printed numbers")
+    return "; ".join(filter(None, parts))
+
+
+def _samples(ds: xr.Dataset) -> int | None:
+    samples = ds.attrs.get("test_samples", ds.attrs.get("samples"))
+    return int(samples) if samples is not None else None
+
+
+def _entries(ds: xr.Dataset, dim: str) -> np.ndarray:
+    entries: np.ndarray = ds[dim].values if dim in ds.coords else np.arange(ds.sizes[dim])
+    return entries
+
+
+def _corner(ds: xr.Dataset) -> str:
+    key = str(ds.attrs.get("rows", "method"))
+    return "method" if key in ("method", "base", "pool") else setting_text.key_label(key)
+
+
+def _row_name(over: str, value: str) -> str:
+    return style.label(value) if over == "algorithm" else setting_text.row_label(value) if over == "row" else value

@@ -1,0 +1,65 @@
+"""Writes the texts of a picture beside it: caption, text for readers who cannot see it, and of tables the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.store.atomic_write import write_bytes
+from figures.texts.alt_text import alt_text
+from figures.texts.caption import caption, caption_latex
+from figures.texts.table import Table, table
+
+
+def write(stem: Path, headline: str, ds: xr.Dataset, figure: Figure, *, samples: int | None = None) -> list[Path]:
+    """Write STEM.tex (\\caption and \\label), STEM.txt and STEM.alt.txt; of tables also STEM.table.tex, .md and .html.
+
+    Args:
+        stem: Path of the picture without its suffix.
+        headline: What the figure shows.
+        ds: As the figure's data() returns it.
+        figure: Drawn from it.
+        samples: Test samples behind its accuracies.
+
+    Returns:
+        Paths of the files.
+    """
+    rows = table(ds, samples=samples, title=_title(figure)) if is_table(ds) else None
+    text = caption(headline, ds, figure) + (f" {_sentence(rows)}" if rows is not None and rows.note else "")
+    texts = {
+        "tex": caption_latex(text, stem.name, kind="fig" if rows is None else "tab"),
+        "txt": text + "\n",
+        "alt.txt": (alt_text(text.partition(". ")[0], figure) if rows is None else _as_text(text, rows)) + "\n",
+    }
+    if rows is not None:
+        texts |= {"table.tex": rows.latex(), "table.md": rows.markdown(), "table.html": rows.html()}
+    paths = [stem.with_name(f"{stem.name}.{suffix}") for suffix in texts]
+    for path, content in zip(paths, texts.values(), strict=True):
+        write_bytes(path, content.encode())
+    return paths
+
+
+def is_table(ds: xr.Dataset) -> bool:
+    """Whether a figure's data are a table: numbers of rows, in columns or by variable."""
+    return "row" in ds.dims and set(map(str, ds.dims)) <= {"row", "column", "seed"}
+
+
+def _title(figure: Figure) -> str:
+    """What the numbers of a drawn table are: the title of its first panel."""
+    first = figure.get_axes()[0]
+    return " ".join((first.get_title(loc="left") or first.get_title()).split())
+
+
+def _sentence(rows: Table) -> str:
+    return rows.note[:1].upper() + rows.note[1:] + "."
+
+
+def _as_text(text: str, rows: Table) -> str:
+    """A table in sentences, a row in each."""
+    lines = [
+        f"{name}: {', '.join(f'{head} {cell.text}' for head, cell in zip(rows.head, cells, strict=True))}."
+        for name, cells in rows.rows
+    ]
+    return " ".join([text.partition(". ")[0] + ".", *lines])

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures import gallery, style
+from figures.axes.curves import curve
+from figures.draw_files import draw
+from figures.gallery import AnyOf
+from figures.texts import latex
+from figures.texts.alt_text import alt_text
+from figures.texts.caption import caption, caption_latex
+
+PAGE = ("accuracy-rounds", "planes-clients", "lines-globals", "variance-rounds", "norms-rounds", "coherence-rounds")
+TABLES = ("accuracy-table", "rounds-target")
+
+
+@pytest.fixture(scope="module")
+def drawn(runs, tmp_path_factory):
+    """Folder of six figures and two tables, and the files by figure."""
+    folder = tmp_path_factory.mktemp("page")
+    options = {"planes-clients": {"points": 4}, "lines-globals": {"points": 5, "lines": 2}}
+    return folder, {name: draw(name, AnyOf(runs), folder, **options.get(name, {})) for name in (*PAGE, *TABLES)}
+
+
+def test_a_caption_states_methods_data_partition_seeds_rounds_and_bands(drawn):
+    folder, _ = drawn
+    text = (folder / "accuracy-rounds.txt").read_text()
+    assert text.startswith("Test accuracy and loss over rounds, one line per method, in bands over seeds. Methods: ")
+    for part in ("FedAvg, FedLAW", "Data: blobs, linear", "partition: ", "Seeds 5, 6; 3 rounds"):
+        assert part in text
+    assert "(LSS paper" not in text
+    assert "2 seeds" in text
+    tex = (folder / "accuracy-rounds.tex").read_text()
+    assert re.fullmatch(r"\\caption\{.*\}\n\\label\{fig:accuracy-rounds\}\n", tex, re.DOTALL)
+    assert "\\label{tab:accuracy-table}" in (folder / "accuracy-table.tex").read_text()
+
+
+def test_alternative_text_states_axes_and_ends_of_lines(drawn):
+    text = (drawn[0] / "accuracy-rounds.alt.txt").read_text()
+    assert re.search(r"Panel 1: lines over round from \S+ to \S+ and test accuracy from .*FedAvg from \S+ to", text)
+    assert "contour map" in (drawn[0] / "planes-clients.alt.txt").read_text()
+
+
+def _curves(seeds):
+    coords = {"algorithm": ["fedavg"], "seed": range(seeds), "round": [0, 1, 2]}
+    values = np.linspace(0.1, 0.9, 3 * seeds).reshape(1, seeds, 3)
+    return xr.Dataset({"accuracy": (tuple(coords), values, {"long_name": "accuracy", "units": "fraction"})}, coords)
+
+
+def test_a_figure_adds_its_own_words_and_may_name_its_band():
+    ds = _curves(3).assign_attrs(caption="the run was stopped early", band="band: 95 % interval")
+    figure, axs = style.panels()
+    curve(ds, ax=axs[0, 0])
+    assert caption("Accuracy (IMA paper, Fig. 1).", ds, figure) == (
+        "Accuracy. The run was stopped early. Band: 95 % interval."
+    )
+    assert caption("Accuracy.", _curves(1), figure) == "Accuracy."
+    assert "FedAvg from 0.4 to 0.6" in alt_text("Accuracy", figure)
+
+
+def test_signs_of_latex_are_escaped():
+    text = "50 % of_a & b # $ {x} ~ ^ \\ < \u03bb\u2081 \u00b1"
+    assert latex.escape(text) == (
+        r"50 \% of\_a \& b \# \$ \{x\} \textasciitilde{} \textasciicircum{} \textbackslash{} \textless{} "
+        r"$\lambda$$_1$ $\pm$"
+    )
+    assert caption_latex("a_b", "my figure_2").endswith("\\label{fig:my-figure-2}\n")
+
+
+def test_a_figure_of_a_user_has_a_caption_of_its_name():
+    assert gallery.names()
+    assert caption("mine", xr.Dataset()) == "Mine."
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex: install texlive-latex-recommended")
+def test_a_page_with_six_figures_and_two_tables_compiles(drawn):
+    folder, files = drawn
+    assert all((folder / f"{name}.pdf") in paths for name, paths in files.items())
+    parts = [
+        f"\\begin{{figure}}\\centering\\includegraphics[width=0.8\\linewidth]{{{name}.pdf}}\n\\input{{{name}.tex}}\\end{{figure}}"
+        for name in PAGE
+    ]
+    parts += [
+        f"\\begin{{table}}\\centering\n\\input{{{name}.tex}}\n\\input{{{name}.table.tex}}\\end{{table}}"
+        for name in TABLES
+    ]
+    head = "\\documentclass{article}\n\\usepackage{graphicx,booktabs}\n\\begin{document}\n"
+    refs = "".join(f"\\ref{{fig:{name}}} " for name in PAGE) + "".join(f"\\ref{{tab:{name}}} " for name in TABLES)
+    (folder / "page.tex").write_text(head + refs + "\n\\clearpage\n".join(parts) + "\n\\end{document}\n")
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    for _ in range(2):
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout[-2000:]
+    assert "undefined" not in done.stdout
+    assert "Missing character" not in (folder / "page.log").read_text()

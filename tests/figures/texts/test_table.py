@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray as xr
+from scipy import stats
+
+import figures
+from figures.texts.best_rows import better, equal, marks
+
+NAN = float("nan")
+
+
+def test_pairs_tell_rows_apart_that_means_do_not():
+    best = np.array([0.80, 0.60, 0.70, 0.90])
+    worse = best - np.array([0.010, 0.012, 0.011, 0.009])
+    assert not equal(best, worse)
+    assert equal(best, np.append(worse[1:], worse[:1]))  # the same numbers, in other seeds
+    unpaired = stats.ttest_ind(best, worse, equal_var=False).confidence_interval(0.95)
+    assert unpaired.low < 0 < unpaired.high
+
+
+def test_rows_without_common_seeds_are_compared_unpaired():
+    first, second = np.array([0.9, 0.8, NAN, NAN]), np.array([NAN, NAN, 0.7, 0.95])
+    assert equal(first, second)
+    assert not equal(np.array([0.90, 0.91, 0.92, NAN, NAN, NAN]), np.array([NAN, NAN, NAN, 0.10, 0.11, 0.12]))
+
+
+def test_one_seed_is_compared_by_the_error_of_its_samples():
+    assert equal(np.array([0.80]), np.array([0.79]), samples=300)
+    assert not equal(np.array([0.80]), np.array([0.60]), samples=300)
+    assert not equal(np.array([0.80]), np.array([0.79]))
+
+
+def test_best_and_ties_of_a_column():
+    table = np.array([[0.80, 0.70, 0.75], [0.81, 0.72, 0.76], [0.20, 0.21, 0.19], [NAN, NAN, NAN]])
+    assert marks(table, larger=True) == ["tie", "best", "", ""]
+    assert marks(table, larger=False) == ["", "", "best", ""]
+    assert marks(table[:2], larger=True) == ["", ""]  # all alike: nothing is marked
+    assert marks(table[:1], larger=True) == [""]
+
+
+@pytest.mark.parametrize(
+    ("name", "units", "answer"),
+    [("test accuracy", "fraction", "larger"), ("error", "fraction", "smaller"), ("shrinking factor", "1", "")],
+)
+def test_which_end_is_better_follows_from_the_name(name, units, answer):
+    values = xr.DataArray([1.0], dims="row", attrs={"long_name": name, "units": units})
+    assert better(values) == answer
+    assert better(values.assign_attrs(better="larger")) == "larger"
+
+
+def _result():
+    coords = {"algorithm": ["fedavg", "ima"], "seed": [1, 2, 3], "round": np.arange(12)}
+    accuracy = np.zeros((2, 3, 12)) + np.array([[[0.5]], [[0.7]]]) + np.array([0.0, 0.01, 0.02])[:, None]
+    accuracy[..., :2] = 0.0
+    accuracy[1] += np.array([0.001, 0.0, 0.002])[:, None]
+    ds = xr.Dataset(
+        {"accuracy": (tuple(coords), accuracy, {"long_name": "test accuracy", "units": "fraction"})}, coords
+    )
+    ds["loss"] = ("algorithm", np.array([1.5, NAN]), {"long_name": "loss | test", "units": "nats"})
+    return ds
+
+
+def test_any_result_is_a_table_of_its_last_ten_rounds():
+    table = figures.table(_result())
+    assert (table.corner, table.head) == ("method", ("test accuracy [%]", "loss | test [nats]"))
+    assert [[cell.text for cell in cells] for _, cells in table.rows] == [
+        ["51.00 \u00b1 1.00", "1.5"],
+        ["71.10 \u00b1 1.05", "\u2013"],
+    ]
+    assert [cells[0].mark for _, cells in table.rows] == ["", "best"]
+    assert "mean \u00b1 standard deviation of up to 3 seeds; bold: best" in table.note
+
+
+def test_formats_mark_the_best_and_escape_signs():
+    table = figures.table(_result())
+    assert "| IMA | **71.10 \u00b1 1.05** | \u2013 |" in table.markdown()
+    assert "loss \\| test" in table.markdown()
+    assert "IMA & \\textbf{71.10 $\\pm$ 1.05} & -- \\\\" in table.latex()
+    assert table.latex().count("\\\\") == 3 + table.latex().count("[b]")
+    assert "<td><b>71.10 \u00b1 1.05</b></td>" in table.html()
+
+
+def test_rounds_are_rows_where_there_is_nothing_else():
+    table = figures.table(_result().accuracy.sel(algorithm="ima").isel(seed=0, drop=True).to_dataset())
+    assert table.corner == "round"
+    assert len(table.rows) == 12
+
+
+def test_what_is_no_table_is_refused():
+    with pytest.raises(ValueError, match="no variable 'nothing'"):
+        figures.table(_result(), variables=["nothing"])
+    with pytest.raises(ValueError, match="no dimension 'client'"):
+        figures.table(_result(), rows="client")
+    with pytest.raises(LookupError, match="no dimension for rows"):
+        figures.table(xr.Dataset({"x": 1.0}))
+    cube = xr.Dataset({"x": (("layer", "alpha", "beta"), np.zeros((2, 2, 2)))})
+    with pytest.raises(ValueError, match="a table takes two and seeds"):
+        figures.table(cube)
