@@ -12,6 +12,7 @@ from torch import Tensor
 from drift.analyses.per_round import buffers_or_none, result, stack_rows
 from drift.config.random_keys import rng
 from drift.runs.run import Run
+from drift.store.column_blocks import weighted_models
 from drift.store.round_record import Round
 from landscape.curvature.hessian import linearise, top_eigenvalues
 from landscape.model.samples import Samples
@@ -57,7 +58,7 @@ def _measure(run: Run, record: Round, before: Round, k: int, samples: Samples) -
     weights = run.experiment.cohort_weights(record.sizes)
     active = weights > 0
     start, clients = record.kept("start"), record.kept("clients")
-    mean = weights.to(clients) @ clients
+    mean = weighted_models(weights, clients)
     drifts = (clients - mean)[active]
     period = (before.kept("end") - before.kept("start")) - (mean - start)
     shape = tuple(drifts.shape)

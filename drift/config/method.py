@@ -14,6 +14,7 @@ from torch import Tensor
 
 from drift.plugins import tables, trust
 from drift.plugins.bundles import Bundle, suffix, with_bundle
+from drift.store.column_blocks import weighted_models, weighted_updates
 from landscape import outside, plugins
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
@@ -98,10 +99,14 @@ class Cohort:
         """Client updates, client minus start, shape (m, d)."""
         return self.clients - self.start
 
+    def mean_update(self, weights: Tensor) -> Tensor:
+        """Sum of the client updates weighted by `weights` (m,), shape (d,), without a matrix of all of them."""
+        return weighted_updates(weights, self.clients, self.start)
+
     @property
     def fma(self) -> Tensor:
         """Weighted mean of the clients, shape (d,)."""
-        return self.weights.to(self.clients) @ self.clients
+        return weighted(self.weights, self.clients)
 
 
 @dataclass(frozen=True)
@@ -296,7 +301,7 @@ NamedMethod = Annotated[Method, BeforeValidator(lambda value: tables.build(value
 
 def weighted(weights: Tensor, models: Tensor) -> Tensor:
     """Weighted sum (d,) of models (m, d) in their dtype."""
-    return torch.mv(models.T, weights.to(models))
+    return weighted_models(weights, models)
 
 
 def averaging(cohort: Cohort, weighting: Weighting) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.optim import lr_scheduler
 from torch.optim.swa_utils import SWALR
 
+from drift.store.column_blocks import Updates
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 
@@ -64,24 +65,22 @@ class Aggregate:
 
     Args:
         flat: Workspace; its theta and gradient are overwritten.
-        start: Model (d,) that the updates are counted from.
-        deltas: Client updates, shape (m, d).
+        updates: Of the m clients, from the model (d,) that they started from.
     """
 
     flat: Flat
-    start: Tensor
-    deltas: Tensor
+    updates: Updates
 
     def gradient(self, shrink: Tensor, shares: Tensor, samples: Samples) -> tuple[float, Tensor, Tensor]:
         """Loss in nats, <q, wbar> () and <q, delta_i> (m,), the latter two float64.
 
         Inner products go over updates rather than models: those are small, so nothing cancels in float32.
         """
-        flat, weights = self.flat, shares.to(self.deltas)
-        torch.addmv(self.start, self.deltas.T, weights, out=flat.theta).mul_(float(shrink))
+        flat, updates = self.flat, self.updates
+        updates.add_weighted(shares, flat.theta).mul_(float(shrink))
         loss = float(flat.gradient(samples))
-        products = torch.mv(self.deltas, flat.grad).to(shares)
-        return loss, torch.dot(self.start, flat.grad).to(shares) + shares @ products, products
+        products = updates.products(flat.grad).to(shares)
+        return loss, torch.dot(updates.start, flat.grad).to(shares) + shares @ products, products
 
 
 @dataclass(frozen=True)

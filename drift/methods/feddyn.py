@@ -11,6 +11,7 @@ from torch import Tensor
 
 from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State, Weighting, averaging, weighted
 from drift.plugins.bundles import Bundle
+from drift.store.column_blocks import summed_updates
 from drift.training.client import Client, Update
 from drift.training.correction import Correction
 
@@ -71,9 +72,9 @@ class FedDyn(Method):
         if not bool((cohort.sizes > 0).any()):
             return Outcome(cohort.theta, combined.weights, state, combined.extras)
         if self.h_update == "cohort_mean":
-            drift = weighted(averaging(cohort, self.weighting), cohort.deltas)
+            drift = cohort.mean_update(averaging(cohort, self.weighting))
         else:
-            drift = cohort.deltas[cohort.sizes > 0].sum(0) / setting.experiment.clients.number
+            drift = summed_updates(cohort.clients, cohort.start, cohort.sizes > 0) / setting.experiment.clients.number
         dual = state["dual"] - self.alpha * drift
         return Outcome(combined.theta - dual / self.alpha, combined.weights, {"dual": dual}, combined.extras)
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
 from drift.plugins.bundles import Bundle
+from drift.store.column_blocks import rows
 from landscape.model.layout import Layout
 
 
@@ -140,13 +141,13 @@ def _observed(cohort: Cohort, active: Tensor, *, uniform: bool) -> tuple[Tensor,
     clients = active.nonzero().flatten().tolist()
     mean = torch.zeros(len(cohort.start), dtype=torch.float64, device=cohort.start.device)
     centre, spread = mean.clone(), mean.clone()
-    for client in clients:
-        pseudo = (cohort.start - cohort.clients[client]).double()
+    for client, model in zip(clients, rows(cohort.clients, clients), strict=True):
+        pseudo = (cohort.start - model).double()
         mean.add_(pseudo, alpha=float(cohort.weights[client]))
         centre.add_(pseudo, alpha=1 / len(clients))
     centre = centre if uniform else mean
-    for client in clients:  # a second pass, so that not all updates are held in float64 at once
-        spread += ((cohort.start - cohort.clients[client]).double() - centre).square()
+    for model in rows(cohort.clients, clients):  # a second pass, so that not all updates are held in float64 at once
+        spread += ((cohort.start - model).double() - centre).square()
     return mean, spread
 
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
 from drift.plugins.bundles import Bundle
+from drift.store.column_blocks import rows
 
 
 class FedGMA(Method):
@@ -46,8 +47,8 @@ class FedGMA(Method):
         if not bool(active.any()):
             return Outcome(cohort.theta, combined.weights, state, combined.extras)
         signs = torch.zeros_like(cohort.start)
-        for client in active.nonzero().flatten().tolist():
-            signs += (cohort.clients[client] - cohort.start).sign()
+        for model in rows(cohort.clients, active.nonzero().flatten().tolist()):
+            signs += (model - cohort.start).sign()
         agreement = signs.abs() / int(active.sum())
         passes = agreement >= self.threshold
         mask = torch.where(passes, 1.0, agreement if self.mask == "soft" else 0.0).to(agreement)

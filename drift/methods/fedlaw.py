@@ -9,11 +9,12 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from drift.config.method import Beta, Cohort, Combined, Method, Setting, State
+from drift.config.method import Beta, Cohort, Combined, Method, Setting, State, weighted
 from drift.config.random_keys import generator
 from drift.methods._learned_weights import Aggregate, Base, Learner, Learns, Schedule, initial
 from drift.methods._server_training import proxy, proxy_statistics
 from drift.plugins.bundles import Bundle, suffix
+from drift.store.column_blocks import Updates
 from landscape.model.batchnorm import use_batches
 from landscape.model.samples import Samples
 
@@ -147,12 +148,9 @@ class FedLAW(Method):
         return Learner(self.base, *initial(self.base, (shares / shares.sum()).cpu()), schedule)
 
     def _objective(self, setting: Setting, cohort: Cohort, active: Tensor) -> Aggregate:
-        deltas = cohort.deltas if bool(active.all()) else cohort.clients[active] - cohort.start
-        if self.server_step_lr != 1:
-            deltas = self.server_step_lr * deltas
         flat = setting.task.flat(cohort.start)
         use_batches(flat, True)
-        return Aggregate(flat, cohort.start, deltas)
+        return Aggregate(flat, Updates(cohort.clients, cohort.start, active, self.server_step_lr))
 
     def _batches(self, setting: Setting, index: int) -> Callable[[], Iterator[Samples]]:
         """A function that gives the minibatches of the next server epoch, keyed by the round."""
@@ -172,9 +170,9 @@ class FedLAW(Method):
     def _combined(self, cohort: Cohort, shrink: Tensor, shares: Tensor, curves: State) -> Combined:
         weights = shrink * shares
         if self.server_step_lr == 1:
-            theta = weights.to(cohort.clients) @ cohort.clients
+            theta = weighted(weights, cohort.clients)
         else:
-            mean = shares.to(cohort.clients) @ cohort.clients
+            mean = weighted(shares, cohort.clients)
             theta = shrink.to(mean) * (cohort.start + self.server_step_lr * (mean - cohort.start))
         return Combined(theta, weights, {"gamma": shrink, "lambda": shares, **curves})
 

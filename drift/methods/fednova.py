@@ -7,7 +7,7 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.config.experiment import Experiment
-from drift.config.method import Cohort, Combined, Method, Setting, State, weighted
+from drift.config.method import Cohort, Combined, Method, Setting, State
 
 
 class FedNova(Method):
@@ -42,7 +42,7 @@ class FedNova(Method):
         normalised = torch.where(lengths > 0, shares / lengths.clamp(min=1e-12), 0.0)
         scale = (shares @ lengths) * normalised.sum()
         weights = normalised / normalised.sum()
-        theta = cohort.start + self.server_lr * float(scale) * weighted(weights, cohort.deltas)
+        theta = cohort.start + self.server_lr * float(scale) * cohort.mean_update(weights)
         return Combined(theta, weights, {"nova_scale": scale})
 
 

@@ -91,7 +91,7 @@ def server_after(run: Run, index: int, whole: Sequence[int]) -> Server:
     if run.experiment.keep.dtype != "float32":
         raise Inexact("the run keeps client models rounded (keep.dtype), and their mean is part of what follows")
     weights = run.experiment.cohort_weights(record.sizes)
-    previous = weights.to(record.deltas) @ record.deltas
+    previous = record.mean_update(weights)
     return Server(record.end, record.end_buffers, previous, {}, {}, index + 1)
 
 

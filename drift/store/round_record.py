@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from html import escape
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from drift.store.column_blocks import WIDTH, column_blocks, weighted_models, weighted_updates
 
 _NONE = torch.zeros(0)
 
@@ -79,8 +82,15 @@ class Round:
     @property
     def fma(self) -> Tensor:
         """Size-weighted mean of the clients, whatever the method's aggregation, shape (d,)."""
-        clients = self.kept("clients")
-        return self.shares.to(clients) @ clients
+        return weighted_models(self.shares, self.kept("clients"))
+
+    def mean_update(self, weights: Tensor) -> Tensor:
+        """Sum of the client updates weighted by `weights` (m,), shape (d,), without a matrix of all of them.
+
+        Raises:
+            LookupError: If the clients are not stored.
+        """
+        return weighted_updates(weights, self.kept("clients"), self.kept("start"))
 
     def kept(self, name: str) -> Tensor:
         """The stored start, end or clients.
@@ -110,7 +120,7 @@ START, PREVIOUS, STEP, CLIENTS = 0, 1, 2, 3
 """Rows of the matrix; client k of the cohort is row CLIENTS + k."""
 
 
-def gram(start: Tensor, previous: Tensor, step: Tensor, deltas: Tensor, *, block: int = 1 << 16) -> Tensor:
+def gram(start: Tensor, previous: Tensor, step: Tensor, deltas: Tensor, *, block: int = WIDTH) -> Tensor:
     """Inner products of [start, previous update, global step, client updates].
 
     The sum runs over blocks of the parameters in float64, to save memory.
@@ -124,14 +134,28 @@ def gram(start: Tensor, previous: Tensor, step: Tensor, deltas: Tensor, *, block
     Returns:
         Symmetric matrix, shape (m + 3, m + 3), float64.
     """
-    size = CLIENTS + len(deltas)
+    return _gram((start, previous, step), deltas, lambda columns: deltas[:, columns], block)
+
+
+def gram_of_models(start: Tensor, previous: Tensor, step: Tensor, clients: Tensor) -> Tensor:
+    """The same for client models (m, d), whose updates are computed by blocks as well."""
+    return _gram((start, previous, step), clients, lambda columns: clients[:, columns] - start[columns], WIDTH)
+
+
+def _gram(vectors: tuple[Tensor, ...], models: Tensor, deltas: Callable[[slice], Tensor], block: int) -> Tensor:
+    size = CLIENTS + len(models)
+    if size > MANY:
+        block = max(1 << 10, block * MANY // size)
     total = torch.zeros(size, size, dtype=torch.float64)
-    rows = torch.empty(size, min(block, start.numel()), dtype=torch.float64)
-    for low in range(0, start.numel(), block):
-        high = min(low + block, start.numel())
-        part = rows[:, : high - low]
-        for row, vector in enumerate((start, previous, step)):
-            part[row] = vector[low:high]
-        part[CLIENTS:] = deltas[:, low:high]
+    rows = torch.empty(size, min(block, models.shape[1]), dtype=torch.float64)
+    for columns in column_blocks(models, block):
+        part = rows[:, : columns.stop - columns.start]
+        for row, vector in enumerate(vectors):
+            part[row] = vector[columns]
+        part[CLIENTS:] = deltas(columns)
         total += part @ part.T
     return total
+
+
+MANY = 1 << 12
+"""Rows from which the blocks are narrower, so that one of them takes at most 2 GiB."""

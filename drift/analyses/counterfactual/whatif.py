@@ -19,6 +19,7 @@ from drift.config.random_keys import rng
 from drift.methods._learned_weights import Aggregate, Learner, Schedule, initial
 from drift.runs.registry import analysis
 from drift.runs.run import Run
+from drift.store.column_blocks import Updates
 from drift.store.round_record import Round
 from landscape.model.batchnorm import use_batches
 from landscape.model.samples import Samples
@@ -188,7 +189,7 @@ def _best_weights(run: Run, stack: _Stack, samples: Samples, steps: int, rate: f
     usable = stack.weights > 0
     flat = run.task.flat(stack.start)
     use_batches(flat, True)
-    objective = Aggregate(flat, stack.start, stack.clients[usable] - stack.start)
+    objective = Aggregate(flat, Updates(stack.clients, stack.start, usable))
     count = -(-len(samples) // BATCH)
     blocks = cycle([samples[part] for part in torch.arange(len(samples)).tensor_split(count)])
     schedule = Schedule(rate, (0.5, 0.999), max(1, steps // 3), rate, 0)

@@ -14,6 +14,7 @@ from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from drift.simulation.verify import spans
+from drift.store.column_blocks import rows
 from landscape.measures.ensemble import subset_errors
 from landscape.measures.similarity import mean_cka
 from landscape.model.batchnorm import Statistics
@@ -116,6 +117,6 @@ def similarity_rounds(
 
 def _outputs(run: Run, models: Tensor, buffers: Tensor, samples: Samples) -> Tensor:
     """Outputs (m, n, C) of several models."""
-    pairs = zip(models, buffers, strict=True)
+    pairs = zip(rows(models, range(len(models))), buffers, strict=True)
     outputs = [run.task.outputs(theta, samples, buffers=buffers_or_none(statistics)) for theta, statistics in pairs]
     return torch.stack(outputs) if outputs else torch.zeros(0, len(samples), 1)

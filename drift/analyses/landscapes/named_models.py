@@ -10,6 +10,7 @@ from torch import Tensor
 
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
+from drift.store.column_blocks import weighted_models
 from drift.store.round_record import Round
 from landscape.model.batchnorm import calibration_samples, normalisers, recalibrate
 
@@ -129,8 +130,7 @@ def _model(run: Run, record: Round, name: str) -> tuple[Tensor, Tensor]:
 
 def _mean(run: Run, record: Round) -> tuple[Tensor, Tensor]:
     weights = run.experiment.cohort_weights(record.sizes)
-    clients = record.kept("clients")
-    mean, buffers = weights.to(clients) @ clients, record.client_buffers
+    mean, buffers = weighted_models(weights, record.kept("clients")), record.client_buffers
     if not buffers.shape[1]:
         return mean, buffers.new_zeros(0)
     return mean, _recomputed(run, mean, weights.to(buffers) @ buffers)

@@ -20,6 +20,7 @@ from drift.methods._learned_weights import Aggregate, initial, mixture, slopes
 from drift.methods.fedlaw import FedLAW
 from drift.runs.registry import analysis
 from drift.runs.run import Run
+from drift.store.column_blocks import Updates, weighted_models
 from drift.store.round_record import Round
 from landscape.model.batchnorm import usual_statistics
 from landscape.model.samples import Samples
@@ -163,8 +164,8 @@ def proxy_weights(run: Run, round: int) -> Weights:
     record, proxy = run.round(round), _require_proxy(run)
     shares = run.experiment.cohort_weights(record.sizes)
     active = shares > 0
-    start, clients = record.kept("start"), record.kept("clients")[active]
-    objective = Aggregate(run.task.flat(start), start, clients - start)
+    start = record.kept("start")
+    objective = Aggregate(run.task.flat(start), Updates(record.kept("clients"), start, active))
     s, x = initial("exponential", shares[active])
     free = [s.clone().requires_grad_(), x.clone().requires_grad_()]
     optimiser = torch.optim.LBFGS(free, max_iter=STEPS, line_search_fn="strong_wolfe")
@@ -194,8 +195,7 @@ def step_beside(run: Run, round: int) -> float:
     0 for methods whose end is that aggregate; others (server momentum, averaging over rounds) add to it.
     """
     record = run.round(round)
-    clients = record.kept("clients")
-    aggregate = record.weights.to(clients) @ clients
+    aggregate = weighted_models(record.weights, record.kept("clients"))
     length = float((record.kept("end") - record.kept("start")).norm())
     return float((record.kept("end") - aggregate).norm()) / length if length > 0 else 0.0
 

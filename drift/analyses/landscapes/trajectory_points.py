@@ -13,6 +13,7 @@ from torch import Tensor
 from drift.analyses.per_round import result, selected_rounds
 from drift.runs.registry import analysis
 from drift.runs.run import Run
+from drift.store.column_blocks import Rows
 from landscape.geometry.planes import project
 from landscape.geometry.trajectory import principal_plane
 from landscape.results.progress import with_progress
@@ -112,7 +113,7 @@ def _project_clients(run: Run, rounds: Sequence[int], sweep: Sweep) -> xr.Datase
         ids = record.ids.numpy()
         if not len(ids):
             continue
-        on_plane = project(record.kept("clients"), sweep)
+        on_plane = project(Rows(record.kept("clients")), sweep)
         for name, source in zip(_ABOUT, ("mark_alpha", "mark_beta", "distance"), strict=True):
             columns[name][row, ids] = on_plane[source].values
     variables = {name: (("round", "client"), values) for name, values in columns.items()}

@@ -17,7 +17,7 @@ from drift.config.method import Method
 from drift.methods.fedeve import fuse
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store.round_record import CLIENTS, PREVIOUS, STEP, Round, gram
+from drift.store.round_record import CLIENTS, PREVIOUS, STEP, Round, gram_of_models
 from landscape.model.layout import Layout
 
 Momentum = Literal["recorded", "previous", "zero"]
@@ -137,9 +137,9 @@ def _against_previous(run: Run, record: Round) -> Tensor | None:
     before = run.round(record.index - 1)
     if record.clients is None or before.clients is None:
         return None
-    weights = run.experiment.cohort_weights(before.sizes).to(before.deltas)
+    previous = before.mean_update(run.experiment.cohort_weights(before.sizes))
     start = record.kept("start")
-    return gram(start, weights @ before.deltas, torch.zeros_like(start), record.deltas)
+    return gram_of_models(start, previous, torch.zeros_like(start), record.clients)
 
 
 def _records_momentum(method: Method) -> bool:
@@ -204,9 +204,9 @@ def _measure(
     run: Run, record: Round, previous: Tensor | None, place: slice, momentum: LayerMomentum
 ) -> dict[str, float]:
     start = record.kept("start")[place]
-    deltas = record.kept("clients")[:, place] - start
+    clients = record.kept("clients")[:, place]
     expected = torch.zeros_like(start) if previous is None else previous[place]
-    matrix = gram(start, expected, record.kept("end")[place] - start, deltas)
+    matrix = gram_of_models(start, expected, record.kept("end")[place] - start, clients)
     weights, size = run.experiment.cohort_weights(record.sizes), len(start)
     inner = matrix[CLIENTS:, CLIENTS:]
     values = {
@@ -217,7 +217,7 @@ def _measure(
     }
     if previous is not None or momentum == "zero":
         values["period_variance"] = period_variance(matrix, weights, size, momentum=momentum == "previous")
-    if len(deltas) > 1:
+    if len(clients) > 1:
         cosine, used = cosines(matrix), relative(record.weights)
         values |= {"coherence": cohort_coherence(cosine, used), "mean_cosine": mean_cosine(cosine, used)}
     return values
@@ -230,7 +230,7 @@ def _previous(run: Run, record: Round) -> Tensor | None:
     if record.index - 1 not in run.kept("clients"):
         return None
     before = run.round(record.index - 1)
-    return run.experiment.cohort_weights(before.sizes).to(before.deltas) @ before.deltas if len(before.ids) else None
+    return before.mean_update(run.experiment.cohort_weights(before.sizes)) if len(before.ids) else None
 
 
 _LAYERS: About = {

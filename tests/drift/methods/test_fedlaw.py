@@ -12,6 +12,7 @@ from torch import Tensor
 from drift.config.method import Cohort, Combined, Setting
 from drift.methods._learned_weights import Aggregate, Base, Learner, Schedule, initial, mixture, slopes
 from drift.methods.fedlaw import FedLAW, _balanced
+from drift.store.column_blocks import Updates
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from tests.drift import hand
@@ -71,7 +72,7 @@ def test_learning_starts_at_fedavg(base: Base) -> None:
 @pytest.mark.parametrize("base", BASES)
 def test_slopes_match_finite_differences(base: Base) -> None:
     task, cohort = mlp_task(), group()
-    objective = Aggregate(task.flat(cohort.start), cohort.start, cohort.deltas)
+    objective = Aggregate(task.flat(cohort.start), Updates(cohort.clients, cohort.start, cohort.sizes > 0))
     free = torch.tensor([0.9, 0.7, -0.4, 1.2], dtype=torch.float64)
     samples = task.samples["test"]
 
@@ -198,7 +199,7 @@ def test_swa_rates_fall_along_a_cosine_and_then_reach_the_constant_rate() -> Non
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.optim.Adam, "step", spying)
-        objective = Aggregate(task.flat(cohort.start), cohort.start, cohort.deltas)
+        objective = Aggregate(task.flat(cohort.start), Updates(cohort.clients, cohort.start, cohort.sizes > 0))
         learner.learn("shares", 20, objective, lambda: [task.samples["test"]], average=True)
     cosine = [0.005 * (1 + float(torch.cos(torch.tensor(torch.pi * t / 100)))) for t in range(7)]
     assert rates[:7] == pytest.approx(cosine, rel=1e-6)
