@@ -41,6 +41,8 @@ from drift.analyses.landscapes.planes import round_plane as round_plane
 from drift.analyses.landscapes.projected_plane import projected_plane as projected_plane
 from drift.analyses.landscapes.projected_plane import trajectory_plane as trajectory_plane
 from drift.analyses.landscapes.round_weights import round_weights as round_weights
+from drift.analyses.landscapes.topology import topology_directions as topology_directions
+from drift.analyses.landscapes.topology import topology_rounds as topology_rounds
 from drift.analyses.landscapes.trajectory_points import trajectory_points as trajectory_points
 from drift.analyses.landscapes.weight_simplex import best_weights as best_weights
 from drift.analyses.landscapes.weight_simplex import weight_simplex as weight_simplex

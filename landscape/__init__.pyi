@@ -12,6 +12,7 @@ from landscape.geometry.alignment import align as align
 from landscape.geometry.curves import Curve as Curve
 from landscape.geometry.curves import along as along
 from landscape.geometry.curves import connecting_curve as connecting_curve
+from landscape.geometry.directions import random_directions as random_directions
 from landscape.geometry.directions import random_plane as random_plane
 from landscape.geometry.directions import slice_along as slice_along
 from landscape.geometry.lines import line as line
@@ -36,7 +37,11 @@ from landscape.surfaces.barrier import barrier as barrier
 from landscape.surfaces.barrier import pairwise_barriers as pairwise_barriers
 from landscape.surfaces.barrier import simplex_losses as simplex_losses
 from landscape.surfaces.basin import basin as basin
+from landscape.surfaces.merge_tree import merge_tree as merge_tree
+from landscape.surfaces.passes import passes as passes
+from landscape.surfaces.persistence import persistence as persistence
 from landscape.surfaces.surface import surface as surface
+from landscape.surfaces.surface_distances import surface_distances as surface_distances
 from landscape.sweep.evaluate import evaluate as evaluate
 
 __all__: list[str]

@@ -39,6 +39,7 @@ OWN: dict[str, dict[str, Any]] = {
     "simplex-optima": {"step": 0.25, "extend": 0.25, "rounds": 3},
     "simplex-settings": {"step": 0.25, "extend": 0.25, "rounds": 3},
     "simplex-weights": {"step": 0.2},
+    "topology-rounds": {"points": 9},
 }
 """Where a figure takes other values than these, by its name."""
 

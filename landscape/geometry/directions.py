@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -62,17 +64,67 @@ def random_plane(
         radius: Largest coordinate.
         buffers: Floating buffers of the model, shape (b,), the same at all points.
     """
+    options = {"seed": seed, "points": points, "radius": radius, "label": label, "buffers": buffers}
+    sweep = random_directions(task, theta, count=2, **options)  # type: ignore[arg-type]  # a table of options
+    return replace(sweep, attrs={**sweep.attrs, "analysis": "random_plane"})
+
+
+DIRECTIONS = ("alpha", "beta", "gamma", "delta")
+"""Names of the coordinates along random directions, in their order."""
+
+
+@takes_models("theta")
+def random_directions(
+    task: Task,
+    theta: Tensor,
+    *,
+    count: int = 3,
+    seed: int = 0,
+    points: int | tuple[int, ...] = 9,
+    radius: float = 1.0,
+    label: str = "model",
+    buffers: Tensor | None = None,
+) -> Sweep:
+    """The models theta + alpha d1 + beta d2 + .. along one to four filter-normalised random directions.
+
+    Two directions often hide minima and passes that three have. Fewer directions are the first ones of more.
+
+    Source: Li et al. 2018, section 4, for two.
+
+    Args:
+        task: Model, loss and samples.
+        theta: Model, shape (d,).
+        count: Number of directions, 1 to 4; the grid has points to this power.
+        seed: Of the directions.
+        points: Grid size per direction, or one number for all.
+        radius: Largest coordinate, in filter norms.
+        label: Name of the model on the surface.
+        buffers: Floating buffers of the model, shape (b,), the same at all points.
+
+    Raises:
+        ValueError: If there are not 1 to 4 directions, or not as many sizes.
+    """
+    size = (points,) * count if isinstance(points, int) else tuple(points)
+    if not 1 <= count <= len(DIRECTIONS) or len(size) != count:
+        raise ValueError(
+            f"count is {count} with {len(size)} sizes; give 1 to {len(DIRECTIONS)} directions, a size each."
+        )
     generator = torch.Generator().manual_seed(seed)
-    rows = [theta, *(random_direction(task, theta, generator) for _ in range(2))]
-    size = (points, points) if isinstance(points, int) else points
+    rows = [theta, *(random_direction(task, theta, generator) for _ in range(count))]
+    own = np.eye(count + 1)
     return Sweep(
         stack_models(rows),
-        origin=np.eye(3)[0],
-        axes=np.eye(3)[1:],
-        coords={name: axis(-radius, radius, count) for name, count in zip(("alpha", "beta"), size, strict=True)},
-        marks=(make_mark(label, (0, 0), (1, 0, 0)),),
-        buffers=_padded(buffers, 3),
-        attrs={"analysis": "random_plane", "source": "Li et al. 2018, section 4", "unit": "filter norms", "seed": seed},
+        origin=own[0],
+        axes=own[1:],
+        coords={name: axis(-radius, radius, number) for name, number in zip(DIRECTIONS, size, strict=False)},
+        marks=(make_mark(label, (0,) * count, own[0]),),
+        buffers=_padded(buffers, count + 1),
+        attrs={
+            "analysis": "random_directions",
+            "source": "Li et al. 2018, section 4",
+            "unit": "filter norms",
+            "seed": seed,
+        },
     )
 
 

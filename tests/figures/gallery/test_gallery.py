@@ -48,8 +48,9 @@ def test_every_file_says_what_it_shows_and_needs(name):
     assert figure.draw.__doc__
 
 
-ABSENT = ("critical_", "offset", "minimum_")
-"""Beginnings of names of numbers that a tiny run need not have: no clear change, no minimum inside its planes."""
+ABSENT = ("critical_", "offset", "minimum_", "saddle", "first_pass")
+"""Beginnings of names of numbers that a tiny run need not have: no clear change, no minimum inside its planes, no pass
+between two."""
 
 
 @pytest.mark.parametrize("name", [name for name in gallery.names() if name not in ELSEWHERE])

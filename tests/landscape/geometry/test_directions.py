@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from landscape.geometry.directions import random_direction, random_plane, slice_along
+from landscape.geometry.directions import random_direction, random_directions, random_plane, slice_along
 from landscape.surfaces.surface import surface
 from tests.oracles import cnn_task, quadratic
 
@@ -72,3 +72,16 @@ def test_slice_along_an_eigenvector_has_its_eigenvalue_as_curvature():
 def test_a_direction_of_zeros_is_refused():
     with pytest.raises(ValueError, match="direction is 0"):
         slice_along(torch.ones(3), torch.zeros(3))
+
+
+def test_three_directions_begin_with_the_two_of_a_plane():
+    task = cnn_task()
+    plane, cube = (
+        random_plane(task, task.theta, points=(3, 5), seed=4),
+        random_directions(task, task.theta, count=3, points=(3, 5, 2), seed=4),
+    )
+    torch.testing.assert_close(cube.basis[:3], plane.basis, rtol=0, atol=0)
+    assert list(cube.coords) == ["alpha", "beta", "gamma"]
+    assert cube.shape == (3, 5, 2)
+    with pytest.raises(ValueError, match="1 to 4 directions"):
+        random_directions(task, task.theta, count=5)

@@ -1,0 +1,56 @@
+"""Distances between the planes of rounds and methods: of their basins and of their shapes (as in LossLens paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+
+from drift.analyses import per_round
+from drift.analyses.landscapes.planes import round_plane
+from drift.runs.run import Run
+from figures import style
+from figures.axes.matrices import matrix
+from figures.gallery import _runs, _stack
+from figures.selection import run_selection
+from landscape.surfaces.surface_distances import surface_distances
+
+NEEDS = "runs of any methods with three or more clients per round, trained in one setting, that kept clients of rounds"
+
+COST = "seconds per run"
+
+
+def data(runs: Sequence[Run], *, rounds: int = 3, points: int = 21, split: str = "test") -> xr.Dataset:
+    """wasserstein, bottleneck and aligned (nats) over mark and mark_other, "METHOD ROUND", of the smallest seed.
+
+    Args:
+        rounds: How many rounds of each method are compared, evenly spaced.
+        points: Grid points per axis of a plane.
+        split: Samples that the loss is averaged over.
+    """
+    comparable = _runs.select_comparable(runs)
+    first = min(run.experiment.seed for run in comparable)
+    selected: Sequence[Run] = [run for run in comparable if run.kept("clients") and run.experiment.seed == first]
+    if not selected or selected[0].experiment.clients.per_round < 3:
+        raise _runs.missing("no run kept rounds with three clients", _runs.KEEP_CLIENTS)
+    selected = run_selection.narrow(comparable, selected, "this figure shows one seed, of runs that kept clients")
+    planes = {}
+    for name in style.order(run.label for run in selected):
+        for run in (run for run in selected if run.label == name):
+            for index in per_round.evenly_spaced(run.kept("clients"), rounds):
+                plane = run.cached(round_plane, round=index, points=points, split=split)
+                planes[f"{style.label(name)} {index}"] = plane
+    if len(planes) < 2:
+        raise _runs.missing("the runs kept the clients of one round only", _runs.KEEP_CLIENTS)
+    return _stack.name_runs(surface_distances(planes).assign_attrs(split=split), list(selected))
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """A matrix per distance."""
+    figure, axs = style.panels(1, 2, height=3.4)
+    for ax, variable in zip(axs.flat, ("wasserstein", "aligned"), strict=True):
+        matrix(ds[variable], ax=ax)
+        ax.tick_params(axis="x", rotation=90)
+        style.name_axes(ax, "method, round", "")
+    return figure

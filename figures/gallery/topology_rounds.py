@@ -1,0 +1,68 @@
+"""Minima, lowest passes and smoothness of the planes of clients over rounds (measures of the Landscaper paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import xarray as xr
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from drift.analyses import per_round
+from drift.analyses.landscapes.topology import topology_rounds
+from drift.runs.run import Run
+from figures import style
+from figures.axes import curves
+from figures.gallery import _runs, _stack
+from figures.selection import run_selection
+
+NEEDS = "runs of any methods with three or more clients per round, trained in one setting, that kept clients of rounds"
+
+COST = "a minute per run"
+
+STRIDES = (1, 2, 4)
+
+
+def data(runs: Sequence[Run], *, rounds: int = 5, points: int = 25, split: str = "test") -> xr.Dataset:
+    """minima, second, smad, climb (nats) and roughness over algorithm, seed, round and value, the stride of the grid.
+
+    Args:
+        rounds: How many rounds are evaluated, evenly spaced among those that kept their clients.
+        points: Grid points per axis of the finest grid; coarser ones take every second and every fourth.
+        split: Samples that the loss is averaged over.
+    """
+    comparable = _runs.select_comparable(runs)
+    selected: Sequence[Run] = [run for run in comparable if run.kept("clients")]
+    if not selected or selected[0].experiment.clients.per_round < 3:
+        raise _runs.missing("no run kept rounds with three clients", _runs.KEEP_CLIENTS)
+    selected = run_selection.narrow(comparable, selected, "it kept no clients")
+
+    def compute(run: Run) -> xr.Dataset:
+        indices = per_round.evenly_spaced(run.kept("clients"), rounds)
+        return run.cached(topology_rounds, rounds=indices, points=points, strides=STRIDES, split=split)
+
+    return _stack.stack_runs(selected, compute).assign_attrs(split=split)
+
+
+def draw(ds: xr.Dataset) -> Figure:
+    """Four measures, one line per method: the finest grid drawn through, the coarsest in dashes."""
+    figure, axs = style.panels(2, 2, height=3.9, sharex=True)
+    labels = {
+        "minima": "minima",
+        "smad": "saddle-minimum average\ndistance [nats]",
+        "climb": "largest climb between\ntwo clients [nats]",
+        "roughness": "share of the variance\nthat is not quadratic",
+    }
+    strides = ds["value"].values
+    for ax, (variable, label) in zip(axs.flat, labels.items(), strict=True):
+        curves.curve(ds.sel(value=strides[0]), ax=ax, variable=variable, marker="o", markersize=2.5)
+        for name, part in curves.split_algorithms(ds[variable].sel(value=strides[-1])):
+            if bool(part.notnull().any()):
+                colour = style.colour(str(name))
+                ax.plot(part["round"], curves.mean(part, "seed"), "--", color=colour, linewidth=0.8)
+        style.name_axes(ax, "round", label)
+        ax.set_ylim(bottom=min(0.0, ax.get_ylim()[0]))
+    axs[0, 0].yaxis.set_major_locator(MaxNLocator(4, integer=True))
+    note = f"dashed: every {strides[-1]}th point of the grid"
+    style.key(figure, axs.flat, title="; ".join(filter(None, (curves.band(ds), note))))
+    return figure

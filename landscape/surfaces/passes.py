@@ -1,0 +1,52 @@
+"""Lowest passes between the models of a surface."""
+
+from __future__ import annotations
+
+import numpy as np
+import xarray as xr
+from scipy import ndimage
+
+from landscape.results.labelled import labelled
+
+
+def passes(ds: xr.Dataset, *, metric: str = "loss", stride: int = 1) -> xr.Dataset:
+    """The lowest level at which two marked models lie in one basin, and the climb of a path between them.
+
+    Unlike the barrier on the straight line, the path is free on the grid of the surface: this is the lowest pass. Cells
+    touch along edges; a model belongs to the nearest cell.
+
+    Args:
+        ds: Surface with marks, as `surface` returns it.
+        metric: Variable of `ds`.
+        stride: Take every stride-th cell in each dimension.
+
+    Returns:
+        Dataset over mark and mark_other with level, and climb, the level minus the larger value in the two cells;
+        in the metric's unit, NaN where a cell has no value or nothing connects them.
+
+    Raises:
+        LookupError: If the surface has no marks.
+    """
+    names = [str(name) for name in ds[metric].dims]
+    coarse = ds[metric].isel(dict.fromkeys(names, slice(None, None, stride)))
+    if "mark" not in ds.dims or not ds.sizes["mark"]:
+        raise LookupError("the surface marks no models; a pass leads from one model to another.")
+    values = coarse.values
+    axes = [np.abs(coarse[name].values[:, None] - ds[f"mark_{name}"].values).argmin(0) for name in names]
+    cells = list(zip(*axes, strict=True))
+    count = len(cells)
+    levels = np.full((count, count), np.nan)
+    for level in np.unique(values[np.isfinite(values)]):
+        below, _ = ndimage.label(values <= level)
+        parts = np.array([below[cell] for cell in cells])
+        joined = (parts[:, None] == parts[None]) & (parts[:, None] > 0)
+        levels[joined & np.isnan(levels)] = level
+        if joined.all():
+            break
+    own = np.array([values[cell] for cell in cells])
+    marks, units = ds["mark"].values, ds[metric].attrs.get("units", "1")
+    variables = {
+        "level": (("mark", "mark_other"), levels, f"{metric} at the lowest pass", units),
+        "climb": (("mark", "mark_other"), levels - np.maximum.outer(own, own), "climb over the lowest pass", units),
+    }
+    return labelled(variables, {"analysis": "passes", "source": "this project"}, {"mark": marks, "mark_other": marks})
