@@ -106,10 +106,11 @@ def _lane(
             if spent():
                 return
             try:
-                yield _train(unit, units[place + 1 :], places, device, spent, report)
+                result = _train(unit, units[place + 1 :], places, device, spent, report)
             except (ValueError, LookupError, RuntimeError) as reason:  # the other runs go on
-                yield UnitResult(unit, "failed", " ".join(str(reason).split()))
-            record_claims(units[: place + 1], places)
+                result = UnitResult(unit, "failed", " ".join(str(reason).split()))
+            record_finished(units[: place + 1], places)
+            yield result
 
 
 def _train(
@@ -137,15 +138,20 @@ def _train(
                     begin_from(run, other, runs=places.runs)
     except _BudgetUsed:
         return UnitResult(unit, "stopped")
-    records.write(places.files, run, {})
     return UnitResult(unit, "recorded")
 
 
-def record_claims(units: Sequence[Unit], places: Places) -> None:
-    """Write the results that the claims of an item read from its finished runs into the runs' files."""
+def record_finished(units: Sequence[Unit], places: Places) -> None:
+    """Write the files of an item's finished runs: their numbers, and the results that its claims read from them.
+
+    A file appears only with these results, so that a run whose file exists is done, also where its folder is lost.
+    """
     runs = [Run(places.runs / unit.experiment.slug, Context(places.data)) for unit in units]
-    finished = [run for run in runs if (places.files / f"{run.name}.json").exists()]
-    observed = [records.Observed(run) for run in finished if (run.folder / "run.json").exists()]
+    observed = [
+        records.Observed(run)
+        for run, unit in zip(runs, units, strict=True)
+        if (run.folder / "run.json").exists() and run.committed == unit.experiment.rounds
+    ]
     for claim in (*all_claims(), *QUESTIONS):
         if claim.name in units[0].item.claims:
             claim.judge(observed)  # type: ignore[arg-type]  # each stands for its run and remembers what is asked
@@ -153,7 +159,7 @@ def record_claims(units: Sequence[Unit], places: Places) -> None:
                 with suppress(LookupError):
                     claim.of_run(run)  # type: ignore[arg-type, misc]
     for run in observed:
-        if run.results:
+        if run.results or not (places.files / f"{run.name}.json").exists():
             records.write(places.files, run.run, run.results)
 
 

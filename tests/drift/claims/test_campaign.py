@@ -188,6 +188,21 @@ def test_results_that_claims_across_settings_compare_are_stored_with_each_run(tm
     assert verdict.setting == "at-0, at-1"
 
 
+def test_a_run_stopped_before_its_results_has_no_file_and_gets_both_later(tmp_path, monkeypatch):
+    sets = small_plan(tmp_path).sets()[:1]
+
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(records, "write", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            list(execute(sets, places(tmp_path)))
+    assert not list(tmp_path.glob("files/*.json"))
+    list(execute(sets, places(tmp_path)))
+    assert len(list(tmp_path.glob("files/*.json"))) == 2
+
+
 def test_a_failed_run_leaves_the_others(tmp_path, monkeypatch):
     def failing(experiment, **options):
         if experiment.seed == 0:
