@@ -26,6 +26,8 @@ from figures.axes.weights import shares as shares
 from figures.axes.weights import shrink as shrink
 from figures.draw_files import draw as draw
 from figures.explore.notebook import explorer as explorer
+from figures.films.film import film as film
+from figures.films.lit_surface import lit_surface as lit_surface
 from figures.interactive import client_notes as client_notes
 from figures.interactive import client_points as client_points
 from figures.interactive import coherence_matrix as coherence_matrix

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from figures import console
+from figures.commands.film import film
 from figures.commands.opening import opened_all, selection
 from figures.commands.options import (
     OUT,
@@ -27,6 +28,7 @@ from figures.commands.options import (
 )
 
 figures = App(name="figures", help="List named figures and draw them from runs.")
+figures.command(film)
 
 
 Paper = Annotated[

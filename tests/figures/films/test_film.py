@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import shutil
+
+import numpy as np
+import pytest
+import tiny
+import xarray as xr
+from matplotlib.figure import Figure
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+from PIL import Image
+
+import figures
+from figures.films import encoders
+from figures.films.lit_surface import _brightness
+
+FFMPEG = shutil.which("ffmpeg") or importlib.util.find_spec("imageio_ffmpeg")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    return tiny.trained(tmp_path_factory.mktemp("films"), "rounds=4")
+
+
+def test_a_film_has_a_frame_per_step_of_each_round(run, tmp_path):
+    seen = []
+    path = figures.film(
+        run, tmp_path / "deep" / "f.gif", rounds=2, points=4, frames=2, dpi=40, progress=lambda *step: seen.append(step)
+    )
+    with Image.open(path) as picture:
+        assert picture.n_frames == 4
+        frames = []
+        for number in range(4):
+            picture.seek(number)
+            frames.append(np.asarray(picture.convert("L"), dtype=float))
+    assert all(np.abs(before - after).max() > 50 for before, after in itertools.pairwise(frames))
+    assert seen == [(done, 4) for done in (1, 2, 3, 4)]
+    assert [file.name for file in path.parent.iterdir()] == ["f.gif"]
+
+
+@pytest.mark.skipif(not FFMPEG, reason="no ffmpeg: pip install 'fedscape[film]'")
+@pytest.mark.parametrize(("suffix", "magic"), [(".mp4", b"ftyp"), (".webm", b"webm")])
+def test_a_path_is_filmed_by_ffmpeg(run, tmp_path, suffix, magic):
+    path = figures.film(run, tmp_path / f"p{suffix}", kind="trajectory", rounds=3, points=4, frames=1, dpi=40)
+    assert magic in path.read_bytes()[:64]
+
+
+def test_what_cannot_be_filmed_is_refused_in_one_line(run, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match=r"\.gif, \.mp4, \.webm"):
+        figures.film(run, tmp_path / "f.avi")
+    with pytest.raises(ValueError, match="kind is 'basin'; a film shows a surface or a trajectory"):
+        figures.film(run, tmp_path / "f.gif", kind="basin")
+    with pytest.raises(ValueError, match="frames 0"):
+        figures.film(run, tmp_path / "f.gif", frames=0)
+    monkeypatch.setattr(encoders, "_ffmpeg", lambda: None)
+    with pytest.raises(LookupError, match=r"needs ffmpeg.*fedscape\[film\]"):
+        figures.film(run, tmp_path / "f.mp4")
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_command_writes_a_film(run, fedscape):
+    few = ("--rounds", 1, "--points", 3, "--frames", 2)
+    code, out, err = fedscape("figures", "film", run.folder, "-o", "f.gif", *few)
+    assert (code, out) == (0, "f.gif\n"), err
+    code, _, err = fedscape("figures", "film", run.folder, "-o", "f.avi")
+    assert code == 2
+    assert "the suffix says the format" in err
+
+
+def test_slopes_towards_the_light_are_bright_and_hills_cast_shadows():
+    light = (0.0, 45.0)  # from the end of the first axis
+    x = np.linspace(0, 1, 11)
+    slope = np.broadcast_to(x[:, None], (11, 7))
+    towards, away = _brightness(-slope, 0.1, 0.1, light), _brightness(slope, 0.1, 0.1, light)
+    assert towards[5, 3] == pytest.approx(1.0)
+    assert away[5, 3] == pytest.approx(0.0, abs=1e-12)
+    wall = np.zeros((21, 5))
+    wall[15] = 0.5
+    lit = _brightness(wall, 0.1, 0.1, light)
+    flat = np.sin(np.pi / 4)
+    assert lit[3, 2] == pytest.approx(flat)  # too far for the shadow
+    assert lit[12, 2] == pytest.approx(0.55 * flat)
+    assert lit[19, 2] == pytest.approx(flat)  # on the other side
+
+
+def test_a_surface_needs_two_dimensions_and_deep_axes():
+    grid = np.linspace(0, 1, 4)
+    ds = xr.Dataset({"loss": (("alpha", "beta"), 1 + np.add.outer(grid, grid))}, {"alpha": grid, "beta": grid})
+    figure = Figure()
+    ax = figures.lit_surface(ds, ax=figure.add_subplot(projection="3d"))
+    (surface,) = [artist for artist in ax.collections if isinstance(artist, Poly3DCollection)]
+    assert len(surface.get_facecolor()) == 9
+    with pytest.raises(ValueError, match="a surface needs two"):
+        figures.lit_surface(ds.isel(beta=0), ax=ax)
+    with pytest.raises(ValueError, match="three dimensions"):
+        figures.lit_surface(ds, ax=figure.add_subplot())
