@@ -32,7 +32,7 @@ def require_encoder(path: Path) -> None:
             raise LookupError("a GIF needs Pillow, which is not installed: pip install 'fedscape[film]'.")
     elif _ffmpeg() is None:
         raise LookupError(
-            f"a film in {path.suffix} needs ffmpeg, which is not installed: pip install 'fedscape[film]', or write a .gif."
+            f"a film in {path.suffix} needs ffmpeg, which is missing: pip install 'fedscape[film]'; or write .gif."
         )
 
 
