@@ -52,11 +52,5 @@ def items_of(papers: list[str]) -> str:
     return "; ".join(f"{paper} {', '.join(items)}" for paper, items in found.items())
 
 
-NOT_DRAWN = {
-    "ranking-table": "needs runs on MovieLens-1M",
-    **{
-        f"topology-{name}": "drawn when the pictures are made again"
-        for name in ("directions", "distances", "round", "rounds")
-    },
-}
+NOT_DRAWN = {"ranking-table": "needs runs on MovieLens-1M"}
 """Why a figure has no thumbnail, by name."""

@@ -60,9 +60,9 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 BEYOND = {
     *("accuracies-models", "gws-setting", "ranking-table", "sharpness-models"),
-    *("shrink-rounds", "simplex-settings", "weights-corrupted"),
+    *("shrink-rounds", "simplex-settings", "topology-directions", "topology-rounds", "weights-corrupted"),
 }
-"""Figures that need runs of other kinds than the demo's minutes allow."""
+"""Figures that need runs of other kinds, or more models evaluated, than the demo's minutes allow."""
 
 MUTE = {
     "balance-histogram": "four runs make no histogram",

@@ -114,6 +114,7 @@ def _shown(grouped: Grouped, points: int, failed: Failed) -> dict[str, Any]:
         "summary": summary_table(grouped),
         "diagnoses": [(written_name(name), group[0], _diagnosed(group[0], failed)) for name, group in grouped.items()],
         "drifts": [(f"drift-{name}", _CAPTIONS[name]) for name in DRIFTS],
+        "sections": [part for part in _SECTIONS if part[1] != "curvature" or "curvature" in figures],
         "has": {name: name in figures for name in ("weights", "line", "curvature")},
         "cost": cost_table(grouped),
         "configuration": configuration(grouped),
@@ -149,6 +150,13 @@ def _curves(grouped: Grouped, failed: Failed) -> dict[str, go.Figure | str]:
         make["curvature"] = lambda: curvature_rounds(runs)
     return {name: or_why(figure, name, failed) for name, figure in make.items()}
 
+
+_SECTIONS = (
+    *((name, name.lower()) for name in ("Summary", "Diagnosis", "Accuracy", "Landscape", "Drift", "Weights")),
+    *((name, name.lower()) for name in ("Curvature", "Cost", "Configuration")),
+    ("Seeds, versions and digests", "versions"),
+)
+"""Headings of the page and their places in it."""
 
 _CAPTIONS = {
     "client_variance": "Client drift: how much the updates of one round differ from their mean, per parameter.",

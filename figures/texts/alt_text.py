@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
 from matplotlib.contour import ContourSet
@@ -58,7 +59,8 @@ def _lines(ax: Axes) -> dict[str, tuple[float, float]]:
     """First and last value of each named line of a panel."""
     lines = {}
     for line in ax.get_lines():
-        values = [float(value) for value in line.get_ydata() if value == value]
+        drawn_values = np.asarray(line.get_ydata(), dtype=float)
+        values = drawn_values[np.isfinite(drawn_values)].tolist()
         if len(values) > 2 and not str(line.get_label()).startswith("_"):
             lines[str(line.get_label())] = (values[0], values[-1])
     return lines

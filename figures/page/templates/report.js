@@ -1,10 +1,14 @@
 // What the page does: draws figures when they come near, and follows the pickers of methods, run and round.
 const figures = JSON.parse(document.getElementById("figures").textContent);
-const config = { displaylogo: false, showSendToCloud: false, showEditInChartStudio: false, plotlyServerURL: "", responsive: true };
+const config = {
+  displaylogo: false, showSendToCloud: false, showEditInChartStudio: false, plotlyServerURL: "", responsive: true,
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "zoomIn2d", "zoomOut2d", "autoScale2d", "tableRotation", "resetCameraLastSave3d"],
+};
 const hidden = new Set(), drawn = new Set(), near = new Set();
 const plots = [...document.querySelectorAll(".plot")];
 const texts = new Map(plots.map((plot) => [plot, plot.getAttribute("aria-label")]));
 const [picker, slider, player] = ["run", "round", "play"].map((id) => document.getElementById(id));
+const LANDSCAPES = ["surface", "contour", "simplex"]; // their rounds are those of the slider: each is computed
 const STEP = 300; // ms that a round is shown while rounds are played
 let rounds = [], playing = false;
 
@@ -51,7 +55,37 @@ function draw(plot) {
   recolour(figure);
   if (phone.matches && !printing) narrow(figure);
   if (printing) layout.width = PAPER_WIDTH;
-  return Plotly.react(plot, data, layout, config).then(() => link(plot));
+  if (overRounds(plot)) { base.set(plot, layout.shapes || []); layout.shapes = shapesOf(plot); }
+  const displayModeBar = phone.matches || printing ? false : "hover";
+  return Plotly.react(plot, data, layout, { ...config, displayModeBar }).then(() => { link(plot); untab(plot); follow(plot); });
+}
+
+// Curves over rounds: a line stands at the round of the pictures, and a click on a point moves it there.
+const base = new Map();
+const overRounds = (plot) => slider && rounds.length > 0 && !isPicture(plot) && !["gains", "line"].includes(plot.dataset.figure);
+function shapesOf(plot) {
+  const look = { color: ground().muted, width: 1, dash: "dot" };
+  return [...base.get(plot), { type: "line", xref: "x", yref: "paper", x0: round(), x1: round(), y0: 0, y1: 1, line: look, layer: "below" }];
+}
+function markRound() {
+  for (const plot of plots) if (drawn.has(plot) && near.has(plot) && base.has(plot)) Plotly.relayout(plot, { shapes: shapesOf(plot) });
+}
+function follow(plot) {
+  if (!overRounds(plot) || "followed" in plot.dataset) return;
+  plot.dataset.followed = "";
+  plot.on("plotly_click", ({ points: [at] }) => goTo(Math.round(at.x), at.data.legendgroup));
+}
+function goTo(wanted, method) {
+  const own = [...picker.options].find((one) => method && one.text.startsWith(`${method}, seed`));
+  if (own) picker.value = own.value;
+  offerRounds(wanted);
+  renew(isPicture);
+  markRound();
+}
+
+// The buttons of a mode bar are for the mouse: keys reach the plot and what follows it.
+function untab(plot) {
+  for (const one of plot.querySelectorAll(".modebar-btn, .modebar [tabindex]")) one.setAttribute("tabindex", "-1");
 }
 
 // Says of a picture which run and round it shows, or why it shows none.
@@ -93,13 +127,14 @@ function renew(chosen) {
   return Promise.all(wanted.filter((plot) => near.has(plot)).map(draw));
 }
 
-function offerRounds() {
-  const wanted = rounds.length ? round() : Infinity;
-  const own = plots.filter(isPicture).map(figureOf).filter((one) => one && one.rounds);
+function offerRounds(wanted = rounds.length ? round() : Infinity) {
+  const pictures = plots.filter((plot) => isPicture(plot) && (figureOf(plot) || {}).rounds);
+  const landscapes = pictures.filter((plot) => LANDSCAPES.includes(plot.dataset.figure));
+  const own = (landscapes.length ? landscapes : pictures).map(figureOf);
   rounds = [...new Set(own.flatMap((one) => one.rounds))].sort((a, b) => a - b);
   slider.max = Math.max(0, rounds.length - 1);
   slider.disabled = player.disabled = rounds.length < 2;
-  slider.value = rounds.reduce((best, one, at) => (Math.abs(one - wanted) <= Math.abs(rounds[best] - wanted) ? at : best), 0);
+  slider.value = rounds.reduce((best, one, at) => (Math.abs(one - wanted) < Math.abs(rounds[best] - wanted) ? at : best), 0);
   if (wanted === Infinity) slider.value = slider.max;
   tellRound();
 }
@@ -114,6 +149,7 @@ async function play() {
   while (playing) {
     const begun = performance.now();
     tellRound();
+    markRound();
     await renew(isPicture);
     await new Promise((go) => { setTimeout(go, Math.max(0, STEP - (performance.now() - begun))); });
     if (slider.valueAsNumber >= rounds.length - 1) setPlaying(false);
@@ -141,8 +177,8 @@ function paintSwatches() {
 
 if (picker) {
   offerRounds();
-  picker.addEventListener("change", () => { offerRounds(); renew(isPicture); });
-  slider.addEventListener("input", () => { tellRound(); renew(isPicture); });
+  picker.addEventListener("change", () => { offerRounds(); renew(isPicture); markRound(); });
+  slider.addEventListener("input", () => { tellRound(); renew(isPicture); markRound(); });
   player.addEventListener("click", () => { setPlaying(!playing); if (playing) play(); });
 }
 for (const box of document.querySelectorAll("[data-method]")) {
@@ -153,6 +189,17 @@ for (const box of document.querySelectorAll("[data-method]")) {
 }
 for (const plot of plots) {
   plot.addEventListener("keydown", (event) => { if (turn(plot, event.key)) event.preventDefault(); });
+}
+for (const button of document.querySelectorAll("[data-download]")) {
+  button.addEventListener("click", () => {
+    const plot = button.closest("figure").querySelector(".plot");
+    const link = document.createElement("a");
+    const about = isPicture(plot) ? `-${picker.value.replace(/[^\w.-]+/g, "-")}` : "";
+    link.href = URL.createObjectURL(new Blob([csv(figureOf(plot))], { type: "text/csv" }));
+    link.download = `${plot.dataset.figure}${about}.csv`;
+    link.click();
+    URL.revokeObjectURL(link.href);
+  });
 }
 for (const query of [dark, phone]) query.addEventListener("change", () => { paintSwatches(); renew(() => true); });
 paintSwatches();

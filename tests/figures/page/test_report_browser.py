@@ -160,3 +160,47 @@ def test_figures_near_the_screen_are_drawn_unasked(page):
     page.evaluate("document.getElementById('plot-accuracy').scrollIntoView()")  # below the tables
     page.wait_for_selector("#plot-accuracy .scatterlayer .trace", state="attached")
     assert page.evaluate("drawn.size") < 18
+
+
+def test_a_click_on_a_curve_moves_the_round_and_picks_the_run(page):
+    pick(page, 0)
+    point = "{ points: [{ x: 2, data: { legendgroup: 'FedLAW' } }] }"
+    page.evaluate(f"document.getElementById('plot-accuracy').emit('plotly_click', {point})")
+    page.wait_for_function("document.getElementById('round-shown').textContent === '2'")
+    assert page.input_value("#run") == "fedlaw"
+    lines = "[...document.getElementById('plot-accuracy').layout.shapes].map(one => one.x0)"
+    page.wait_for_function(f"JSON.stringify({lines}) === '[2]'")
+    page.select_option("#run", "fedavg")
+
+
+def test_the_slider_has_the_rounds_of_landscapes_only(page):
+    change = """wanted => { for (const one of ['surface', 'contour', 'simplex'])
+        figures[`${one}:fedavg`].rounds = wanted; offerRounds(); return rounds }"""
+    whole = page.evaluate("figures['surface:fedavg'].rounds")
+    assert page.evaluate("rounds") == whole == [0, 1, 2]
+    assert page.evaluate(change, [0, 2]) == [0, 2]  # the path and the matrix have round 1 too
+    assert page.evaluate(change, whole) == whole
+
+
+def test_tab_reaches_the_plot_and_its_download_and_no_mode_bar(page):
+    inside = "[...document.querySelectorAll('#plot-accuracy, #plot-accuracy *')].filter(one => one.tabIndex >= 0)"
+    assert page.evaluate(f"{inside}.length") == 1
+    assert page.locator("figure [data-download]").count() == 18
+
+
+def test_the_numbers_of_every_picture_can_be_downloaded(page):
+    with page.expect_download() as got:
+        page.locator("#plot-accuracy + figcaption [data-download]").click()
+    lines = got.value.path().read_text().splitlines()
+    assert got.value.suggested_filename == "accuracy.csv"
+    assert lines[0] == "round,trace,round,test accuracy,z"
+    assert len(lines) > 12
+    sizes = page.evaluate("plots.map(plot => [plot.dataset.figure, csv(figureOf(plot)).split('\\n').length])")
+    assert all(size > 3 for _, size in sizes), sizes
+    surface = page.evaluate("csv(figures['surface:fedavg'])").splitlines()
+    assert {line.split(",")[0] for line in surface[1:]} == {"0", "1", "2"}
+
+
+def test_the_contents_lead_to_every_section(page):
+    targets = page.evaluate("[...document.querySelectorAll('.contents a')].map(one => one.hash.slice(1))")
+    assert targets == page.evaluate("[...document.querySelectorAll('h2')].map(one => one.id)")

@@ -1,0 +1,33 @@
+// The numbers of a figure as CSV: one row per point, of all rounds.
+const TYPES = { f8: Float64Array, f4: Float32Array, i4: Int32Array, u4: Uint32Array, i2: Int16Array, u2: Uint16Array, i1: Int8Array, u1: Uint8Array };
+
+// A column of a trace: a list, or bytes in base64 with their type, as plotly writes arrays.
+function column(values) {
+  if (values === undefined || values === null) return [];
+  if (!values.bdata) return Array.from(values);
+  const bytes = Uint8Array.from(atob(values.bdata), (sign) => sign.charCodeAt(0));
+  const flat = Array.from(new TYPES[values.dtype](bytes.buffer));
+  if (!values.shape) return flat;
+  const [rows, columns] = String(values.shape).split(",").map(Number);
+  return Array.from({ length: rows }, (_, row) => flat.slice(row * columns, (row + 1) * columns));
+}
+
+function rowsOf(trace, round) {
+  const [x, y, z] = [column(trace.x || trace.a), column(trace.y || trace.b), column(trace.z)];
+  const start = [round, trace.name || ""];
+  if (Array.isArray(z[0])) return z.flatMap((line, row) => line.map((value, at) => [...start, x[at], y[row], value]));
+  const length = Math.max(x.length, y.length, z.length);
+  return Array.from({ length }, (_, at) => [...start, x[at], y[at], z[at]]);
+}
+
+function csv(figure) {
+  const own = (at) => (figure.rounds && figure.owners && figure.owners[at] >= 0 ? figure.rounds[figure.owners[at]] : "");
+  const named = (axis) => (((figure.layout.scene || figure.layout)[`${axis}axis`] || {}).title || {}).text || axis;
+  const traces = figure.frames
+    ? figure.frames.flatMap((frame, place) => frame.data.flatMap((trace, at) => rowsOf({ ...figure.data[frame.traces[at]], ...trace }, figure.rounds[place])))
+    : figure.data.flatMap((trace, at) => rowsOf(trace, own(at)));
+  const quoted = (value) => (/[",\n]/.test(value ?? "") ? `"${String(value).replaceAll('"', '""')}"` : value ?? "");
+  const plain = (text) => text.replace(/<[^>]*>/g, " ").trim();
+  const head = ["round", "trace", ...["x", "y", "z"].map((axis) => plain(named(axis)))];
+  return [head, ...traces].map((row) => row.map(quoted).join(",")).join("\n") + "\n";
+}
