@@ -27,7 +27,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from landscape import models
-from landscape.curvature.hessian import hvp, pose, top_eigenvalues
+from landscape.curvature.hessian import pose, top_eigenvalues
+from landscape.curvature.hessian_products import hvp
 from landscape.curvature.krylov import leading, starting
 from landscape.curvature.minibatch_sharpness import minibatch_sharpness
 from landscape.datasets import open_dataset

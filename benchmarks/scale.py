@@ -62,7 +62,7 @@ def experiment(line: dict[str, Any], rounds: int = 3) -> Any:
 
 def measured(line: dict[str, Any]) -> dict[str, Any]:
     """In a process of its own: a line's seconds a round, bytes on disk and peak of memory."""
-    from drift.config.method import Setting
+    from drift.config.method_values import Setting
     from drift.simulation.one_round import run_round
     from drift.store import files
     from drift.training.data import build_task, read_data

@@ -1,4 +1,4 @@
-# Public names: read by editors and type checkers, and at run time by landscape.plugins.lazy.
+# Public names: read by editors and type checkers, and at run time by landscape.plugins.public_names.
 
 from drift.analyses.accuracy.by_group import domain_accuracy as domain_accuracy
 from drift.analyses.accuracy.by_group import ranking_rounds as ranking_rounds

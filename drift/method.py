@@ -1,19 +1,7 @@
 """The contract of methods by the path that plug-ins import; it is defined in `drift.config.method`."""
 
-from drift.config.method import (
-    Beta,
-    Cohort,
-    Combined,
-    Method,
-    Outcome,
-    Setting,
-    State,
-    Weighting,
-    averaging,
-    load,
-    names,
-    weighted,
-)
+from drift.config.method import Method, load, names
+from drift.config.method_values import Beta, Cohort, Combined, Outcome, Setting, State, Weighting, averaging, weighted
 
 __all__ = [
     "Beta",

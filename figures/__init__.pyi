@@ -1,4 +1,4 @@
-# Public names: read by editors and type checkers, and at run time by landscape.plugins.lazy.
+# Public names: read by editors and type checkers, and at run time by landscape.plugins.public_names.
 
 from figures.axes.curves import curve as curve
 from figures.axes.drifts import averaged as averaged

@@ -1,4 +1,4 @@
-# Public names: read by editors and type checkers, and at run time by landscape.plugins.lazy.
+# Public names: read by editors and type checkers, and at run time by landscape.plugins.public_names.
 
 from landscape.curvature.density import density as density
 from landscape.curvature.hessian import hessian as hessian

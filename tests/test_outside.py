@@ -20,7 +20,8 @@ from landscape.results import zarr_files
 
 CODE = {
     "method": '''
-from drift.config.method import Method, Combined
+from drift.config.method import Method
+from drift.config.method_values import Combined
 
 class Halved(Method):
     """Half of the mean update."""

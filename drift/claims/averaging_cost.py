@@ -14,7 +14,8 @@ from drift.config.random_keys import rng
 from drift.runs.run import Run
 from drift.store.column_blocks import weighted_models
 from drift.store.round_record import Round
-from landscape.curvature.hessian import linearise, top_eigenvalues
+from landscape.curvature.hessian import top_eigenvalues
+from landscape.curvature.hessian_products import linearise
 from landscape.model.samples import Samples
 from landscape.sweep.evaluate import evaluate
 

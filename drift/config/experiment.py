@@ -14,7 +14,7 @@ from torch import Tensor
 from drift import partitions
 from drift.config import method as methods
 from drift.config.identity import identifying
-from drift.config.method import Beta
+from drift.config.method_values import Beta
 from drift.partitions._partitioner import NamedPartition
 from drift.plugins import tables
 from drift.plugins.reserved_names import USER_TASK, require_free

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from torch import Tensor
 
-from drift.config.method import Method, Setting
+from drift.config.method import Method
+from drift.config.method_values import Setting
 from drift.training.client import Client, Update
 
 if TYPE_CHECKING:

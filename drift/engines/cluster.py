@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift.config.method import Setting, State
+from drift.config.method_values import Setting, State
 from drift.engines.pure import Received, WorkerData
 from drift.parallel.shared_tensors import deserialize, serialize
 from drift.parallel.worker_pool import Crashed

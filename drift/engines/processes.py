@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift.config.method import Setting, State
+from drift.config.method_values import Setting, State
 from drift.engines.pure import Received, WorkerData
 from drift.parallel.shared_tensors import MemoryRegion, SharedValue, map_memory, share_memory
 from drift.parallel.worker_pool import Workers

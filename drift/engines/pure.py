@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from drift.config.experiment import Experiment
-from drift.config.method import Setting, State
+from drift.config.method_values import Setting, State
 from drift.training.client import Update
 from drift.training.data import Data, build_task, client_samples
 from drift.training.server import Server, clients, sent

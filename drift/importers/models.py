@@ -12,7 +12,7 @@ from torch import Tensor
 
 from drift.importers.checkpoint_files import ASSUMED, SHIPPED, CheckpointFiles, Patterns, RoundFiles, find_checkpoints
 from drift.record.flat_arrays import FlatArrays, arrays_by_name
-from drift.simulation.verify import spans
+from drift.store.number_ranges import spans
 from drift.training.validation import model_metrics
 from landscape.model.checkpoint import read_state
 from landscape.model.foreign_tensors import one_line, read_tensors

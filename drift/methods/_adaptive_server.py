@@ -10,7 +10,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.config.method import Beta, Cohort, Combined, Method, Outcome, Setting, State
+from drift.config.method import Method
+from drift.config.method_values import Beta, Cohort, Combined, Outcome, Setting, State
 from drift.plugins.bundles import Bundle
 
 _MOMENTS = {"beta1": 0.9, "beta2": 0.99, "tau": 1e-3}

@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor
 
-from drift.config.method import Beta, Cohort, Method, Setting
+from drift.config.method import Method
+from drift.config.method_values import Beta, Cohort, Setting
 from drift.config.random_keys import generator
 from landscape.model.batchnorm import recompute_statistics, use_batches
 from landscape.model.samples import Samples

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
+from drift.config.method import Method
+from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
 from drift.plugins.bundles import Bundle
 
 

@@ -8,7 +8,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.config.method import Beta, Cohort, Combined, Method, Outcome, Setting, State
+from drift.config.method import Method
+from drift.config.method_values import Beta, Cohort, Combined, Outcome, Setting, State
 from drift.plugins.bundles import Bundle
 
 

@@ -7,7 +7,8 @@ from typing import ClassVar
 from torch import Tensor
 
 from drift.config.experiment import Experiment
-from drift.config.method import Method, Setting
+from drift.config.method import Method
+from drift.config.method_values import Setting
 from drift.training.client import Client
 from drift.training.correction import Correction
 from drift.training.model_parts import freeze, head_mask, require_headed

@@ -8,7 +8,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.config.method import Cohort, Combined, Setting, State
+from drift.config.method_values import Cohort, Combined, Setting, State
 from drift.config.random_keys import generator
 from drift.methods._server_training import CODE, LACKS, ServerTraining, active, distillation, logits, proxy
 from drift.plugins.bundles import Bundle

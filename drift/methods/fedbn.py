@@ -12,7 +12,8 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.config.experiment import Experiment
-from drift.config.method import Method, Setting, State
+from drift.config.method import Method
+from drift.config.method_values import Setting, State
 from drift.training.client import Client, Update
 from drift.training.model_parts import norm_mask, require_normalised
 from drift.training.validation import model_metrics, require_held_out

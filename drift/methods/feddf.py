@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from drift.config.method import Cohort, Combined, Setting, State
+from drift.config.method_values import Cohort, Combined, Setting, State
 from drift.methods._server_training import CODE, LACKS, PAPER, ServerTraining, active, distillation, last, logits, proxy
 from drift.plugins.bundles import Bundle
 from drift.training.model_parts import require_classes

@@ -9,7 +9,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State, Weighting, averaging, weighted
+from drift.config.method import Method
+from drift.config.method_values import Cohort, Combined, Outcome, Setting, State, Weighting, averaging, weighted
 from drift.plugins.bundles import Bundle
 from drift.store.column_blocks import summed_updates
 from drift.training.client import Client, Update

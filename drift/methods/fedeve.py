@@ -8,7 +8,8 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
+from drift.config.method import Method
+from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
 from drift.plugins.bundles import Bundle
 from drift.store.column_blocks import rows
 from landscape.model.layout import Layout

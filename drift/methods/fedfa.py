@@ -11,7 +11,8 @@ import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
-from drift.config.method import Beta, Cohort, Combined, Method, Outcome, Setting, State
+from drift.config.method import Method
+from drift.config.method_values import Beta, Cohort, Combined, Outcome, Setting, State
 from drift.config.random_keys import generator
 from drift.plugins.bundles import Bundle
 from drift.training.client import Client, Update

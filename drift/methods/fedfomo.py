@@ -11,7 +11,8 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.config.experiment import Experiment
-from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
+from drift.config.method import Method
+from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
 from drift.config.random_keys import rng
 from drift.plugins.bundles import Bundle
 from drift.training.client import Client, Update

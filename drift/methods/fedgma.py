@@ -7,7 +7,8 @@ from typing import ClassVar, Literal
 import torch
 from pydantic import Field
 
-from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
+from drift.config.method import Method
+from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
 from drift.plugins.bundles import Bundle
 from drift.store.column_blocks import rows
 

@@ -9,7 +9,8 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor
 
-from drift.config.method import Beta, Cohort, Combined, Method, Setting, State, weighted
+from drift.config.method import Method
+from drift.config.method_values import Beta, Cohort, Combined, Setting, State, weighted
 from drift.config.random_keys import generator
 from drift.methods._learned_weights import Aggregate, Base, Learner, Learns, Schedule, initial
 from drift.methods._server_training import proxy, proxy_statistics

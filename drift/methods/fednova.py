@@ -7,7 +7,8 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.config.experiment import Experiment
-from drift.config.method import Cohort, Combined, Method, Setting, State
+from drift.config.method import Method
+from drift.config.method_values import Cohort, Combined, Setting, State
 
 
 class FedNova(Method):

@@ -7,7 +7,7 @@ from typing import ClassVar
 from pydantic import Field
 from torch import Tensor
 
-from drift.config.method import Beta
+from drift.config.method_values import Beta
 from drift.methods._adaptive_server import FedOpt, bundles
 from drift.plugins.bundles import Bundle
 

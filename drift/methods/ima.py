@@ -11,7 +11,8 @@ from pydantic import Field, model_validator
 from torch import Tensor
 
 from drift.config.experiment import Experiment, Local
-from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State
+from drift.config.method import Method
+from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
 from drift.plugins.bundles import Bundle
 from drift.training.method_wrapper import Wrapper, inner, prefixed, without_prefix
 

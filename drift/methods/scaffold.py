@@ -10,7 +10,8 @@ from pydantic import Field
 from torch import Tensor
 
 from drift.config.experiment import Experiment
-from drift.config.method import Cohort, Combined, Method, Outcome, Setting, State, Weighting, averaging, weighted
+from drift.config.method import Method
+from drift.config.method_values import Cohort, Combined, Outcome, Setting, State, Weighting, averaging, weighted
 from drift.plugins.bundles import Bundle
 from drift.training.client import Client, Update
 from drift.training.correction import Correction

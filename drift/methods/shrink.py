@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from drift.config.method import Cohort, Combined, Method, Setting, State
+from drift.config.method import Method
+from drift.config.method_values import Cohort, Combined, Setting, State
 
 
 class Shrink(Method):

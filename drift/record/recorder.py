@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from drift.record.flat_arrays import FlatArrays, State, gram
+from drift.record.recorded_files import RecordedFiles
 from drift.record.run_description import (
     Clients,
     RecordedCohort,
@@ -17,10 +18,9 @@ from drift.record.run_description import (
     layout_entries,
     number_clients,
 )
-from drift.store import keep_rules, links, numpy_files
+from drift.store import keep_rules, numpy_files
 from drift.store.atomic_write import clear
-from drift.store.locks import Busy, locked
-from drift.store.numpy_files import Damaged
+from drift.store.locks import locked
 
 
 class Recorder:
@@ -82,16 +82,16 @@ class Recorder:
         self._rounds = rounds
         self._keep = {"clients": clients, "globals": globals}
         training = describe_training(name, method, data, partition, seed, settings)
-        self._about = self._read_description()
-        recorded = self._about.get("told", {})
+        about = self._read_description()
+        recorded = about.get("told", {})
         for key, value in recorded.items():
             if training.get(key, value) != value:
                 raise ValueError(
                     f"{self.folder} was recorded with {key} {value!r}, not {training[key]!r}; record elsewhere."
                 )
         self._training = recorded | training
-        self._read_state()
-        self._start_checked = not continuous or not self._next
+        self._files = RecordedFiles(self.folder, about)
+        self._start_checked = not continuous or not self._files.next
         self._flat: FlatArrays | None = None
         if model is not None:
             self._layout(model)
@@ -99,7 +99,7 @@ class Recorder:
     @property
     def next(self) -> int:
         """Number of the next round."""
-        return self._next
+        return self._files.next
 
     def model(self) -> dict[str, np.ndarray]:
         """Parameters and floating buffers of the last global model by name, from which training continues.
@@ -107,10 +107,11 @@ class Recorder:
         Raises:
             LookupError: If no round is recorded.
         """
-        if not self._next:
+        if not self.next:
             raise LookupError(f"{self.folder} has no round yet.")
-        theta, rest = (tuple((name, tuple(shape)) for name, shape in self._about[key]) for key in ("layout", "buffers"))
-        return FlatArrays((), theta, rest).named(self._state["theta"], self._state["buffers"])
+        about, state = self._files.about, self._files.state
+        theta, rest = (tuple((name, tuple(shape)) for name, shape in about[key]) for key in ("layout", "buffers"))
+        return FlatArrays((), theta, rest).named(state["theta"], state["buffers"])
 
     def require_start(self, start: State) -> None:
         """Refuse a start of the next round other than the last global model; checked once, see `continuous`.
@@ -119,9 +120,9 @@ class Recorder:
             ValueError: If it is another model.
         """
         theta, _ = self._layout(start).vectors(start)
-        if not self._start_checked and not np.array_equal(theta, self._state["theta"]):
+        if not self._start_checked and not np.array_equal(theta, self._files.state["theta"]):
             raise ValueError(
-                f"{self.folder} holds {self._next} rounds and this one does not begin where they ended; record into "
+                f"{self.folder} holds {self.next} rounds and this one does not begin where they ended; record into "
                 "another folder, or continue from recorder.model()."
             )
         self._start_checked = True
@@ -160,19 +161,19 @@ class Recorder:
         """
         with locked(self.folder):
             clear(self.folder, self.folder / "rounds")
-            self._require_unchanged()
-            number = self._next if index is None else index
-            if number < self._next:
-                raise ValueError(f"round {number} comes after round {self._next - 1} in {self.folder}; rounds ascend.")
+            self._files.require_unchanged()
+            number = self.next if index is None else index
+            if number < self.next:
+                raise ValueError(f"round {number} comes after round {self.next - 1} in {self.folder}; rounds ascend.")
             flat = self._layout(end if start is None else start)
             before = self._start(start, flat)
             after = flat.vectors(end)
             if not all(np.isfinite(part).all() for part in (*before, *after)):
                 raise ValueError(f"round {number}: a global model is not finite; the round is not recorded.")
-            ids, names = number_clients(clients, self._about.get("names"), fresh=not self._about)
+            ids, names = number_clients(clients, self._files.about.get("names"), fresh=not self._files.about)
             cohort = RecordedCohort.from_clients(flat, clients, ids, weights)
             about = describe_run(
-                self._about.get("experiment"),
+                self._files.about.get("experiment"),
                 flat,
                 ids,
                 names,
@@ -181,13 +182,14 @@ class Recorder:
                 weighted=weights is not None,
                 training=self._training,
             )
-            previous = self._state.get("previous", np.zeros_like(before[0]))
+            previous = self._files.state.get("previous", np.zeros_like(before[0]))
             tensors = self._stored_arrays(number, about["experiment"]["rounds"], before, after, cohort)
             tensors["gram"] = gram(before[0], previous, after[0] - before[0], cohort.models - before[0])
             tensors |= {f"metric.{name}": np.array(float(value)) for name, value in (metrics or {}).items()}
             if len(cohort.ids):
                 previous = cohort.weights.astype(before[0].dtype) @ (cohort.models - before[0])
-            self._commit(number, about, tensors, {"theta": after[0], "buffers": after[1], "previous": previous})
+            state = {"theta": after[0], "buffers": after[1], "previous": previous}
+            self._files.commit(number, about, tensors, state)
         return number
 
     def _read_description(self) -> dict[str, Any]:
@@ -201,33 +203,10 @@ class Recorder:
             raise ValueError(f"{self.folder} keeps {about['experiment']['keep']}, not {self._keep}; record elsewhere.")
         return about
 
-    def _read_state(self) -> None:
-        path = self.folder / "state.safetensors"
-        self._state, header = numpy_files.read_tensors(path) if path.exists() else ({}, {"next": 0})
-        self._next: int = header["next"]
-        if header.get("run", self._about.get("run")) != self._about.get("run"):
-            raise Damaged(path, f"is of another run than {self.folder / 'run.json'}", "Record into another folder.")
-        self._before: str = header.get("before", "")
-        self._require_last_round(path)
-        self._stamp = _stamp(path)
-
-    def _require_last_round(self, path: Path) -> None:
-        """Raise LookupError where the last round is damaged or missing, or the state does not follow it."""
-        if not self._next:
-            return
-        tensors, _ = numpy_files.read_tensors(self.folder / "rounds" / f"{self._next - 1:06d}.safetensors")
-        link, end = links.link(self._next - 1, tensors), tensors.get("end", self._state["theta"])
-        if self._before not in ("", link) or not np.array_equal(end, self._state["theta"]):
-            raise Damaged(path, f"does not follow round {self._next - 1}", "Record into another folder.")
-
-    def _require_unchanged(self) -> None:
-        if _stamp(self.folder / "state.safetensors") != self._stamp:
-            raise Busy(f"{self.folder} was written by another recorder meanwhile; record elsewhere.")
-
     def _layout(self, model: State) -> FlatArrays:
         if self._flat is None:
             flat = FlatArrays.of(model, *self._names)
-            if self._about and self._about["layout"] != layout_entries(flat.parameters):
+            if self._files.about and self._files.about["layout"] != layout_entries(flat.parameters):
                 raise ValueError(f"{self.folder} was recorded with another model; record elsewhere.")
             self._flat = flat
         return self._flat
@@ -236,9 +215,10 @@ class Recorder:
         if start is not None:
             self.require_start(start)
             return flat.vectors(start)
-        if not self._state:
+        state = self._files.state
+        if not state:
             raise ValueError("the first round needs start, the model that its clients received.")
-        return self._state["theta"], self._state["buffers"]
+        return state["theta"], state["buffers"]
 
     def _stored_arrays(
         self,
@@ -257,31 +237,3 @@ class Recorder:
         if clients:
             arrays |= {"clients": cohort.models, "client_buffers": cohort.buffers}
         return arrays
-
-    def _commit(
-        self,
-        number: int,
-        about: dict[str, Any],
-        tensors: dict[str, np.ndarray],
-        state: dict[str, np.ndarray],
-    ) -> None:
-        """Write description and round, then the state, which commits the round."""
-        link = links.link(number, tensors)
-        run = self._about.get("run") or link  # the first round recorded with it names the run
-        about = {**about, "run": run}
-        if about != {key: value for key, value in self._about.items() if key != "format"}:
-            numpy_files.write_json(self.folder / "run.json", about)
-            self._about = about
-        path = self.folder / "rounds" / f"{number:06d}.safetensors"
-        numpy_files.write_tensors(path, tensors, {"round": number, **links.origin(run, self._before)})
-        origin = links.origin(run, link)
-        numpy_files.write_tensors(self.folder / "state.safetensors", state, {"next": number + 1, **origin})
-        self._state, self._next, self._before = state, number + 1, link
-        self._stamp = _stamp(self.folder / "state.safetensors")
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    if not path.exists():
-        return None
-    entry = path.stat()
-    return entry.st_ino, entry.st_mtime_ns

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from drift.config.method import State
+from drift.config.method_values import State
 from drift.training.client import Client
 from drift.training.data import client_samples
 from drift.training.server import Server, clients

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 from torch import Tensor
 
-from drift.config.method import State
+from drift.config.method_values import State
 from drift.store import files, links
 from drift.store.keep import Keep
 from drift.store.round_record import Round

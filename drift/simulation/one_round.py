@@ -8,7 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift.config.method import Cohort, Method, Setting, State
+from drift.config.method import Method
+from drift.config.method_values import Cohort, Setting, State
 from drift.config.random_keys import cohort
 from drift.engines import CohortUpdates, train
 from drift.engines.choice import exact

@@ -11,9 +11,11 @@ from drift.config import chain
 from drift.config.experiment import Experiment
 from drift.runs.context import Context
 from drift.runs.run import Run
+from drift.simulation.broken_rounds import Fault, broken_rounds
 from drift.simulation.recompute import Inexact, Recomputed, recompute_rounds, recompute_state
-from drift.simulation.verify import Fault, Problem, broken_rounds, consecutive, results_of, verify
+from drift.simulation.verify import Problem, results_of, verify
 from drift.store import files, links, locks, round_headers
+from drift.store.number_ranges import consecutive
 from drift.training.server import Server
 from landscape.results import zarr_files
 

@@ -17,7 +17,7 @@ from drift.config import chain
 from drift.config.experiment import Experiment
 from drift.config.initial_model import store_initial_model
 from drift.config.load import read
-from drift.config.method import Setting
+from drift.config.method_values import Setting
 from drift.config.migrations import require_corrected, schema_entry
 from drift.engines import client_pool
 from drift.engines.choice import Choice, choose_device, choose_engine

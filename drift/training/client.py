@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from drift.config.experiment import Local
-from drift.config.method import State
+from drift.config.method_values import State
 from drift.config.random_keys import generator, key
 from drift.training.correction import Correction
 from drift.training.optimizer import Optimizer

@@ -10,7 +10,8 @@ import numpy as np
 from pydantic import Field
 from torch import Tensor
 
-from drift.config.method import Cohort, Combined, Method, NamedMethod, Setting, State, load
+from drift.config.method import Method, NamedMethod, load
+from drift.config.method_values import Cohort, Combined, Setting, State
 from drift.training.client import Client, Update
 from drift.training.correction import Correction
 

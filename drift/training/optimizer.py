@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from drift.config.experiment import Local
-from drift.config.method import State
+from drift.config.method_values import State
 
 _PREFIX = "optimizer."
 

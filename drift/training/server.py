@@ -9,7 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from drift.config.method import Method, Setting, State
+from drift.config.method import Method
+from drift.config.method_values import Setting, State
 from drift.config.random_keys import cohort
 from drift.training.client import Client, to_device
 from drift.training.data import Data, client_samples

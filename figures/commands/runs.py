@@ -100,7 +100,7 @@ def verify(
 
 def _described(run: Run) -> dict[str, Any]:
     from drift.plugins import tables
-    from drift.simulation.verify import spans
+    from drift.store.number_ranges import spans
 
     indices = run.rounds()
     size = sum(path.stat().st_size for path in run.folder.rglob("*") if path.is_file())

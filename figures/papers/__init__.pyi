@@ -1,4 +1,4 @@
-# Public names: read by editors and type checkers, and at run time by landscape.plugins.lazy.
+# Public names: read by editors and type checkers, and at run time by landscape.plugins.public_names.
 
 from figures.papers.catalogue import Item as Item
 from figures.papers.catalogue import Number as Number

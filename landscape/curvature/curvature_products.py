@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from landscape.curvature.gauss_newton import gnvp
-from landscape.curvature.hessian import MEMORY, CurvatureProblem, check_loss, linearise
+from landscape.curvature.hessian import CurvatureProblem, check_loss
+from landscape.curvature.hessian_products import MEMORY, linearise
 from landscape.curvature.krylov import starting
 from landscape.curvature.lanczos import Product
 from landscape.curvature.r_operator import Chain, chain

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from landscape.curvature.hessian import require_second_derivatives, second_derivatives
+from landscape.curvature.second_derivatives import require_second_derivatives, second_derivatives
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 

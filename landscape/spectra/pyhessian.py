@@ -11,8 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from landscape.curvature.hessian import CurvatureProblem, check_loss, hvp, second_derivatives
+from landscape.curvature.hessian import CurvatureProblem, check_loss
+from landscape.curvature.hessian_products import hvp
 from landscape.curvature.lanczos import Eigenpairs
+from landscape.curvature.second_derivatives import second_derivatives
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 

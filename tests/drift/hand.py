@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from drift.config.experiment import Experiment
-from drift.config.method import Cohort, Method, Outcome, Setting, State
+from drift.config.method import Method
+from drift.config.method_values import Cohort, Outcome, Setting, State
 from drift.runs.context import Context
 from drift.store.round_record import Round, gram
 from landscape.model.samples import Samples

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from drift.config.load import validated
-from drift.config.method import Setting
+from drift.config.method_values import Setting
 from drift.config.random_keys import key
 from drift.engines.choice import choose_engine
 from drift.simulation.one_round import run_round

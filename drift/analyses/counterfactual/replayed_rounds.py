@@ -14,7 +14,7 @@ from torch import Tensor
 from drift.analyses.counterfactual.changes import changed
 from drift.analyses.evaluate_on import evaluate_models
 from drift.analyses.rounds.run_state import chance
-from drift.config.method import Cohort, Setting, State
+from drift.config.method_values import Cohort, Setting, State
 from drift.config.random_keys import key
 from drift.parallel.worker_pool import torch_threads
 from drift.runs.client_of_round import client_state

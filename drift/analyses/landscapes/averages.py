@@ -13,8 +13,8 @@ from drift.analyses.per_round import buffers_or_none, result, selected_rounds
 from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.simulation.verify import spans
 from drift.store.column_blocks import rows
+from drift.store.number_ranges import spans
 from landscape.measures.ensemble import subset_errors
 from landscape.measures.similarity import mean_cka
 from landscape.model.batchnorm import Statistics

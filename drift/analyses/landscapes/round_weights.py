@@ -15,7 +15,7 @@ from drift.analyses.evaluate_on import sharing
 from drift.analyses.landscapes.models_plane import selected_samples, task_with_classes
 from drift.analyses.landscapes.named_models import cohort_models
 from drift.analyses.per_round import resolve_round, result
-from drift.config.method import Cohort
+from drift.config.method_values import Cohort
 from drift.methods._learned_weights import Aggregate, initial, mixture, slopes
 from drift.methods.fedlaw import FedLAW
 from drift.runs.registry import analysis

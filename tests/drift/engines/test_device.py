@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import drift
-from drift.config.method import Setting
+from drift.config.method_values import Setting
 from drift.engines import choice as devices
 from drift.store import files
 from drift.training import server as servers

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from drift.config.method import Cohort, Combined, Setting
+from drift.config.method_values import Cohort, Combined, Setting
 from drift.methods._learned_weights import Aggregate, Base, Learner, Schedule, initial, mixture, slopes
 from drift.methods.fedlaw import FedLAW, _balanced
 from drift.store.column_blocks import Updates

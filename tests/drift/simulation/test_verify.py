@@ -5,8 +5,9 @@ import tiny
 import torch
 
 from drift.analyses.landscapes.planes import global_line
-from drift.simulation.verify import spans, verify
+from drift.simulation.verify import verify
 from drift.store import files, links
+from drift.store.number_ranges import spans
 
 
 @pytest.fixture

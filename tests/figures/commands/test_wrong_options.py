@@ -9,7 +9,7 @@ import pytest
 from drift.config.shipped import presets
 from figures.cli import app
 from figures.commands import wrong_options
-from landscape import plugins
+from landscape.plugins import unknown_names
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = wrong_options.commands(app)
@@ -65,7 +65,7 @@ def test_an_option_that_there_is_not_is_named_with_those_that_there_are(chain, f
         told = refused(fedscape(*line[:place], "--nosuch", *line[place:]))
         assert f"no option of {words(chain)} named '--nosuch'" in told
         assert f"fedscape {words(chain)} --help" in told
-        if len(own) + len(wrong_options.ANYWHERE) <= plugins.FEW:
+        if len(own) + len(wrong_options.ANYWHERE) <= unknown_names.FEW:
             assert f"Known: {', '.join([*own, *wrong_options.ANYWHERE])}." in told
 
 

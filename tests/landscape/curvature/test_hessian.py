@@ -8,7 +8,8 @@ from oracles import cnn_task, mlp_task, quadratic, thetas
 from torch import Tensor, nn
 
 from landscape.curvature import hessian
-from landscape.curvature.hessian import hvp, top_eigenvalues
+from landscape.curvature.hessian import top_eigenvalues
+from landscape.curvature.hessian_products import hvp
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from landscape import models
 from landscape.curvature.curvature_products import Products
 from landscape.curvature.gauss_newton import gnvp
-from landscape.curvature.hessian import hvp
+from landscape.curvature.hessian_products import hvp
 from landscape.curvature.r_operator import Chain, chain
 from landscape.model.samples import Samples
 from landscape.model.task import Task, squared_error

@@ -4,6 +4,7 @@ import pytest
 
 import drift.methods
 from landscape import plugins
+from landscape.plugins import folders, unknown_names
 
 
 def test_a_folder_of_ones_own_is_looked_in_too(tmp_path, monkeypatch):
@@ -28,8 +29,8 @@ def test_names_follow_the_folder(tmp_path, monkeypatch):
 
 
 def test_a_folder_is_listed_in_full_once_while_it_is_unchanged(tmp_path, monkeypatch):
-    listed, inner = [], plugins.pkgutil.iter_modules
-    monkeypatch.setattr(plugins.pkgutil, "iter_modules", lambda path: listed.append(path) or inner(path))
+    listed, inner = [], folders.pkgutil.iter_modules
+    monkeypatch.setattr(folders.pkgutil, "iter_modules", lambda path: listed.append(path) or inner(path))
     monkeypatch.setattr(drift.methods, "__path__", [str(tmp_path)])
     for name in ("one", "two"):
         (tmp_path / f"{name}.py").touch()
@@ -38,13 +39,13 @@ def test_a_folder_is_listed_in_full_once_while_it_is_unchanged(tmp_path, monkeyp
     assert len(listed) == 2
 
 
-@pytest.mark.parametrize("kind", sorted(plugins.LISTED_BY))
+@pytest.mark.parametrize("kind", sorted(unknown_names.LISTED_BY))
 def test_a_name_among_many_gets_the_nearest_five_and_the_command_that_lists_all(kind):
     known = [f"name_{number}" for number in range(60)]
     text = plugins.unknown(kind, "nmae_7", known)
     assert "Did you mean 'name_7'?" in text
-    assert f"All 60: {plugins.LISTED_BY[kind]}." in text
-    assert text.count("name_") <= plugins.NEAREST + 1
+    assert f"All 60: {unknown_names.LISTED_BY[kind]}." in text
+    assert text.count("name_") <= unknown_names.NEAREST + 1
 
 
 def test_a_name_among_few_gets_all_of_them():

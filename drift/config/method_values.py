@@ -1,0 +1,135 @@
+"""What the hooks of a method take and return: settings, cohort, aggregate, outcome."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from drift.store.column_blocks import weighted_models, weighted_updates
+from landscape.model.bound_model import Flat
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+
+if TYPE_CHECKING:
+    from drift.config.experiment import Experiment
+    from drift.engines import ClientPool
+
+
+Beta = Annotated[float, Field(ge=0, lt=1)]
+"""A decay rate of Adam's moments."""
+
+
+Weighting = Literal["samples", "uniform"]
+"""Weighting of the clients of a cohort in their mean."""
+
+
+State = dict[str, Tensor]
+"""Tensors that a server or a client keeps between rounds, by name."""
+
+
+CPU = torch.device("cpu")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Constants of a run.
+
+    Args:
+        task, experiment: The task, and the settings.
+        proxy: The server's proxy set, where there is one.
+        engine: Name of the engine that trains the cohorts.
+        crew: Other processes that do it in place of this one, with the bits of the engine `serial`.
+        device: Device of local training and evaluation; all else runs on the CPU.
+    """
+
+    task: Task
+    experiment: Experiment
+    proxy: Samples | None = None
+    engine: str = "serial"
+    crew: ClientPool | None = field(default=None, compare=False, repr=False)
+    device: torch.device = CPU
+
+    @property
+    def evaluators(self) -> int:
+        """Threads that share an evaluation of the global model; 1 if torch has several threads of its own."""
+        return 1 if self.crew is None or self.experiment.threads > 1 else self.crew.idle
+
+    @cached_property
+    def flat(self) -> Flat:
+        """The workspace in which clients are trained, on `device`."""
+        return self.task.flat(self.task.theta.to(self.device))
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """The results of local training in round `index`, with the state of the server.
+
+    Args:
+        theta: Server model before the round, shape (d,).
+        start: The model that the clients received, shape (d,).
+        ids, sizes, weights: Client ids, sample counts, data-size weights summing to 1, shape (m,).
+        clients: Their models after local training, shape (m, d).
+        steps: Their numbers of optimiser steps, shape (m,).
+        reports: Other tensors that they sent, by name, one row per client.
+        buffers: Their floating buffers, shape (m, b).
+    """
+
+    index: int
+    theta: Tensor
+    start: Tensor
+    ids: Tensor
+    sizes: Tensor
+    weights: Tensor
+    clients: Tensor
+    steps: Tensor
+    reports: State = field(default_factory=dict)
+    buffers: Tensor = field(default_factory=lambda: torch.zeros(0))
+
+    @property
+    def deltas(self) -> Tensor:
+        """Client updates, client minus start, shape (m, d)."""
+        return self.clients - self.start
+
+    def mean_update(self, weights: Tensor) -> Tensor:
+        """Sum of the client updates weighted by `weights` (m,), shape (d,), without a matrix of all of them."""
+        return weighted_updates(weights, self.clients, self.start)
+
+    @property
+    def fma(self) -> Tensor:
+        """Weighted mean of the clients, shape (d,)."""
+        return weighted(self.weights, self.clients)
+
+
+@dataclass(frozen=True)
+class Combined:
+    """The plain aggregate of a cohort: a model (d,), its weights (m,), and extras to record."""
+
+    theta: Tensor
+    weights: Tensor
+    extras: State = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Result of a round: the new global model (d,), the weights used (m,), the new server state, extras to record."""
+
+    end: Tensor
+    weights: Tensor
+    state: State
+    extras: State = field(default_factory=dict)
+
+
+def weighted(weights: Tensor, models: Tensor) -> Tensor:
+    """Weighted sum (d,) of models (m, d) in their dtype."""
+    return weighted_models(weights, models)
+
+
+def averaging(cohort: Cohort, weighting: Weighting) -> Tensor:
+    """Weights (m,) of a cohort's mean: those of the experiment, or equal for all clients that have samples."""
+    active = (cohort.sizes > 0).double()
+    return cohort.weights if weighting == "samples" or not bool(active.any()) else active / active.sum()

@@ -1,0 +1,88 @@
+"""Files of a recorded run: description, rounds, and the state that commits a round; numpy only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drift.store import links, numpy_files
+from drift.store.locks import Busy
+from drift.store.numpy_files import Damaged
+
+Arrays = dict[str, np.ndarray]
+
+
+class RecordedFiles:
+    """The last committed state of a folder, and the writer of its next rounds.
+
+    Args:
+        folder: Folder of the run, which need not exist yet.
+        about: The description on disk; empty where there is none yet.
+
+    Attributes:
+        about: As given, then as written.
+        state: The last global model (theta, buffers) and the last mean update (previous); empty before the first round.
+        next: Number of the next round.
+
+    Raises:
+        Damaged: If the state or the last round cannot be read, or is of another run.
+    """
+
+    def __init__(self, folder: Path, about: dict[str, Any]) -> None:
+        self.about = about
+        self._folder, self._path = folder, folder / "state.safetensors"
+        self.state: Arrays
+        self.state, header = numpy_files.read_tensors(self._path) if self._path.exists() else ({}, {"next": 0})
+        self.next: int = header["next"]
+        if header.get("run", about.get("run")) != about.get("run"):
+            raise Damaged(self._path, f"is of another run than {folder / 'run.json'}", "Record into another folder.")
+        self._before: str = header.get("before", "")
+        self._require_last_round()
+        self._stamp = self._state_stamp()
+
+    def require_unchanged(self) -> None:
+        """Refuse to go on where another process wrote the state meanwhile.
+
+        Raises:
+            Busy: If it did.
+        """
+        if self._state_stamp() != self._stamp:
+            raise Busy(f"{self._folder} was written by another recorder meanwhile; record elsewhere.")
+
+    def commit(self, number: int, about: dict[str, Any], arrays: Arrays, state: Arrays) -> None:
+        """Write description and round, then the state, which commits the round.
+
+        Args:
+            number: Number of the round.
+            about: The description with this round.
+            arrays: Arrays of the round.
+            state: As the attribute.
+        """
+        link = links.link(number, arrays)
+        run = self.about.get("run") or link  # the first round recorded with it names the run
+        about = {**about, "run": run}
+        if about != {key: value for key, value in self.about.items() if key != "format"}:
+            numpy_files.write_json(self._folder / "run.json", about)
+            self.about = about
+        path = self._folder / "rounds" / f"{number:06d}.safetensors"
+        numpy_files.write_tensors(path, arrays, {"round": number, **links.origin(run, self._before)})
+        numpy_files.write_tensors(self._path, state, {"next": number + 1, **links.origin(run, link)})
+        self.state, self.next, self._before = state, number + 1, link
+        self._stamp = self._state_stamp()
+
+    def _require_last_round(self) -> None:
+        """Raise Damaged where the last round is damaged or missing, or the state does not follow it."""
+        if not self.next:
+            return
+        arrays, _ = numpy_files.read_tensors(self._folder / "rounds" / f"{self.next - 1:06d}.safetensors")
+        link, end = links.link(self.next - 1, arrays), arrays.get("end", self.state["theta"])
+        if self._before not in ("", link) or not np.array_equal(end, self.state["theta"]):
+            raise Damaged(self._path, f"does not follow round {self.next - 1}", "Record into another folder.")
+
+    def _state_stamp(self) -> tuple[int, int] | None:
+        if not self._path.exists():
+            return None
+        entry = self._path.stat()
+        return entry.st_ino, entry.st_mtime_ns

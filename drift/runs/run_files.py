@@ -1,0 +1,166 @@
+"""The files of a run: settings, rounds before the commit point, state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from drift.config import chain
+from drift.config.experiment import Experiment
+from drift.config.external_run import UNKNOWN, complete_experiment, seed_of
+from drift.config.load import validated
+from drift.config.method import Method
+from drift.config.method_values import State
+from drift.config.random_keys import cohort
+from drift.plugins.reserved_names import USER_TASK
+from drift.plugins.trust import names_in, warn_changed
+from drift.store import files, links, round_headers
+from drift.store.round_record import Round
+
+
+@dataclass(frozen=True)
+class RunFiles:
+    """What is read from the folder of a run without its data and model.
+
+    Args:
+        folder: Folder of the run.
+    """
+
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        """Name of the folder."""
+        return self.folder.name
+
+    @cached_property
+    def about(self) -> dict[str, Any]:
+        """Content of run.json: experiment, versions, fingerprint of the data, layout.
+
+        Raises:
+            LookupError: If it is damaged, or contains no experiment.
+        """
+        path = self.folder / "run.json"
+        about = files.read_json(path)
+        if not isinstance(about.get("experiment"), dict):
+            raise files.Damaged(path, "contains no experiment", "Read it with the version of fedscape that wrote it.")
+        return about
+
+    @cached_property
+    def experiment(self) -> Experiment:
+        """The resolved experiment.
+
+        Raises:
+            ValueError: If a setting is not accepted, or a method or partition is code that is not trusted, in one line.
+        """
+        content = complete_experiment(self.about)
+        experiment = validated(content, str(self.folder / "run.json"))
+        parts = content.get("method"), content.get("clients", {}).get("partition")
+        self._warn_changed(*(part for part in parts if isinstance(part, dict)))
+        return experiment
+
+    def _warn_changed(self, *parts: Any) -> None:
+        names = [name for part in parts for name in names_in(part)]
+        warn_changed(self.about.get("sources", {}), names, self.name)
+
+    @property
+    def method(self) -> Method:
+        """The method that trained it."""
+        return self.experiment.method
+
+    @property
+    def label(self) -> str:
+        """Name of the run in figures: its method, with the variant or the base where it has one."""
+        return self.method.label
+
+    @property
+    def seed(self) -> int | None:
+        """The seed; None for a run of another program that does not state it."""
+        return seed_of(self.about, self.experiment.seed)
+
+    @property
+    def data_name(self) -> str:
+        """Name of the dataset; `external_run.UNKNOWN` where the run was recorded without one."""
+        name = self.experiment.task.dataset
+        return str(self.about.get("told", {}).get("data", UNKNOWN)) if name == USER_TASK else name
+
+    def rounds(self) -> list[int]:
+        """Indices of the rounds on disk, ascending; only those before the commit point."""
+        done = self.committed
+        return [index for index in round_headers.round_numbers(self.folder) if index < done]
+
+    @property
+    def committed(self) -> int:
+        """Number of rounds that are complete.
+
+        Raises:
+            LookupError: If the state is damaged, or that of another run.
+        """
+        if not (self.folder / files.STATE).exists():
+            return 0
+        following = files.read_next(self.folder)
+        chain.require_own(self.folder, files.STATE)
+        return following
+
+    @property
+    def identity(self) -> str:
+        """Name of the run in its files, independent of the folder's name; "" in older recorded runs."""
+        return links.identity(self.about)
+
+    @property
+    def head(self) -> str:
+        """Link of the last complete round, which depends on all rounds before it; "" where there is none."""
+        return round_headers.last_link(self.folder, self.committed)
+
+    def round(self, index: int) -> Round:
+        """The record of a round; negative indices count from the last complete one.
+
+        Raises:
+            LookupError: If the run has no such round, or its file is damaged or of another run.
+        """
+        number = self.require_round(index)
+        chain.require_own(self.folder, round_headers.round_file(number))
+        return files.read_round(self.folder, number)
+
+    def require_round(self, index: int) -> int:
+        """Number of a round of the run; negative indices count from the last complete one.
+
+        Raises:
+            LookupError: If the run has no such round.
+        """
+        rounds = self.rounds()
+        number = rounds[index] if -len(rounds) <= index < 0 else index
+        if number not in rounds:
+            present = f"{rounds[0]} to {rounds[-1]}" if rounds else "none"
+            raise LookupError(f"run {self.name} has no round {index}; it has {present}.")
+        return number
+
+    def kept(self, what: str = "clients") -> list[int]:
+        """Rounds with stored "clients" or "globals"."""
+        rounds, keep = self.experiment.rounds, self.experiment.keep
+        keeps = keep.keeps_clients if what == "clients" else keep.keeps_globals
+        return [index for index in self.rounds() if keeps(index, rounds)]
+
+    def trained(self, index: int) -> np.ndarray:
+        """Clients that trained in round `index`: the cohort, or all with `clients.train_all`, ascending."""
+        clients = self.experiment.clients
+        return np.arange(clients.number) if clients.train_all else self.cohort(index)
+
+    def cohort(self, index: int) -> np.ndarray:
+        """Clients of the cohort of round `index`, shape (m,)."""
+        clients = self.experiment.clients
+        return cohort(self.experiment.seed, index, clients.number, clients.per_round)
+
+    def state(self) -> tuple[State, int]:
+        """Everything needed to resume, and the next round.
+
+        Raises:
+            LookupError: If the file is absent or damaged, or that of another run.
+        """
+        state = files.read_state(self.folder)
+        chain.require_own(self.folder, files.STATE)
+        return state

@@ -1,0 +1,44 @@
+"""Public names of a package, imported from their modules at first use."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+def lazy(package: str) -> list[str]:
+    """Give a package the public names of its stub, imported from their modules at first use.
+
+    The stub `__init__.pyi` of the package has a line `from MODULE import NAME as NAME` per name, which
+    editors and type checkers read too. A name stays the public object where a module has the same name.
+
+    Args:
+        package: Name of the package, imported already.
+
+    Returns:
+        The names, sorted.
+    """
+    stub = ast.parse(Path(str(sys.modules[package].__file__)).with_suffix(".pyi").read_text(encoding="utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    public = {alias.name: str(node.module) for node in imports for alias in node.names}
+
+    class Lazy(ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            if name not in public:
+                raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            return getattr(importlib.import_module(public[name]), name)
+
+        def __setattr__(self, name: str, value: Any) -> None:  # the import system binds submodules here
+            if isinstance(value, ModuleType) and name in public:
+                value = self.__getattr__(name)
+            super().__setattr__(name, value)
+
+        def __dir__(self) -> list[str]:
+            return sorted({*super().__dir__(), *public})
+
+    sys.modules[package].__class__ = Lazy
+    return sorted(public)
