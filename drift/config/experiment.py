@@ -8,7 +8,7 @@ import re
 from typing import Any, Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 from torch import Tensor
 
 from drift import partitions
@@ -18,11 +18,12 @@ from drift.config.method_values import Beta
 from drift.partitions._partitioner import NamedPartition
 from drift.plugins import tables
 from drift.plugins.reserved_names import USER_TASK, require_free
+from drift.plugins.strict_numbers import StrictNumbers
 from drift.store.keep import Keep
 from landscape import outside, plugins
 
 
-class Part(BaseModel):
+class Part(StrictNumbers):
     """A frozen table of settings in which an unknown key is an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -40,8 +41,8 @@ class TaskPart(Part):
         None, min_length=2, description="train and test on these classes alone, numbered anew in this order"
     )
     freeze_backbone: bool = Field(False, description="train the head only, whatever the method (LSS-10)")
-    dataset_options: dict[str, Any] = {}
-    model_options: dict[str, Any] = {}
+    dataset_options: dict[str, Any] = Field(default_factory=dict)
+    model_options: dict[str, Any] = Field(default_factory=dict)
 
     @field_validator("dataset")
     @classmethod

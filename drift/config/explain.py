@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, time
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -22,6 +23,12 @@ _KINDS = {
     "tuple": "a list, as in [1, 2]",
 }
 """What is accepted, by the first word of an error's type."""
+
+_SEVERAL = {"int": "whole numbers", "float": "numbers"}
+"""What is accepted in a list."""
+
+PLUGINS = ("method", "base", "partition")
+"""Settings that name a plug-in."""
 
 _LIMITS = {
     "greater_than": "a number above {gt}",
@@ -46,19 +53,32 @@ def explain(problem: ValidationError, content: Mapping[str, Any]) -> str:
         inside = f" in {'.'.join(parents)}" if parents else ""
         return plugins.unknown(f"setting{inside}", last, sorted(_keys(parents, content)))
     if first["type"] == "missing" and isinstance(loc[-1], int):
-        return f"{'.'.join(path[:-1])} is {value!r}; give more values."
+        return f"{'.'.join(path[:-1])} is {_shown(value)}; give more values."
     if first["type"] == "missing":
         return f"{key} is missing; give it in the file or by --set {key}=VALUE."
     message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "value_error":
         return f"{key}: {message}" if key else message
-    if first["type"] in ("model_type", "dict_type"):
-        return f"{key} is {value!r}; it is a table of settings, set as {key}.NAME=VALUE."
+    if first["type"] in ("model_type", "dict_type", "is_instance_of"):
+        options = f"set as {key}.NAME=VALUE"
+        accepted = f"a name, its options {options}" if path[-1] in PLUGINS else f"a table of settings, {options}"
+        return f"{key} is {_shown(value)}; it is {accepted}."
     others = [error for error in errors[1:] if error["loc"][:-1] == loc[:-1] and error.get("input") is value]
     if others and isinstance(loc[-1], str):  # one setting of several kinds, each with its own mistake
         key = ".".join(path[:-1])
     accepted = [_accepted(error) for error in (first, *others)]
-    return f"{key} is {value!r}; give {', or '.join(accepted)}."
+    return f"{key} is {_shown(value)}; give {', or '.join(accepted)}."
+
+
+def _shown(value: Any) -> str:
+    """A value as it is written in TOML; of a plug-in without options its name alone."""
+    if isinstance(value, dict) and set(value) == {"name"}:
+        value = value["name"]
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_shown, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, date | time) else repr(value)
 
 
 def _accepted(error: Any) -> str:
@@ -66,7 +86,8 @@ def _accepted(error: Any) -> str:
     if kind in _LIMITS:
         numbers = {name: f"{value:g}" if isinstance(value, float) else value for name, value in error["ctx"].items()}
         return _LIMITS[kind].format(**numbers)
-    return _KINDS.get(kind.partition("_")[0], f"another value: {error['msg']}")
+    kinds = _KINDS | (_SEVERAL if isinstance(error.get("input"), list | tuple) else {})
+    return kinds.get(kind.partition("_")[0], f"another value: {error['msg']}")
 
 
 def _keys(path: list[str], content: Mapping[str, Any]) -> set[str]:
@@ -74,7 +95,7 @@ def _keys(path: list[str], content: Mapping[str, Any]) -> set[str]:
     table: Any = content
     for part in path:
         table = table.get(part) if isinstance(table, dict) else None
-        if part in ("method", "base", "partition"):
+        if part in PLUGINS:
             load = methods.load if path[0] == "method" else partitions.load
             model = load(str(table_name(table) or "fedavg"))
         else:
@@ -84,7 +105,7 @@ def _keys(path: list[str], content: Mapping[str, Any]) -> set[str]:
             if inner is None:
                 return set()
             model = inner
-    extra = {"name"} if path and path[-1] in ("method", "base", "partition") else set()
+    extra = {"name"} if path and path[-1] in PLUGINS else set()
     if model is Clients and isinstance(table, dict):
         extra |= set(partitions.load(str(table_name(table.get("partition", "iid")))).model_fields)
     return set(model.model_fields) | extra

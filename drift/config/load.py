@@ -53,7 +53,7 @@ def read(source: str | Path | Experiment, *overrides: str, **options: Any) -> Ex
         trust.allow_own(content)
     variants = content.pop("variants", {})
     methods_named = [value for name, value in changes if name in ("method", "method.name")]
-    selected = table_name([content.get("method", "fedavg"), *methods_named][-1])
+    selected = str(table_name([content.get("method", "fedavg"), *methods_named][-1]))
     for name, value in changes:
         _replace_plugin(content, name, value)
     for name, value in changes:  # after the method itself, whatever the order of the changes

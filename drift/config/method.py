@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import torch
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 from torch import Tensor
 
 from drift.config.method_values import Cohort, Combined, Outcome, Setting, State
 from drift.plugins import tables, trust
 from drift.plugins.bundles import Bundle, suffix, with_bundle
+from drift.plugins.strict_numbers import StrictNumbers
 from landscape import outside, plugins
 from landscape.model.task import Task
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from drift.training.correction import Correction
 
 
-class Method(BaseModel):
+class Method(StrictNumbers):
     """Hooks of a federated method; the defaults are FedAvg.
 
     Hooks are pure: they return new values and change nothing. State is explicit and stored for resuming.

@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, field_validator
+from pydantic import BeforeValidator, ConfigDict, PlainSerializer, field_validator
 
 from drift.plugins import tables
+from drift.plugins.strict_numbers import StrictNumbers
 
 Parts = list[np.ndarray]
 """Sample numbers of every client, ascending int64 arrays."""
 
 
-class Partitioner(BaseModel, ABC):
+class Partitioner(StrictNumbers, ABC):
     """A rule by which clients get samples; the fields of a subclass are its options."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
