@@ -19,8 +19,8 @@ PRESET = "common-fmnist"
 
 HEAD = """# Methods
 
-Written by `python -m benchmarks.methods`; do not edit by hand. Each method is one file in `drift/methods/`, chosen by
-`--set method=NAME`, its options by `--set method.OPTION=VALUE`.
+Written by `python -m benchmarks.methods`, and again by every `make docs`; do not edit by hand. Each method is one file
+in `drift/methods/`, chosen by `--set method=NAME`, its options by `--set method.OPTION=VALUE`.
 
 ## One short setting
 
@@ -60,13 +60,14 @@ Sections of methods say so under "Unlike the paper", and so does `fedscape list 
 COLUMNS = ("method", "paper", "sent beside the model", "kept by clients", "cost", "accuracy, %")
 
 
-def page(numbers: dict[str, Any]) -> str:
-    """The whole page: the setting, one table of all methods, one section a method.
+def page(numbers: dict[str, Any], names: Sequence[str] | None = None) -> str:
+    """The whole page: the setting, one table of methods, one section per method.
 
     Args:
         numbers: As docs/results/methods.json holds them.
+        names: Methods on the page; by default all.
     """
-    names, measured, seeds = methods.names(), numbers["methods"], numbers["seeds"]
+    names, measured, seeds = names or methods.names(), numbers["methods"], numbers["seeds"]
     head = HEAD.format(
         setting=_setting(numbers),
         preset=PRESET,

@@ -24,6 +24,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "_ext.methods_page",
     "_ext.public",
     "_ext.pictures",
 ]

@@ -153,8 +153,11 @@ def stale() -> list[str]:
     now = digests()
     there = {str(path.relative_to(IMAGES.parent)) for path in IMAGES.parent.rglob("*.png")}
     there -= {f"{name}.png" for name in MEASURED}
+    undrawn = {f"gallery/{name}.png" for name in plan()} - {*recorded, *there}  # new figures; the page says so
     return sorted(
-        {name for name in {*now, *there} if name not in now or recorded.get(name) != now[name] or name not in there}
+        name
+        for name in {*now, *there} - undrawn
+        if name not in now or recorded.get(name) != now[name] or name not in there
     )
 
 

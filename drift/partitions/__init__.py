@@ -1,21 +1,6 @@
 """Partitions: which client holds which samples. One file is one partition, its name is its public name.
 
-    iid                equal random parts
-    shards             sorted by label, cut into shards, a few shards per client (#C)
-    class_quantity     a fixed number of classes per client (#label)
-    dirichlet          every class distributed over the clients by a Dirichlet draw
-    dirichlet_clients  clients of one size, each with a Dirichlet draw of classes
-    hybrid_dirichlet   nearly iid clients and skewed ones
-    pachinko           Dirichlet draws over coarse classes, and over the fine ones of each
-    long_tail          classes of falling size, then another partition
-    domains            every domain split over its own clients
-    one_domain         one domain per client
-    users              clients are the users in the data
-    lss_split          training and test set merged, and split again per client
-    drift              period drift, client drift, both or neither: the cohort's data redistributed each round
-    flwr               any partitioner of flwr-datasets, by its name
-
-A file holds the class `Partition`, a `Partitioner` whose fields are the options.
+A file holds the class `Partition`, a `Partitioner` whose fields are the options; `fedscape list partitions` lists them.
 """
 
 from __future__ import annotations
