@@ -107,35 +107,25 @@ _START = (
     ),
 )
 
-_LOSS = (
-    (
-        "client-sharp",
-        "client drift in the ten sharpest directions",
-        "share of its square in the eigenspace minus that of random directions, FedAvg",
-        "fraction",
-        _method("fedavg", measures.share_ahead("client")),
-    ),
-    (
-        "period-sharp",
-        "period drift in the ten sharpest directions",
-        "share of its square in the eigenspace minus that of random directions, FedAvg",
-        "fraction",
-        _method("fedavg", measures.share_ahead("period")),
-    ),
-    (
-        "client-quadratic",
-        "cost of client drift",
-        "second-order cost g'd + d'Hd/2 over the measured one, FedAvg",
-        "log2",
-        _method("fedavg", measures.quadratic_error("client")),
-    ),
-    (
-        "period-quadratic",
-        "cost of period drift",
-        "second-order cost g'd + d'Hd/2 over the measured one, FedAvg",
-        "log2",
-        _method("fedavg", measures.quadratic_error("period")),
-    ),
+_LOSS = tuple(
+    (f"{part}-{name}", title.format(part), effect, unit, _method("fedavg", measure(part)))
+    for name, title, effect, unit, measure in (
+        (
+            "sharp",
+            "{} drift in the ten sharpest directions",
+            "share of its square in the eigenspace minus that of random directions, FedAvg",
+            "fraction",
+            measures.share_ahead,
+        ),
+        (
+            "quadratic",
+            "cost of {} drift",
+            "second-order cost g'd + d'Hd/2 over the measured one, FedAvg",
+            "log2",
+            measures.quadratic_error,
+        ),
+    )
+    for part in ("client", "period")
 )
 
 _EXACT = (
@@ -153,19 +143,15 @@ _EXACT = (
         "nats",
         _method("fedavg", measures.part_cost("local")),
     ),
-    (
-        "estimate-period",
-        "FedEve's estimate of period drift",
-        "equation 13 over the exact variance, FedAvg",
-        "log2",
-        _method("fedavg", measures.estimate_ratio("period")),
-    ),
-    (
-        "estimate-client",
-        "FedEve's estimate of client drift",
-        "equation 13 over the exact variance, FedAvg",
-        "log2",
-        _method("fedavg", measures.estimate_ratio("client")),
+    *(
+        (
+            f"estimate-{part}",
+            f"FedEve's estimate of {part} drift",
+            "equation 13 over the exact variance, FedAvg",
+            "log2",
+            _method("fedavg", measures.estimate_ratio(part)),
+        )
+        for part in ("period", "client")
     ),
     (
         "gamma-drift",

@@ -35,6 +35,11 @@ def torch_threads(number: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def one_thread() -> None:
+    """What workers begin with whose jobs share nothing: torch computes with one thread."""
+    torch.set_num_threads(1)
+
+
 class Crashed(RuntimeError):
     """A job whose workers died at every attempt."""
 
@@ -137,12 +142,17 @@ class Workers:
         """
         report, results = progress or (lambda done, total: None), [None] * len(jobs)
         report(0, len(jobs))
-        for done, finished in enumerate(self.results(work, jobs), 1):
-            if finished.error is not None:
-                raise finished.error
-            results[finished.place] = finished.result
+        for done, (place, result) in enumerate(self.as_completed(work, jobs), 1):
+            results[place] = result
             report(done, len(jobs))
         return results
+
+    def as_completed(self, work: Callable[[Any, Any], Any], jobs: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        """Place and result of each job in the order in which they finish; the first error is raised."""
+        for finished in self.results(work, jobs):
+            if finished.error is not None:
+                raise finished.error
+            yield finished.place, finished.result
 
     def pids(self) -> list[int]:
         """Process numbers of the workers."""

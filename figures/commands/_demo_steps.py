@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-from concurrent.futures import Future, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from drift.config.experiment import Experiment
 from drift.config.load import read
-from drift.parallel.process_pool import processes
+from drift.parallel.worker_pool import Workers, one_thread
 from drift.runs.run import Run
 from drift.simulation.compare import train_all
 from figures import console, gallery
-from figures.commands._draw_files import Outcome, attempt
+from figures.commands._draw_files import Outcome, Request, attempt
 from figures.commands.train import progress_of_all
 
 METHODS = ("fedavg", "ima", "fedlaw", "fedeve", "lss")
@@ -153,26 +152,35 @@ def figure_names() -> list[str]:
 
 def _pictures(folders: dict[str, list[Path]], out: Path, workers: int) -> dict[str, Outcome]:
     """Outcomes of all figures by name; the report is written in parallel, as it takes longest."""
+    names, pictures = figure_names(), out / "figures"
+    jobs: list[_Page | Request] = [_Page(folders["methods"], out / "report.html")]
+    for name in names:
+        runs = [folder for group in GROUPS.get(name, ("methods",)) for folder in folders[group]]
+        jobs.append((name, runs, None, pictures, OPTIONS.get(name, {}), None))
     outcomes: dict[str, Outcome] = {}
-    names = figure_names()
-    with processes(workers) as pool, console.progress("analysing and drawing", len(names) + 1) as step:
-        jobs: dict[Future[Any], str] = {pool.submit(_page, folders["methods"], out / "report.html"): "report"}
-        for name in names:
-            runs = [folder for group in GROUPS.get(name, ("methods",)) for folder in folders[group]]
-            jobs[pool.submit(attempt, name, runs, None, out / "figures", OPTIONS.get(name, {}))] = name
-        for done, job in enumerate(as_completed(jobs), 1):
-            outcome = job.result()
-            if jobs[job] != "report":
-                outcomes[jobs[job]] = outcome
-            step(done, jobs[job])
+    with Workers(workers, one_thread) as pool, console.progress("analysing and drawing", len(jobs)) as step:
+        for done, (place, outcome) in enumerate(pool.as_completed(_draw, jobs), 1):
+            name = ["report", *names][place]
+            outcomes[name] = outcome
+            step(done, name)
     return {name: outcomes[name] for name in names}
 
 
-def _page(folders: list[Path], path: Path) -> None:
-    """The report of the runs in `folders`; in a worker."""
+class _Page(NamedTuple):
+    """The report, as a job."""
+
+    folders: list[Path]
+    path: Path
+
+
+def _draw(state: None, job: _Page | Request) -> Outcome:
+    """The report or a figure; in a worker."""
+    if not isinstance(job, _Page):
+        return attempt(state, job)
     from figures.page.report import report
 
-    report([Run(folder) for folder in folders], path)
+    report([Run(folder) for folder in job.folders], job.path)
+    return [job.path]
 
 
 def _table(folders: list[Path]) -> list[dict[str, Any]]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import as_completed
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from drift.parallel.process_pool import processes
+from drift.parallel.worker_pool import Workers, one_thread
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from figures import gallery
@@ -55,26 +54,25 @@ def draw_all(
         step(len(outcomes), "")
         return outcomes
     data = next((run.context.data for runs, _ in jobs.values() for run in runs), None)
-    with processes(workers) as pool:
-        pending = {
-            pool.submit(attempt, name, [run.folder for run in runs], data, folder, dict(options), task): name
-            for name, (runs, options) in jobs.items()
-        }
-        for job in as_completed(pending):
-            outcomes[pending[job]] = job.result()
-            step(len(outcomes), pending[job])
+    names = list(jobs)
+    requests = [
+        (name, [run.folder for run in runs], data, folder, dict(options), task)
+        for name, (runs, options) in jobs.items()
+    ]
+    with Workers(workers, one_thread) as pool:
+        for place, outcome in pool.as_completed(attempt, requests):
+            outcomes[names[place]] = outcome
+            step(len(outcomes), names[place])
     return {name: outcomes[name] for name in jobs}
 
 
-def attempt(
-    name: str,
-    folders: list[Path],
-    data: Path | None,
-    folder: Path,
-    options: dict[str, Any],
-    task: str | None = None,
-) -> Outcome:
-    """Outcome of one figure, from folders of runs and of datasets; fit to be sent to another process."""
+Request = tuple[str, list[Path], Path | None, Path, dict[str, Any], str | None]
+"""A figure to draw in another process: name, folders of its runs, of datasets and of its files, options, task."""
+
+
+def attempt(state: None, request: Request) -> Outcome:
+    """Outcome of one figure; a job of `drift.parallel.worker_pool.Workers`."""
+    name, folders, data, folder, options, task = request
     return outcome_of(name, [open_run(path, data=data, task=task) for path in folders], folder, options)
 
 

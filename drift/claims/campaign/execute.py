@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import as_completed
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ from drift.claims.campaign import records
 from drift.claims.campaign.plan import Unit, identity
 from drift.claims.cross import QUESTIONS
 from drift.config.experiment import Experiment
-from drift.parallel.process_pool import processes
+from drift.parallel.worker_pool import Workers, one_thread
 from drift.plugins.trust import allow_own
 from drift.runs.context import Context
 from drift.runs.run import Run
@@ -83,14 +82,14 @@ def execute(
     if workers == 1:
         yield from _lane(sets, places, seconds, device, report)
         return
-    with processes(workers) as pool:
-        lanes = [list(sets[start::workers]) for start in range(workers)]
-        for job in as_completed([pool.submit(_whole_lane, lane, places, seconds, device) for lane in lanes if lane]):
-            yield from job.result()
+    lanes = [list(sets[start::workers]) for start in range(min(workers, len(sets)))]
+    with Workers(workers, one_thread) as pool:
+        for _, results in pool.as_completed(_whole_lane, [(lane, places, seconds, device) for lane in lanes]):
+            yield from results
 
 
-def _whole_lane(sets: Sequence[Sequence[Unit]], places: Places, seconds: float | None, device: str) -> list[UnitResult]:
-    return list(_lane(sets, places, seconds, device, lambda line: None))
+def _whole_lane(state: None, job: tuple[list[Sequence[Unit]], Places, float | None, str]) -> list[UnitResult]:
+    return list(_lane(*job, lambda line: None))
 
 
 def _lane(
