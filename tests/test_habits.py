@@ -32,7 +32,7 @@ WORDS = {
 """Words that are no names: they say nothing about what a variable holds or a function does."""
 
 PUBLIC = {
-    ("drift/runs/run.py", "kept"),
+    ("drift/runs/run_files.py", "kept"),
     ("drift/store/round_record.py", "kept"),
     ("drift/claims/campaign/records.py", "kept"),  # as Run.kept, which it stands in for
     ("drift/diagnosis/outlying_clients.py", "apart"),
