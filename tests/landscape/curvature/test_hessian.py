@@ -7,7 +7,6 @@ import torch
 from oracles import cnn_task, mlp_task, quadratic, thetas
 from torch import Tensor, nn
 
-from landscape.curvature import hessian
 from landscape.curvature.hessian import top_eigenvalues
 from landscape.curvature.hessian_products import hvp
 from landscape.model.samples import Samples
@@ -49,35 +48,6 @@ def test_eigenpairs_equal_those_of_the_dense_hessian(task):
     assert ds.attrs["converged"] == 1
     assert ds.residual.max() <= 1e-8
     assert ds["rank"].values.tolist() == list(range(1, 13))
-
-
-def test_products_do_not_depend_on_blocks_or_memory():
-    task = mlp_task()
-    theta = task.theta
-    flat, v = task.flat(theta), torch.randn_like(theta)
-    expected = dense(task, theta) @ v
-    for block, memory in [(100, 2**30), (5, 2**30), (5, 0), (5, 3000), (1, 0)]:
-        product = hvp(flat, theta, task.split("train"), block=block, memory=memory)
-        torch.testing.assert_close(product(v), expected)
-        torch.testing.assert_close(product(2 * v), 2 * expected)
-
-
-@pytest.mark.parametrize("blocks", [0, 1, 3])
-def test_kept_graphs_stay_within_the_memory(blocks, monkeypatch):
-    task = cnn_task(norm=True)
-    flat, samples, made = task.flat(task.theta), task.split("train")[:20], []
-    point = {name: part.clone().requires_grad_() for name, part in task.layout.named(task.theta).items()}
-    estimated, counted = (
-        bytes_of(flat, point, samples[:5]) for bytes_of in (hessian._graph_bytes, hessian._graph_storage_bytes)
-    )
-    assert estimated == counted  # of one block: affine in its samples
-    inner = hessian._gradient_graph
-    monkeypatch.setattr(hessian, "_graph_bytes", lambda *rest: counted)
-    monkeypatch.setattr(hessian, "_gradient_graph", lambda *rest: made.append(rest[-1]) or inner(*rest))
-    product = hvp(flat, task.theta, samples, block=5, memory=blocks * counted + counted // 2)
-    made.clear()
-    product(task.theta)
-    assert [len(part) for part in made] == [5] * (4 - blocks)  # the others were kept
 
 
 def test_work_of_the_search_is_bounded():
