@@ -61,8 +61,8 @@ def explain(problem: ValidationError, content: Mapping[str, Any]) -> str:
         return f"{key}: {message}" if key else message
     if first["type"] in ("model_type", "dict_type", "is_instance_of"):
         options = f"set as {key}.NAME=VALUE"
-        accepted = f"a name, its options {options}" if path[-1] in PLUGINS else f"a table of settings, {options}"
-        return f"{key} is {_shown(value)}; it is {accepted}."
+        kind = f"a name, its options {options}" if path[-1] in PLUGINS else f"a table of settings, {options}"
+        return f"{key} is {_shown(value)}; it is {kind}."
     others = [error for error in errors[1:] if error["loc"][:-1] == loc[:-1] and error.get("input") is value]
     if others and isinstance(loc[-1], str):  # one setting of several kinds, each with its own mistake
         key = ".".join(path[:-1])
