@@ -7,7 +7,6 @@ import signal
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -15,29 +14,11 @@ from multiprocessing.process import BaseProcess
 from types import TracebackType
 from typing import Any
 
-import torch
-
 from drift.parallel.shared_tensors import deserialize, serialize
 from landscape.sweep.memory import keep_memory
 
 LIVES = 3
 """Crashes of workers after which a job is reported as failed."""
-
-
-@contextmanager
-def torch_threads(number: int) -> Iterator[None]:
-    """Torch computes with this number of threads; the former number comes back at the end."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(number)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
-def one_thread() -> None:
-    """What workers begin with whose jobs share nothing: torch computes with one thread."""
-    torch.set_num_threads(1)
 
 
 class Crashed(RuntimeError):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from drift.config.experiment import Experiment, TaskPart
 from drift.config.random_keys import key
-from drift.parallel.worker_pool import torch_threads
+from drift.parallel.threads import torch_threads
 from drift.plugins.reserved_names import require_free
 from drift.simulation.simulate import Diverged, versions
 from drift.store import files

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from drift.parallel.worker_pool import torch_threads
+from drift.parallel.threads import torch_threads
 from drift.runs.run import Run
 from drift.simulation.one_round import run_round
 from drift.simulation.simulate import versions

@@ -21,7 +21,7 @@ from drift.config.method_values import Setting
 from drift.config.migrations import require_corrected, schema_entry
 from drift.engines import client_pool
 from drift.engines.choice import Choice, choose_device, choose_engine
-from drift.parallel.worker_pool import torch_threads
+from drift.parallel.threads import torch_threads
 from drift.plugins import trust
 from drift.runs.context import Context
 from drift.runs.run import Run

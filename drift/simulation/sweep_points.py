@@ -18,7 +18,8 @@ from torch import Tensor
 
 from drift.engines.cluster import TORCH_LOCK, Serialized, connected, losing
 from drift.parallel.shared_tensors import SharedValue, deserialize, serialize, share_memory
-from drift.parallel.worker_pool import Workers, torch_threads
+from drift.parallel.threads import torch_threads
+from drift.parallel.worker_pool import Workers
 from landscape.sweep.threads import PointPool, at_points, pieces
 from landscape.sweep.worker import Points, Values, Work, Worker
 

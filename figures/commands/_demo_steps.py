@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from drift.config.experiment import Experiment
 from drift.config.load import read
-from drift.parallel.worker_pool import Workers, one_thread
+from drift.parallel.threads import one_thread
+from drift.parallel.worker_pool import Workers
 from drift.runs.run import Run
 from drift.simulation.compare import train_all
 from figures import console, gallery

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from drift.parallel.worker_pool import Workers, one_thread
+from drift.parallel.threads import one_thread
+from drift.parallel.worker_pool import Workers
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from figures import gallery

@@ -16,7 +16,7 @@ from drift.analyses.evaluate_on import evaluate_models
 from drift.analyses.rounds.run_state import chance
 from drift.config.method_values import Cohort, Setting, State
 from drift.config.random_keys import key
-from drift.parallel.worker_pool import torch_threads
+from drift.parallel.threads import torch_threads
 from drift.runs.client_of_round import client_state
 from drift.runs.run import Run
 from drift.simulation.one_round import run_round

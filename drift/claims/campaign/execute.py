@@ -13,7 +13,8 @@ from drift.claims.campaign import records
 from drift.claims.campaign.plan import Unit, identity
 from drift.claims.cross import QUESTIONS
 from drift.config.experiment import Experiment
-from drift.parallel.worker_pool import Workers, one_thread
+from drift.parallel.threads import one_thread
+from drift.parallel.worker_pool import Workers
 from drift.plugins.trust import allow_own
 from drift.runs.context import Context
 from drift.runs.run import Run

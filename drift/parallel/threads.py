@@ -1,0 +1,24 @@
+"""Threads of torch in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+
+@contextmanager
+def torch_threads(number: int) -> Iterator[None]:
+    """Torch computes with this number of threads; the former number comes back at the end."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(number)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def one_thread() -> None:
+    """What workers begin with whose jobs share nothing: torch computes with one thread."""
+    torch.set_num_threads(1)
