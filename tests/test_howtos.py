@@ -13,6 +13,7 @@ MADE = {
     "howto-compare-strategies.md": ["out/figures/planes-clients.png", "report.html"],
     "howto-training.md": ["trajectory.png", "curvature.png", "curve.png", "figures/trajectory-plane.png"],
     "howto-method.md": ["out/figures/accuracy-rounds.png"],
+    "howto-paper.md": ["figures/accuracy-rounds.pdf", "figures/accuracy-table.pdf", "film.gif", "gain.pdf"],
     "howto-figure.md": ["out/figures/planes-clients.png", "out/figures/lines-fma-ima.pdf", "accuracy.pdf"],
 }
 

@@ -15,7 +15,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-EXTRAS = {"data": "datasets", "flwr": "flwr_datasets", "notebook": "jupyterlab", "test": "pytest", "dev": "ruff"}
+EXTRAS = {"data": "datasets", "flwr": "flwr_datasets", "topology": "gudhi", "film": "imageio_ffmpeg"}
+EXTRAS |= {"notebook": "jupyterlab", "test": "pytest", "dev": "ruff"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 NEEDED = ("numpy", "scipy", "scikit-learn", "xarray", "zarr", "safetensors", "matplotlib", "plotly", "pydantic")
 
