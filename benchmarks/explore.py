@@ -38,6 +38,7 @@ from drift.config.load import read, validated
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
 from landscape.sweep.evaluate import evaluate
+from landscape.sweep.precision import Precision
 
 RESULTS = Path(__file__).resolve().parent / "results" / "explore.json"
 ARGUMENTS = ["--headless", "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader"]
@@ -52,8 +53,15 @@ TARGETS = {
 }
 """Milliseconds that the project aims at, on two cores."""
 
+PRECISIONS: dict[str, Precision] = {
+    "first coarse plane": "fast",
+    "21 x 21 plane": "fast",
+    "21 x 21 plane, exact": "exact",
+}
+"""What pictures of planes are computed in."""
+
 WATCH = """() => {
-    const within = root => [...root.querySelectorAll('*')].flatMap(part => [part,
+    window.within = root => [...root.querySelectorAll('*')].flatMap(part => [part,
         ...(part.shadowRoot ? within(part.shadowRoot) : [])]);
     window.drawing = label => within(document).find(part => part.classList.contains('js-plotly-plot')
         && part.getAttribute('aria-label').includes(label));
@@ -71,7 +79,9 @@ WATCH = """() => {
         window.seen = (async () => {
             const first = await until(() => Number(plot.dataset.drawn) > before);
             const whole = await until(() => Number(plot.dataset.drawn) > before && plot._fullData[0].x.length >= 21);
-            return [first - begun, whole - begun];
+            const exact = await until(() => within(document).some(part => part.matches('p')
+                && /shown: 21 x 21 points exact/.test(part.textContent)));
+            return [first - begun, whole - begun, exact - begun];
         })();
     };
     window.move = async (name, value) => {
@@ -82,6 +92,9 @@ WATCH = """() => {
         return seen - begun;
     };
 }"""
+
+EXACT = """() => within(document).some(part => part.matches('p')
+    && /shown: 21 x 21 points exact/.test(part.textContent))"""
 
 
 def runs_of(folder: Path) -> dict[str, Path]:
@@ -156,9 +169,9 @@ def first_views(browser: Any, address: str, times: int) -> list[float]:
 
 
 def planes(browser: Any, address: str, start: int, times: int, key: str) -> list[list[float]]:
-    """(first picture, 21 x 21 points) in milliseconds, for a round after the other."""
+    """(first picture, 21 x 21 points, all of them exact) in milliseconds, for a round after the other."""
     page = opened(browser, address, f"view=plane&round={start}")
-    page.wait_for_function("() => drawing('on the plane')?._fullData?.[0].x.length >= 21")
+    page.wait_for_function(EXACT)
     page.wait_for_timeout(2000)  # minimum and storing
     waits = []
     for _ in range(times):
@@ -184,19 +197,16 @@ def sliders(browser: Any, address: str, start: int, times: int) -> list[float]:
     return waits[2:]
 
 
-def processor_seconds(run: Run, index: int) -> float:
+def processor_seconds(run: Run, index: int, precision: Precision) -> float:
     """Seconds of one thread that evaluates the points of a 21 x 21 plane by `landscape.evaluate`, and its marks."""
     names = [f"client {client}" for client in sorted(run.round(index).ids.tolist())[:3]]
     sweep = plane_sweep(run, index, names, points=21, margin=0.3)
     samples = selected_samples(run, index, "test", 1000)
     rows = torch.from_numpy(np.concatenate([sweep.mark_coefficients, sweep.coefficients]))
     task = task_with_classes(run, samples)
-    seconds = []
-    for _ in range(2):
-        begun = time.process_time()
-        evaluate(task, sweep.basis, rows, split=samples, precision="fast")
-        seconds.append(time.process_time() - begun)
-    return min(seconds)
+    begun = time.process_time()
+    evaluate(task, sweep.basis, rows, split=samples, precision=precision)
+    return time.process_time() - begun
 
 
 def resident(process: psutil.Process) -> dict[str, float]:
@@ -243,15 +253,16 @@ def main() -> None:
             memory["ten runs of 300 rounds"] = resident(server)
         with explorer(folders["fmnist"]) as (address, server):
             fresh = planes(browser, address, 1, times, "ArrowRight")
-            measured["first coarse plane"] = [first for first, _ in fresh]
-            measured["21 x 21 plane"] = [whole for _, whole in fresh]
+            measured["first coarse plane"] = [first for first, _, _ in fresh]
+            measured["21 x 21 plane"] = [whole for _, whole, _ in fresh]
+            measured["21 x 21 plane, exact"] = [exact for _, _, exact in fresh]
             again = planes(browser, address, 1 + times, times, "ArrowLeft")
-            measured["plane in memory"] = [first for first, _ in again]
+            measured["plane in memory"] = [first for first, _, _ in again]
             measured["slider, FMNIST"] = sliders(browser, address, 3, times)
             memory["FMNIST"] = resident(server)
         with explorer(folders["fmnist"]) as (address, server):
             stored = planes(browser, address, 1, times, "ArrowRight")
-            measured["stored plane"] = [first for first, _ in stored]
+            measured["stored plane"] = [first for first, _, _ in stored]
         with explorer(folders["digits"]) as (address, server):
             measured["slider, digits"] = sliders(browser, address, 3, times)
         if options.large:
@@ -260,18 +271,23 @@ def main() -> None:
                 memory["100 runs of 1,000 rounds"] = resident(server)
         browser.close()
     (run,) = [Run(path.parent) for path in folders["fmnist"].glob("*/run.json")]
-    seconds = processor_seconds(run, 3)
+    seconds = {precision: processor_seconds(run, 3, precision) for precision in ("exact", "fast")}
     table = {name: {**percentiles(values), "aim": TARGETS.get(name)} for name, values in measured.items()}
-    for name in ("first coarse plane", "21 x 21 plane"):
-        table[name]["ratio"] = table[name]["p50"] / 1e3 / seconds
+    for name, precision in PRECISIONS.items():
+        table[name]["ratio"] = percentiles(measured[name])["p50"] / 1e3 / seconds[precision]
     for name, row in table.items():
-        ratio = f", {row['ratio']:.2f} x one thread's evaluation of 21 x 21" if "ratio" in row else ""
+        ratio = (
+            f", {row['ratio']:.2f} x one thread's {PRECISIONS[name]} evaluation of 21 x 21" if "ratio" in row else ""
+        )
         aim = f" (aim {row['aim']})" if row["aim"] else ""
         print(f"{name}: {row['p50']:.0f} ms, 90 % {row['p90']:.0f}{aim}{ratio}")
     for name, sizes in memory.items():
         print(f"memory, {name}: server {sizes['server']:.0f} MiB, computing {sizes['computing']:.0f} MiB")
     machine = {"processor": processor(), "load": load, "torch": torch.__version__, "one_thread_seconds": seconds}
-    print(f"{machine['processor']}, load {load:.1f} before; one thread evaluates 21 x 21 points in {seconds:.1f} s")
+    print(
+        f"{machine['processor']}, load {load:.1f} before; one thread evaluates 21 x 21 points in "
+        f"{seconds['exact']:.1f} s exactly, {seconds['fast']:.1f} s in bfloat16"
+    )
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps({"machine": machine, "milliseconds": table, "memory": memory}, indent=1) + "\n")
 

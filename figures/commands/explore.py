@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import threading
 import webbrowser
@@ -51,14 +52,13 @@ def explore(
 
     Example: `fedscape explore out/demo/runs`
     """
-    from drift.runs.run_names import find
     from figures.explore.notebook import require_panel
 
     require_panel()
     if not 0 <= port < 2**16:
         raise ValueError(f"--port {port} is no port; give 1 to 65535, or 0 for a free one.")
     texts = places or [str(runs)]
-    folders = [Path(text) if _is_folder_of_runs(text, runs) else find(runs, text) for text in texts]
+    folders = [_place(text, runs, asked=bool(places)) for text in texts]
     from figures.explore.server import serve
     from figures.explore.workspace import Workspace
 
@@ -83,10 +83,25 @@ def explore(
         workspace.close()
 
 
-def _is_folder_of_runs(text: str, runs: Path) -> bool:
-    """Whether a text is a folder that contains runs, or will: not a run, and not the name of one."""
+def _place(text: str, runs: Path, *, asked: bool) -> Path:
+    """The folder of a run, or of runs; an empty one will do, as runs appear in it while they are trained.
+
+    Raises:
+        LookupError: If there is no such folder and no such run.
+    """
+    from drift.runs.run_names import find, run_names
+
     path = Path(text)
-    return path.is_dir() and not (path / "run.json").exists() and not (runs / text / "run.json").exists()
+    if path.is_dir() and not (path / "run.json").exists() and not (runs / text / "run.json").exists():
+        return path
+    if not path.exists() and (not run_names(runs) or len(path.parts) > 1):
+        wrong = "no such folder, and no run of that name" if asked else "there is no such folder"
+        raise LookupError(
+            f"{text}: {wrong}. Give a folder that contains runs, or the folder of a run. A folder for runs to come may "
+            f"be empty: mkdir -p {shlex.quote(text)}. To have some runs: fedscape demo, then "
+            "fedscape explore out/demo/runs."
+        )
+    return find(runs, text)
 
 
 def _has_screen() -> bool:

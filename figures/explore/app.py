@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import panel as pn
+from tornado.ioloop import IOLoop
 
 from drift.runs.growing_run import GrowingRun
 from drift.runs.run import Run
@@ -39,14 +40,15 @@ class Explorer:
             pn.config.design = style.Explore
         self.workspace = workspace
         self.selection = Selection()
-        self._push = _scheduler()
+        self._push, self._closed = _scheduler(lambda: self._closed), False
         self._displayed = address
         self._ready = not address
+        self.opening = True
         self._early: list[Callable[[], Any]] = []
         problems = self.selection.read(query)
         self._begin()
         self.views: dict[str, View] = {name: view(self) for name, view in CLASSES.items()}
-        self._frames = {name: Frame(view) for name, view in self.views.items()}
+        self._frames: dict[str, Frame] = {}
         self._slots = [pn.Column(sizing_mode="stretch_width", css_classes=["slot"]) for _ in range(2)]
         self.header = Header(self)
         if address:
@@ -63,6 +65,7 @@ class Explorer:
         self._update(set(self.selection.fields()))
         self.page.write(self.selection.query, "", self.shown())
         self._say(problems)
+        self.opening = False
         self._unfollow = workspace.follow(
             lambda changes: self.push(lambda: self._grown(changes)), lambda: self.push(self.header.activity.update)
         )
@@ -130,7 +133,8 @@ class Explorer:
         return [first, second] if second in self.views and second != first else [first]
 
     def close(self) -> None:
-        """End what watches for growth on behalf of this page."""
+        """End what watches for growth on behalf of this page; what is pushed later is dropped."""
+        self._closed = True
         self._unfollow()
 
     def __panel__(self) -> pn.viewable.Viewable:
@@ -182,6 +186,8 @@ class Explorer:
     def _place(self, shown: list[str]) -> None:
         """Put views into their places; what is pushed waits until the browser has drawn them."""
         for slot, name in zip(self._slots, [*shown, ""], strict=False):
+            if name and name not in self._frames:
+                self._frames[name] = Frame(self.views[name])
             wanted = [self._frames[name].panel] if name else []
             if slot.objects != wanted:
                 slot.objects = wanted
@@ -212,11 +218,18 @@ CLASSES = {name: _view(name) for name in VIEWS}
 """The views, imported before the first page asks for them."""
 
 
-def _scheduler() -> Callable[[Callable[[], Any]], Any]:
-    """How a function is called in the thread of this page: by its document, by the notebook's loop, or at once."""
+def _scheduler(closed: Callable[[], bool]) -> Callable[[Callable[[], Any]], Any]:
+    """How a function is called in the thread of this page: by its document, by the notebook's loop, or at once.
+
+    A document is only asked in its own thread: asking it makes it Bokeh's current document, in all threads.
+
+    Args:
+        closed: Whether the page is closed; then nothing is called.
+    """
     document = pn.state.curdoc
     if document is not None and document.session_context:
-        return document.add_next_tick_callback
+        page = IOLoop.current()
+        return lambda act: page.add_callback(lambda: None if closed() else document.add_next_tick_callback(act))
     try:
         loop = asyncio.get_running_loop()
     except RuntimeError:

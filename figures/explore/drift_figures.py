@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
+from drift.analyses.rounds.critical_point import critical_point
 from drift.runs.growing_run import GrowingRun
 from figures import palette
 from figures.explore.line_figure import SELECTED, Marks, shapes
@@ -78,6 +79,26 @@ def _fewer(distance: xr.DataArray, selected: int | None) -> xr.DataArray:
 
 POINTS = 6_000
 """Points of clients that are drawn; of more, rounds are left out evenly."""
+
+
+def mark_critical_point(figure: go.Figure, run: GrowingRun, ds: xr.Dataset) -> str:
+    """Draw the change point of a run's coherence with its interval; returns what it is, or why there is none.
+
+    Args:
+        figure: Figure of the coherence.
+        run: The run.
+        ds: Result of `drift.coherence`.
+    """
+    point = float(ds.critical_point)
+    if point != point:
+        reason = critical_point(ds["round"].values, ds.coherence.values).reason
+        return f"{run.name}: coherence has no clear change point; {reason}."
+    low, high = float(ds.critical_low), float(ds.critical_high)
+    shade = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": low - 0.5, "x1": high + 0.5, "layer": "below"}
+    line = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": point, "x1": point, "line": {"color": "#8a8a8a"}}
+    own = [{**shade, "line": {"width": 0}, "fillcolor": "#E69F00", "opacity": 0.18}, line]
+    figure.layout.shapes = [*own, *figure.layout.shapes]
+    return f"{run.name}: coherence turns negative in round {point:.0f} (95 %: {low:.0f} to {high:.0f}, shaded)."
 
 
 def factors_figure(ds: xr.Dataset, marks: Marks) -> go.Figure:

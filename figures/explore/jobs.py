@@ -29,6 +29,9 @@ from figures.explore.processes import LongProcess, Lost, WarmProcess
 Computation = LongProcess | LocalComputation
 __all__ = ["Job", "Jobs"]
 
+URGENT = 10
+"""Priorities below this are those of what a person's hand waits for, such as a slider's number."""
+
 LIVES = 2
 """Times that a call is tried before the death of its process is its error."""
 
@@ -93,7 +96,8 @@ class Jobs:
 
         Args:
             function: Of a module; each call should take less than a second, for others wait for it.
-            priority: Small ones first, among all jobs; within a job, items in their order.
+            priority: Small ones first, among all jobs; within a job, items in their order. Those below `URGENT` wait
+                for no others: they have a thread of their own.
             on_result: Called with (place of the item, result), in the order in which they finish.
             on_end: Called with the job when it is done, failed (at its first error) or cancelled.
         """
@@ -182,8 +186,11 @@ class Jobs:
 
     def _send(self) -> None:
         """Send the most urgent calls while threads are free."""
-        while self._waiting and len(self._calls) < self.threads:
-            _, number, call = heapq.heappop(self._waiting)
+        while self._waiting:
+            priority, number, call = self._waiting[0]
+            if not call.job.ended and len(self._calls) >= self.threads + (priority < URGENT):
+                return
+            heapq.heappop(self._waiting)
             if call.job.ended:
                 continue
             self._calls[number] = call
@@ -215,8 +222,13 @@ class Jobs:
     def _stop_quick(self, job: Job) -> None:
         with self._lock:
             calls = [call for _, _, call in self._waiting if call.job is job]
-            calls += [call for call in self._calls.values() if call.job is job]
+            sent = [number for number, call in self._calls.items() if call.job is job]
+            calls += [self._calls[number] for number in sent]
         self._finish(job, "cancelled", calls[0].on_end if calls else None)
+        with self._lock:
+            for number in self._warm.stop(sent):
+                self._calls.pop(number, None)
+            self._send()
 
     def _start_long(self) -> None:
         with self._lock:

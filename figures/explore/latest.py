@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -12,6 +12,9 @@ from figures.explore.view import View
 Result = TypeVar("Result")
 
 _POOL = ThreadPoolExecutor(2, "fedscape-record")
+
+AT_ONCE = 0.4
+"""Seconds that a page which is not on the screen yet waits for a result, so that it comes with it."""
 
 
 class Latest:
@@ -32,6 +35,9 @@ class Latest:
 
     def ask(self, compute: Callable[[], Result], show: Callable[[Result], Any]) -> None:
         """Call `show(compute())`: `compute` in a thread, `show` in that of the page; not if asked again before."""
+        if self._view.explorer.opening:
+            self._begin(compute, show)
+            return
         with self._lock:
             self._number += 1
             number = self._number
@@ -39,6 +45,18 @@ class Latest:
             if self._idle:
                 self._idle = False
                 _POOL.submit(self._work)
+
+    def _begin(self, compute: Callable[[], Result], show: Callable[[Result], Any]) -> None:
+        """Show a result now if it takes a moment only, later if it takes longer."""
+        with self._lock:
+            self._number += 1
+            number = self._number
+        future = _POOL.submit(compute)
+        wait([future], AT_ONCE)
+        if future.done():
+            self._view.guarded(lambda: show(future.result()))()
+        else:
+            future.add_done_callback(lambda result: self._run(number, result.result, show))
 
     def _work(self) -> None:
         while True:

@@ -21,6 +21,9 @@ from figures.interactive.words import plain
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash")
 """Of groups in their order, by which they are told from each other in grey."""
 
+FEWEST = 5
+"""Runs from which a group has a 95 % interval of its mean; fewer are lines, as their interval would be their range."""
+
 LOG = {"loss"}
 """Recorded numbers whose axis is logarithmic."""
 
@@ -51,7 +54,8 @@ def line_figure(
         shown: The lines; none give an empty figure.
         quantity: Name of their number, for the kind of axis.
         marks: What is selected.
-        intervals: A band, the 95 % interval of the mean over seeds, in place of a thin line per seed.
+        intervals: A band, the 95 % interval of the mean over seeds, in place of a thin line per seed, where a group
+            has at least `FEWEST`.
         difference: Whether the lines are differences to a reference.
     """
     layout: dict[str, Any] = {"dragmode": "select", "selectdirection": "h", "hoverdistance": -1, "selections": []}
@@ -97,7 +101,8 @@ def _group(
     label, several = written_name(group), len(members) > 1
     legend = {"name": _shortened(plain(label)), "legendgroup": group}
     traces = []
-    if not (several and intervals):
+    intervals = intervals and len(members) >= FEWEST
+    if not intervals:
         for line in members:
             bold = line.name == marks.run
             width = 3 if bold else 1 if several else 2

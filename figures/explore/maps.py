@@ -75,11 +75,37 @@ def plane_figure(
             figure.add_trace(go.Scatter3d(**place, mode="markers", marker=marker, name="point", showlegend=False))
         return figure.update_layout(uirevision=revision)
     figure = explore_contour(ds, variable)
+    _name_directions(figure, ds)
     if minimum is not None and minimum.state == "inside":
         figure.add_trace(_minimum_trace(minimum))
+        _clear(figure, ds, minimum)
     if point is not None:
         figure.add_trace(_point_trace(*point))
     return figure.update_layout(uirevision=revision, margin={"t": 8, "r": 8})
+
+
+def _name_directions(figure: go.Figure, ds: xr.Dataset) -> None:
+    """Say between which models the first direction goes."""
+    if ds.sizes.get("mark", 0) >= 3 and "collinear" in ds.attrs:
+        first, second = (escape(str(name)) for name in ds.mark.values[:2])
+        figure.update_xaxes(title=f"distance along u, from {first} to {second} [norm of the parameters]")
+        figure.update_yaxes(title="distance along v, across u")
+
+
+def _clear(figure: go.Figure, ds: xr.Dataset, minimum: Minimum) -> None:
+    """Names of models that the minimum's cross would cover stand between its arms."""
+    models = next((trace for trace in figure.data if getattr(trace, "mode", "") == "markers+text"), None)
+    if models is None:
+        return
+    near = np.ones(ds.sizes["mark"], dtype=bool)
+    for name, value in minimum.at.items():
+        extent = float(ds[name].max() - ds[name].min())
+        near &= np.abs(ds[f"mark_{name}"].values - value) < NORMAL_95 * minimum.errors[name] + LABEL * extent
+    models.textposition = np.where(near, "top right", "top center").tolist()
+
+
+LABEL = 0.08
+"""Size of a label, as a share of the map."""
 
 
 def line_figure(
@@ -126,11 +152,12 @@ def class_figure(numbers: Numbers, classes: Sequence[str], other: Numbers | None
     """Error per class of a point, and of another model."""
     names = _labels(numbers, classes)
     figure = blank(height=SMALL, barmode="group", bargap=0.25)
-    for shown, name, colour in ((numbers, "this point", POINT), (other, escape(other_name), "#7f8c99")):
+    for shown, name, colour, shape in ((numbers, "this point", POINT, ""), (other, escape(other_name), "#7f8c99", "/")):
         if shown is None or not shown.class_error.size:
             continue
         hover = f"class %{{x}}<br>{name}: error %{{y:.1%}}<extra></extra>"
-        bar = go.Bar(x=names, y=small(shown.class_error), name=name, marker_color=colour, hovertemplate=hover)
+        bar = go.Bar(x=names, y=small(shown.class_error), name=name, hovertemplate=hover)
+        bar.marker = {"color": colour, "pattern": {"shape": shape}}
         figure.add_trace(bar)
     figure.update_xaxes(title="class", type="category")
     return figure.update_yaxes(title="error of the class", range=[0, 1], tickformat=".0%")
@@ -166,7 +193,10 @@ def minimum_text(minimum: Minimum | None, unit: str) -> str:
         return ""
     if minimum.state != "inside":
         return f"Minimum of the loss: none inside ({minimum.reason})."
-    places = ", ".join(f"{name} {value:.3g} ± {minimum.errors[name]:.2g}" for name, value in minimum.at.items())
+    names = {"alpha": "u", "beta": "v"}
+    places = ", ".join(
+        f"{names.get(name, name)} {value:.3g} ± {minimum.errors[name]:.2g}" for name, value in minimum.at.items()
+    )
     return f"Minimum of the loss between the grid points: {minimum.value:.4g} {unit} at {places} (standard errors)."
 
 

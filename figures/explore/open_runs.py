@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +41,7 @@ class _Open:
     context: Context | None = None
     run: Run | None = None
     read: bool = False
+    whole: bool = False
     problem: str = ""
     stamp: Stamp | None = None
 
@@ -111,12 +113,24 @@ class OpenRuns:
                 `problem`.
         """
         entry = self._entry(name)
-        if not entry.read:
+        if not entry.whole:
             self._read(entry)
         return entry.recorded
 
+    def read_ahead(self, names: Sequence[str], seconds: float) -> bool:
+        """Read rounds of runs in turn, for about so many seconds; returns whether all of them are read."""
+        ends = time.monotonic() + seconds
+        waiting = [self._runs[name] for name in names if name in self._runs and not self._runs[name].whole]
+        while waiting:
+            for entry in waiting:
+                self._read(entry, AT_A_TIME)
+            waiting = [entry for entry in waiting if not entry.whole]
+            if time.monotonic() > ends:
+                break
+        return not waiting
+
     def described(self, name: str) -> GrowingRun:
-        """The run without its models, of which settings and last numbers can be asked; its rounds are not read.
+        """The run without its models, of which settings and last numbers can be asked; it has the rounds read so far.
 
         Raises:
             LookupError: If there is no such run.
@@ -170,15 +184,17 @@ class OpenRuns:
         if entry.problem != problem:
             changes.problems.add(name)
 
-    def _read(self, entry: _Open) -> None:
-        """Read what was committed since; where that fails, the problem says why."""
+    def _read(self, entry: _Open, most: int | None = None) -> None:
+        """Read what was committed since, at most so many rounds; where that fails, the problem says why."""
         entry.read = True
         try:
-            entry.recorded.update()
+            read = entry.recorded.update(most)
+            entry.whole = most is None or read < most
             _ = entry.recorded.experiment
             entry.problem = ""
         except PROBLEMS as reason:
             entry.problem = " ".join(str(reason).split())
+            entry.whole = True
 
     def _opened(self, entry: _Open) -> Run:
         if entry.context is not None:
@@ -215,6 +231,9 @@ class OpenRuns:
             raise LookupError(unknown("run", name, self.names) if self.names else f"no run {name}: there is no run.")
         return self._runs[name]
 
+
+AT_A_TIME = 50
+"""Rounds of a run that are read before the next run has its turn."""
 
 MOST = 12
 """Runs that are selected to begin with."""

@@ -40,7 +40,7 @@ class Plot(JSComponent):
     _esm = Path(__file__).with_name("plot.js")
 
     def __init__(self, label: str = "", **options: Any) -> None:
-        options = {"height": 380, "sizing_mode": "stretch_width", "library": _address(), **options}
+        options = {"height": 380, "sizing_mode": "stretch_width", "library": library_address(), **options}
         super().__init__(label=label, **options)
         self._handlers: dict[str, list[Callable[[dict[str, Any]], Any]]] = {name: [] for name in EVENTS}
 
@@ -80,7 +80,7 @@ class Plot(JSComponent):
                 self._send_msg({"ack": True})
 
 
-def _address() -> str:
+def library_address() -> str:
     """Where the explorer's server has plotly.js; empty in a notebook."""
     return (
         f"plotly.js?v={plotly.__version__}" if pn.state.curdoc is not None and pn.state.curdoc.session_context else ""

@@ -19,16 +19,22 @@ from torch import Tensor
 from drift.analyses.landscapes.models_plane import line_sweep, plane_sweep, selected_samples, task_with_classes
 from drift.analyses.landscapes.named_models import cohort_models, named_models
 from drift.runs.run import Run
+from figures.explore import stopping
 from figures.explore.addresses import share_data
 from figures.explore.places import COHORT, Geometry, Grid, Numbers, Place, Values
 from figures.explore.shelf import Shelf
 from landscape.model.batchnorm import usual_statistics
 from landscape.model.samples import Samples
 from landscape.model.task import Task
-from landscape.sweep.evaluate import sweep_work
+from landscape.sweep.evaluate import MEMORY, sweep_work
 from landscape.sweep.grid import Sweep
+from landscape.sweep.precision import Precision
 from landscape.sweep.threads import at_points
-from landscape.sweep.worker import Worker, mean_metrics
+from landscape.sweep.worker import Points, Worker, mean_metrics
+from landscape.sweep.worker import Values as Tensors
+
+SMALL = 8 * 2**20
+"""Bytes of point models that an evaluator keeps for its next call."""
 
 
 def warm(run: Run, place: Place) -> int:
@@ -49,12 +55,38 @@ def geometry(run: Run, grid: Grid) -> Geometry:
     return Geometry(dict(sweep.coords), sweep.coefficients, sweep.origin, sweep.axes, sweep.marks, dict(sweep.attrs))
 
 
-def grid_values(run: Run, item: tuple[Grid, Sequence[Sequence[float]]]) -> tuple[Values, float]:
-    """Metrics at points of a grid, rows of coefficients of its basis, and the processor's seconds per point."""
-    grid, rows = item
-    worker = _evaluator(run, grid)
+def grid_values(run: Run, item: tuple[Grid, Sequence[Sequence[float]], Precision]) -> tuple[Values, float, bool]:
+    """Metrics at points of a grid, the processor's seconds per point, and whether the values are exact.
+
+    Args:
+        run: The run.
+        item: The grid, rows of coefficients of its basis, and the precision, in place of the grid's own.
+    """
+    grid, rows, precision = item
+    worker = _evaluator(run, replace(grid, place=replace(grid.place, precision=precision)))
     begun = time.thread_time()
-    return _numpy(at_points(worker, _plain(rows))), (time.thread_time() - begun) / len(rows)
+    points = _plain(rows)
+    most = max(1, min(len(points), MEMORY // (3 * worker.work.basis[0].nbytes + 1)))
+    chunks = [at_points(_Stoppable(worker), points[start : start + most]) for start in range(0, len(points), most)]
+    joined = {name: torch.cat([chunk[name] for chunk in chunks]) for name in chunks[0]}
+    if most * worker.work.basis[0].nbytes > SMALL:
+        worker.free()
+    return _numpy(joined), (time.thread_time() - begun) / len(rows), not any(worker.coarse)
+
+
+class _Stoppable:
+    """An evaluator whose chunks end between two stretches of samples if their call is stopped."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker, self.work = worker, worker.work
+
+    def chunk(self, points: Points) -> Tensors:
+        self.worker.take(points)
+        outputs = self.worker.outputs(self.worker.stretches)
+        return mean_metrics(self.work, len(points), stopping.until_stopped(outputs))
+
+    def free(self) -> None:
+        self.worker.free()
 
 
 def numbers(run: Run, item: tuple[Place, Sequence[float]]) -> Numbers:
@@ -156,7 +188,7 @@ def _evaluator(run: Run, what: Place | Grid) -> Worker:
         return Worker(work)
 
     if not hasattr(_THREAD, "shelf"):
-        _THREAD.shelf = Shelf(6)
+        _THREAD.shelf = Shelf(4)
     worker: Worker = _THREAD.shelf.get((_identity(run), what), make)
     return worker
 

@@ -15,6 +15,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from drift.parallel.shared_tensors import deserialize, serialize
+from figures.explore import stopping
 from figures.explore.addresses import Address
 
 Answer = Callable[[int, Any, Exception | None], None]
@@ -59,6 +60,16 @@ class WarmProcess:
                 self._start()
             with contextlib.suppress(OSError):  # if it has died, the reader answers for all open calls
                 self._connection.send_bytes(message)  # type: ignore[union-attr]
+
+    def stop(self, numbers: Sequence[int]) -> list[int]:
+        """Let calls end soon, without an answer; returns those that had none yet."""
+        with self._lock:
+            wanted = [number for number in numbers if number in self._open_calls]
+            self._open_calls.difference_update(wanted)
+            if wanted and self._connection is not None:
+                with contextlib.suppress(OSError):
+                    self._connection.send_bytes(serialize(wanted))
+        return wanted
 
     def close(self) -> None:
         """End the process."""
@@ -154,18 +165,24 @@ def _serve(connection: Connection, threads: int) -> None:
     lock = threading.Lock()
 
     def answer(number: int, function: Callable[..., Any], address: Address, item: Any) -> None:
-        message = _message(number, *call_outcome(function, address, item))
+        with stopping.call(number):
+            message = _message(number, *call_outcome(function, address, item))
         with lock:
             connection.send_bytes(message)
 
-    with ThreadPoolExecutor(threads, initializer=_one_thread) as pool:
+    with ThreadPoolExecutor(2 * threads + 1, initializer=_one_thread) as pool:  # stopped calls take a moment to end
         pool.submit(importlib.import_module, "figures.explore.survey_results")
         while True:
             try:
                 message = connection.recv_bytes()
             except (EOFError, OSError):
                 os._exit(0)  # the server has ended; what runs is of no use
-            pool.submit(answer, *deserialize(message))
+            content = deserialize(message)
+            if isinstance(content, list):
+                for number in content:
+                    stopping.stop(number)
+            else:
+                pool.submit(answer, *content)
 
 
 def _compute(connection: Connection) -> None:

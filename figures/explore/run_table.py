@@ -96,6 +96,7 @@ class RunTable:
             self.grid.patch(patch, as_index=False)
 
     def _lay(self, frame: pd.DataFrame) -> None:
+        self.grid.height = min(330, 96 + 30 * max(1, len(frame)))  # first: a table that is being made cannot change it
         self.grid.param.update(
             value=frame,
             titles={**COLUMNS, **{name: name.rpartition(".")[2].replace("_", " ") for name in frame.columns[9:]}},
@@ -103,7 +104,6 @@ class RunTable:
             header_tooltips={name: name for name in frame.columns[9:]},
             formatters={"accuracy": _number("0.000"), "loss": _number("0.000")},
             text_align=dict.fromkeys(NUMBERS, "right"),
-            height=min(330, 96 + 30 * max(1, len(frame))),
         )
         self.group.options = GROUPS | {name: name for name in frame.columns[9:]}
 

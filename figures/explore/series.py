@@ -96,18 +96,30 @@ _RESULTS: WeakKeyDictionary[GrowingRun, dict[Analysis, tuple[str, xr.Dataset]]] 
 _LOCK = Lock()
 
 
-def recorded_runs(runs: OpenRuns, names: Iterable[str]) -> tuple[dict[str, GrowingRun], list[str]]:
+def ready(run: GrowingRun, name: str) -> bool:
+    """Whether a number of a run is known without an analysis that takes a moment."""
+    if name not in OF_RECORD:
+        return True
+    with _LOCK:
+        stored = _RESULTS.get(run, {}).get(OF_RECORD[name])
+    return stored is not None and stored[0] == run.last_link
+
+
+def recorded_runs(
+    runs: OpenRuns, names: Iterable[str], *, whole: bool = True
+) -> tuple[dict[str, GrowingRun], list[str]]:
     """The runs of these names that have a round, and a line for each that has none yet; problems have their own line.
 
     Args:
         runs: The open runs.
         names: Names of some of them; others are left out.
+        whole: Whether all of their rounds are read; else those that are.
     """
     usable, lines = {}, []
     for name in names:
         if name not in runs.names:
             continue
-        run = runs.recorded(name)
+        run = runs.recorded(name) if whole else runs.described(name)
         if run.rounds() and _described(run):
             usable[name] = run
         elif not runs.problem(name):

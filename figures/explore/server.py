@@ -18,6 +18,7 @@ from tornado.websocket import WebSocketClosedError
 
 from figures.explore.app import Explorer
 from figures.explore.guard import Guard, Refused, SafeHeaders
+from figures.explore.plot import library_address
 from figures.explore.workspace import Workspace
 
 HERE = Path(__file__).parent
@@ -85,6 +86,7 @@ def _page(workspace: Workspace) -> pn.viewable.Viewable:
     pn.extension("tabulator")
     document.template = Template((HERE / "page.html.j2").read_text(), autoescape=False)
     document.template_variables.update(nonce=secrets.token_urlsafe(16), sheet=(HERE / "page.css").read_text())
+    document.template_variables["plotly"] = library_address()
     explorer = Explorer(workspace, query, address=True)
     document.on_session_destroyed(lambda _: explorer.close())
     return explorer.__panel__()

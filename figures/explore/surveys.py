@@ -4,27 +4,34 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
 from drift.runs.run import Run
+from figures.explore.grid_table import GridTable
 from figures.explore.jobs import Job, Jobs
+from figures.explore.levels import Stage, parts, stages
 from figures.explore.places import Geometry, Grid, Values
 from figures.explore.points import grid_values
 from figures.explore.survey_results import opened, store
 
-CALL_SECONDS = 0.2
-"""Seconds that one call of a survey may take: urgent calls wait no longer."""
+CALL_SECONDS = 1.0
+"""Seconds that one call of a survey may take; short ones share too little work. Urgent calls do not wait for it."""
+
+SOON = 2.0
+"""Seconds for which no picture in bfloat16 is computed besides the first: what is asked for comes soon enough."""
 
 REMEMBERED = 48
 """Finished surveys in memory."""
 
 
 class Survey:
-    """The values of a grid: what is stored is shown at once, else every 4th point, every 2nd, then all.
+    """The values of a grid: what is stored is shown at once, else five points per axis, then more, then all.
+
+    Where all of them take long, the first pictures are computed in bfloat16, and what is asked for takes their place.
 
     Args:
         jobs: Where it is computed.
@@ -48,14 +55,13 @@ class Survey:
         self.run, self.grid = run, grid
         self.surface: xr.Dataset | None = None
         self.error: Exception | None = None
-        self.ended = self.stopped = False
-        self.done = self.total = 0
+        self.ended = self.stopped = self.preview = False
+        self.table: GridTable | None = None
         self._jobs, self._priority = jobs, priority
         self._on_change, self._on_progress = on_change, on_progress
         self._lock = threading.RLock()
         self._cancelled = False
         self._job: Job | None = None
-        self._seconds: float | None = None
         if (stored_surface := _FINISHED.get(_key(run, grid))) is not None:
             self._end(stored_surface)
             return
@@ -69,16 +75,20 @@ class Survey:
         )
 
     @property
-    def job(self) -> Job | None:
-        """The present job: its seconds left are those of this level."""
-        return self._job
+    def done(self) -> int:
+        """Points, with marks, that have their value in the precision that is asked for."""
+        return 0 if self.table is None else int(self.table.final.sum())
+
+    @property
+    def total(self) -> int:
+        """Points, with marks, to evaluate."""
+        return 0 if self.table is None else int(self.table.inside.sum())
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until all points are done; None before the first is."""
-        if self._seconds is None or self.ended:
-            return None
-        return self._seconds * (self.total - self.done) / self._jobs.threads
+        """Seconds until all points are done; None before that can be known."""
+        seconds = self._seconds(self.grid.place.precision)
+        return None if seconds is None or self.ended else seconds * (self.total - self.done) / self._jobs.threads
 
     def cancel(self) -> None:
         """Compute no more; a finished level stays."""
@@ -91,63 +101,47 @@ class Survey:
         if isinstance(answer, xr.Dataset):
             self._end(answer)
             return
-        self.geometry = answer
-        inside = np.isfinite(answer.rows).all(1)
-        self._values: dict[str, np.ndarray] = {}
-        self._known = np.zeros(len(answer.rows), dtype=bool)
-        self._inside = inside
-        self.total = int(inside.sum()) + len(answer.marks)
-        self._levels = levels(answer.shape)
-        self._marks()
-
-    def _marks(self) -> None:
-        """Evaluate the marks one by one, which also tells what a point costs."""
-        rows = [list(mark.coefficients) for mark in self.geometry.marks]
-        self._mark_values: list[Values] = [{} for _ in rows]
-
-        def take(place: int, answer: tuple[Values, float]) -> None:
-            self._mark_values[place] = answer[0]
-            self._count(1, answer[1])
-
-        self._submit([[row] for row in rows], take, self._refine)
+        self.geometry, self.table = answer, GridTable(answer)
+        self._stages = stages(answer.shape, self.grid.place.precision)
+        self._several = len(self._stages) > 1
+        self._refine()
 
     def _refine(self) -> None:
-        """Evaluate the next level."""
-        mask = next((mask for mask in self._levels if not (self._known | ~mask | ~self._inside).all()), None)
-        if mask is None:
+        """Evaluate what the next stage lacks."""
+        table = self.table
+        assert table is not None  # noqa: S101 - for mypy: it was opened
+        while self._stages and self._superfluous(self._stages[0]):
+            self._stages.pop(0)
+        if not self._stages:
             self._complete()
             return
-        cells = np.flatnonzero(mask & self._inside & ~self._known)
-        parts = list(_parts(cells, self._seconds or CALL_SECONDS, self._jobs.threads))
+        stage = self._stages[0]
+        cells = np.flatnonzero(self._missing(stage))
+        if not len(cells):
+            self._reached(stage)
+            return
+        pieces = parts(cells, table.rows, self._seconds(stage.precision), CALL_SECONDS, self._jobs.threads)
 
-        def take(place: int, answer: tuple[Values, float]) -> None:
-            where = parts[place]
+        def take(place: int, answer: tuple[Values, float, bool]) -> None:
+            values, seconds, exact = answer
             with self._lock:
-                for name, column in answer[0].items():
-                    if name not in self._values:
-                        self._values[name] = np.full((len(self._known), *column.shape[1:]), np.nan)
-                    self._values[name][where] = column
-                self._known[where] = True
-            self._count(len(where), answer[1])
+                table.add(pieces[place], values, final=exact or stage.precision == self.grid.place.precision)
+                _SECONDS[self._pace(stage.precision)] = seconds
+                if exact:
+                    _SECONDS[self._pace("exact")] = seconds
+            if self._on_progress is not None:
+                self._on_progress(self)
 
-        def level_done() -> None:
-            self.surface = self._labelled(mask)
-            if not (self._known | ~self._inside).all():
-                self._on_change(self)
-            self._refine()
+        self._submit(stage, [table.rows[piece].tolist() for piece in pieces], take)
 
-        self._submit([self.geometry.rows[part].tolist() for part in parts], take, level_done)
-
-    def _submit(
-        self, pieces: Sequence[Any], take: Callable[[int, tuple[Values, float]], None], then: Callable[[], None]
-    ) -> None:
+    def _submit(self, stage: Stage, pieces: list[Any], take: Callable[[int, tuple[Values, float, bool]], None]) -> None:
         def ended(job: Job) -> None:
             if job.state == "done" and not self._cancelled:
-                then()
+                self._refine()
             else:
                 self._failed(job)
 
-        items = [(self.grid, rows) for rows in pieces]
+        items = [(self.grid, rows, stage.precision) for rows in pieces]
         priority = self._priority + (0 if self.surface is None else 5)
         title = f"{self.grid.kind} of round {self.grid.place.round}"
         with self._lock:
@@ -156,60 +150,55 @@ class Survey:
                     grid_values, self.run, items, title=title, priority=priority, on_result=take, on_end=ended
                 )
 
-    def _count(self, points: int, seconds: float) -> None:
-        self.done += points
-        self._seconds = seconds if self._seconds is None else min(self._seconds, seconds)
-        if self._on_progress is not None:
-            self._on_progress(self)
+    def _reached(self, stage: Stage) -> None:
+        """Show the points of a stage."""
+        table, place = self.table, self.grid.place
+        assert table is not None  # noqa: S101 - for mypy
+        self._stages.pop(0)
+        self.preview = not bool(table.final[table.with_marks(stage.mask, marks=False) & table.inside].all())
+        attrs = {**self.geometry.attrs, "split": place.split, "round": place.round}
+        self.surface = table.surface(stage.mask).assign_attrs(attrs)
+        if self._stages and not table.final[table.inside].all():
+            self._on_change(self)
+        self._refine()
 
-    def _labelled(self, mask: np.ndarray) -> xr.Dataset:
-        """The surface of a level, labelled as `landscape.surface` does it."""
-        whole, grid = self.geometry, self.grid
-        picked = mask.reshape(whole.shape)
-        cells = np.ix_(
-            *[
-                np.flatnonzero(picked.any(tuple(k for k in range(picked.ndim) if k != axis)))
-                for axis in range(picked.ndim)
-            ]
-        )
-        coords = {name: whole.coords[name][cells[axis].ravel()] for axis, name in enumerate(whole.coords)}
-        ds = xr.Dataset(coords=coords).assign_coords(mark=[mark.name for mark in whole.marks])
-        dims = tuple(whole.coords)
-        for axis, name in enumerate(dims):
-            ds[name].attrs.update(long_name=name, units="1")
-            ds[f"mark_{name}"] = ("mark", [mark.at[axis] for mark in whole.marks])
-        for name, column in self._values.items():
-            further = ("class",) if column.ndim > 1 else ()
-            about = {"long_name": _WORDS.get(name, name), "units": "nats" if name == "loss" else "fraction"}
-            ds[name] = ((*dims, *further), column.reshape(*whole.shape, *column.shape[1:])[cells], about)
-            at_marks = np.stack([values[name][0] for values in self._mark_values])
-            ds[f"mark_{name}"] = (
-                ("mark", *further),
-                at_marks,
-                {**about, "long_name": f"{about['long_name']} at the mark"},
-            )
-        place = grid.place
-        return ds.assign_attrs(whole.attrs, split=place.split, round=place.round)
+    def _missing(self, stage: Stage) -> np.ndarray:
+        """Marks and points that a stage lacks; the first of several is shown without marks' values."""
+        table = self.table
+        assert table is not None  # noqa: S101 - for mypy
+        mask = table.with_marks(stage.mask, marks=self.surface is not None or not self._several)
+        has = table.final if stage.precision == self.grid.place.precision else table.known
+        return np.asarray(mask & table.inside & ~has)
+
+    def _superfluous(self, stage: Stage) -> bool:
+        """Whether a stage shows nothing new, or comes too shortly before what is asked for."""
+        if self.surface is None:
+            return False
+        table, shown = self.table, self.surface.loss.size
+        if table is None or (stage.mask.sum() <= shown and stage is not self._stages[-1]):
+            return True
+        seconds = self._seconds(stage.precision)
+        quick = seconds is not None and seconds * (self.total - self.done) / self._jobs.threads < SOON
+        return stage.precision != self.grid.place.precision and (quick or bool(table.final.any()))
+
+    def _seconds(self, precision: str) -> float | None:
+        """Seconds of the processor for a point of such a grid, the last that were measured; None before that."""
+        return _SECONDS.get(self._pace(precision))
+
+    def _pace(self, precision: str) -> tuple[Any, ...]:
+        place = self.grid.place
+        return _identity(self.run), place.split, place.samples, precision
 
     def _complete(self) -> None:
-        surface = self.surface
-        if surface is None:
+        if self.surface is None or self.table is None:
             return
-        self._end(surface)
-        places = {tuple(row): place for place, row in enumerate(self._rows())}
-        table = {name: np.concatenate([self._at_marks(name), column]) for name, column in self._values.items()}
+        self.preview = False
+        self._end(self.surface)
+        places, table = self.table.table()
         self._jobs.quick(store, self.run, [(self.grid, places, table)], priority=self._priority + 80)
-
-    def _rows(self) -> list[list[float]]:
-        marks = [list(mark.coefficients) for mark in self.geometry.marks]
-        return [*marks, *self.geometry.rows.tolist()]
-
-    def _at_marks(self, name: str) -> np.ndarray:
-        return np.concatenate([values[name] for values in self._mark_values])
 
     def _end(self, surface: xr.Dataset) -> None:
         self.surface, self.ended = surface, True
-        self.done = self.total = max(self.total, 1)
         _FINISHED[_key(self.run, self.grid)] = surface
         while len(_FINISHED) > REMEMBERED:
             _FINISHED.popitem(last=False)
@@ -224,26 +213,13 @@ class Survey:
             self._on_change(self)
 
 
-def levels(shape: tuple[int, ...]) -> list[np.ndarray]:
-    """Masks over the grid points, flat: every 4th, every 2nd, all per axis; of small grids only those with five."""
-    masks = []
-    for step in (4, 2, 1):
-        if step == 1 or all((points - 1) % step == 0 and points > 4 * step for points in shape):
-            axes = [np.arange(points) % step == 0 for points in shape]
-            grid = np.meshgrid(*axes, indexing="ij")
-            masks.append(np.logical_and.reduce(grid).ravel())
-    return masks
-
-
-def _parts(cells: np.ndarray, seconds: float, threads: int) -> Iterator[np.ndarray]:
-    """Cells in calls of about CALL_SECONDS, at least one per thread."""
-    most = max(1, min(int(CALL_SECONDS / max(seconds, 1e-6)), 64, -(-len(cells) // threads)))
-    return (cells[start : start + most] for start in range(0, len(cells), most))
+def _identity(run: Run) -> tuple[Any, ...]:
+    return run.folder.resolve(), str(run.about.get("digest")), id(run.context.user_task), run.context.metrics
 
 
 def _key(run: Run, grid: Grid) -> tuple[Any, ...]:
-    return run.folder.resolve(), str(run.about.get("digest")), id(run.context.user_task), run.context.metrics, grid
+    return *_identity(run), grid
 
 
 _FINISHED: OrderedDict[tuple[Any, ...], xr.Dataset] = OrderedDict()
-_WORDS = {"class_error": "error of the class"}
+_SECONDS: dict[tuple[Any, ...], float] = {}

@@ -6,7 +6,7 @@ import html
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import wraps
+from functools import cached_property, wraps
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import panel as pn
@@ -40,10 +40,17 @@ class View(ABC):
     def __init__(self, explorer: Explorer) -> None:
         self.explorer = explorer
         self.problem = ""
-        self._line = pn.pane.HTML("", css_classes=["line"], visible=False, sizing_mode="stretch_width")
-        self._panel = pn.Column(self._line, sizing_mode="stretch_width", css_classes=["view", f"view-{self.name}"])
         self._waiting: set[str] = set()
         self._body: pn.viewable.Viewable | None = None
+
+    @cached_property
+    def _line(self) -> pn.pane.HTML:
+        """The line above the body; parts of a view are made when it is first shown, so that the page opens sooner."""
+        return pn.pane.HTML("", css_classes=["line"], visible=False, sizing_mode="stretch_width")
+
+    @cached_property
+    def _panel(self) -> pn.Column:
+        return pn.Column(self._line, sizing_mode="stretch_width", css_classes=["view", f"view-{self.name}"])
 
     @property
     def selection(self) -> Selection:

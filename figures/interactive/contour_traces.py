@@ -7,7 +7,17 @@ from typing import Any
 import plotly.graph_objects as go
 import xarray as xr
 
-from figures.interactive.look import COLOURS, axis, colour_bar, grid, log10, mark_names, small
+from figures.interactive.look import (
+    COLOURS,
+    axis,
+    colour_bar,
+    coordinate,
+    grid,
+    log10,
+    mark_names,
+    short_coordinate,
+    small,
+)
 from figures.interactive.slider import Traces
 from figures.interactive.surface_traces import EDGE, at_round, mark_words, symbols
 from figures.interactive.words import Notes, plain
@@ -46,6 +56,7 @@ def contours(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bo
     """The filled contours of a map; customdata are its values where the colours are their logarithms."""
     x, y, values = grid(ds, variable)
     unit = axis(ds[variable])
+    across, up = (short_coordinate(ds, str(values.name)) for values in (x, y))
     return go.Contour(
         x=small(x),
         y=small(y),
@@ -53,7 +64,7 @@ def contours(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bo
         customdata=small(values),
         **look(bounds, unit, log),
         hovertemplate=(
-            f"{at_round(ds)}{x.name} %{{x:.3g}}<br>{y.name} %{{y:.3g}}<br>{unit} %{{customdata:.4g}}<extra></extra>"
+            f"{at_round(ds)}{across} %{{x:.3g}}<br>{up} %{{y:.3g}}<br>{unit} %{{customdata:.4g}}<extra></extra>"
         ),
         name=variable,
     )
@@ -75,7 +86,7 @@ def look(bounds: tuple[float, float], unit: str, log: bool) -> dict[str, Any]:
 def lay_flat(figure: go.Figure, ds: xr.Dataset, variable: str, **panel: int) -> None:
     """Axes of a map in a figure, or in its panel (row, col); with one scale where both directions have one length."""
     first, second = map(str, ds[variable].dims)
-    figure.update_xaxes(title=axis(ds[first]), constrain="domain", showgrid=False, zeroline=False, **panel)
-    figure.update_yaxes(title=axis(ds[second]), constrain="domain", showgrid=False, zeroline=False, **panel)
+    figure.update_xaxes(title=coordinate(ds, first), constrain="domain", showgrid=False, zeroline=False, **panel)
+    figure.update_yaxes(title=coordinate(ds, second), constrain="domain", showgrid=False, zeroline=False, **panel)
     if ds.attrs.get("isometric") == 1:
         figure.update_yaxes(scaleanchor="x", **panel)

@@ -32,6 +32,24 @@ def axis(values: xr.DataArray) -> str:
     return str(name) if units in ("1", "fraction", "") else f"{name} [{units}]"
 
 
+def coordinate(ds: xr.Dataset, name: str) -> str:
+    """Label of a coordinate of a surface: of planes of models it is a distance between parameters, in their norm."""
+    return f"distance along {_direction(ds, name)}" if _direction(ds, name) != name else axis(ds[name])
+
+
+def short_coordinate(ds: xr.Dataset, name: str) -> str:
+    """A coordinate as texts about one point name it."""
+    return _direction(ds, name)
+
+
+def _direction(ds: xr.Dataset, name: str) -> str:
+    """The direction of a coordinate: u and v of a plane through models, a principal component of a trajectory."""
+    place = ("alpha", "beta").index(name) if name in ("alpha", "beta") else None
+    if place is not None and "explained_alpha" in ds.attrs:
+        return f"component {place + 1}"
+    return name if place is None or "collinear" not in ds.attrs else "uv"[place]
+
+
 def round_axis(rounds: Any) -> dict[str, Any]:
     """A horizontal axis of rounds; of few rounds each one is labelled, and nothing between them."""
     span = np.ptp(np.asarray(rounds, float)) if len(rounds) else 0.0

@@ -11,7 +11,7 @@ import xarray as xr
 from figures import palette
 from figures.interactive.cohort import PICKED
 from figures.interactive.contour_traces import HALO, contours, lay_flat
-from figures.interactive.look import axis, blank, small, span
+from figures.interactive.look import axis, blank, coordinate, small, span
 from figures.interactive.slider import Traces, playing
 
 HEAD = 10
@@ -45,7 +45,7 @@ def trajectory_play(ds: xr.Dataset, *, notes: Mapping[int, Mapping[int, str]] | 
     for name, update in (("alpha", figure.update_xaxes), ("beta", figure.update_yaxes)):
         share = ds.attrs.get(f"explained_{name}")
         variance = "" if share is None else f" ({100 * share:.0f} % of the variance)"
-        update(title=f"{axis(ds[name])}{variance}")
+        update(title=f"{coordinate(ds, name)}{variance}")
     return figure
 
 
@@ -87,7 +87,7 @@ def path_until(
     else:
         figure.update_yaxes(scaleanchor="x")
     for name, update in (("alpha", figure.update_xaxes), ("beta", figure.update_yaxes)):
-        update(title=f"{name} ({100 * ds.attrs[f'explained_{name}']:.0f} % of the variance)")
+        update(title=f"{coordinate(ds, name)} ({100 * ds.attrs[f'explained_{name}']:.0f} % of the variance)")
     return figure
 
 

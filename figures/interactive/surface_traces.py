@@ -8,7 +8,18 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
-from figures.interactive.look import COLOURS, axis, colour_bar, grid, log10, mark_names, nice, small
+from figures.interactive.look import (
+    COLOURS,
+    axis,
+    colour_bar,
+    coordinate,
+    grid,
+    log10,
+    mark_names,
+    nice,
+    short_coordinate,
+    small,
+)
 from figures.interactive.slider import Traces
 from figures.interactive.words import Notes, plain
 
@@ -22,6 +33,7 @@ def deep(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool, 
     """Traces of a surface: itself, and stems and heads of the pins where it has marks."""
     x, y, values = grid(ds, variable)
     unit = axis(ds[variable])
+    across, up = (short_coordinate(ds, str(values.name)) for values in (x, y))
     surface = go.Surface(
         x=small(x),
         y=small(y),
@@ -31,7 +43,7 @@ def deep(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool, 
         cmin=bounds[0],
         cmax=bounds[1],
         colorbar=colour_bar(unit, *bounds, log=log),
-        hovertemplate=f"{at_round(ds)}{x.name} %{{x:.3g}}<br>{y.name} %{{y:.3g}}<br>{unit} %{{z:.4g}}<extra></extra>",
+        hovertemplate=f"{at_round(ds)}{across} %{{x:.3g}}<br>{up} %{{y:.3g}}<br>{unit} %{{z:.4g}}<extra></extra>",
         name=variable,
     )
     if "mark" not in ds.dims:
@@ -59,8 +71,8 @@ def lay_deep(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bo
     first, second = map(str, ds[variable].dims)
     few = {"type": "log", "tickvals": nice(10 ** bounds[0], 10 ** bounds[1])[::2]} if log else {"type": "linear"}
     return {
-        "xaxis": {"title": {"text": axis(ds[first])}},
-        "yaxis": {"title": {"text": axis(ds[second])}},
+        "xaxis": {"title": {"text": coordinate(ds, first)}},
+        "yaxis": {"title": {"text": coordinate(ds, second)}},
         "zaxis": {"title": {"text": variable}, **few},
         "annotations": labels(ds, variable, log),
         "aspectmode": "manual",

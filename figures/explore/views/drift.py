@@ -13,14 +13,19 @@ from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.analyses.per_round import evenly_spaced
 from drift.analyses.rounds.coherence import coherence
-from drift.analyses.rounds.critical_point import critical_point
 from drift.analyses.rounds.norms_and_weights import locality
-from drift.runs.growing_run import GrowingRun
 from drift.runs.run import Run
 from figures.explore import html_table
 from figures.explore.as_figure import Request
-from figures.explore.drift_figures import client_costs_figure, distances_figure, factors_figure, parts_figure
+from figures.explore.drift_figures import (
+    client_costs_figure,
+    distances_figure,
+    factors_figure,
+    mark_critical_point,
+    parts_figure,
+)
 from figures.explore.latest import Latest
+from figures.explore.layer_panel import LayerPanel
 from figures.explore.line_figure import Marks, line_figure
 from figures.explore.lines import lines
 from figures.explore.on_demand import OnDemand
@@ -67,7 +72,9 @@ class Drift(View):
 
     name = "drift"
     title = "Drift"
-    follows = frozenset({"growth", "runs", "round", "rounds", "client", "clients", "drift.rounds", "drift.models"})
+    follows = frozenset(
+        {"growth", "runs", "round", "rounds", "client", "clients", "layers"} | {"drift.rounds", "drift.models"}
+    )
 
     def body(self) -> pn.viewable.Viewable:
         self._latest = Latest(self)
@@ -84,6 +91,7 @@ class Drift(View):
             widget.param.watch(lambda event, field=field: self._picked(field, event.new), "value")
         self.factors = OnDemand(self, decomposition, "decomposition", FACTORS, self._show_factors)
         self.factors_plot = Plot("bias, variance and covariance of the averaged model", height=360, visible=False)
+        self.layers = LayerPanel(self)
         self.step = OnDemand(self, counterfactual, "parts of the step", STEP, self._show_step)
         self.norms = Plot("norms of the parts of the global step", height=320)
         self.costs = Plot("loss that each part of the global step costs", height=320)
@@ -93,13 +101,17 @@ class Drift(View):
         self.step_plots.visible = False
         curves = _wrapped(*self.plots.values(), self.distances)
         pickers = pn.Row(self.rounds, self.models, css_classes=["pickers"])
-        parts = (self.factors.panel, self.factors_plot, self.step.panel, self.step_plots, self.clients)
+        layers, step = self.layers.panel, (self.step.panel, self.step_plots, self.clients)
+        parts = (layers, self.factors.panel, self.factors_plot, *step)
         return pn.Column(curves, self.remarks, pickers, *parts, sizing_mode="stretch_width")
 
     def update(self, changed: set[str]) -> None:
         selection, runs = self.selection, self.explorer.runs
         if not selection.runs:
             raise LookupError("No run is selected; tick some in Runs.")
+        if changed == {"layers"}:
+            self.layers.update()
+            return
         names, clients = list(selection.runs), _clients(selection)
         marks = Marks(selection.run, selection.round, selection.rounds)
         self._latest.ask(lambda: of_the_record(runs, names, marks, clients), self._show)
@@ -118,6 +130,7 @@ class Drift(View):
         rounds = len(self._rounds(first, "clients") or [0])
         return [
             *requests,
+            Request.from_runs("layers-drift", first, title="drift by layer"),
             Request.from_runs("bias-rounds", first, title="decomposition of the recorded models"),
             Request.from_runs("counterfactual-rounds", first, title="parts of the step", rounds=min(rounds, FEW)),
         ]
@@ -138,6 +151,11 @@ class Drift(View):
 
     def _offer(self) -> None:
         """Offer the analyses of the first run at the selected rounds."""
+        try:
+            run = self.explorer.run()
+            self.layers.offer(run, self._rounds(run, "clients"))
+        except (LookupError, ValueError) as reason:
+            self.layers.demand.withdraw(str(reason))
         for demand, what, more in (
             (self.factors, "clients", {"estimator": "local"} if self.selection.look("drift.models") else {}),
             (self.step, "globals", {}),
@@ -225,26 +243,6 @@ def of_the_record(runs: OpenRuns, names: list[str], marks: Marks, clients: list[
     remarks.append(mark_critical_point(figures["coherence"], first, of_record(first, coherence)))
     distances = distances_figure(first, of_record(first, locality).distance, marks, clients)
     return Recorded(figures, distances, remarks)
-
-
-def mark_critical_point(figure: go.Figure, run: GrowingRun, ds: xr.Dataset) -> str:
-    """Draw the change point of a run's coherence with its interval; returns what it is, or why there is none.
-
-    Args:
-        figure: Figure of the coherence.
-        run: The run.
-        ds: Result of `drift.coherence`.
-    """
-    point = float(ds.critical_point)
-    if point != point:
-        reason = critical_point(ds["round"].values, ds.coherence.values).reason
-        return f"{run.name}: coherence has no clear change point; {reason}."
-    low, high = float(ds.critical_low), float(ds.critical_high)
-    shade = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "x0": low - 0.5, "x1": high + 0.5, "layer": "below"}
-    line = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "x0": point, "x1": point, "line": {"color": "#8a8a8a"}}
-    own = [{**shade, "line": {"width": 0}, "fillcolor": "#E69F00", "opacity": 0.18}, line]
-    figure.layout.shapes = [*own, *figure.layout.shapes]
-    return f"{run.name}: coherence turns negative in round {point:.0f} (95 %: {low:.0f} to {high:.0f}, shaded)."
 
 
 def _clients(selection: Any) -> list[int]:

@@ -115,14 +115,16 @@ class Plane(View):
         if survey.grid != self._grid:
             return
         parts = [self._note] if self._note else []
+        exact = "exact" if survey.grid.place.precision == "exact" else "in bfloat16"
         if survey.stopped:
-            parts.append(f"Stopped at {survey.done} of {survey.total} points.")
+            parts.append(f"stopped at {survey.done} of {survey.total} points")
         elif not survey.ended:
             left = survey.seconds_left
             time_left = "" if left is None else f", about {max(1, round(left))} s left"
-            parts.append(f"{survey.done} of {survey.total} points{time_left}")
-        if survey.surface is not None and not survey.ended:
-            parts.append(f"shown: {' x '.join(map(str, survey.surface.loss.shape))} points")
+            parts.append(f"{survey.done} of {survey.total} points {exact}{time_left}")
+        if survey.surface is not None:
+            size = " x ".join(map(str, survey.surface.loss.shape))
+            parts.append(f"shown: {size} points {_exactness(survey) if survey.preview else exact}")
         self.status.object = f"<p>{escape('; '.join(parts))}</p>" if parts else ""
 
     def _surveyed(self, survey: Survey) -> None:
@@ -253,3 +255,9 @@ class Plane(View):
         self.point.show(run, place, list(point), whole=True, ids=self._ids)
         if self._survey is not None and self._survey.surface is not None:
             self._draw()
+
+
+def _exactness(survey: Survey) -> str:
+    """What is known of values in bfloat16 that others will take the place of."""
+    worst = float("nan") if survey.table is None else survey.table.difference
+    return "in bfloat16" + ("" if worst != worst else f", up to {worst:.1g} of the loss away from the exact ones")

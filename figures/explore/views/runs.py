@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any
 
@@ -11,36 +10,22 @@ import plotly.graph_objects as go
 
 from figures.explore import html_table
 from figures.explore.as_figure import Request
+from figures.explore.curves import Curves, curves
 from figures.explore.latest import Latest
-from figures.explore.line_figure import Marks, line_figure
-from figures.explore.lines import Line, Summary, differences, lines, summaries
-from figures.explore.open_runs import OpenRuns
+from figures.explore.line_figure import FEWEST, Marks, line_figure
+from figures.explore.lines import Line, Summary, summaries
 from figures.explore.plot import Plot
-from figures.explore.run_rows import what_differs
 from figures.explore.run_table import RunTable
-from figures.explore.series import number_names, recorded_runs
 from figures.explore.thinned import MOST
 from figures.explore.view import View
 from figures.interactive.curves import written_name
 from figures.interactive.look import axis
 from figures.page.diagnosis_text import number
 
-SEVERAL = 20
-"""Selected runs from which the page says that it reads them."""
+FIRST, NEXT = 0.2, 1.0
+"""Seconds of reading, at first and then, after which the page shows what is read so far, before it reads on."""
 
-SEEDS = {"a line per seed": "", "95 % interval of their mean": "interval"}
-
-
-@dataclass(frozen=True)
-class Curves:
-    """What is shown: lines, the names of their groups before a comparison, numbers to choose from, and remarks."""
-
-    shown: list[Line]
-    groups: list[str]
-    numbers: dict[str, dict[str, str]]
-    differing: str
-    remarks: list[str]
-    compared: bool
+SEEDS = {"a line per seed": "", f"95 % interval of {FEWEST} or more": "interval"}
 
 
 class Runs(View):
@@ -84,15 +69,16 @@ class Runs(View):
             self.plot.show(None)
             self.say(self._empty())
             return
-        read = self._curves if not changed & {"growth", "runs", "number", "reference"} else None
+        self._ask(self._curves if not changed & {"growth", "runs", "number", "reference"} else None, FIRST)
+
+    def _ask(self, read: Curves | None, seconds: float) -> None:
+        """Show the curves that were read, or read them, for so many seconds at a time."""
         selection, runs = self.selection, self.explorer.runs
         names, quantity, reference = list(selection.runs), selection.number, selection.reference
-        if read is None and len(names) > SEVERAL:
-            self.remarks.object = html_table.lines([f"reading {len(names)} runs ..."])
         marks, intervals = self._marks(), bool(selection.look("runs.seeds"))
 
         def compute() -> tuple[Curves, go.Figure, list[Summary]]:
-            read_now = read or curves(runs, names, quantity, reference)
+            read_now = read or curves(runs, names, quantity, reference, seconds)
             lines_now, compared = read_now.shown, read_now.compared
             figure = line_figure(lines_now, quantity, marks, intervals=intervals, difference=compared)
             return read_now, figure, summaries(lines_now, marks.rounds)
@@ -119,12 +105,15 @@ class Runs(View):
 
     def _show(self, read: Curves, figure: go.Figure, results: list[Summary]) -> None:
         """Show what was read and computed, with what is selected."""
-        self._curves = read
+        self._curves = read if read.complete else None
+        if not read.complete:
+            self._ask(None, NEXT)
         rounds = [int(index) for line in read.shown for index in line.values["round"].values[[0, -1]]] or [0, 1]
         self._show_pickers(read, min(rounds), max(rounds))
         self.plot.show(figure, label=_label(read.shown, results))
         self.remarks.object = html_table.lines(read.remarks)
-        self.summary.object = _summary(results, read.shown, self.selection.rounds, compared=read.compared)
+        summary = _summary(results, read.shown, self.selection.rounds, compared=read.compared)
+        self.summary.object = summary if read.complete else ""
         self.differing.object = read.differing
 
     def _show_pickers(self, shown: Curves, first: int, last: int) -> None:
@@ -174,27 +163,6 @@ class Runs(View):
             self.selection.change(rounds=span(event["x"]))
 
 
-def curves(runs: OpenRuns, names: list[str], quantity: str, reference: str) -> Curves:
-    """Read and compare what is shown; for a thread.
-
-    Args:
-        runs: The open runs.
-        names: Names of the selected runs.
-        quantity: Name of the number.
-        reference: Name of the group that others are compared with; empty for none.
-    """
-    usable, remarks = recorded_runs(runs, names)
-    shown, absent = lines(usable, quantity)
-    known = list(dict.fromkeys(line.group for line in shown))
-    compared = bool(reference)
-    try:
-        shown, more = differences(shown, reference)
-    except LookupError as reason:
-        compared, more = False, [str(reason)]
-    remarks = [*remarks, *absent, *more]
-    return Curves(shown, known, number_names(usable.values()), what_differs(list(usable.values())), remarks, compared)
-
-
 def span(ends: list[float]) -> list[int]:
     """First and last round between two places of an axis; empty where there is none."""
     first, last = max(0, ceil(min(ends))), floor(max(ends))
@@ -222,7 +190,7 @@ def _summary(results: list[Summary], shown: list[Line], rounds: list[int], *, co
     name = axis(shown[0].values)
     where = f"rounds {min(rounds)} to {max(rounds)}" if len(rounds) == 2 else "the last ten rounds"
     rows = ([written_name(summary.group), str(summary.seeds), _interval(summary, sign=compared)] for summary in results)
-    interval = "95 %; below five runs their range"
+    interval = f"95 %; below {FEWEST} runs their range"
     return html_table.table(["group", "runs", f"{name} [{interval}]"], rows, caption=f"mean of {name} over {where}")
 
 

@@ -8,13 +8,21 @@ import xarray as xr
 from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.analyses.rounds.norms_and_weights import locality
+from drift.analyses.rounds.variance import layer_drift
 from drift.diagnosis.findings import Finding
 from figures.explore.diagnosed import PLACES, Diagnosed, place_of
-from figures.explore.drift_figures import client_costs_figure, distances_figure, factors_figure, parts_figure
+from figures.explore.drift_figures import (
+    client_costs_figure,
+    distances_figure,
+    factors_figure,
+    mark_critical_point,
+    parts_figure,
+)
+from figures.explore.layer_panel import layers_figure
 from figures.explore.line_figure import Marks, line_figure
 from figures.explore.open_runs import OpenRuns
 from figures.explore.selection import Selection
-from figures.explore.views.drift import PANELS, mark_critical_point, of_the_record
+from figures.explore.views.drift import PANELS, of_the_record
 
 
 @pytest.fixture(scope="module")
@@ -77,3 +85,13 @@ def test_clients_that_differ_are_selected():
     assert place_of(Finding("clients", "", figure="labels-partition"), result)["clients"] == [4, 1]
     assert place_of(Finding("client-7", "", figure="labels-partition"), result)["clients"] == [7]
     assert place_of(Finding("x", "", figure="unknown"), result) == {}
+
+
+def test_layers_are_those_that_are_selected(run):
+    ds = layer_drift(run, rounds=[1, 2])
+    names = [str(name) for name in ds.layer.values]
+    client, period = layers_figure(ds, 1, []).data
+    assert list(client.x) == names and client.y == pytest.approx(ds.client_variance.sel(round=1).values, rel=1e-6)
+    assert period.y == pytest.approx(ds.period_variance.sel(round=1).values, rel=1e-6)
+    client, _ = layers_figure(ds, 2, [names[-1]]).data
+    assert client.y == pytest.approx(ds.client_variance.sel(round=2, layer=names[-1:]).values, rel=1e-6)

@@ -13,6 +13,7 @@ import tiny
 
 import drift
 from drift.analyses.landscapes.planes import round_plane
+from figures.explore import stopping
 from figures.explore.jobs import Jobs
 
 
@@ -99,13 +100,35 @@ def test_the_first_error_ends_a_job(jobs, run):
 
 def test_urgent_calls_come_first(jobs, run):
     order, event = [], threading.Event()
-    jobs.quick(slow, run, [0.5, 0.5])  # both threads are busy
+    jobs.quick(slow, run, [0.5, 0.5], priority=20)  # both threads are busy
     jobs.quick(
-        slow, run, [0.3, 0.3], priority=5, on_result=lambda *a: order.append("late"), on_end=lambda j: event.set()
+        slow, run, [0.3, 0.3], priority=15, on_result=lambda *a: order.append("late"), on_end=lambda j: event.set()
     )
-    jobs.quick(slow, run, [0.0], priority=1, on_result=lambda *a: order.append("soon"))
+    jobs.quick(slow, run, [0.0], priority=12, on_result=lambda *a: order.append("soon"))
     assert event.wait(60)
     assert order == ["soon", "late", "late"]
+
+
+def test_what_a_hand_waits_for_has_a_thread_of_its_own(jobs, run):
+    busy, event = jobs.quick(slow, run, [3.0, 3.0], priority=20), threading.Event()
+    jobs.quick(slow, run, [0.0], priority=0, on_end=lambda job: event.set())
+    assert event.wait(2) and not busy.ended
+    busy.cancel()
+
+
+def wait_for_the_end(run, blocks):
+    return [time.sleep(0.01) for _ in stopping.until_stopped(range(blocks))] and os.getpid()
+
+
+def test_a_cancelled_call_ends_between_two_blocks_and_frees_its_thread(jobs, run):
+    endless = jobs.quick(wait_for_the_end, run, [10**7, 10**7], priority=20)
+    time.sleep(0.3)
+    endless.cancel()
+    job, values = results(jobs, wait_for_the_end, run, [3, 3, 3], priority=20)
+    assert job.state == "done" and len(set(values.values())) == 1
+    for _ in range(20):  # else all threads of the process would be busy for hours
+        jobs.quick(wait_for_the_end, run, [10**7], priority=20).cancel()
+    assert results(jobs, slow, run, [0.0, 0.0, 0.0], priority=20)[0].state == "done"
 
 
 def test_a_cancelled_job_reports_nothing_more(jobs, run):

@@ -1,5 +1,7 @@
 """Curves of any number: seeds, means with intervals, and differences on the same cohorts."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tiny
@@ -8,12 +10,13 @@ import xarray as xr
 from drift.analyses.bootstrap import mean_interval
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.numbers import OF_RECORD
+from figures.explore.curves import curves
 from figures.explore.line_figure import Marks, line_figure
 from figures.explore.lines import differences, interval_lines, lines, mean_line, summaries
 from figures.explore.open_runs import OpenRuns
 from figures.explore.series import DERIVED, number_names, recorded_runs
 from figures.explore.thinned import thinned
-from figures.explore.views.runs import curves, span
+from figures.explore.views.runs import span
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +84,13 @@ def test_the_figure_has_thin_lines_and_means_or_bands_and_shows_the_selection(us
     assert [trace.name for trace in figure.data if trace.showlegend is not False] == ["FedAvg", "IMA", "FedProx"]
     shade, line = figure.layout.shapes
     assert (shade.x0, shade.x1) == (0.5, 3.5) and line.x0 == line.x1 == 2
-    bands = [trace for trace in line_figure(drawn, "loss", Marks(), intervals=True).data if trace.fill == "toself"]
-    assert len(bands) == 2 and max(bands[0].y) == pytest.approx(max(float(line.values.max()) for line in drawn[:2]))
+    few = line_figure(drawn, "loss", Marks(), intervals=True)
+    assert [trace.fill for trace in few.data] == [None] * len(few.data), "below five runs an interval is their range"
+    five = [replace(drawn[place % 2], name=f"run {place}") for place in range(5)]
+    band, mean, *_ = line_figure(five, "loss", Marks(), intervals=True).data
+    low, high = interval_lines(five)
+    assert band.fill == "toself" and (min(band.y), max(band.y)) == pytest.approx((low.min(), high.max()), rel=1e-6)
+    assert mean.name == "FedAvg"
     compared, _ = differences(drawn, "fedavg")
     difference = line_figure(compared, "loss", Marks(), difference=True)
     assert difference.layout.yaxis.type != "log" and difference.layout.shapes[0].y0 == 0
@@ -107,6 +115,22 @@ def test_what_is_wrong_with_a_run_leaves_the_others(folder):
     assert len(computed.shown) == 5 and not computed.compared
     assert len(computed.remarks) == 1 and "no group 'nothing'" in computed.remarks[0]
     assert "local.lr" not in computed.differing and "clients.per_round" in computed.differing
+
+
+def test_long_runs_are_read_little_by_little_to_the_same_curves(folder, monkeypatch):
+    monkeypatch.setattr("figures.explore.open_runs.AT_A_TIME", 1)
+    for quantity in ("loss", "coherence"):
+        runs = OpenRuns([folder])
+        computed, sizes = curves(runs, runs.names, quantity, "", 0.0), []
+        while not computed.complete:
+            sizes.append(sum(line.values.size for line in computed.shown))
+            assert len(sizes) < 40 and "Reading" in computed.remarks[0]
+            computed = curves(runs, runs.names, quantity, "", 0.0)
+        expected = curves(OpenRuns([folder]), runs.names, quantity, "")
+        assert sizes == sorted(sizes) and sizes[0] < sizes[-1] <= sum(line.values.size for line in expected.shown)
+        for line, other in zip(computed.shown, expected.shown, strict=True):
+            assert line.name == other.name and line.values.equals(other.values)
+        assert computed.differing == expected.differing != ""
 
 
 def test_numbers_are_offered_by_kind(usable):

@@ -43,7 +43,15 @@ def test_a_plane_has_its_point_and_minimum(plane):
     assert (by_name["minimum"].x[0], by_name["minimum"].y[0]) == (0.25, 0.5)
     np.testing.assert_allclose(by_name["minimum"].error_x.array, [1.96 * 0.1])
     np.testing.assert_allclose(by_name["minimum"].error_y.array, [1.96 * 0.2])
-    assert "0.75 nats at alpha 0.25 ± 0.1, beta 0.5 ± 0.2" in minimum_text(minimum, "nats")
+    assert "0.75 nats at u 0.25 ± 0.1, v 0.5 ± 0.2" in minimum_text(minimum, "nats")
+    assert figure.layout.xaxis.title.text.startswith(f"distance along u, from {plane.mark.values[0]} to ")
+    at = {name: float(plane[f"mark_{name}"][3]) for name in ("alpha", "beta")}
+    (models,) = [
+        trace
+        for trace in plane_figure(plane, "loss", minimum=Minimum("inside", "", at, 0.5, np.eye(2) * 1e-9)).data
+        if getattr(trace, "mode", "") == "markers+text"
+    ]
+    assert dict(zip(models.text, models.textposition, strict=True))["mean"] == "top right", "beside the cross"
     relief = plane_figure(plane, "loss", deep=True, point=(float(plane.alpha[2]), float(plane.beta[1])))
     assert relief.data[0].type == "surface"
     assert relief.data[-1].z[0] == pytest.approx(float(plane.loss[2, 1]))

@@ -14,10 +14,11 @@ import drift
 from drift.runs import cache
 from figures.explore import surveys
 from figures.explore.jobs import Jobs
+from figures.explore.levels import levels, parts, stages
 from figures.explore.places import COHORT, Grid, Place
 from figures.explore.points import client_losses, geometry, grid_values, numbers, values
 from figures.explore.survey_results import Analysis, minimum
-from figures.explore.surveys import Survey, levels
+from figures.explore.surveys import Survey
 from landscape.sweep.evaluate import evaluate
 
 MODELS = ("start", "end", "client 3")
@@ -148,9 +149,22 @@ def test_a_cancelled_survey_keeps_what_it_has(jobs, run):
 
 def test_levels_end_at_the_last_point():
     coarse, middle, fine = levels((21, 17))
-    assert (coarse.sum(), middle.sum(), fine.sum()) == (6 * 5, 11 * 9, 21 * 17)
-    assert coarse.reshape(21, 17)[::4, ::4].all() and not (coarse & ~middle).any()
+    assert (coarse.sum(), middle.sum(), fine.sum()) == (5 * 5, 11 * 9, 21 * 17)
+    assert coarse.reshape(21, 17)[::5, ::4].all() and middle.reshape(21, 17)[-1, -1]
     assert [mask.sum() for mask in levels((4, 4))] == [16]
+    assert [mask.sum() for mask in levels((41, 41))] == [5 * 5, 11 * 11, 21 * 21, 41 * 41]
+    assert [mask.sum() for mask in levels((41,))] == [11, 21, 41]
+
+
+def test_calls_are_equal_for_all_threads_and_points_that_share_work_stay_together():
+    rows = np.array([[0.0, place, place % 3] for place in range(50)])
+    cells = np.arange(1, 50)
+    assert [len(part) for part in parts(cells, rows, None, 1.0, 2)] == [1, 1]
+    pieces = parts(cells, rows, 0.1, 1.0, 2)
+    assert [len(piece) for piece in pieces] == [9, 8, 8, 8, 8, 8]
+    ordered = np.concatenate(pieces)
+    assert sorted(ordered) == cells.tolist() and np.diff(rows[ordered, 2]).min() == 0
+    assert {stage.precision for stage in stages((21, 21), "fast")} == {"fast"}
 
 
 def test_the_minimum_has_the_error_of_fit_and_samples(run):
@@ -167,9 +181,9 @@ def test_the_minimum_has_the_error_of_fit_and_samples(run):
 def test_grid_values_are_evaluated_in_any_order(run):
     grid = Grid(Place(1, MODELS), points=5)
     rows = geometry(run, grid).rows
-    whole, seconds = grid_values(run, (grid, rows))
-    again, _ = grid_values(run, (grid, rows[[7, 3]]))
+    whole, seconds, exact = grid_values(run, (grid, rows, "exact"))
+    again, _, _ = grid_values(run, (grid, rows[[7, 3]], "exact"))
     np.testing.assert_array_equal(again["loss"], whole["loss"][[7, 3]])
-    assert seconds >= 0
-    fewer, _ = grid_values(run, (replace(grid, place=replace(grid.place, samples=3)), rows[:1]))
+    assert seconds >= 0 and exact
+    fewer, _, _ = grid_values(run, (replace(grid, place=replace(grid.place, samples=3)), rows[:1], "exact"))
     assert fewer["loss"][0] != whole["loss"][0]

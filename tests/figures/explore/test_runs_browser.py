@@ -10,7 +10,7 @@ from exploring import exploring, watched
 
 import drift
 from drift.analyses.decomposition.decomposition import decomposition
-from drift.analyses.rounds.variance import drift_variances
+from drift.analyses.rounds.variance import drift_variances, layer_drift
 from drift.record.recorder import Recorder
 from drift.runs import cache
 from drift.simulation.simulate import simulate
@@ -198,6 +198,19 @@ def test_an_analysis_is_computed_on_demand_and_stored(shown, folder):
     assert traces[0]["y"] == pytest.approx([stored.fma_loss.item()], rel=1e-5)
     page.reload()
     assert curves(shown, "bias, variance and covariance")[0]["y"] == traces[0]["y"]
+
+
+def test_drift_by_layer_shows_the_selected_layers(shown, folder):
+    run = drift.open(next(folder.glob("fedavg-*-s5-*")))
+    page = shown.open(f"view=drift&runs={run.name}&round=1")
+    page.get_by_role("button", name="Compute drift by layer").click()
+    traces = curves(shown, "drift by layer")
+    ds = cache.stored(run, layer_drift, {"rounds": [1]})
+    assert traces[0]["y"] == pytest.approx(ds.client_variance.values[0].tolist(), rel=1e-5)
+    name = str(ds.layer.values[1])
+    shown.open(f"view=drift&runs={run.name}&round=1&layers={name}")
+    until(shown, lambda: curves(shown, "drift by layer")[0]["x"] == [name], "one layer")
+    assert shown.errors == []
 
 
 def test_findings_lead_to_the_views_that_show_them_and_a_diagnosis_can_be_cancelled(shown, folder):

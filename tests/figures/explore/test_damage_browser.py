@@ -1,0 +1,100 @@
+"""What happens under an open page: the server stops, runs are cut, damaged or taken away, folders are empty."""
+
+import shutil
+from urllib.parse import urlsplit
+
+import pytest
+import tiny
+from browsing import MARKS, chromium
+from exploring import Watched, exploring, watched
+
+from figures.commands.explore import _place
+
+pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explore]'")
+pytestmark = [*MARKS, pytest.mark.timeout(240)]
+
+NOTICES = """() => {
+    const within = root => [...root.querySelectorAll('*')].flatMap(part => [part,
+        ...(part.shadowRoot ? within(part.shadowRoot) : [])]);
+    return within(document).filter(part => part.tagName === 'P' && part.checkVisibility()
+        && part.getRootNode().host?.classList.contains('line')).map(part => part.textContent);
+}"""
+"""Lines above the views and in them."""
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    return tiny.trained(tmp_path_factory.mktemp("trained"), "rounds=4")
+
+
+@pytest.fixture
+def run(trained, tmp_path):
+    """A copy of a run in a folder of its own."""
+    folder = tmp_path / "runs" / trained.name
+    shutil.copytree(trained.folder, folder)
+    return folder
+
+
+def test_a_server_that_stops_and_one_that_starts_anew_are_said_in_a_line(run):
+    with chromium() as browser:
+        with exploring(run.parent) as address:
+            shown = Watched(browser, address)
+            page = shown.open("view=round&round=1")
+            lost = page.locator("#lost")
+            assert not lost.is_visible()
+        page.get_by_text("The connection to the explorer is lost; trying to open it again ...").wait_for()
+        assert "\n" not in lost.inner_text() and page.locator(".view-round").count() == 1, "what was shown stays"
+        with exploring(run.parent, "--port", urlsplit(address).port):
+            page.get_by_text("The explorer was started again: open the address that it printed.").wait_for()
+            assert "view=round" in page.url
+
+
+def test_a_run_that_is_cut_under_the_page_has_one_line(run):
+    with exploring(run.parent) as address, watched(address) as shown:
+        page = shown.open("view=drift")
+        shown.wait("() => document.documentElement.dataset.explorer === 'drift'")
+        (run / "rounds" / "000002.safetensors").unlink()
+        page.get_by_text("000002.safetensors is missing").first.wait_for()
+        assert len(page.evaluate(NOTICES)) == 1 and shown.errors == []
+
+
+def test_a_round_whose_file_is_damaged_under_the_page_has_one_line_in_the_view(run):
+    with exploring(run.parent) as address, watched(address) as shown:
+        page = shown.open("view=plane&round=1")
+        page.get_by_text("points exact").first.wait_for()
+        path = run / "rounds" / "000002.safetensors"
+        path.write_bytes(path.read_bytes()[:-64])
+        page.keyboard.press("ArrowRight")
+        page.get_by_text("000002.safetensors").first.wait_for()
+        notices = page.evaluate(NOTICES)
+        assert notices and all("000002.safetensors" in text for text in notices), notices
+        page.keyboard.press("ArrowLeft")
+        page.get_by_text("points exact").first.wait_for()
+        assert shown.errors == []
+
+
+def test_an_empty_folder_waits_for_runs_and_an_absent_one_is_refused(trained, tmp_path):
+    with pytest.raises(LookupError, match=r"no such folder.*mkdir -p"):
+        _place(str(tmp_path / "absent"), tmp_path, asked=True)
+    folder = tmp_path / "to come"
+    folder.mkdir()
+    assert _place(str(folder), tmp_path, asked=True) == folder
+    with exploring(folder) as address, watched(address) as shown:
+        for view, text in (("runs", "No run yet"), ("plane", "no run here yet"), ("diagnosis", "No run")):
+            page = shown.open(f"view={view}")
+            page.get_by_text(text).first.wait_for()
+        shutil.copytree(trained.folder, folder / trained.name)
+        page = shown.open("view=runs")
+        page.locator(".run-table").get_by_text(trained.name).wait_for()
+        assert shown.errors == []
+
+
+def test_a_page_of_many_runs_shows_all_of_them_in_its_table(trained, tmp_path):
+    folder = tmp_path / "many"
+    for number in range(30):
+        shutil.copytree(trained.folder, folder / f"run-{number:02}")
+    with exploring(folder) as address, watched(address) as shown:
+        page = shown.open("view=runs")
+        page.get_by_role("button", name="select all shown").click()
+        shown.wait("() => decodeURIComponent(location.search).split(',').length === 30")
+        assert shown.errors == []
