@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
+import os
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from landscape import models
 from landscape.geometry import planes
+from landscape.model.binary_losses import binary_cross_entropy, binary_error
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.sweep.evaluate import evaluate
 from landscape.sweep.grid import Sweep
 from landscape.sweep.precision import has_bfloat16
 
-SHAPES = {"cnn_fmnist": (1, 28, 28), "cnn_cifar10": (3, 32, 32), "mlp": (1, 28, 28), "simple_cnn": (3, 32, 32)}
+SHAPES: dict[str, tuple[int, ...]] = {
+    "cnn_fmnist": (1, 28, 28),
+    "cnn_cifar10": (3, 32, 32),
+    "resnet8": (3, 32, 32),
+    "resnet20": (3, 32, 32),
+    "resnet18_gn": (3, 32, 32),
+    "vgg11_gn": (3, 32, 32),
+    "lenet5": (1, 28, 28),
+    "mlp": (1, 28, 28),
+    "din": (56,),
+    "simple_cnn": (3, 32, 32),
+}
+"""Shape of one input, by model."""
+
+SHARE = {"resnet8": 0.25, "resnet20": 0.1, "resnet18_gn": 0.02, "vgg11_gn": 0.06, "din": 0.25}
+"""Part of the samples that slow models are measured on, so that all take about as long."""
+
+BATCH = 128
+"""Samples per forward pass of the loops."""
+
+LOOPS = ("classic", "expert", "compiled")
 
 
 @dataclass(frozen=True)
@@ -39,9 +62,12 @@ class Case:
     def of(cls, name: str, points: int, count: int, device: str = "cpu") -> Case:
         """The case of a model by its name, always the same."""
         torch.manual_seed(0)
-        model = models.build_model(name, SHAPES[name], 10, seed=0)
-        samples = Samples(torch.randn(count, *SHAPES[name]), torch.randint(10, (count,)))
-        task = Task(model, {"test": samples.to(device=torch.device(device))})
+        binary = name == "din"
+        model = models.build_model(name, SHAPES[name], 2 if binary else 10, seed=0)
+        inputs = torch.randint(3, (count, *SHAPES[name])) if binary else torch.randn(count, *SHAPES[name])
+        samples = Samples(inputs, torch.randint(2 if binary else 10, (count,)))
+        losses = {"loss": binary_cross_entropy, "metrics": {"error": binary_error}} if binary else {}
+        task = Task(model, {"test": samples.to(device=torch.device(device))}, **losses)
         three = task.theta + 0.01 * torch.randn(3, task.layout.size)
         three = three.to(device)
         sweep = planes.plane(*three, points=points)
@@ -61,9 +87,18 @@ def contestants(case: Case) -> dict[str, Callable[[], np.ndarray]]:
     if has_bfloat16() or case.three.is_cuda:
         runs["ours, fast"] = lambda: ours(case, precision="fast")
     runs["classic"] = lambda: classic(case)
-    if importlib.util.find_spec("loss_landscapes"):
+    if not case.three.is_cuda:
+        runs["expert"] = lambda: expert(case)
+        if has_compiler():
+            runs["compiled"] = compiled(case)
+    if importlib.util.find_spec("loss_landscapes") and case.name != "din":
         runs["loss-landscapes"] = lambda: package(case)
     return runs
+
+
+def has_compiler() -> bool:
+    """Whether `torch.compile` finds what it needs: a C++ compiler."""
+    return any(shutil.which(name) for name in (os.environ.get("CXX", "g++"), "clang++"))
 
 
 def ours(case: Case, **options) -> np.ndarray:
@@ -73,13 +108,40 @@ def ours(case: Case, **options) -> np.ndarray:
 
 
 def classic(case: Case) -> np.ndarray:
-    """Loss and error on the grid the usual way: set the weights of a point, loop over batches of 128, next point."""
-    model, three, samples, coords = case.model, case.three, case.samples, case.sweep.coords
+    """Loss and error on the grid the usual way: set the weights of a point, loop over batches, next point."""
+    return _loop(case, case.model, case.model, list(case.samples.blocks(BATCH)))
+
+
+def expert(case: Case) -> np.ndarray:
+    """The classic loop by somebody who knows torch: model and images in channels_last, batches cut beforehand."""
+    model = copy.deepcopy(case.model).to(memory_format=torch.channels_last)
+    return _loop(case, model, model, _batches(case))
+
+
+def compiled(case: Case) -> Callable[[], np.ndarray]:
+    """The expert loop with its model under `torch.compile`, compiled here and not when it is called."""
+    model = copy.deepcopy(case.model).to(memory_format=torch.channels_last).eval()
+    batches, forward = _batches(case), torch.compile(model, dynamic=False)
+    with torch.no_grad():
+        for batch in (batches[0], batches[-1]):
+            forward(batch.inputs)
+    return lambda: _loop(case, model, forward, batches)
+
+
+def _batches(case: Case) -> list[Samples]:
+    images = isinstance(case.samples.inputs, Tensor) and case.samples.inputs.ndim == 4
+    inputs = case.samples.inputs.contiguous(memory_format=torch.channels_last) if images else case.samples.inputs
+    return list(Samples(inputs, case.samples.targets).blocks(BATCH))
+
+
+def _loop(case: Case, model: nn.Module, forward: Callable[..., Tensor], batches: list[Samples]) -> np.ndarray:
+    """Losses on the grid; `model` has the weights that `forward` reads."""
+    three, coords = case.three, case.sweep.coords
     shapes = [parameter.shape for parameter in model.parameters()]
     u = three[1] - three[0]
     v = (three[2] - three[0]) - (three[2] - three[0]) @ u / (u @ u) * u
     u, v = u / u.norm(), v / v.norm()
-    found = np.zeros(case.sweep.shape)
+    losses = np.zeros(case.sweep.shape)
     model.eval()
     with torch.no_grad():
         for i, alpha in enumerate(coords["alpha"]):
@@ -88,14 +150,13 @@ def classic(case: Case) -> np.ndarray:
                 parts = theta.split([shape.numel() for shape in shapes])
                 for parameter, part, shape in zip(model.parameters(), parts, shapes, strict=True):
                     parameter.data.copy_(part.view(shape))
-                total, right = 0.0, 0
-                for start in range(0, len(samples), 128):
-                    batch = samples[start : start + 128]
-                    outputs = model(batch.inputs)
-                    total += F.cross_entropy(outputs, batch.targets, reduction="sum").item()
-                    right += (outputs.argmax(1) == batch.targets).sum().item()
-                found[i, j] = total / len(samples)
-    return found
+                total, wrong = 0.0, 0.0
+                for batch in batches:
+                    outputs = forward(batch.inputs)
+                    total += case.task.loss(outputs, batch.targets).sum().item()
+                    wrong += case.task.metrics["error"](outputs, batch.targets).sum().item()
+                losses[i, j] = total / len(case.samples)
+    return losses
 
 
 def package(case: Case) -> np.ndarray:

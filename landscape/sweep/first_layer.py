@@ -40,6 +40,7 @@ class FirstLayer:
     """
 
     def __init__(self, flat: Flat, name: str, basis: Tensor, output_bytes: int = 0) -> None:
+        self.name = name
         self.output_bytes = output_bytes
         self.layer = flat.module.get_submodule(name)
         self._flat = flat
@@ -63,12 +64,13 @@ class FirstLayer:
     def at(self, coefficients: Sequence[float]) -> None:
         """Let the layer return its output at coefficients (n,)."""
         if is_around(coefficients):
-            value = self._stepwise(coefficients, 1)
+            value = self._sum(*self._last_step(coefficients, 1))
         elif is_between(coefficients):
-            value = self._stepwise(coefficients, self._count)
+            value = self._sum(*self._last_step(coefficients, self._count))
         else:
             used = {index: share for index, share in enumerate(coefficients) if share != 0} or {0: 0.0}
-            value = combine([self._output(index) for index in used], list(used.values()), out=self._buffer("value"))
+            outputs, shares = [self._output(index) for index in used], list(used.values())
+            value = self._whole(combine(outputs, shares, out=self._buffer("value")))
         override(self.layer, lambda _: value)
 
     def release(self) -> None:
@@ -76,8 +78,8 @@ class FirstLayer:
         release(self.layer)
         self._received, self._outputs, self._start = None, {}, None
 
-    def _stepwise(self, coefficients: Sequence[float], index: int) -> Tensor:
-        """Output 0 and c_1, c_2, .. times the outputs from `index` on, c_1 last."""
+    def _last_step(self, coefficients: Sequence[float], index: int) -> tuple[Tensor, Tensor, float]:
+        """Output 0 and c_2, c_3, .. times the outputs behind `index`; then the output at `index`, and c_1."""
         start, first = (float(index), *coefficients[2:]), self._output(0)
         if len(start) > 1 and start != self._start:
             first = torch.add(first, self._output(index + 1), alpha=start[1], out=self._buffer("start"))
@@ -85,14 +87,27 @@ class FirstLayer:
                 first.add_(self._output(index + step), alpha=coefficient)
             self._start = start
         first = self._memory["start"] if len(start) > 1 else first
-        return torch.add(first, self._output(index), alpha=coefficients[1], out=self._buffer("value"))
+        return first, self._output(index), coefficients[1]
+
+    def _sum(self, first: Tensor, output: Tensor, coefficient: float) -> Tensor:
+        """What the layer returns: first + coefficient * output."""
+        return torch.add(first, output, alpha=coefficient, out=self._buffer("value"))
+
+    def _whole(self, value: Tensor) -> Tensor:
+        """What the layer returns for a combination of all outputs."""
+        return value
 
     def _output(self, index: int) -> Tensor:
         """The layer's output at model `index` of the basis, then at the differences from its first."""
         if index not in self._outputs:
             release(self.layer)
-            self._outputs[index] = functional_call(self.layer, self._parameters[index], (self._received,))
+            output = functional_call(self.layer, self._parameters[index], (self._received,))
+            self._outputs[index] = self._arranged(output)
         return self._outputs[index]
+
+    def _arranged(self, output: Tensor) -> Tensor:
+        """An output in the order in which it is stored."""
+        return output
 
     def _buffer(self, name: str) -> Tensor:
         """Buffer for one output, reused by each point."""

@@ -135,9 +135,7 @@ def _convolution(layer: nn.Conv2d) -> Forward | None:
 
 def _max_pool(layer: nn.MaxPool2d) -> Forward | None:
     """Maxima are exact in any order and propagate NaN, so the bits equal those of the pool of torch."""
-    halves = (2, (2, 2))
-    plain = layer.padding in (0, (0, 0)) and layer.dilation in (1, (1, 1)) and not layer.ceil_mode
-    if layer.kernel_size not in halves or layer.stride not in halves or not plain or layer.return_indices:
+    if not is_halving_pool(layer):
         return None
 
     def forward(inputs: Tensor) -> Tensor:
@@ -152,6 +150,13 @@ def _max_pool(layer: nn.MaxPool2d) -> Forward | None:
         return rows.permute(0, 3, 1, 2)
 
     return forward
+
+
+def is_halving_pool(layer: nn.MaxPool2d) -> bool:
+    """Whether a pool takes the maximum of each 2 x 2 window, without padding."""
+    halves = (2, (2, 2))
+    plain = layer.padding in (0, (0, 0)) and layer.dilation in (1, (1, 1)) and not layer.ceil_mode
+    return layer.kernel_size in halves and layer.stride in halves and plain and not layer.return_indices
 
 
 def _behind_fresh(module: nn.Module) -> list[tuple[str, nn.Module]]:

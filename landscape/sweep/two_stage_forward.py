@@ -44,6 +44,11 @@ class Stages:
         """Whether there is a second stage."""
         return bool(self._last)
 
+    @property
+    def chain(self) -> Sequence[nn.Module]:
+        """The layers of the first stage, if they are called one after the other without anything between."""
+        return self._first or ()
+
     def first(self, inputs: Inputs) -> Tensor:
         """Inputs of the last layers (n, f) for n cast inputs; the outputs if there are no last layers."""
         if self._first is not None and isinstance(inputs, Tensor):

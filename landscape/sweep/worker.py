@@ -15,6 +15,7 @@ from landscape.model.samples import Samples, leaves
 from landscape.model.task import PerSample, Task
 from landscape.sweep.first_layer import FirstLayer, combine, first_layer, shared_start
 from landscape.sweep.onednn_layers import packable_forwards, use_onednn
+from landscape.sweep.pooled_first_layer import pooled_first_layer
 from landscape.sweep.precision import Precision, use_bfloat16
 from landscape.sweep.two_stage_forward import ROWS, split_stages
 
@@ -63,6 +64,9 @@ class Worker:
         coarse = use_bfloat16(self.flat, work.samples[:2]) if work.precision == "fast" else []
         self.coarse = [name in coarse for name, _ in self.flat.layout.parameters]
         self.stages = split_stages(self.flat, work.samples[:2])
+        if self.shared is not None:
+            chain = self.stages.chain
+            self.shared = pooled_first_layer(self.flat, self.shared, chain, work.basis, work.samples[:2])
         self.stretch = self.block * (max(1, round(ROWS / self.block)) if self.stages.cut else 1)
         self.parameters = [self.flat.module.get_parameter(name) for name, _ in self.flat.layout.parameters]
         self.models: list[Tensor] = []
