@@ -1,20 +1,26 @@
 """A plane through three models: this project against its peers on the same work, A B A B in one process.
 
     python -m benchmarks.landscape [--models cnn_fmnist cnn_cifar10] [--points 21] [--samples 2000] [--rounds 2]
+    python -m benchmarks.landscape --models all --points 7 --only ours expert compiled --skip-memory
+    python -m benchmarks.landscape --merge FILE FILE  one table of the results of several machines, in Markdown
     python -m benchmarks.landscape --workers 2        wall time of two threads, and of two processes as their ceiling
     python -m benchmarks.landscape --device cuda      the classic loop and this project on a GPU, in wall time
 
-Peers: the classic set-the-weights-and-loop code, and the package loss-landscapes where it is installed. Float32, one
-thread, process CPU time; peak memory in a process of its own for each contestant. The limit is the forward FLOPs over
-the rate of float32 matrix products on one core, once of torch's `left @ right` and once of the faster oneDNN. Results
-go to benchmarks/results/landscape.json, of the other modes to landscape_workers.json and landscape_cuda.json.
+Peers: the classic set-the-weights-and-loop code; the same by an expert, with model and images in channels_last and
+batches of 128 cut beforehand; the expert's loop under `torch.compile`, without the time of compiling, where there is a
+compiler; and the package loss-landscapes where it is installed. "ours" has the plan that the first long sweep of a
+model measures (`landscape.sweep.measured_plan`), whose seconds are stated. Float32, one thread on one core, process CPU
+time; peak memory in a process of its own for each contestant. The limit is the forward FLOPs over the rate of float32
+matrix products on one core, once of torch's `left @ right` and once of the faster oneDNN. Results go to
+benchmarks/results/landscape.json, where a model measured again replaces its earlier row; of the other modes to
+landscape_workers.json and landscape_cuda.json.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
+import os
 import resource
 import statistics
 import subprocess
@@ -29,8 +35,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
-from benchmarks._planes import SHAPES, Case, contestants, ours
+from benchmarks._planes import LOOPS, SHAPES, SHARE, Case, contestants, measured, ours
 from landscape.sweep.precision import relative_difference
+from landscape.sweep.processor import processor
 
 RESULTS = Path(__file__).resolve().parent / "results"
 MEMORY_POINTS = 9
@@ -43,12 +50,20 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=21, help="grid size in each direction")
     parser.add_argument("--samples", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=2, help="repetitions of A B")
-    parser.add_argument("--models", nargs="+", choices=SHAPES, default=["cnn_fmnist", "cnn_cifar10"])
+    parser.add_argument("--models", nargs="+", choices=[*SHAPES, "all"], default=["cnn_fmnist", "cnn_cifar10"])
     parser.add_argument("--workers", type=int, default=1, help="compare so many threads with one")
     parser.add_argument("--device", default="cpu", help="cuda: compare on a GPU")
+    parser.add_argument("--only", nargs="+", default=[], help="contestants, such as ours expert compiled")
+    parser.add_argument("--skip-memory", action="store_true", help="measure no peak memory")
+    parser.add_argument("--merge", nargs="+", type=Path, help="print one table of such results of several machines")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
     torch.set_num_threads(1)
+    if chosen.merge:
+        print(merged_table([json.loads(path.read_text()) for path in chosen.merge]))
+        return
+    if "all" in chosen.models:
+        chosen.models = list(SHAPES)
     if chosen.child is not None:
         _child(chosen.child, Case.of(chosen.models[0], chosen.points, chosen.samples))
         return
@@ -57,23 +72,63 @@ def main() -> None:
         mode, name = workers_table, "landscape_workers"
     elif chosen.device != "cpu":
         mode, name = device_table, f"landscape_{chosen.device}"
+    if chosen.workers == 1 and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    print(", ".join(f"{key} {value}" for key, value in processor().items() if value))
     rates = {} if chosen.device != "cpu" else matrix_rates()
     for kind, rate in rates.items():
         print(f"float32 matrix products by {kind}: {rate / 1e9:.0f} GFLOP/s on one core")
     tables = []
     for model in chosen.models:
-        print(f"{model}, {chosen.points} x {chosen.points} plane, {chosen.samples} samples, torch {torch.__version__}")
+        print(f"{model}, {chosen.points} x {chosen.points} plane, {count_of(model, chosen)} samples", flush=True)
         tables.append(mode(model, chosen, rates))
     RESULTS.mkdir(exist_ok=True)
-    machine = {"processor": platform.processor() or platform.machine(), "torch": torch.__version__}
-    written = {**machine, "flops_per_second": rates, "tables": tables}
-    (RESULTS / f"{name}.json").write_text(json.dumps(written, indent=1) + "\n")
+    path = RESULTS / f"{name}.json"
+    written = {"processor": processor(), "flops_per_second": rates, "tables": tables}
+    if mode is planes_table and path.exists():
+        written["tables"] = [*_other_tables(json.loads(path.read_text()), tables), *tables]
+    path.write_text(json.dumps(written, indent=1) + "\n")
+    if mode is planes_table:
+        print(merged_table([written]))
+
+
+def _other_tables(earlier: dict[str, Any], tables: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of an earlier run on the same processor and torch, of models that were not measured again."""
+    again = {table["model"] for table in tables}
+    same = earlier.get("processor") == processor()
+    return [table for table in earlier["tables"] if table["model"] not in again] if same else []
+
+
+def merged_table(machines: list[dict[str, Any]]) -> str:
+    """Markdown: a row per machine and model, with the time of every contestant relative to ours."""
+    runs = ["classic", "loss-landscapes", "expert", "compiled", "ours, default", "ours, fast"]
+    heads = ["processor", "model", "points x samples", "ours: s", *runs, "of `@`", "of oneDNN", "plan"]
+    lines = [heads, ["---"] * len(heads)]
+    for machine in machines:
+        about = machine["processor"]
+        name = " ".join(
+            filter(None, (about["name"], about["number"], f"({about['flags']})", f"torch {about['torch']}"))
+        )
+        for table in machine["tables"]:
+            ratios = [f"{table['ratio'][run]:.2f}" if run in table["ratio"] else "" for run in runs]
+            limits = [f"{100 * part:.0f} %" for part in table["of_limit"]["ours"].values()]
+            size = f"{table['points']}^2 x {table['samples']}"
+            seconds = f"{statistics.median(table['seconds']['ours']):.2f}"
+            lines.append([name, table["model"], size, seconds, *ratios, *limits, f"`{table['plan']}`"])
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def count_of(model: str, chosen: argparse.Namespace) -> int:
+    """Samples that a model is measured on."""
+    return max(1, round(chosen.samples * SHARE.get(model, 1)))
 
 
 def planes_table(name: str, chosen: argparse.Namespace, rates: dict[str, float]) -> dict[str, Any]:
     """CPU seconds of every contestant on one model, and what follows from them."""
-    case = Case.of(name, chosen.points, chosen.samples)
-    runs = contestants(case)
+    case = Case.of(name, chosen.points, count_of(name, chosen))
+    plan, spent_on_plan = measured(case)
+    print(f"  plan {plan.text}, measured in {spent_on_plan:.2f} s", flush=True)
+    runs = contestants(case, chosen.only, plan)
     seconds: dict[str, list[float]] = {run: [] for run in runs}
     found: dict[str, np.ndarray] = {}
     for _ in range(chosen.rounds):
@@ -84,21 +139,24 @@ def planes_table(name: str, chosen: argparse.Namespace, rates: dict[str, float])
     table = {
         "model": name,
         "points": chosen.points,
-        "samples": chosen.samples,
+        "samples": len(case.samples),
+        "plan": plan.text,
+        "plan_seconds": spent_on_plan,
         "seconds": seconds,
         "ratio": {run: median / medians["ours"] for run, median in medians.items()},
         "of_limit": {
             run: {kind: case.flops / rate / median for kind, rate in rates.items()} for run, median in medians.items()
         },
-        "peak_mib": {run: _peak(run, case) for run in runs},
-        "largest_difference": float(np.abs(found["ours"] - found["classic"]).max()),
+        "peak_mib": {} if chosen.skip_memory else {run: _peak(run, case) for run in runs},
+        "largest_difference": max(float(np.abs(found["ours"] - found[run]).max()) for run in found if run in LOOPS),
     }
     for run, median in medians.items():
         limits = ", ".join(f"{100 * part:4.0f} % of {kind}" for kind, part in table["of_limit"][run].items())
         every = ", ".join(f"{value:.2f}" for value in seconds[run])
         print(f"  {run:16}{median:8.2f} s {table['ratio'][run]:6.2f} x ours  {limits}  ", end="")
-        print(f"{table['peak_mib'][run]:5.0f} MiB  ({every})")
-    print(f"  largest difference in loss from the classic one {table['largest_difference']:.1e}")
+        memory = f"{table['peak_mib'][run]:5.0f} MiB" if run in table["peak_mib"] else ""
+        print(f"{memory}  ({every})", flush=True)
+    print(f"  largest difference in loss from the loops {table['largest_difference']:.1e}")
     if "ours, fast" in found:
         pair = torch.from_numpy(found["ours, fast"]), torch.from_numpy(found["ours"])
         table["fast_error"] = relative_difference(*pair)

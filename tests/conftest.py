@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ["FEDSCAPE_PLANS"] = "off"  # no plan that another sweep of this machine was measured for
 
 import numpy as np
 import pytest

@@ -25,9 +25,11 @@ from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.model.vectors import Model
 from landscape.results.progress import Progress
-from landscape.sweep.evaluate import evaluate
+from landscape.sweep.evaluate import evaluate, sweep_work
 from landscape.sweep.grid import Sweep
+from landscape.sweep.measured_plan import sweep_plan
 from landscape.sweep.precision import Precision, check_precision, evenly_spaced, relative_difference
+from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 from landscape.sweep.threads import PointPool
 
 CHECKPOINT_SECONDS = 5.0
@@ -61,7 +63,8 @@ def surface(
         models: Further models: vectors (d,), modules, state dicts or paths of checkpoints.
         split: Samples that the metrics are averaged over.
         metrics: "loss" and names of the task's metrics; by default all.
-        known: An earlier, perhaps partial result of the same call: its values are copied bit for bit, NaN are computed.
+        known: An earlier, perhaps partial result of the same call: its values are copied bit for bit, NaN are computed,
+            with the plan of the known ones.
         checkpoint: Called with the partial dataset every few seconds.
         progress: Called with (points done, all points) of grid and marks; known points count as done.
         groups: Group 0, 1, .. of each sample: metrics get a dimension `group`, from the same forward passes.
@@ -75,7 +78,8 @@ def surface(
     Returns:
         Dataset with each metric over the dimensions of the sweep, and over `mark` the marks' places
         (mark_alpha, ..) and exact values (mark_loss, ..), then over `group` where there are groups and over `class`
-        for metrics with several values per sample. Cells outside the sweep are NaN.
+        for metrics with several values per sample. Cells outside the sweep are NaN. The attribute `plan` says how
+        the passes were carried out (`landscape.sweep.measured_plan`).
 
     Raises:
         ValueError: If `known` belongs to another sweep, or models and task do not match.
@@ -94,6 +98,8 @@ def surface(
         ds.attrs.update(precision=precision)
     if known is not None:
         _fill(ds, known)
+    plan = _plan(task, sweep, split, known, precision)
+    ds.attrs.update(plan=plan.text)
     marks = len(sweep.marks)
     rows = np.concatenate([sweep.mark_coefficients, sweep.coefficients])
     values = {
@@ -137,6 +143,7 @@ def surface(
         statistics=statistics,
         calibration=calibration,
         workers=workers,
+        plan=plan,
     )
     if len(where):
         values_at(torch.from_numpy(rows[where]), metrics=metrics, on_points=on_points, precision=precision)
@@ -147,6 +154,15 @@ def surface(
         error = relative_difference(torch.from_numpy(values["loss"][some]), exact)
         ds.attrs.update(precision_error=error, precision_points=len(some))
     return ds
+
+
+def _plan(task: Task, sweep: Sweep, split: Split, known: xr.Dataset | None, precision: Precision) -> SweepPlan:
+    """The plan that a known part was computed with (by default those of earlier versions), else the measured one."""
+    if known is not None:
+        return SweepPlan.parse(known.attrs.get("plan", DEFAULT.text))
+    rows = sweep.coefficients
+    work = sweep_work(task, sweep.basis, split=split, buffers=sweep.buffers, precision=precision)
+    return sweep_plan(work, torch.from_numpy(rows[np.isfinite(rows).all(1)]))
 
 
 def _empty(

@@ -21,6 +21,7 @@ from landscape.sweep.grid import stack_models
 from landscape.sweep.memory import explain_oom as memory_said
 from landscape.sweep.memory import keep_memory
 from landscape.sweep.precision import Precision, check_precision
+from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 from landscape.sweep.threads import PointPool, chunks, evaluate_chunks, evaluate_in_order
 from landscape.sweep.worker import Work, Worker
 
@@ -51,6 +52,7 @@ def evaluate(
     calibration: Samples | int = CALIBRATION,
     workers: int | PointPool = 1,
     precision: Precision = "exact",
+    plan: SweepPlan = DEFAULT,
     progress: Progress | None = None,
 ) -> dict[str, Tensor]:
     """Mean metrics over a split at the models coefficients @ basis, in eval mode and without gradients.
@@ -78,6 +80,7 @@ def evaluate(
             use one core each, a GPU needs one. Or a pool of processes (`landscape.sweep.threads.PointPool`).
         precision: "fast" lets inner layers multiply in bfloat16 if the processor can (`landscape.sweep.precision`);
             `surface` measures and states the error of that.
+        plan: How passes on a CPU are carried out (`landscape.sweep.sweep_plan`); `surface` measures the fastest.
         progress: Called with (points done, all points).
 
     Returns:
@@ -100,6 +103,7 @@ def evaluate(
         statistics=statistics,
         calibration=calibration,
         precision=precision,
+        plan=plan,
     )
     rows = torch.as_tensor(coefficients, dtype=torch.float64)
     if rows.ndim != 2 or rows.shape[1] != len(work.basis):
@@ -135,6 +139,7 @@ def sweep_work(
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
     precision: Precision = "exact",
+    plan: SweepPlan = DEFAULT,
 ) -> Work:
     """What all points of a sweep share; a `landscape.sweep.worker.Worker` of it gives the bits of `evaluate`.
 
@@ -149,7 +154,7 @@ def sweep_work(
     pool = task.samples.get("train", samples)
     fixed = calibration_samples(pool, calibration) if how == "recomputed" else None
     basis_buffers = None if buffers is None or how == "own" else buffers
-    return Work(task, basis, basis_buffers, samples, groups, measures, block, fixed, check_precision(precision))
+    return Work(task, basis, basis_buffers, samples, groups, measures, block, fixed, check_precision(precision), plan)
 
 
 def loss(flat: Flat, basis: Tensor, coefficients: Tensor, samples: Samples) -> Tensor:

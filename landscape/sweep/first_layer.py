@@ -147,8 +147,10 @@ def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float], *, o
     return total
 
 
-def first_layer(flat: Flat, basis: Tensor, probe: Samples) -> FirstLayer | None:
+def first_layer(flat: Flat, basis: Tensor, probe: Samples, wanted: bool | None = None) -> FirstLayer | None:
     """The layer to share over combinations of `basis` (n, d), or None if sharing is wrong or does not pay.
+
+    Whether it pays is `wanted`, or by default estimated by the size of the layer.
 
     The first linear or convolutional layer, if on the `probe` what it receives is bit-equal under two thetas,
     and the loss does not change with NaN in the parameters of the layer: nothing else uses them.
@@ -160,7 +162,8 @@ def first_layer(flat: Flat, basis: Tensor, probe: Samples) -> FirstLayer | None:
     layer = flat.module.get_submodule(name)
     products = layer.get_parameter("weight")[0].numel()
     output_bytes = len(basis) * outputs_size * basis.element_size()
-    if len(basis) * READ_COST > products or output_bytes > MOST_BYTES:
+    pays = len(basis) * READ_COST <= products if wanted is None else wanted
+    if not pays or output_bytes > MOST_BYTES:
         return None
     return FirstLayer(flat, name, basis, output_bytes) if _exact(flat, name, probe) else None
 

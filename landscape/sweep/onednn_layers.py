@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 from landscape.sweep.layer_forward import replace_forward, replacement
+from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 
 Forward = Callable[[Tensor], Tensor]
 
@@ -28,8 +29,10 @@ LEAST_WEIGHTS = 8192
 """A dense layer below this size gains nothing (measured: 128 x 10 loses, 384 x 128 gains)."""
 
 
-def use_onednn(flat: Flat, probe: Samples) -> list[str]:
+def use_onednn(flat: Flat, probe: Samples, plan: SweepPlan = DEFAULT) -> list[str]:
     """Replace forwards of plain layers of `flat` for good, and return their names; it must not be trained afterwards.
+
+    The plan says whether dense layers and convolutions are among them (`matrices`), and which dense layers.
 
     Nothing is replaced on other devices or dtypes, in layers with hooks, or if outputs on the `probe` are not finite or
     differ beyond rounding. Convolutions are not replaced if images must be contiguous.
@@ -40,22 +43,29 @@ def use_onednn(flat: Flat, probe: Samples) -> list[str]:
     if not bool(torch.isfinite(plain).all()):
         return []  # cannot be compared
     images = flat.habits.channels_last  # oneDNN may return channels-last images
-    layers = [item for item in flat.module.named_modules() if images or not isinstance(item[1], nn.Conv2d)]
-    done = [(name, layer) for name, layer in layers if _replace(layer)]
+    excluded: tuple[type, ...] = () if plan.matrices == "onednn" else (nn.Linear, nn.Conv2d)
+    excluded += () if images else (nn.Conv2d,)
+    layers = [item for item in flat.module.named_modules() if not isinstance(item[1], excluded)]
+    done = [(name, layer) for name, layer in layers if _replace(layer, _every_dense if plan.every_dense else None)]
     done += [(name, layer) for name, layer in _behind_fresh(flat.module) if _replace(layer, lambda _: torch.relu_)]
-    quick = flat.outputs(probe.inputs)
-    scale = float(plain.abs().max()) if plain.numel() else 0.0
-    if not torch.allclose(quick, plain, rtol=0, atol=1e-4 * scale + 1e-30):
+    if not close_outputs(flat.outputs(probe.inputs), plain):
         for _, layer in done:
             replace_forward(layer, None)
         return []
     return [name for name, _ in done]
 
 
+def close_outputs(outputs: Tensor, plain: Tensor) -> bool:
+    """Whether outputs equal finite ones up to rounding."""
+    scale = float(plain.abs().max()) if plain.numel() else 0.0
+    return torch.allclose(outputs, plain, rtol=0, atol=1e-4 * scale + 1e-30)
+
+
 def _replace(layer: nn.Module, make: Callable[..., Forward | None] | None = None) -> bool:
     if replacement(layer) is not None or layer._forward_hooks or layer._forward_pre_hooks:
         return False
-    forward = (make or _FORWARDS.get(type(layer), lambda _: None))(layer)
+    forward = None if make is None else make(layer)
+    forward = _FORWARDS.get(type(layer), lambda _: None)(layer) if forward is None else forward
     if forward is not None:
         replace_forward(layer, forward)
     return forward is not None
@@ -89,19 +99,23 @@ class Packed(ABC, Generic[Layer]):
 
 
 class _Dense(Packed[nn.Linear]):
+    def __init__(self, layer: nn.Linear, *, sequences: bool = False) -> None:
+        super().__init__(layer)
+        self.sequences = sequences
+
     def __call__(self, inputs: Tensor) -> Tensor:
-        if inputs.ndim != 2:
+        if inputs.ndim != 2 and not (self.sequences and inputs.ndim > 2):
             return F.linear(inputs, self.layer.weight, self.layer.bias)
         return torch.ops.mkldnn._linear_pointwise(inputs, self.weight(inputs), self.layer.bias, "none", [], "")
 
     def pack(self, weight: Tensor, inputs: Tensor) -> Tensor:
-        return torch.ops.mkldnn._reorder_linear_weight(weight, len(inputs))
+        return torch.ops.mkldnn._reorder_linear_weight(weight, inputs.numel() // inputs.shape[-1])
 
 
 class _Convolution(Packed[nn.Conv2d]):
     def __init__(self, layer: nn.Conv2d) -> None:
         super().__init__(layer)
-        self.where = list(layer.padding), list(layer.stride), list(layer.dilation), layer.groups
+        self.where = convolution_places(layer)
 
     def __call__(self, inputs: Tensor) -> Tensor:
         layer = self.layer
@@ -112,6 +126,11 @@ class _Convolution(Packed[nn.Conv2d]):
 
     def pack(self, weight: Tensor, inputs: Tensor) -> Tensor:
         return torch.ops.mkldnn._reorder_convolution_weight(weight, *self.where, list(inputs.shape))
+
+
+def convolution_places(layer: nn.Conv2d) -> tuple[list[int], list[int], list[int], int]:
+    """Padding, stride, dilation and groups as oneDNN takes them."""
+    return [int(side) for side in layer.padding], list(layer.stride), list(layer.dilation), layer.groups
 
 
 def packable_forwards(flat: Flat) -> list[Packed]:
@@ -125,6 +144,12 @@ def _linear(layer: nn.Linear) -> Forward | None:
     if layer.weight.numel() < LEAST_WEIGHTS or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return None
     return _Dense(layer)
+
+
+def _every_dense(layer: nn.Module) -> Forward | None:
+    if type(layer) is not nn.Linear or not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
+        return None
+    return _Dense(layer, sequences=True)
 
 
 def _convolution(layer: nn.Conv2d) -> Forward | None:

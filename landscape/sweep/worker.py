@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -14,9 +14,11 @@ from landscape.model.metrics import Means
 from landscape.model.samples import Samples, leaves
 from landscape.model.task import PerSample, Task
 from landscape.sweep.first_layer import FirstLayer, combine, first_layer, shared_start
+from landscape.sweep.folded_norms import fold_norms, folded_forwards
 from landscape.sweep.onednn_layers import packable_forwards, use_onednn
 from landscape.sweep.pooled_first_layer import pooled_first_layer
 from landscape.sweep.precision import Precision, use_bfloat16
+from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 from landscape.sweep.two_stage_forward import ROWS, split_stages
 
 BLOCK_BYTES = 5 * 2**19
@@ -48,6 +50,7 @@ class Work:
     block: int | None
     calibration: Samples | None
     precision: Precision = "exact"
+    plan: SweepPlan = DEFAULT
 
 
 class Worker:
@@ -59,8 +62,14 @@ class Worker:
         self.flat = work.task.flat(work.basis)
         self.own = self.flat.buffers.clone()
         self.flat.load(work.basis[0])
-        use_onednn(self.flat, work.samples[:2])
-        self.block, self.shared = plan(self.flat, work.basis, work.samples, work.block)
+        if work.plan.contiguous:
+            self.flat.habits = replace(self.flat.habits, channels_last=False)
+        use_onednn(self.flat, work.samples[:2], work.plan)
+        self.block, self.shared = plan(
+            self.flat, work.basis, work.samples, work.block or work.plan.block, work.plan.shared
+        )
+        if work.plan.folded and work.precision == "exact":
+            fold_norms(self.flat, work.samples[:2], self.shared.layer if self.shared else None)
         coarse = use_bfloat16(self.flat, work.samples[:2]) if work.precision == "fast" else []
         self.coarse = [name in coarse for name, _ in self.flat.layout.parameters]
         self.stages = split_stages(self.flat, work.samples[:2])
@@ -70,7 +79,7 @@ class Worker:
         self.stretch = self.block * (max(1, round(ROWS / self.block)) if self.stages.cut else 1)
         self.parameters = [self.flat.module.get_parameter(name) for name, _ in self.flat.layout.parameters]
         self.models: list[Tensor] = []
-        self.packable = packable_forwards(self.flat)
+        self.packable = [*packable_forwards(self.flat), *folded_forwards(self.flat)]
         self.take([])
 
     def chunk(self, points: Points) -> Values:
@@ -172,11 +181,13 @@ def mean_metrics(work: Work, points: int, blocks: Iterable[list[Tensor]]) -> Val
 
 
 @torch.no_grad()
-def plan(flat: Flat, basis: Tensor, samples: Samples, block: int | None = None) -> tuple[int, FirstLayer | None]:
+def plan(
+    flat: Flat, basis: Tensor, samples: Samples, block: int | None = None, wanted: bool | None = None
+) -> tuple[int, FirstLayer | None]:
     """Samples per forward pass, and the shared first layer or None; independent of the points."""
     flat.load(basis[0])
     probe = samples[:2]
-    shared = first_layer(flat, basis, probe)
+    shared = first_layer(flat, basis, probe, wanted)
     if block is None:
         most = max([widest(flat, probe), *(leaf[0].nbytes for leaf in leaves(probe.inputs))])
         limit = BLOCK_BYTES if basis.device.type == "cpu" else GPU_BLOCK_BYTES

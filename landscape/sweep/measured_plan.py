@@ -1,0 +1,129 @@
+"""The fastest plan of a sweep on this machine: measured once per machine, model and shapes, then stored.
+
+The first sweep that is long enough tries other block sizes, then other ways to multiply, one change after the other,
+and keeps what is clearly faster. That costs less than a fiftieth of the sweep. Later sweeps of the model, short ones
+too, use the stored plan. Block sizes do not change a bit; the other choices have to save more to be taken. Which plan
+a result has is in its attributes, and a sweep that was stopped goes on with the plan that it began with.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from landscape.sweep.evaluate import CHUNK_POINTS
+from landscape.sweep.stored_plans import read_plan, work_identity, write_plan
+from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
+from landscape.sweep.worker import Points, Work, Worker
+
+SHARE = 0.02
+"""Most of a sweep's time that measuring may take."""
+
+LEAST = 100_000
+"""Points times samples below which a sweep is too short to measure anything."""
+
+POINTS = 4
+"""Points that a plan is measured on, besides one alone."""
+
+PASSES = 2 * (1 + POINTS)
+"""Passes through the samples per measurement: one point and POINTS, both once to warm up."""
+
+GAIN, GAIN_OF_BITS = 0.03, 0.06
+"""Part of the time that another block must save, and a plan that may change the last bits."""
+
+WHERE = "FEDSCAPE_PLANS"
+"""Environment variable; "off" leaves every sweep at the default plan."""
+
+
+def sweep_plan(work: Work, rows: Tensor) -> SweepPlan:
+    """The plan of a sweep at coefficients (P, n): the stored one, else the fastest if measuring pays, else the default.
+
+    The default also on other devices, in lower precision, with a block of the caller, and with FEDSCAPE_PLANS=off.
+    """
+    on_cpu = work.basis.device.type == "cpu"
+    if not on_cpu or work.precision != "exact" or work.block is not None or os.environ.get(WHERE) == "off":
+        return DEFAULT
+    identity = work_identity(work)
+    stored = read_plan(identity)
+    if stored is not None or len(rows) * len(work.samples) < LEAST:
+        return stored or DEFAULT
+    measured = measured_plan(work, rows)
+    if measured is None:
+        return DEFAULT
+    write_plan(identity, *measured)
+    return measured[0]
+
+
+@torch.no_grad()
+def measured_plan(work: Work, rows: Tensor) -> tuple[SweepPlan, dict[str, float]] | None:
+    """The fastest plan, and seconds per point and sample by plan; None if measuring costs more than its SHARE."""
+    default = Worker(_part(work, 2))
+    blocks = [
+        block for block in (2**power for power in range(3, 12)) if default.block / 3 <= block <= 4 * default.block
+    ]
+    blocks = [block for block in blocks if block <= len(work.samples) and block != default.block]
+    part = _part(work, max([default.block, *blocks]))
+    further = _alternatives(default)
+    cost = PASSES * (len(blocks) + len(further) + 3) * len(part.samples)
+    if len(rows) <= POINTS or cost > SHARE * len(rows) * len(work.samples):
+        return None
+    points = rows[: POINTS + 1].tolist()
+    seconds: dict[str, float] = {}
+
+    def measure(plan: SweepPlan) -> float:
+        seconds[plan.text] = min(_seconds(part, plan, points, len(rows)), seconds.get(plan.text, float("inf")))
+        return seconds[plan.text]
+
+    best = DEFAULT
+    measure(best)
+    for plan in (replace(DEFAULT, block=block) for block in blocks):
+        best = plan if measure(plan) < (1 - GAIN) * seconds[best.text] else best
+    for change in further:
+        plan = replace(best, **change)
+        best = plan if measure(plan) < (1 - GAIN_OF_BITS) * seconds[best.text] else best
+    if best != DEFAULT and measure(best) > (1 - GAIN) * measure(DEFAULT):  # both a second time: no chance winner
+        best = DEFAULT
+    return best, seconds
+
+
+def _alternatives(default: Worker) -> list[dict[str, Any]]:
+    """Changes of the default plan that may suit the model."""
+    kinds = {type(layer) for layer in default.flat.module.modules()}
+    changes: list[dict[str, Any]] = [{"folded": True}] if {nn.Conv2d, nn.BatchNorm2d} <= kinds else []
+    if kinds & {nn.Conv2d, nn.Linear}:
+        changes += [{"shared": default.shared is None}]
+    if nn.Linear in kinds:
+        changes += [{"every_dense": True}]
+    if kinds & {nn.Conv2d, nn.Linear}:
+        changes += [{"matrices": "torch", "every_dense": False, "folded": False}]
+    return [*changes, {"contiguous": True, "folded": False}] if nn.Conv2d in kinds else changes
+
+
+def _part(work: Work, count: int) -> Work:
+    """The work on the first samples, without groups and without statistics of its own at every point."""
+    return replace(work, samples=work.samples[:count], groups=None, calibration=None)
+
+
+def _seconds(part: Work, plan: SweepPlan, points: Points, count: int) -> float:
+    """Seconds per point and sample of a sweep of so many points, whose work per basis model is done once per chunk."""
+    worker = Worker(replace(part, plan=plan))
+    alone, several = _spent(worker, points[:1]), _spent(worker, points[1:])
+    per_point = max(several - alone, several / 2) / (len(points) - 2)
+    once = max(0.0, alone - per_point)
+    return (per_point + once / min(count, CHUNK_POINTS)) / len(part.samples)
+
+
+def _spent(worker: Worker, points: Points) -> float:
+    """Seconds of a pass through the samples, after one in which weights are reordered."""
+    clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
+    worker.take(points)
+    deque(worker.outputs(worker.stretches), maxlen=0)
+    begun = clock()
+    deque(worker.outputs(worker.stretches), maxlen=0)
+    return clock() - begun
