@@ -28,7 +28,13 @@ from landscape.results.progress import Progress
 from landscape.sweep.evaluate import evaluate, sweep_work
 from landscape.sweep.grid import Sweep
 from landscape.sweep.measured_plan import sweep_plan
-from landscape.sweep.precision import Precision, check_precision, evenly_spaced, relative_difference
+from landscape.sweep.precision import (
+    Precision,
+    check_precision,
+    evenly_spaced,
+    precision_attrs,
+    relative_difference,
+)
 from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
 from landscape.sweep.threads import PointPool
 
@@ -73,7 +79,8 @@ def surface(
             not on slices around one model.
         workers: Threads, or a pool of processes, that share the points; the bits of the values do not change.
         precision: "fast" for products in bfloat16 (`landscape.sweep.precision`); the largest relative difference in
-            loss from exact values, over some points, is then stated in the attributes.
+            loss from exact values, over some points, is then stated in the attributes, and so is a processor without
+            such products.
 
     Returns:
         Dataset with each metric over the dimensions of the sweep, and over `mark` the marks' places
@@ -94,8 +101,7 @@ def surface(
     if groups is not None:  # a result is not resumed with other groups
         numbers = groups.cpu().long().contiguous().numpy()
         ds.attrs.update(groups=hashlib.blake2b(numbers.data, digest_size=8).hexdigest())
-    if check_precision(precision) == "fast":
-        ds.attrs.update(precision=precision)
+    ds.attrs.update(precision_attrs(check_precision(precision), sweep.basis.device))
     if known is not None:
         _fill(ds, known)
     plan = _plan(task, sweep, split, known, precision)

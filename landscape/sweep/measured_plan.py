@@ -1,9 +1,9 @@
 """The fastest plan of a sweep on this machine: measured once per machine, model and shapes, then stored.
 
-The first sweep that is long enough tries other block sizes, then other ways to multiply, one change after the other,
-and keeps what is clearly faster. That costs less than a fiftieth of the sweep. Later sweeps of the model, short ones
-too, use the stored plan. Block sizes do not change a bit; the other choices have to save more to be taken. Which plan
-a result has is in its attributes, and a sweep that was stopped goes on with the plan that it began with.
+The first surface that is long enough tries other block sizes, then other ways to multiply, one change after the other,
+and takes what is clearly faster. That costs less than a fiftieth of the sweep. Later surfaces of the model, short ones
+too, have the stored plan. It may change the last bits of values, so it is one of the attributes of a result, and a
+sweep that was stopped goes on with the plan that it began with.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PASSES = 2 * (1 + POINTS)
 """Passes through the samples per measurement: one point and POINTS, both once to warm up."""
 
 GAIN, GAIN_OF_BITS = 0.03, 0.06
-"""Part of the time that another block must save, and a plan that may change the last bits."""
+"""Part of the time that another block must save, and another way to multiply, whose values differ more."""
 
 WHERE = "FEDSCAPE_PLANS"
 """Environment variable; "off" leaves every sweep at the default plan."""

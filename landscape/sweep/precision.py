@@ -18,6 +18,8 @@ from landscape.sweep.onednn_layers import LEAST_WEIGHTS
 
 Precision = Literal["exact", "fast"]
 
+NO_BFLOAT16 = "this processor has no bfloat16 products: precision 'fast' computes exactly, and is no faster"
+
 CHECKED = 5
 """Points of a sweep that are evaluated in both precisions."""
 
@@ -37,6 +39,14 @@ def has_bfloat16() -> bool:
     """Whether this processor multiplies in bfloat16 (AVX512-BF16 or AMX); other processors emulate it."""
     checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
     return any(getattr(torch.cpu, check, bool)() for check in checks)
+
+
+def precision_attrs(precision: Precision, device: torch.device) -> dict[str, str]:
+    """Attributes that state a precision other than exact, and where it changes nothing."""
+    if precision == "exact":
+        return {}
+    useless = device.type == "cpu" and not has_bfloat16()
+    return {"precision": precision} | ({"precision_note": NO_BFLOAT16} if useless else {})
 
 
 @torch.no_grad()

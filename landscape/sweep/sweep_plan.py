@@ -11,9 +11,10 @@ Matrices = Literal["onednn", "torch"]
 
 @dataclass(frozen=True)
 class SweepPlan:
-    """How a sweep on a CPU computes its forward passes; all plans have the same values up to rounding.
+    """How a sweep on a CPU computes its forward passes.
 
-    `block` does not change a bit of a value; the other fields may change the last ones.
+    All plans have the same values up to rounding; the last bits of a value may depend on the plan, for a given plan
+    only on its own point.
 
     Args:
         block: Samples per forward pass; None: by the size of the activations.
@@ -54,7 +55,7 @@ class SweepPlan:
 
 
 DEFAULT = SweepPlan()
-"""The plan by fixed rules: sweeps that are too short to measure, and `evaluate`."""
+"""The plan by fixed rules: of `evaluate`, and of sweeps that are too short for a measurement."""
 
 
 def _differences(plan: SweepPlan) -> dict[str, Any]:

@@ -92,6 +92,7 @@ def test_without_the_instructions_fast_is_exact_and_says_so(monkeypatch):
     fast, exact = surface(task, sweep, precision="fast"), surface(task, sweep)
     assert np.array_equal(fast.loss.values, exact.loss.values)
     assert fast.attrs["precision_error"] == 0
+    assert "no bfloat16" in fast.attrs["precision_note"]
     with pytest.raises(ValueError, match="precision is 'half'; accepted: exact, fast"):
         surface(task, sweep, precision="half")
 
