@@ -14,8 +14,8 @@ from landscape.model.metrics import Means
 from landscape.model.samples import Samples, leaves
 from landscape.model.task import PerSample, Task
 from landscape.sweep.first_layer import FirstLayer, combine, first_layer, shared_start
-from landscape.sweep.folded_norms import fold_norms, folded_forwards
-from landscape.sweep.onednn_layers import packable_forwards, use_onednn
+from landscape.sweep.folded_norms import FoldedConvolution, fold_norms, folded_forwards
+from landscape.sweep.onednn_layers import Packed, packable_forwards, use_onednn
 from landscape.sweep.pooled_first_layer import pooled_first_layer
 from landscape.sweep.precision import Precision, use_bfloat16
 from landscape.sweep.sweep_plan import DEFAULT, SweepPlan
@@ -79,7 +79,7 @@ class Worker:
         self.stretch = self.block * (max(1, round(ROWS / self.block)) if self.stages.cut else 1)
         self.parameters = [self.flat.module.get_parameter(name) for name, _ in self.flat.layout.parameters]
         self.models: list[Tensor] = []
-        self.packable = [*packable_forwards(self.flat), *folded_forwards(self.flat)]
+        self.packable: list[Packed | FoldedConvolution] = [*packable_forwards(self.flat), *folded_forwards(self.flat)]
         self.take([])
 
     def chunk(self, points: Points) -> Values:
