@@ -77,7 +77,8 @@ def measured_plan(work: Work, rows: Tensor) -> tuple[SweepPlan, dict[str, float]
     seconds: dict[str, float] = {}
 
     def measure(plan: SweepPlan) -> float:
-        seconds[plan.text] = min(_seconds(part, plan, points, len(rows)), seconds.get(plan.text, float("inf")))
+        spent = _seconds(part, plan, points, (len(rows), len(work.samples)))
+        seconds[plan.text] = min(spent, seconds.get(plan.text, float("inf")))
         return seconds[plan.text]
 
     best = DEFAULT
@@ -96,8 +97,9 @@ def _alternatives(default: Worker) -> list[dict[str, Any]]:
     """Changes of the default plan that may suit the model."""
     kinds = {type(layer) for layer in default.flat.module.modules()}
     changes: list[dict[str, Any]] = [{"folded": True}] if {nn.Conv2d, nn.BatchNorm2d} <= kinds else []
-    if kinds & {nn.Conv2d, nn.Linear}:
-        changes += [{"shared": default.shared is None}]
+    other = SweepPlan(shared=default.shared is None)
+    if not other.shared or Worker(replace(default.work, plan=other)).shared is not None:  # it can be shared
+        changes += [{"shared": other.shared}] if kinds & {nn.Conv2d, nn.Linear} else []
     if nn.Linear in kinds:
         changes += [{"every_dense": True}]
     if kinds & {nn.Conv2d, nn.Linear}:
@@ -110,20 +112,26 @@ def _part(work: Work, count: int) -> Work:
     return replace(work, samples=work.samples[:count], groups=None, calibration=None)
 
 
-def _seconds(part: Work, plan: SweepPlan, points: Points, count: int) -> float:
-    """Seconds per point and sample of a sweep of so many points, whose work per basis model is done once per chunk."""
-    worker = Worker(replace(part, plan=plan))
-    alone, several = _spent(worker, points[:1]), _spent(worker, points[1:])
+def _seconds(part: Work, plan: SweepPlan, points: Points, size: tuple[int, int]) -> float:
+    """Seconds per point and sample of a sweep of `size` (points, samples).
+
+    Work per basis model is done once per chunk, and weights are reordered once per point.
+    """
+    worker, share = Worker(replace(part, plan=plan)), len(part.samples) / size[1]
+    alone, several = _spent(worker, points[:1], share), _spent(worker, points[1:], share)
     per_point = max(several - alone, several / 2) / (len(points) - 2)
     once = max(0.0, alone - per_point)
-    return (per_point + once / min(count, CHUNK_POINTS)) / len(part.samples)
+    return (per_point + once / min(size[0], CHUNK_POINTS)) / len(part.samples)
 
 
-def _spent(worker: Worker, points: Points) -> float:
-    """Seconds of a pass through the samples, after one in which weights are reordered."""
+def _spent(worker: Worker, points: Points, share: float) -> float:
+    """Seconds of a pass through the samples; what only the first pass does counts by its `share`."""
     clock = time.thread_time if torch.get_num_threads() == 1 else time.perf_counter
     worker.take(points)
-    deque(worker.outputs(worker.stretches), maxlen=0)
-    begun = clock()
-    deque(worker.outputs(worker.stretches), maxlen=0)
-    return clock() - begun
+    times = []
+    for _ in range(2):
+        begun = clock()
+        deque(worker.outputs(worker.stretches), maxlen=0)
+        times.append(clock() - begun)
+    first, again = times
+    return again + share * max(0.0, first - again)
