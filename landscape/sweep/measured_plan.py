@@ -34,7 +34,7 @@ POINTS = 4
 PASSES = 2 * (1 + POINTS)
 """Passes through the samples per measurement: one point and POINTS, both once to warm up."""
 
-GAIN, GAIN_OF_BITS = 0.03, 0.06
+GAIN, GAIN_OF_BITS = 0.05, 0.08
 """Part of the time that another block must save, and another way to multiply, whose values differ more."""
 
 WHERE = "FEDSCAPE_PLANS"
@@ -119,7 +119,7 @@ def _seconds(part: Work, plan: SweepPlan, points: Points, size: tuple[int, int])
     """
     worker, share = Worker(replace(part, plan=plan)), len(part.samples) / size[1]
     alone, several = _spent(worker, points[:1], share), _spent(worker, points[1:], share)
-    per_point = max(several - alone, several / 2) / (len(points) - 2)
+    per_point = max(several - alone, several / 8) / (len(points) - 2)  # the work per basis model may dominate
     once = max(0.0, alone - per_point)
     return (per_point + once / min(size[0], CHUNK_POINTS)) / len(part.samples)
 
