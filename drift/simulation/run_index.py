@@ -2,6 +2,9 @@
 
 The table remembers which folders were read in full. It is not trusted: a row counts only if settings and
 headers in the folder agree with it. Opening the run checks all of its files again.
+
+Runs that this package trained are read without importing torch (`drift.runs.run_summary`); those of other programs or
+with code from outside, compressed ones, and all that are not as they should be are opened.
 """
 
 from __future__ import annotations
@@ -13,19 +16,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
-from drift.config.external_run import UNKNOWN
-from drift.plugins import tables
-from drift.plugins.reserved_names import USER_TASK
-from drift.runs.run import Run
 from drift.runs.run_names import find
-from drift.store import files, round_headers
+from drift.runs.run_summary import RunSummary, summary
+from drift.store import paths, round_headers
 from drift.store.atomic_write import write_bytes
 from drift.store.numpy_files import escaped, is_text
 from landscape.results.parsed_text import json_table
+
+if TYPE_CHECKING:
+    from drift.runs.run import Run
 
 __all__ = ["Row", "find", "index"]
 
@@ -76,6 +79,10 @@ NO_TEXT = "the name of its folder is not valid UTF-8; rename the folder"
 
 def _row(folder: Path, *, whole: bool = False) -> Row:
     """The row of a run from its settings and headers; `whole`: after state and last round were read in full."""
+    if (short := summary(folder, whole=whole)) is not None:
+        return _summarised(short)
+    from drift.runs.run import Run
+
     try:
         run = Run(folder)
         if whole and run.rounds():
@@ -86,9 +93,24 @@ def _row(folder: Path, *, whole: bool = False) -> Row:
         return {"name": folder.name, "problem": " ".join(str(reason).split())}
 
 
+def _summarised(run: RunSummary) -> Row:
+    return {
+        "name": run.folder.name,
+        "method": run.label,
+        "dataset": run.data_name,
+        "model": run.model,
+        "partition": run.partition,
+        "seed": run.seed,
+        **_progress(run.folder, run.done, run.rounds),
+    }
+
+
 def _columns(run: Run) -> Row:
+    from drift.config.external_run import UNKNOWN
+    from drift.plugins import tables
+    from drift.plugins.reserved_names import USER_TASK
+
     experiment = run.experiment
-    indices = _complete(run.folder)
     return {
         "name": run.name,
         "method": run.label,
@@ -96,17 +118,23 @@ def _columns(run: Run) -> Row:
         "model": UNKNOWN if experiment.task.model == USER_TASK else experiment.task.model,
         "partition": tables.name(experiment.clients.partition),
         "seed": run.seed,
-        "done": len(indices),
-        "rounds": experiment.rounds,
-        "accuracy": _last_accuracy(run.folder, indices),
-        "updated": _updated(run.folder),
+        **_progress(run.folder, _complete(run.folder), experiment.rounds),
+    }
+
+
+def _progress(folder: Path, done: list[int], rounds: int) -> Row:
+    return {
+        "done": len(done),
+        "rounds": rounds,
+        "accuracy": _last_accuracy(folder, done),
+        "updated": _updated(folder),
         "problem": None,
     }
 
 
 def _complete(folder: Path) -> list[int]:
     """Numbers of the rounds before the commit point that the state's header states, ascending."""
-    path = folder / files.STATE
+    path = folder / paths.STATE
     if not path.exists():
         return []
     done = _header(folder, path)["about"].get("next")
@@ -117,14 +145,14 @@ def _complete(folder: Path) -> list[int]:
 
 def _last_accuracy(folder: Path, indices: list[int]) -> float | None:
     for number in reversed(indices):
-        accuracy: float | None = _header(folder, files.round_path(folder, number))["accuracy"]
+        accuracy: float | None = _header(folder, paths.round_path(folder, number))["accuracy"]
         if accuracy is not None:
             return accuracy
     return None
 
 
 def _header(folder: Path, path: Path) -> dict[str, Any]:
-    files.require_inside(path, folder)
+    paths.require_inside(path, folder)
     try:
         with safe_open(path, framework="numpy") as file:
             about = json_table((file.metadata() or {}).get("about", "{}"))
@@ -147,7 +175,7 @@ def _stamp(folder: Path) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    return [path for name in ("run.json", files.STATE) if (path := folder / name).exists()]
+    return [path for name in ("run.json", paths.STATE) if (path := folder / name).exists()]
 
 
 def _read(path: Path, names: list[str]) -> Iterator[tuple[str, tuple[str, str]]]:

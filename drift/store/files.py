@@ -21,14 +21,14 @@ from drift.store.numpy_files import Damaged as Damaged
 from drift.store.numpy_files import Newer as Newer
 from drift.store.numpy_files import require_known as require_known
 from drift.store.numpy_files import write_json as write_json
+from drift.store.paths import STATE as STATE
+from drift.store.paths import require_inside as require_inside
+from drift.store.paths import round_path as round_path
 from drift.store.round_record import Round
 from landscape.results.parsed_text import json_table
 
 PACKED = "fedscape-2"
 """Format of files with compressed tensors, which the first versions cannot read."""
-
-STATE = "state.safetensors"
-"""Name of the commit point in a run's folder."""
 
 
 def write_tensors(
@@ -118,17 +118,6 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 _DESCRIBE = "Restore it from a copy, or delete it and train again with the same settings: it is written anew."
-
-
-def require_inside(path: Path, folder: Path) -> None:
-    """Raise Damaged for a link out of the run's folder: a run from elsewhere reads its own files only."""
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise Damaged(path, f"leads out of {folder}, which is not followed", "Put the file itself in its place.")
-
-
-def round_path(folder: Path, index: int) -> Path:
-    """File of round `index`."""
-    return folder / "rounds" / f"{index:06d}.safetensors"
 
 
 def link(record: Round) -> str:

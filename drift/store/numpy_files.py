@@ -26,7 +26,7 @@ NEWEST = 2
 
 _RECORDER_REMEDY = "Record into another folder, or see the report of fedscape verify on this one."
 
-_TYPES = {
+TYPES = {
     "float64": ("F64", 8),
     "float32": ("F32", 4),
     "float16": ("F16", 2),
@@ -98,15 +98,15 @@ def write_contents(path: Path, tensors: Mapping[str, Content], metadata: Mapping
         OSError: If the disk is full or the folder cannot be written; the old file stays.
     """
     for name, tensor in tensors.items():
-        if tensor.dtype not in _TYPES:
-            accepted = ", ".join(short for short, _ in _TYPES.values())
+        if tensor.dtype not in TYPES:
+            accepted = ", ".join(short for short, _ in TYPES.values())
             raise ValueError(f"tensor {name!r} is {tensor.dtype}; the types of files are {accepted}.")
     header: dict[str, Any] = {"__metadata__": dict(metadata)}
     parts: list[memoryview] = []
     position = 0
-    for name, (dtype, shape, data) in sorted(tensors.items(), key=lambda item: (-_TYPES[item[1].dtype][1], item[0])):
+    for name, (dtype, shape, data) in sorted(tensors.items(), key=lambda item: (-TYPES[item[1].dtype][1], item[0])):
         span = [position, position + data.nbytes]
-        header[name] = {"dtype": _TYPES[dtype][0], "shape": list(shape), "data_offsets": span}
+        header[name] = {"dtype": TYPES[dtype][0], "shape": list(shape), "data_offsets": span}
         parts.append(data)
         position += data.nbytes
     text = json.dumps(header, separators=(",", ":")).encode()

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from drift.store import files, links
+from drift.store import links, paths
 from landscape.results.parsed_text import json_table
 
 ROUND_FILE = re.compile(r"\d{6}\.safetensors")
@@ -46,7 +46,7 @@ class Header:
     @property
     def state(self) -> bool:
         """Whether it is the run's state."""
-        return self.file == files.STATE
+        return self.file == paths.STATE
 
     @property
     def link(self) -> str:
@@ -88,9 +88,9 @@ def read_round(folder: Path, index: int) -> Header | None:
 
 def read_round_file(folder: Path, index: int) -> Header | None:
     """Header and small arrays of the file at the place of a round, whichever round it states; None if unreadable."""
-    path = files.round_path(folder, index)
+    path = paths.round_path(folder, index)
     try:
-        files.require_inside(path, folder)
+        paths.require_inside(path, folder)
         with safe_open(path, framework="numpy") as file:
             about = json_table((file.metadata() or {}).get("about", "{}"))
             names = [*links.LINKED, *({"extras.excluded"} & set(file.keys()))]
@@ -102,15 +102,15 @@ def read_round_file(folder: Path, index: int) -> Header | None:
 
 def read_state(folder: Path) -> Header | None:
     """Header of the state, with squares of its model and mean update if it names no round; None if unreadable."""
-    path = folder / files.STATE
+    path = folder / paths.STATE
     try:
-        files.require_inside(path, folder)
+        paths.require_inside(path, folder)
         with safe_open(path, framework="numpy") as file:
             about = json_table((file.metadata() or {}).get("about", "{}"))
             run, before = _names(about)
             names = {"theta", "previous"} & set(file.keys()) if before is None else set[str]()
             squares = {name: _square(file.get_tensor(name)) for name in names}
-        return Header(files.STATE, int(about["next"]), run, before, squares)
+        return Header(paths.STATE, int(about["next"]), run, before, squares)
     except _UNREADABLE:
         return None
 

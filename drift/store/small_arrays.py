@@ -17,8 +17,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from drift.store import links
-from drift.store.files import require_inside
 from drift.store.numpy_files import Damaged, description, require_known
+from drift.store.paths import require_inside
 
 FIRST_PIECE = 1 << 14
 """Bytes that are read at once; header and arrays of most rounds are within them."""

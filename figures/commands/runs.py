@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,7 +11,7 @@ from figures.commands.opening import opened
 from figures.commands.options import Data, Json, RunName, Runs, flag
 
 if TYPE_CHECKING:
-    from drift.runs.run import Run
+    from drift.runs.run_summary import RunSummary
 
 COLUMNS = {
     "name": "run",
@@ -51,7 +52,11 @@ def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> N
 
     Example: `fedscape show fedavg-digits`
     """
-    described = _described(opened(run, runs, None))
+    from drift.runs.run_names import find
+    from drift.runs.run_summary import opened_summary, summary
+
+    folder = find(runs, run)
+    described = _described(summary(folder, whole=True) or opened_summary(opened(run, runs, None)))
     if json:
         console.put_json(described)
         return
@@ -98,38 +103,36 @@ def verify(
     return 2 if damaged else 0
 
 
-def _described(run: Run) -> dict[str, Any]:
-    from drift.plugins import tables
+def _described(run: RunSummary) -> dict[str, Any]:
     from drift.store.number_ranges import spans
 
-    indices = run.rounds()
     size = sum(path.stat().st_size for path in run.folder.rglob("*") if path.is_file())
     return {
-        "name": run.name,
+        "name": run.folder.name,
         "folder": str(run.folder),
-        "rounds": f"{len(indices)} of {run.experiment.rounds}",
-        "clients kept in rounds": spans(run.kept("clients")),
-        "global models kept in rounds": spans(run.kept("globals")),
+        "rounds": f"{len(run.done)} of {run.rounds}",
+        "clients kept in rounds": spans(run.clients),
+        "global models kept in rounds": spans(run.globals),
         "size": f"{size / 1e6:.1f} MB",
         "results": sorted(path.stem for path in (run.folder / "results").glob("[!.]*.zarr")),
-        "engine": _with_reason(run, "engine"),
-        "device": _with_reason(run, "device"),
+        "engine": _with_reason(run.about, "engine"),
+        "device": _with_reason(run.about, "device"),
         "method": run.label,
         "data": run.data_name,
-        "partition": tables.name(run.experiment.clients.partition),
+        "partition": run.partition,
         "seed": run.seed,
         "told": run.about.get("told"),
         "not known": run.about.get("unknown"),
         "versions": run.about["versions"],
         "experiment": run.about["experiment"],
-        "metrics": dict(sorted(run.round(-1).metrics.items())) if indices else {},
+        "metrics": dict(sorted(run.metrics.items())),
     }
 
 
-def _with_reason(run: Run, what: str) -> str | None:
+def _with_reason(about: Mapping[str, Any], what: str) -> str | None:
     """An engine or a device, and why it was taken; nothing where the run does not say."""
-    reason = run.about.get(f"{what}_reason")
-    return f"{run.about[what]} ({reason})" if reason else run.about.get(what)
+    reason = about.get(f"{what}_reason")
+    return f"{about[what]} ({reason})" if reason else about.get(what)
 
 
 def _flat(content: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -118,6 +118,22 @@ def paragraph(package: str, name: str, marker: str) -> str:
     return ""
 
 
+def constant(package: str, name: str, attribute: str) -> Any:
+    """The value that a class of the plug-in called `name` states for an attribute; nothing is imported.
+
+    Returns:
+        None where the attribute is absent.
+
+    Raises:
+        ValueError: If there is no plug-in of that name, or the value is an expression.
+    """
+    for holder in _parsed(package, name).body:
+        for node in holder.body if isinstance(holder, ast.ClassDef) else ():
+            if isinstance(node, ast.AnnAssign) and getattr(node.target, "id", "") == attribute and node.value:
+                return ast.literal_eval(node.value)
+    return None
+
+
 def sentence(text: str) -> str:
     """First sentence of a text."""
     return re.split(r"(?<!App)(?<!Figs)(?<!Fig)(?<!al)\. +(?=[A-Z0-9])", text, maxsplit=1)[0].rstrip(".") + "."

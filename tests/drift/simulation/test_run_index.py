@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import tiny
 
-from drift.runs.run import Run
+from drift.runs import run_summary
 from drift.simulation.run_index import find, index
 from figures.commands.runs import runs
 from landscape import plugins
@@ -28,7 +28,7 @@ def test_a_row_says_what_the_run_is(tmp_path):
 def test_unchanged_folders_are_not_read_again(tmp_path, monkeypatch):
     tiny.trained(tmp_path)
     first = index(tmp_path)
-    monkeypatch.setattr(Run, "round", lambda run, index: pytest.fail(f"{run.folder} was read again"))
+    monkeypatch.setattr(run_summary, "is_whole", lambda path: pytest.fail(f"{path} was read again"))
     assert index(tmp_path) == first
 
 
@@ -93,7 +93,7 @@ def test_a_run_whose_name_is_no_text_is_named_and_the_others_are_remembered(tmp_
     assert plain["problem"] is None
     with closing(sqlite3.connect(tmp_path / "index.sqlite")) as base:
         assert base.execute("SELECT name FROM fedscape_2").fetchall() == [(run.name,)]
-    monkeypatch.setattr(Run, "round", lambda run, index: pytest.fail(f"{run.folder} was read again"))
+    monkeypatch.setattr(run_summary, "is_whole", lambda path: pytest.fail(f"{path} was read again"))
     assert index(tmp_path) == [strange, plain]
     for json in (False, True):
         runs(runs=tmp_path, json=json)

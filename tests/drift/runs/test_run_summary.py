@@ -1,0 +1,109 @@
+"""Summaries of runs read without torch say what the opened runs say, or leave the verdict to opening them."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import tiny
+
+from drift.config import method as methods
+from drift.methods import fedlaw
+from drift.plugins import tables
+from drift.runs import run_summary
+from drift.runs.run import Run
+from drift.runs.run_summary import opened_summary, summary
+from drift.simulation.run_index import index
+from drift.store import files
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def test_a_summary_is_that_of_the_opened_run(tmp_path):
+    for options in ([], ["keep.clients=none", "keep.globals=every 2"], ["method=ima", "method.window=2"]):
+        run = tiny.trained(tmp_path, *options)
+        assert summary(run.folder, whole=True) == opened_summary(Run(run.folder)), options
+
+
+LAW = [{"variant": variant, **({"stop_round": 1} if variant == "early_stopped" else {})} for variant in
+       get_args(fedlaw.Variant)]  # fmt: skip
+
+
+def _methods():
+    """Every method with its defaults, alone and as the base of IMA, and those whose label depends on options."""
+    for name in methods.names():
+        yield methods.load(name)()
+        if name != "ima":
+            yield methods.load("ima")(base={"name": name})
+    for options in LAW:
+        yield fedlaw.FedLAW(**options)
+        yield methods.load("ima")(base={"name": "fedlaw", **options}, feedback=False)
+    for base in ("fedavg", "fedprox"):
+        yield methods.load("ima")(base={"name": base}, feedback=False)
+
+
+def test_labels_are_those_of_the_classes():
+    labels = [(run_summary._label(tables.dump(method), 99), method.label) for method in _methods()]
+    assert {"fedlaw-gws", "fedprox+ima", "ima-no_feedback", "fedlaw-swa+ima-no_feedback"} <= {one for _, one in labels}
+    assert [pair for pair in labels if pair[0] != pair[1]] == []
+
+
+def test_bundles_and_corrected_methods_are_left_to_their_classes():
+    for name in methods.names():
+        kind = methods.load(name)
+        for like in kind.bundles:
+            assert run_summary._label({"name": name, "like": like}, 99) is None
+        for table in ({"name": name}, *([{"name": "ima", "base": {"name": name}}] if name != "ima" else [])):
+            before = len(tables.build(table, methods.load).corrections) - 1
+            if before >= 0:
+                assert run_summary._label(table, before) is None
+                assert run_summary._label(table, before + 1) is not None
+
+
+@pytest.mark.parametrize("name", ["run.json", "state.safetensors", "rounds/000000.safetensors"])
+def test_a_file_that_is_damaged_or_of_another_run_leaves_the_verdict_to_opening(tmp_path, name):
+    run, other = tiny.trained(tmp_path / "a"), tiny.trained(tmp_path / "b", "seed=6")
+    path = run.folder / name
+    sound = path.read_bytes()
+    for content in (sound[: len(sound) // 2], (other.folder / name).read_bytes(), b""):
+        path.write_bytes(content)
+        assert summary(run.folder, whole=True) is None
+        assert index(tmp_path / "a")[0]["problem"] or name.startswith("rounds")  # opening reads the last round alone
+    path.write_bytes(sound)
+    assert summary(run.folder, whole=True) is not None
+
+
+@pytest.mark.parametrize("name", ["state.safetensors", "rounds/000002.safetensors"])
+def test_a_flipped_bit_of_the_last_models_is_noticed(tmp_path, name):
+    run = tiny.trained(tmp_path)
+    content = bytearray((run.folder / name).read_bytes())
+    content[-3] ^= 4
+    (run.folder / name).write_bytes(content)
+    assert summary(run.folder, whole=True) is None
+    assert summary(run.folder, whole=False) is not None
+    assert "altered" in index(tmp_path)[0]["problem"]
+
+
+def test_runs_of_others_and_lost_rounds_are_opened(tmp_path):
+    run = tiny.trained(tmp_path)
+    about = files.read_json(run.folder / "run.json")
+    files.write_json(run.folder / "run.json", {key: value for key, value in about.items() if key != "hash"})
+    assert summary(run.folder, whole=False) is None
+    files.write_json(run.folder / "run.json", about)
+    (run.folder / "rounds" / "000001.safetensors").unlink()
+    assert summary(run.folder, whole=False) is None
+
+
+@pytest.mark.parametrize("verb", [["runs"], ["show", "fedavg"], ["show", "fedavh"], ["runs", "--json"]])
+def test_listing_and_showing_import_neither_torch_nor_tables(tmp_path, verb):
+    tiny.trained(tmp_path)
+    heavy = {"torch", "xarray", "pandas", "scipy", "sklearn", "matplotlib", "plotly", "zarr"}
+    code = (
+        "import sys\nfrom figures.cli import main\n"
+        f"try:\n    main({[*verb, '--runs', str(tmp_path)]!r})\nexcept SystemExit as stop:\n    code = stop.code\n"
+        f"print(code, sorted({heavy!r} & set(sys.modules)))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert ended.stdout.splitlines()[-1] == f"{2 if 'fedavh' in verb else 0} []"
+    assert ("fedavg-blobs" in ended.stdout) == ("fedavh" not in verb)
