@@ -37,6 +37,7 @@ from landscape.surfaces.barrier import barrier as barrier
 from landscape.surfaces.barrier import pairwise_barriers as pairwise_barriers
 from landscape.surfaces.barrier import simplex_losses as simplex_losses
 from landscape.surfaces.basin import basin as basin
+from landscape.surfaces.interpolated_surface import interpolated_surface as interpolated_surface
 from landscape.surfaces.merge_tree import merge_tree as merge_tree
 from landscape.surfaces.passes import passes as passes
 from landscape.surfaces.persistence import persistence as persistence

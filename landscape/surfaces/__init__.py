@@ -1,4 +1,4 @@
-"""Losses on grids as labelled datasets: surfaces, barriers, basins, adaptive grids, fitted minima.
+"""Losses on grids as labelled datasets: surfaces, barriers, basins, adaptive grids, smooth interpolants, fitted minima.
 
 `surface.surface` evaluates any sweep; most other functions take its result.
 """

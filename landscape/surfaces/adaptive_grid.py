@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 
 import numpy as np
 import xarray as xr
@@ -14,7 +13,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.results.progress import Progress
 from landscape.surfaces.grid_cells import Cell, cell_points, difference, interpolate, quarters
-from landscape.surfaces.surface import surface
+from landscape.surfaces.partial_grid import PartialGrid, with_errors
 from landscape.sweep.grid import Sweep
 from landscape.sweep.threads import PointPool
 
@@ -23,9 +22,6 @@ BATCH = 32
 
 SMOOTH = 4
 """A smooth loss is this much closer to its interpolation in cells of half the side."""
-
-Evaluated = Callable[[np.ndarray, xr.Dataset | None], xr.Dataset]
-"""(mask over the grid, earlier surface or None) -> the surface that also has the points of the mask."""
 
 
 def adaptive_surface(
@@ -93,65 +89,22 @@ def adaptive_surface(
             f"raise the budget to {first.sum() + held_out} or more."
         )
 
-    def evaluated(mask: np.ndarray, known: xr.Dataset | None) -> xr.Dataset:
-        return surface(
-            task,
-            replace(sweep, inside=mask),
-            split=split,
-            metrics=metrics,
-            known=known,
-            checkpoint=checkpoint,
-            progress=progress,
-            groups=groups,
-            statistics=statistics,
-            calibration=calibration,
-            workers=workers,
-        )
-
-    dims = list(sweep.coords)
-    grid = _Grid(evaluated, first, dims, None if known is None else _without_interpolated(known, dims))
+    grid = PartialGrid(
+        task,
+        sweep,
+        first,
+        known,
+        split=split,
+        metrics=metrics,
+        checkpoint=checkpoint,
+        progress=progress,
+        groups=groups,
+        statistics=statistics,
+        calibration=calibration,
+        workers=workers,
+    )
     leaves, unresolved = _refine(grid, by, step, tolerance, limit)
     return _fill_and_judge(grid, leaves, held_out, seed).assign_attrs(tolerance=tolerance, unresolved=unresolved)
-
-
-class _Grid:
-    """State of a refinement: the dataset so far, and a mask of the points requested by this computation."""
-
-    def __init__(self, evaluated: Evaluated, first: np.ndarray, dims: list[str], known: xr.Dataset | None) -> None:
-        self._evaluated = evaluated
-        self.requested = first
-        self.dims = dims
-        self.ds = evaluated(first, known)
-
-    def evaluate(self, mask: np.ndarray) -> None:
-        """Evaluate the points of a mask that includes all earlier ones."""
-        self.ds = self._evaluated(mask, self.ds)
-        self.requested = mask
-
-    def values(self, name: str) -> np.ndarray:
-        """A variable as an array (all other dimensions, *grid)."""
-        if name not in self.metrics:
-            raise ValueError(f"no metric named {name!r} to refine by; evaluated: {', '.join(self.metrics)}.")
-        return self.ds[name].transpose(..., *self.dims).values.reshape(-1, *self.requested.shape)
-
-    @property
-    def metrics(self) -> list[str]:
-        """Names of the variables over the grid."""
-        return _variables_over(self.ds, self.dims)
-
-
-def _variables_over(ds: xr.Dataset, dims: Sequence[str]) -> list[str]:
-    """Names of the variables over all of these dimensions."""
-    return [str(name) for name, array in ds.items() if {*dims} <= {*array.dims}]
-
-
-def _without_interpolated(known: xr.Dataset, dims: Sequence[str]) -> xr.Dataset:
-    """An earlier result with NaN where it was interpolated."""
-    if "interpolated" not in known:
-        return known
-    mask = known["interpolated"]
-    plain = known.drop_vars("interpolated")
-    return plain.assign({name: plain[name].where(~mask) for name in _variables_over(plain, dims)})
 
 
 def _check(sweep: Sweep, tolerance: float) -> None:
@@ -177,7 +130,7 @@ def _levels(sweep: Sweep, coarse: int) -> int:
     return levels
 
 
-def _refine(grid: _Grid, by: str, step: int, tolerance: float, limit: int) -> tuple[list[Cell], int]:
+def _refine(grid: PartialGrid, by: str, step: int, tolerance: float, limit: int) -> tuple[list[Cell], int]:
     """Test cells, worst parents first, and quarter them; returns all cells, and how many are above the tolerance."""
     rows, columns = grid.requested.shape
     waiting = [(np.inf, (i, j, step)) for i in range(0, rows - 1, step) for j in range(0, columns - 1, step)]
@@ -206,7 +159,7 @@ def _refine(grid: _Grid, by: str, step: int, tolerance: float, limit: int) -> tu
     return leaves + [cell for _, cell in waiting], len(waiting)
 
 
-def _fill_and_judge(grid: _Grid, leaves: list[Cell], held_out: int, seed: int) -> xr.Dataset:
+def _fill_and_judge(grid: PartialGrid, leaves: list[Cell], held_out: int, seed: int) -> xr.Dataset:
     """The dataset with interpolated values, and their error estimated at held-out points."""
     evaluated = grid.requested.copy()
     guesses = {name: interpolate(grid.values(name), leaves, evaluated) for name in grid.metrics}
@@ -216,21 +169,10 @@ def _fill_and_judge(grid: _Grid, leaves: list[Cell], held_out: int, seed: int) -
     grid.evaluate(grid.requested | judged)
     ds = grid.ds
     for name, guess in guesses.items():
-        array, exact = ds[name].transpose(..., *grid.dims), grid.values(name)
+        exact = grid.values(name)
         with np.errstate(invalid="ignore"):
             away = (guess - exact)[:, judged]
-        away = away[~np.isnan(away)]  # both infinite
-        filled = np.where(grid.requested, exact, guess).reshape(array.shape)
-        ds[name] = array.copy(data=filled).transpose(*ds[name].dims)
-        for kind, words, value in (
-            ("error", "root mean square error", np.sqrt(np.square(away).mean()) if away.size else np.nan),
-            ("worst", "largest error", np.abs(away).max() if away.size else np.nan),
-        ):
-            about = {"long_name": f"{words} of interpolated {name}, at held-out points", "units": array.attrs["units"]}
-            ds[f"{name}_interpolation_{kind}"] = ((), value, about)
-    ds["interpolated"] = (
-        grid.dims,
-        ~grid.requested,
-        {"long_name": "value is interpolated, not evaluated", "units": "1"},
-    )
+        ds = grid.filled(ds, name, guess)
+        ds = with_errors(ds, name, away[~np.isnan(away)], "at held-out points")  # NaN: both infinite
+    ds = grid.marked(ds)
     return ds.assign_attrs(evaluated=int(grid.requested.sum()), held_out=int(judged.sum()))

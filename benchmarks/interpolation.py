@@ -1,0 +1,111 @@
+"""Planes through three clients from a part of their points: interpolants against the full grid, over recorded rounds.
+
+    python -m benchmarks.interpolation runs/*/ [--points 41] [--rounds 1 6 15] [--tolerance 0.01]
+
+For every stored round of the runs: all points of the grid are evaluated once, and every contestant gets the values of
+the points that it asks for. `smooth` is `landscape.interpolated_surface`; `quadtree` is `landscape.adaptive_surface`.
+Errors are the largest difference of log losses over the range of the log loss on the plane; "stated" is what the
+result itself says before anything else is known. The table after it compares radial basis functions on the lattices.
+Writes benchmarks/results/interpolation.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+
+from drift.analyses.landscapes.planes import client_sweep
+from drift.runs.run import Run
+from drift.runs.run import open as open_run
+from landscape.surfaces.adaptive_grid import adaptive_surface
+from landscape.surfaces.interpolated_surface import interpolate, interpolated_surface, lattices
+from landscape.surfaces.surface import surface
+
+RESULTS = Path(__file__).parent / "results" / "interpolation.json"
+KERNELS = ("thin_plate_spline", "cubic", "quintic")
+LATTICES = 5
+"""First lattices that the kernels are compared on: 25 to 289 points."""
+
+
+def main() -> None:
+    """Measure, print, write."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("runs", nargs="+", type=Path, help="folders of runs")
+    parser.add_argument("--points", type=int, default=41, help="grid points per axis, 2^k m + 1")
+    parser.add_argument("--rounds", type=int, nargs="+", help="stored rounds; by default all")
+    parser.add_argument("--tolerance", type=float, default=0.01)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    rows = []
+    for folder in arguments.runs:
+        run = open_run(folder)
+        stored = run.kept("clients")
+        for index in stored if arguments.rounds is None else [one for one in arguments.rounds if one in stored]:
+            rows.append(_measured(run, index, arguments.points, arguments.tolerance))
+            _print(rows[-1])
+    _print_kernels(rows)
+    covered = sum(row["smooth"]["error"] <= row["smooth"]["stated"] for row in rows)
+    print(f"\nerror at most the stated one on {covered} of {len(rows)} planes")
+    RESULTS.parent.mkdir(exist_ok=True)
+    about = {"processor": platform.processor() or platform.machine(), "points": arguments.points, "planes": rows}
+    RESULTS.write_text(json.dumps(about, indent=1) + "\n")
+
+
+def _measured(run: Run, index: int, points: int, tolerance: float) -> dict[str, Any]:
+    _, _, sweep = client_sweep(run, index, None, points=points, margin=0.3)
+    full = surface(run.task, sweep)
+    smooth = interpolated_surface(run.task, sweep, tolerance=tolerance, known=full)
+    quadtree = adaptive_surface(run.task, sweep, known=full)
+    task = run.experiment.task
+    kernels = {}
+    for kernel in KERNELS:
+        for mask in list(lattices((points, points)))[:LATTICES]:
+            guess = interpolate(full.loss.transpose("alpha", "beta").values[None], mask, kernel)[0]
+            kernels[f"{kernel} {mask.sum()}"] = _error(np.log(guess), full)
+    return {
+        "plane": f"{run.label}, {task.dataset}, {task.model}, round {index}",
+        "smooth": {
+            "evaluated": smooth.attrs["evaluated"],
+            "error": _error(np.log(smooth.loss.transpose("alpha", "beta").values), full),
+            "stated": float(smooth.loss_interpolation_share),
+        },
+        "quadtree": {
+            "evaluated": quadtree.attrs["evaluated"],
+            "error": _error(np.log(quadtree.loss.transpose("alpha", "beta").values), full),
+        },
+        "all": full.loss.size,
+        "kernels": kernels,
+    }
+
+
+def _error(logs: np.ndarray, full: xr.Dataset) -> float:
+    exact = np.log(full.loss.transpose("alpha", "beta").values)
+    return float(np.abs(logs - exact).max() / np.ptp(exact))
+
+
+def _print(row: dict[str, Any]) -> None:
+    smooth, quadtree = row["smooth"], row["quadtree"]
+    print(
+        f"{row['plane']:52s} smooth {smooth['evaluated']:4d} of {row['all']}, error {smooth['error']:.2%} "
+        f"(stated {smooth['stated']:.2%}); quadtree {quadtree['evaluated']:4d}, error {quadtree['error']:.2%}",
+        flush=True,
+    )
+
+
+def _print_kernels(rows: list[dict[str, Any]]) -> None:
+    print("\nlargest error over the planes, by radial basis function and points")
+    for name in rows[0]["kernels"] if rows else ():
+        print(f"  {name:24s} {max(row['kernels'][name] for row in rows):.2%}")
+
+
+if __name__ == "__main__":
+    main()
