@@ -15,7 +15,10 @@ MEMORY = 2**30
 """Bytes of basis above which `leading` uses restarts."""
 
 LEAST_ROWS = 20
-"""Rows of a basis that are always allowed."""
+"""Rows of a basis that are allowed up to `MOST` bytes."""
+
+MOST = 3 * 2**30
+"""Bytes of basis that only the rows without which k pairs cannot be followed may exceed."""
 
 CONFIRMATIONS = (3, 7)
 """Products spent on looking for eigenvalues that one starting vector cannot see, where several are asked for: the first
@@ -84,13 +87,19 @@ def leading(
         raise ValueError(f"k is {k}, the matrix has {size} eigenvalues; ask for 1 to {size}.")
     if rows is not None and rows < min(size, k + 2):
         raise ValueError(f"a basis of {rows} rows is too small for {k} pairs; give at least {k + 2}.")
-    rows = rows or max(LEAST_ROWS, 4 * k, min(100, MEMORY // (size * start.element_size())))
+    rows = rows or _rows(start, k)
     stop = _Converged(k, tolerance)
     first = recurrence(product, start, max(max_products, k), rows=rows, leading=k, enough=stop)
     pairs = _pairs(first, start, k, stop.met or first.exhausted, vectors or k > 1)
     if k == 1 or len(first.basis) == size or not pairs.converged:
         return pairs
     return _with_copies(product, first, pairs, k, tolerance, max_products, seed)
+
+
+def _rows(start: Tensor, k: int) -> int:
+    """Rows of a basis, by the memory that they take; at least four more than pairs."""
+    row = start.numel() * start.element_size()
+    return max(k + 4, min(MOST // row, max(LEAST_ROWS, 4 * k)), min(100, MEMORY // row))
 
 
 def top(product: Product, start: Tensor, *, tolerance: float = 1e-2, max_products: int = 100) -> Pair:
@@ -103,13 +112,31 @@ def top(product: Product, start: Tensor, *, tolerance: float = 1e-2, max_product
     return Pair(pairs.values[0].item(), pairs.residuals[0].item(), pairs.products)
 
 
+SHARE = 0.1
+"""Share of the accepted error that its estimate may reach."""
+
+GUARD = 100
+"""Multiple of the accepted error that the pair after a single one must be within, so that larger pairs are visible."""
+
+UNSEEN = 0.01
+"""Part of a pair in the starting vector, in standard deviations of a random one, below which it may be missed."""
+
+BEYOND = 0.003
+"""Relative distance from the last value at which pairs that may be missing are looked for."""
+
+
 class _Converged:
     """Whether the k pairs of largest magnitude are within the tolerance; called once per step, as it tracks residuals.
 
-    What the values are expected to grow yet must be below `tolerance`^2 of them, which keeps residuals below
-    `tolerance`: one more step moves a value by about residual^2 / |value - a|, with a the last entry of the diagonal
-    (what a step finds outside of the basis), and the steps after it by as much times powers of the rate at which
-    residual^2 falls. The pair after the last must have no chance of overtaking it.
+    A Ritz value is off by at most residual^2 / gap, where the gap is the distance to the rest of the spectrum (Parlett
+    1998, theorem 11.7.1): here to the other Ritz values, each with its own residual taken off, and at least the
+    residual. Divided by 1 - r, with r the rate at which residual^2 falls, it must be below `SHARE` times `tolerance`^2
+    of the value, which keeps residuals below `tolerance`. The pair after the last must have no chance of overtaking it.
+
+    A pair of which the starting vector has little shows late. The new row of the basis is a polynomial p of the matrix
+    times the first row, and it has length 1. So a pair with value x and a part c in the first row has |c p(x)| <= 1:
+    where p just above the last value is so large that c is below `UNSEEN`, no larger pair is likely to be missing. For
+    a single pair it is enough that the next one has converged somewhat (`GUARD`), which takes fewer products.
     """
 
     def __init__(self, k: int, tolerance: float) -> None:
@@ -121,23 +148,43 @@ class _Converged:
         return self.met
 
     def _check(self, state: Krylov) -> bool:
-        values, _, lengths = (part[..., : self.k + 1] for part in state.ritz())
-        k, magnitudes, rounding = self.k, np.abs(values), state.rounding()
+        all_values, _, all_lengths = state.ritz()
+        values, lengths = all_values[: self.k + 1], all_lengths[: self.k + 1]
+        k, magnitudes, exact = self.k, np.abs(values), lengths <= state.rounding()
         with np.errstate(divide="ignore", invalid="ignore"):
             rate = np.clip(np.nan_to_num((lengths / self.before[: len(lengths)]) ** 2), 0, 0.9)
-            gap = np.clip(np.nan_to_num(np.abs(values - state.projected[-1, -1]) / magnitudes), 0.1, 1)
-            growth = np.nan_to_num(lengths**2 / (magnitudes * gap * (1 - rate)))
+            error = lengths**2 / (_gaps(all_values, all_lengths)[: k + 1] * (1 - rate))
         self.before[: len(lengths)] = lengths
-        close = (growth <= self.tolerance**2 * magnitudes) | (lengths <= rounding)
+        error, accepted = np.minimum(np.nan_to_num(error), lengths), self.tolerance**2 * magnitudes
+        close = (error <= SHARE * accepted) | exact
         if not close[:k].all():
             return False
         if len(values) == k:
             return state.exhausted
-        if close[k] or magnitudes[k] + lengths[k] < magnitudes[k - 1]:
-            return True
-        # a larger pair that has not converged shows as a next pair with a large residual
-        quiet = lengths[k] <= 10 * self.tolerance * magnitudes[k]
-        return bool(quiet and magnitudes[k] + 3 * growth[k] < magnitudes[k - 1])
+        if not close[k] and magnitudes[k] + min(lengths[k], 3 * error[k]) >= magnitudes[k - 1]:
+            return False
+        if k == 1:
+            return bool(exact[k] or error[k] <= GUARD * accepted[k])
+        return _all_visible(state, all_values, magnitudes[k - 1])
+
+
+def _all_visible(state: Krylov, values: np.ndarray, last: float) -> bool:
+    """Whether pairs `BEYOND` the last magnitude would show; taken for granted after a restart."""
+    couplings = np.abs(np.append(np.diag(state.projected, 1), state.beyond))
+    if not couplings.all():
+        return True
+    small = math.log(UNSEEN) - 0.5 * math.log(state.basis.shape[1])
+    places = np.array([[(1 + BEYOND) * last], [-(1 + BEYOND) * last]])
+    with np.errstate(divide="ignore"):
+        grown = np.log(np.abs(places - values)).sum(axis=1) - np.log(couplings).sum()
+    return bool((grown >= -small).all())
+
+
+def _gaps(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Distance of each value to the nearest other one less that one's residual; from its residual to its magnitude."""
+    distances = np.abs(values[:, None] - values) - np.minimum(lengths, np.abs(values))
+    np.fill_diagonal(distances, np.inf)
+    return np.minimum(np.maximum(distances.min(axis=1), lengths), np.abs(values))
 
 
 def _pairs(state: Krylov, start: Tensor, k: int, converged: bool, vectors: bool) -> Eigenpairs:
@@ -156,7 +203,7 @@ def _with_copies(
     """The pairs with those added that `first` could not see: the largest ones outside of its basis."""
     basis, products, generator = first.basis, first.products, torch.Generator().manual_seed(seed + 1)
     values, vectors, residuals, converged = pairs.values, pairs.vectors, pairs.residuals, True
-    few, many = CONFIRMATIONS
+    few, many = CONFIRMATIONS if LEAST_ROWS * basis[0].nbytes <= MOST else CONFIRMATIONS[:1] * 2
     while len(basis) < basis.shape[1]:
         last = values[-1].abs().item() if len(values) == k else 0.0
 
@@ -181,7 +228,7 @@ def _with_copies(
             break
         if not state.exhausted:
             left, stop = max_products - products, _Converged(1, tolerance)
-            state = recurrence(inner, start, left, rows=LEAST_ROWS, leading=1, enough=stop)
+            state = recurrence(inner, start, left, rows=min(LEAST_ROWS, _rows(start, 1)), leading=1, enough=stop)
             products += state.products
         more = _pairs(state, start, 1, True, True)
         basis = torch.cat([basis, more.vectors])

@@ -16,6 +16,9 @@ Product = Callable[[Tensor], Tensor]
 ROWS = 8
 """Basis vectors allocated first; doubled when full, since most searches end early."""
 
+COLUMNS = 1 << 22
+"""Columns of a basis that a restart turns at once, so that it takes no second basis."""
+
 
 @dataclass(frozen=True)
 class Eigenpairs:
@@ -82,7 +85,7 @@ def recurrence(
     """
     rows = min(start.numel(), steps if rows is None else rows)
     tiny, used, kept_rows = 10 * torch.finfo(start.dtype).eps, 0, 0
-    basis = start.new_empty(min(rows, ROWS) + 1, start.numel())
+    basis = start.new_empty((rows if rows <= 2 * ROWS else ROWS) + 1, start.numel())
     projected = np.zeros((rows, rows))
     torch.div(start, start.norm(), out=basis[0])
     for products in range(1, steps + 1):
@@ -108,8 +111,11 @@ def recurrence(
         if used == rows:
             values, columns, _ = result.ritz()
             used = kept_rows = leading + (rows - leading) // 2
-            turned = torch.from_numpy(columns[:, :used].T.copy()).to(start) @ known
-            basis[:used], basis[used] = turned, beyond.clone()
+            turn, last = torch.from_numpy(columns[:, :used].T.copy()).to(start), beyond.clone()
+            for columns_at in range(0, start.numel(), COLUMNS):
+                part = known[:, columns_at : columns_at + COLUMNS]
+                basis[:used, columns_at : columns_at + COLUMNS] = turn @ part
+            basis[used] = last
             projected[:] = 0
             np.fill_diagonal(projected[:used, :used], values[:used])
             continue
@@ -126,5 +132,5 @@ def relative(lengths: Tensor, values: Tensor) -> Tensor:
 
 def signed(vectors: Tensor) -> Tensor:
     """Rows with signs such that their entry of largest magnitude is positive; that of an eigenvector is arbitrary."""
-    largest = vectors.gather(1, vectors.abs().argmax(1, keepdim=True))
-    return torch.where(largest < 0, -vectors, vectors)
+    largest = torch.stack([row[row.abs().argmax()] for row in vectors]) if len(vectors) else vectors[:, 0]
+    return vectors * torch.where(largest < 0, -1.0, 1.0)[:, None]
