@@ -77,7 +77,7 @@ def summary(folder: Path, *, whole: bool) -> RunSummary | None:
             ("landscape.models", task["model"]),
             ("drift.partitions", partition),
         ):
-            plugins.require(package, name, "plug-in")
+            _require_known(package, name)
         rounds, keep = experiment["rounds"], Keep(**experiment["keep"])
         return RunSummary(
             folder=folder,
@@ -142,7 +142,7 @@ def _label(method: Mapping[str, Any], corrected: int) -> str | None:
     name, base = method["name"], method.get("base")
     if outside.is_outside(name) or method.get("like") is not None:
         return None
-    plugins.require("drift.methods", name, "method")
+    _require_known("drift.methods", name)
     nested = base if isinstance(base, Mapping) else None
     corrections = plugins.constant("drift.methods", name if nested is None else nested["name"], "corrections") or ()
     if len(corrections) > corrected:
@@ -153,6 +153,11 @@ def _label(method: Mapping[str, Any], corrected: int) -> str | None:
         return own
     below = _label(nested, corrected)
     return below and (own if below == "fedavg" else f"{below}+{own}")
+
+
+def _require_known(package: str, name: str) -> None:
+    if name.replace("-", "_") not in plugins.names(package):
+        raise ValueError(f"{package} has no {name!r}")
 
 
 def _complete(folder: Path, run: str, *, chained: bool) -> list[int]:

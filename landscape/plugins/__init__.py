@@ -5,6 +5,7 @@ that does not exist, and `public_names` imports what a package offers at first u
 """
 
 from landscape.plugins.folders import (
+    constant,
     describe,
     load,
     names,
@@ -21,6 +22,7 @@ from landscape.plugins.public_names import lazy
 from landscape.plugins.unknown_names import unknown
 
 __all__ = [
+    "constant",
     "describe",
     "lazy",
     "load",

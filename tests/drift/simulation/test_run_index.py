@@ -108,7 +108,8 @@ def test_a_row_counts_only_while_its_settings_are_accepted(name, tmp_path, monke
     tiny.trained(tmp_path)
     assert index(tmp_path)[0]["problem"] is None
     names = plugins.names
-    monkeypatch.setattr(plugins, "names", lambda package: [one for one in names(package) if one != name])
+    for module in (plugins, plugins.folders):
+        monkeypatch.setattr(module, "names", lambda package: [one for one in names(package) if one != name])
     assert f"named '{name}'" in index(tmp_path)[0]["problem"]
 
 
