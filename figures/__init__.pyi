@@ -25,6 +25,7 @@ from figures.axes.weights import norms as norms
 from figures.axes.weights import shares as shares
 from figures.axes.weights import shrink as shrink
 from figures.draw_files import draw as draw
+from figures.draw_files import picture as picture
 from figures.explore.notebook import explorer as explorer
 from figures.films.film import film as film
 from figures.films.lit_surface import lit_surface as lit_surface

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
 from drift.store.atomic_write import write_bytes
 from drift.store.files import Damaged
-from figures import gallery
+from figures import gallery, look
 from figures.gallery._checked import runs_of
 from figures.selection import sampling_error
 from figures.selection.run_selection import join_names, required_runs, subset
@@ -21,10 +22,21 @@ from landscape.results.export import export_bytes
 
 if TYPE_CHECKING:
     import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+FORMATS = ("pdf", "png", "svg")
+"""Formats that a picture is written in by default."""
 
 
 def draw(
-    name: str, runs: Sequence[Run], folder: str | Path = "out/figures", *, stem: str = "", **options: Any
+    name: str,
+    runs: Sequence[Run],
+    folder: str | Path = "out/figures",
+    *,
+    stem: str = "",
+    formats: Sequence[str] = FORMATS,
+    **options: Any,
 ) -> list[Path]:
     """Draw a named figure into files: PDF, PNG, SVG, its numbers as a zarr folder and as a CSV table, and its caption.
 
@@ -38,13 +50,15 @@ def draw(
         runs: The figure draws all of them, or refuses; of `figures.gallery.AnyOf` it may draw a part.
         folder: Where the files go.
         stem: What the files are called; else the figure's name.
-        options: Of the figure, such as round=12.
+        formats: Of the picture, of pdf, png, svg and eps.
+        options: Of the figure, such as round=12; and words of its look (`figures.look.Look`), such as width="column",
+            style="ieee" or paired_to="fedavg". A word that the figure has as an option of its own is that option.
 
     Returns:
         Paths of the files, pictures first.
 
     Raises:
-        ValueError, LookupError: If there is no such figure, or the runs do not allow it.
+        ValueError, LookupError: If there is no such figure, the runs do not allow it, or it cannot honour a word.
     """
     folder = Path(folder)
     os.environ.setdefault("MPLBACKEND", "Agg")
@@ -55,23 +69,73 @@ def draw(
     from figures.selection import substance
     from figures.texts.write import write
 
-    require_options(name, options)
+    style.require_formats(formats)
+    words, options = split_words(name, options)
     figure_plugin, plain = gallery.load(name), gallery.file_stem(name)
-    ds, runs = _readable(figure_plugin.data, runs, options)
-    ds = ds.assign_attrs(gallery.origin(name))
     called = stem or plain
     numbers, table = folder / f"{called}.zarr", folder / f"{called}.csv"
-    figure = figure_plugin.draw(ds)
-    needs, samples = getattr(figure_plugin, "NEEDS", ""), _test_samples(ds, runs_of(ds, runs))
-    if remarks := substance.remarks(figure, ds, needs=needs, samples=samples):
-        ds = ds.assign_attrs(remarks="; ".join(remarks))
-        footnote(figure, f"Note: {'; '.join(remarks)}.")
-    zarr_files.save(ds, numbers)
-    write_bytes(table, export_bytes(ds, "csv"))
-    paths = style.save(figure, folder / called)
+    with look.drawing(look.read(**words)) as part:
+        ds, runs = _readable(figure_plugin.data, runs, options)
+        ds = ds.assign_attrs(gallery.origin(name))
+        figure = figure_plugin.draw(ds)
+        if part.notes:
+            ds = ds.assign_attrs(band="; ".join(part.notes))
+        needs, samples = getattr(figure_plugin, "NEEDS", ""), _test_samples(ds, runs_of(ds, runs))
+        if remarks := substance.remarks(figure, ds, needs=needs, samples=samples):
+            ds = ds.assign_attrs(remarks="; ".join(remarks))
+            if part.look.note:
+                footnote(figure, f"Note: {'; '.join(remarks)}.")
+        zarr_files.save(ds, numbers)
+        write_bytes(table, export_bytes(ds, "csv"))
+        paths = style.save(figure, folder / called, formats)
     plt.close(figure)
     headline = plugins.describe("figures.gallery", name) if plain in gallery.names() else plain
     return [*paths, numbers, table, *write(folder / called, headline, ds, figure, samples=samples)]
+
+
+def picture(
+    name: str, runs: Sequence[Run], *, ax: Axes | None = None, subfigure: SubFigure | None = None, **options: Any
+) -> Figure:
+    """A named figure as a figure of matplotlib, alone or as a part of another one.
+
+    Args:
+        name, runs, options: As in `figures.draw`.
+        ax: Axes of another figure, whose place in its grid the figure takes.
+        subfigure: Part of another figure (`Figure.subfigures`) that it is drawn into.
+
+    Returns:
+        The figure, or the part of the other one that was drawn into.
+
+    Raises:
+        ValueError, LookupError: As `figures.draw`.
+    """
+    words, options = split_words(name, options)
+    figure_plugin = gallery.load(name)
+    with look.drawing(look.read(**words), ax=ax, subfigure=subfigure):
+        ds, _ = _readable(figure_plugin.data, runs, options)
+        return figure_plugin.draw(ds)
+
+
+def split_words(name: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Words of a look and options of a figure, from both.
+
+    A word that the figure has as an option is that option, but for ranges of rounds, which are of the look.
+
+    Raises:
+        ValueError: If the figure has neither, or an option has another type.
+    """
+    figure_plugin = gallery.load(name)
+    own = inspect.signature(figure_plugin.data).parameters
+    words = {
+        word: value
+        for word, value in options.items()
+        if word in look.WORDS and (word not in own or (word == "rounds" and isinstance(value, str | slice)))
+    }
+    rest = {option: value for option, value in options.items() if option not in words}
+    if "paired_to" in words and "reference" in own and "number" in own:
+        rest["reference"] = words.pop("paired_to")
+    require_options(name, rest)
+    return words, rest
 
 
 def require_options(name: str, options: Mapping[str, Any]) -> None:

@@ -7,6 +7,7 @@ import re
 import zlib
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Any
 
 from landscape import plugins
 
@@ -20,14 +21,17 @@ CLASSES = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#C
 """Colours of ten classes, which differ for colour-blind readers too (Tol's muted colours)."""
 
 METHODS = {
-    "fedavg": ("FedAvg", "#0072B2"),
-    "ima": ("IMA", "#D55E00"),
+    "fedavg": ("FedAvg", "#004B87"),
+    "ima": ("IMA", "#C04E08"),
     "fedlaw": ("FedLAW", "#009E73"),
-    "fedlaw-gws": ("FedLAW (GWS)", "#882255"),
-    "fedeve": ("FedEve", "#CC79A7"),
-    "lss": ("LSS", "#E69F00"),
+    "fedlaw-gws": ("FedLAW (GWS)", "#5E1840"),
+    "fedeve": ("FedEve", "#DD8FBB"),
+    "lss": ("LSS", "#F0B323"),
 }
-"""Written name and colour of the methods, in the order of legends (colours of Okabe and Ito, and Tol's wine)."""
+"""Written name and colour of the methods, in the order of legends: hues of Okabe and Ito, lightness in steps.
+
+CIE lightness 20 to 77, seven or more apart, so that they differ in grey print too.
+"""
 
 _PLACES = {
     "fedprox": 0,
@@ -70,6 +74,35 @@ def colour(name: str) -> str:
     place = zlib.crc32(name.encode())
     red, green, blue = colorsys.hls_to_rgb(place % 360 / 360, (0.35, 0.45, 0.55)[place // 360 % 3], 0.6)
     return f"#{round(255 * red):02x}{round(255 * green):02x}{round(255 * blue):02x}"
+
+
+_DASHES: tuple[Any, ...] = (
+    "-",
+    (0, (3.4, 1.8)),
+    (0, (1.2, 1.1)),
+    (0, (5, 1.2, 1.2, 1.2)),
+    (0, (7, 1.6)),
+    (0, (2.4, 1.2)),
+)
+_MARKERS = "osD^vP"
+
+
+def dash(name: str) -> Any:
+    """Line style of a method, the same in every figure: lines differ without colour, and one below shows through."""
+    return _DASHES[_kind(name)]
+
+
+def marker(name: str) -> str:
+    """Marker of a method, the same in every figure."""
+    return _MARKERS[_kind(name)]
+
+
+def _kind(name: str) -> int:
+    """Place of a method among the line styles: solid for FedAvg alone, of the main methods."""
+    first = {"fedavg": 0, "ima": 1, "fedlaw": 2, "fedlaw-gws": 4, "fedeve": 3, "lss": 5}
+    if name in first:
+        return first[name]
+    return 1 + (_PLACES[name] if name in _PLACES else zlib.crc32(name.encode())) % (len(_DASHES) - 1)
 
 
 def label(name: str) -> str:

@@ -115,7 +115,7 @@ def _path(ds: xr.Dataset, dims: tuple[str, ...], ax: Axes) -> Axes:
     ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
     for place in (0, -1):
         note = ax.annotate(str(ds["mark"].values[place]), (x[place], y[place]), (0, 5), textcoords="offset points")
-        note.set(ha="center", va="bottom", fontsize=6.5, path_effects=style.outline())
+        note.set(ha="center", va="bottom", fontsize=style.small(), path_effects=style.outline())
     return ax
 
 
@@ -144,7 +144,7 @@ def _spectrum(values: xr.DataArray, ax: Axes, look: dict[str, Any]) -> Axes:
 def _matrix(ds: xr.Dataset, name: str, ax: Axes, look: dict[str, Any]) -> Axes:
     from figures.gallery.barriers_clients import matrix
 
-    mesh = matrix(ds, name, ax, {"cmap": style.SEQUENTIAL, **look})
+    mesh = matrix(ds, name, ax, {"cmap": style.sequential(), **look})
     ax.figure.colorbar(mesh, ax=ax, label=style.text(ds[name]))
     return ax
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -15,67 +14,77 @@ import matplotlib as mpl
 import numpy as np
 import xarray as xr
 from matplotlib import patheffects
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
-from matplotlib.transforms import Bbox
 
-from figures.palette import CLIENT, GLOBAL, METHODS, colour, label, order
+from figures import look, palette
+from figures.layout import NARROW, WIDE, is_first, is_lowest, is_narrow, key, name_edges, panels, width
+from figures.matplotlib_style import context, small
+from figures.palette import CLIENT, GLOBAL, METHODS, dash, marker, order
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
-__all__ += ["key", "label", "name_axes", "name_edges", "order", "outline", "panels", "save", "steps", "text"]
+__all__ += ["dash", "is_first", "is_lowest", "is_narrow", "key", "label", "marker", "name_axes", "name_edges", "order"]
+__all__ += ["outline", "panels", "save", "sequential", "small", "steps", "text", "width"]
 
 Inputs = ParamSpec("Inputs")
 Result = TypeVar("Result")
 
-NARROW, WIDE = 3.3, 6.9
-"""Widths of a figure in one and in two columns, inches."""
-
 SEQUENTIAL, SIGNED = "viridis", "RdBu_r"
-"""Colour maps for one-sided and for signed data."""
-
-_RC: dict[str, Any] = {
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans"],
-    "font.size": 8,
-    "axes.titlesize": 8,
-    "axes.labelsize": 8,
-    "xtick.labelsize": 7,
-    "ytick.labelsize": 7,
-    "legend.fontsize": 7,
-    "legend.title_fontsize": 7,
-    "legend.frameon": False,
-    "legend.handlelength": 1.6,
-    "axes.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.5,
-    "xtick.major.width": 0.6,
-    "ytick.major.width": 0.6,
-    "lines.linewidth": 1.3,
-    "image.cmap": SEQUENTIAL,
-    "figure.dpi": 120,
-    "savefig.dpi": 220,
-    "pdf.fonttype": 42,
-    "ps.fonttype": 42,
-    "svg.fonttype": "path",
-    "svg.hashsalt": "fedscape",
-}
+"""Usual colour maps for one-sided and for signed data."""
 
 
-def context() -> AbstractContextManager[None]:
-    """Matplotlib settings for drawing and saving figures; they end with the `with` block."""
-    return mpl.rc_context(_RC)  # type: ignore[arg-type]  # newer stubs list every key
+def sequential() -> str:
+    """Colour map of one-sided data: that of the look, else of the user (`image.cmap`), else viridis."""
+    name = palette_name(several=True)
+    return name or str(mpl.rcParams["image.cmap"])
+
+
+def palette_name(*, several: bool) -> str:
+    """The palette that the look asks for, if it is one of maps (`several` colours) or of methods; else empty.
+
+    Raises:
+        ValueError: If matplotlib has no such colour map.
+    """
+    part = look.current()
+    if not (name := part.look.palette):
+        return ""
+    if name not in mpl.colormaps:
+        raise ValueError(
+            f"there is no palette {name!r}; give a colour map of matplotlib, such as tab10, Set2 or cividis."
+        )
+    if (mpl.colormaps[name].N > MOST) is not several:
+        return ""
+    return str(part.take("palette"))
+
+
+MOST = 20
+"""Colours of a palette of methods; colour maps of more are those of maps."""
+
+
+def colour(name: str) -> str:
+    """Colour of a method: of the palette that the look asks for, else the same in every figure."""
+    chosen_palette = palette_name(several=False)
+    if not chosen_palette:
+        return palette.colour(name)
+    colours, first = mpl.colormaps[chosen_palette], list(METHODS)
+    place = first.index(name) if name in first else len(first) + sum(map(ord, name))
+    return str(to_hex(colours(place % colours.N)))
+
+
+def label(name: str) -> str:
+    """A method's name as its paper writes it, or as the look asks for."""
+    part = look.current()
+    if name in part.look.labels:
+        part.take("labels")
+        return str(part.look.labels[name])
+    return palette.label(name)
 
 
 def steps(count: int) -> list[Any]:
     """`count` colours from dark to light for things in a sequence, such as rounds."""
-    return list(mpl.colormaps[SEQUENTIAL](np.linspace(0.0, 0.82, max(count, 1))))[:count]
+    return list(mpl.colormaps[sequential()](np.linspace(0.0, 0.82, max(count, 1))))[:count]
 
 
 def outline(width: float = 1.6) -> list[patheffects.AbstractPathEffect]:
@@ -89,51 +98,13 @@ def text(values: xr.DataArray) -> str:
     return str(name) if unit in ("1", "fraction", "") else f"{name} [{unit}]"
 
 
-class RoundLayout(ConstrainedLayoutEngine):
-    """Constrained layout in round numbers: the last bits of the solver vary by process, and an SVG shows them."""
-
-    DIGITS = 9
-    """Decimals of a place as a fraction of the figure: finer than a pixel, coarser than errors of the solver."""
-
-    def execute(self, fig: Figure) -> None:
-        super().execute(fig)
-        for ax in fig.axes:
-            in_layout = ax.get_in_layout()
-            ax.set_position(Bbox(np.round(ax.get_position(original=True).get_points(), self.DIGITS)))
-            ax.set_in_layout(in_layout)  # set_position takes axes out of the layout
-
-
-class Picture(Figure):
-    """A figure that a notebook shows as the last value of a cell, also without pyplot."""
-
-    def _repr_png_(self) -> bytes:
-        written = io.BytesIO()
-        with context():
-            self.savefig(written, format="png", dpi=self.dpi, bbox_inches="tight")
-        return written.getvalue()
-
-
-def panels(
-    rows: int = 1, columns: int = 1, *, width: float = WIDE, height: float | None = None, **options: Any
-) -> tuple[Figure, np.ndarray]:
-    """A figure in this style and its axes, shape (rows, columns).
-
-    Args:
-        width, height: Inches; by default the height follows from the columns' width.
-        options: Passed to `Figure.subplots`.
-    """
-    with context():
-        figure = Picture(figsize=(width, rows * (width / columns * 0.6 + 0.5) + 0.5 if height is None else height))
-        figure.set_layout_engine(RoundLayout())
-        return figure, figure.subplots(rows, columns, squeeze=False, **options)
-
-
 def styled(draw: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
     """A drawing function that runs under `context`, so that all its artists, legends included, have this style."""
 
     @wraps(draw)
     def wrapper(*args: Inputs.args, **options: Inputs.kwargs) -> Result:
-        with context():
+        part = look.current()
+        with nullcontext(part) if part.going_on else look.drawing(part.look), context():
             return draw(*args, **options)
 
     return wrapper
@@ -142,9 +113,13 @@ def styled(draw: Callable[Inputs, Result]) -> Callable[Inputs, Result]:
 def logarithmic(ax: Axes) -> None:
     """Make the vertical axis logarithmic, with a few plain numbers; call it after drawing.
 
-    An axis without a positive number stays as it is.
+    An axis without a positive number stays as it is, and so does one of differences.
     """
-    if ax.dataLim.y1 <= 0:
+    part = look.current()
+    if ax.dataLim.y1 <= 0 or part.look.paired_to:
+        return
+    if part.look.log is False:
+        part.take("log")
         return
     ax.set_yscale("log")
     low, high = ax.get_ylim()
@@ -175,18 +150,6 @@ def name_axes(ax: Axes, x: str | None = None, y: str | None = None, *, whole: in
     return ax
 
 
-def name_edges(axs: np.ndarray, count: int | None = None) -> None:
-    """Keep the labels of the first panel of every row and of the lowest of every column; blank those beyond `count`."""
-    total, columns = axs.size if count is None else count, axs.shape[1]
-    for place, ax in enumerate(axs.flat):
-        if place >= total:
-            ax.set_axis_off()
-        if place % columns:
-            ax.set_ylabel("")
-        if place < total - columns:
-            ax.set_xlabel("")
-
-
 def same_range(*axs: Axes) -> None:
     """Set one vertical range on all panels, which covers each of theirs."""
     limits = np.array([ax.get_ylim() for ax in axs])
@@ -204,16 +167,23 @@ def axes(ax: Axes | None) -> Axes:
         return pyplot.gca()
 
 
-def key(figure: Figure, axs: Iterable[Axes], *, title: str | None = None, columns: int = 6) -> None:
-    """Draw one legend above all panels, with each label once."""
-    handles: dict[str, Artist] = {}
-    for ax in axs:
-        for handle, name in zip(*ax.get_legend_handles_labels(), strict=True):
-            handles.setdefault(name, handle)
-    if handles:
-        with context():
-            place: dict[str, Any] = {"loc": "outside upper center", "ncols": columns, "columnspacing": 1.2}
-            figure.legend(list(handles.values()), list(handles), title=title, **place)
+_EMPTY: dict[str, dict[str, Any]] = {
+    "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "eps": {"Creator": "fedscape"},
+}
+"""Formats of pictures, and what is left out of them."""
+
+
+def require_formats(formats: Sequence[str]) -> None:
+    """Refuse formats that pictures are not saved in.
+
+    Raises:
+        ValueError: With those that there are.
+    """
+    if unknown := [name for name in formats if name not in _EMPTY]:
+        raise ValueError(f"cannot save a figure as {unknown[0]!r}; the formats are {', '.join(_EMPTY)}.")
 
 
 def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png", "svg")) -> list[Path]:
@@ -222,25 +192,19 @@ def save(figure: Figure, stem: str | Path, formats: Sequence[str] = ("pdf", "png
     Args:
         figure: Figure to write.
         stem: Path without suffix.
-        formats: Of pdf, png and svg.
+        formats: Of pdf, png, svg and eps.
 
     Raises:
-        ValueError: If a format is not pdf, png or svg.
+        ValueError: If a format is none of these.
     """
-    empty: dict[str, dict[str, Any]] = {
-        "pdf": {"CreationDate": None, "Producer": None, "Creator": None},
-        "png": {"Software": None},
-        "svg": {"Date": None, "Creator": None},
-    }
-    if unknown := [name for name in formats if name not in empty]:
-        raise ValueError(f"cannot save a figure as {unknown[0]!r}; the formats are {', '.join(empty)}.")
+    require_formats(formats)
     paths = []
     for name in formats:
         path = Path(f"{stem}.{name}")
         path.parent.mkdir(parents=True, exist_ok=True)
         aside = path.with_name(f".{path.name}.new")
         with context():
-            figure.savefig(aside, format=name, metadata=empty[name])
+            figure.savefig(aside, format=name, metadata=_EMPTY[name])
         if name == "svg":
             aside.write_text(_numbered(aside.read_text(encoding="utf-8")), encoding="utf-8")
         os.replace(aside, path)

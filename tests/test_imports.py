@@ -104,8 +104,8 @@ FLOORS = {
         "counterfactual accuracy samples"
     ),
     "figures": (
-        "console palette style selection axes papers texts films interactive gallery result_picture draw_files page "
-        "explore commands cli"
+        "console palette look matplotlib_style layout style selection axes papers texts films interactive gallery "
+        "result_picture draw_files page explore commands cli"
     ),
 }
 """Rooms of a package from the lowest floor to the highest; a room imports rooms below it."""

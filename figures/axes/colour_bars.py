@@ -1,21 +1,39 @@
-"""Colour bars of maps: as tall as the maps are drawn, with ticks whose labels differ."""
+"""Colour bars of maps: as long as the maps are drawn, with round ticks, and with what lies beyond the scale."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backend_bases import RendererBase
 from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator
 from matplotlib.transforms import Bbox
 
 from figures import style
+
+_VALUES: WeakKeyDictionary[Axes, list[np.ndarray]] = WeakKeyDictionary()
+"""Values that maps show, by their axes."""
+
+
+def remember(ax: Axes, values: np.ndarray) -> None:
+    """Remember what a map shows, so that its bar can state how much of it lies beyond the scale."""
+    _VALUES.setdefault(ax, []).append(np.ravel(values))
+
+
+def clipped(axs: Iterable[Axes], top: float) -> float:
+    """Part of the values of maps that lies above a level."""
+    parts = [part for ax in axs for part in _VALUES.get(ax, [])]
+    values = np.concatenate(parts) if parts else np.zeros(0)
+    values = values[np.isfinite(values)]
+    return float((values > top * (1 + 1e-9)).mean()) if len(values) else 0.0
 
 
 def norm(levels: np.ndarray) -> Normalize:
@@ -25,23 +43,57 @@ def norm(levels: np.ndarray) -> Normalize:
 
 
 def colorbar(
-    figure: Figure, axs: Iterable[Axes], levels: np.ndarray, label: str, *, cmap: str | Colormap = style.SEQUENTIAL
+    figure: Figure,
+    axs: Iterable[Axes],
+    levels: np.ndarray,
+    label: str,
+    *,
+    cmap: str | Colormap | None = None,
+    below: Sequence[Axes] = (),
 ) -> None:
-    """One colour bar of common levels for several maps, with a few round ticks; as tall as the maps are drawn."""
+    """One colour bar of common levels for several maps, with a few round ticks; as long as the maps are drawn.
+
+    Where values lie above the highest level, the bar ends in an arrow, and its label states their part.
+
+    Args:
+        below: Those of the maps that the bar lies below; by default it stands beside all.
+    """
     cells = list(axs)
     maps = [ax for ax in cells if ax.has_data()] or cells
+    beyond = clipped(maps, float(levels[-1]))
     with style.context():
-        scale = ScalarMappable(norm(levels), cmap)
-        bar = figure.colorbar(scale, ax=maps, label=label, pad=0.02, aspect=25, extend="max")
-        _match_height(bar.ax, maps)
-        ticks = levels[:: max(1, len(levels) // 5)].tolist()
-        texts = dict(zip(ticks, _distinct_labels(ticks), strict=True))
-        bar.locator, bar.formatter = (
-            _ThinnedTicks(ticks),
-            FuncFormatter(lambda value, _: texts.get(value, f"{value:.2g}")),
-        )
-        bar.update_ticks()
-        bar.minorticks_off()
+        scale = ScalarMappable(norm(levels), cmap or style.sequential())
+        text = f"{label}\n({100 * beyond:.0f} % above the scale)" if beyond >= 0.005 else label
+        place = {"location": "bottom", "pad": 0.01, "aspect": 30} if below else {"pad": 0.02, "aspect": 25}
+        extend = "max" if beyond > 0 else "neither"
+        bar = figure.colorbar(scale, ax=list(below) or maps, label=text, extend=extend, **place)
+        if not below:
+            _match_height(bar.ax, maps)
+        _round_ticks(bar, levels, tall=not below)
+
+
+def _round_ticks(bar: Colorbar, levels: np.ndarray, *, tall: bool) -> None:
+    """A few round numbers within the levels; on a logarithmic scale 1, 2 and 5 by powers of ten, or finer."""
+    ticks = round_numbers(float(levels[0]), float(levels[-1]), log=isinstance(bar.norm, LogNorm))
+    bar.locator = _ThinnedTicks(ticks, tall=tall)
+    bar.formatter = FuncFormatter(lambda value, _: _written(value))
+    bar.update_ticks()
+    bar.minorticks_off()
+
+
+def round_numbers(low: float, high: float, *, log: bool) -> list[float]:
+    """Some four to eight round numbers between two ends, in few digits."""
+    room = 1e-9 * abs(high - low)
+    finer = ((1.0,), (1.0, 3.0), (1.0, 2.0, 5.0), (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)) if log else ()
+    candidates = [LogLocator(subs=subs, numticks=50).tick_values(low, high) for subs in finer]
+    candidates += [MaxNLocator(count).tick_values(low, high) for count in (5, 7, 10)]
+    inside = [[float(tick) for tick in ticks if low - room <= tick <= high + room] for ticks in candidates]
+    fit = [ticks for ticks in inside if 4 <= len(ticks) <= 8]
+    return fit[0] if fit else min(inside, key=lambda ticks: abs(len(ticks) - 5))
+
+
+def _written(value: float) -> str:
+    return f"{value:.10g}" if 1e-4 <= abs(value) < 1e5 or value == 0 else f"{value:.3g}"
 
 
 def _match_height(bar: Axes, maps: Sequence[Axes]) -> None:
@@ -66,17 +118,14 @@ def _match_height(bar: Axes, maps: Sequence[Axes]) -> None:
 class _ThinnedTicks(FixedLocator):
     """Fixed ticks, without every second one and so on where a bar is too short for their labels."""
 
-    ROOM = 8.5
-    """Points that a label takes."""
+    def __init__(self, ticks: Sequence[float], *, tall: bool) -> None:
+        super().__init__(list(ticks))
+        self.tall = tall
 
     def __call__(self) -> Sequence[float]:
         ticks = self.tick_values(0.0, 1.0)  # those that are fixed, whatever the limits
         ax = cast(Axis, self.axis).axes
-        tall = ax.get_window_extent().height / cast(Figure, ax.figure).dpi * 72
-        return ticks[:: max(1, int(np.ceil(self.ROOM * (len(ticks) - 1) / tall)))]
-
-
-def _distinct_labels(numbers: Sequence[float]) -> list[str]:
-    """Numbers in the fewest digits, two or more, in which they differ."""
-    written = ([f"{value:.{digits}g}" for value in numbers] for digits in range(2, 17))
-    return next((texts for texts in written if len(set(texts)) == len(texts)), [str(value) for value in numbers])
+        box, dots = ax.get_window_extent(), cast(Figure, ax.get_figure(root=True)).dpi
+        long = (box.height if self.tall else box.width) / dots * 72
+        room = 8.5 if self.tall else 26.0  # points that a label takes
+        return ticks[:: max(1, int(np.ceil(room * (len(ticks) - 1) / max(long, 1.0))))]

@@ -1,4 +1,4 @@
-"""Curves with bands over seeds: any variable over rounds, one line per method."""
+"""Curves with their seeds: any variable over rounds, one line per method."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
+from scipy import stats
 
 from figures import style
+from figures.look import FEW_SEEDS, Drawing, current
 
 
 def curve(
@@ -22,7 +24,7 @@ def curve(
     names: bool = True,
     **look: Any,
 ) -> Axes:
-    """A variable over rounds (or another dimension): one line per method, the mean of the seeds, in a band of one std.
+    """A variable over rounds (or another dimension): one line per method, its seeds as `line_with_band` shows them.
 
     Args:
         ax: Axes to draw into; the current ones of pyplot by default.
@@ -31,17 +33,19 @@ def curve(
         over: Dimension along the horizontal axis.
         log: Logarithmic vertical axis.
         names: Methods appear in the legend.
-        look: Passed to `Axes.plot`; goes to every line.
+        look: Passed to `Axes.plot`; goes to every line. Any `marker` stands for that of the method, and with a
+            `linestyle` for all methods each has its marker.
 
     Raises:
         LookupError: If the variable has no values.
     """
     values = require_values(ds[variable])
     ax = style.axes(ax)
+    log = is_logarithmic(values, log)
     for name, part in split_algorithms(values):
-        colour = {} if name is None else {"color": style.colour(name)}
-        shown = {"label": style.label(name)} if names and name is not None else {}
-        line_with_band(part, ax=ax, over=over, **{**colour, **shown, **look})
+        own = line_look(name, **look)
+        shown = {} if names else {"label": "_nolegend_"}
+        line_with_band(part, ax=ax, over=over, log=log, **{**own, **shown})
     if log:
         style.logarithmic(ax)
     if over.endswith("round"):
@@ -49,30 +53,133 @@ def curve(
     return style.name_axes(ax, style.text(ds[over]), style.text(values))
 
 
-def line_with_band(values: xr.DataArray, *, ax: Axes, over: str, across: str = "seed", **look: Any) -> None:
-    """The mean line of values over the dimension `across`, in a band of one standard deviation.
+def is_logarithmic(values: xr.DataArray, usual: bool) -> bool:
+    """Whether the axis of these values is logarithmic: as the look asks for, where they are positive."""
+    part = current()
+    positive = bool((values.fillna(1.0) > 0).all()) and not part.look.paired_to
+    if part.look.log is None or (part.look.log and not positive):
+        return usual and not part.look.paired_to
+    return bool(part.take("log"))
 
-    Points without a value are left out and the line goes on; a single value is shown as a dot.
+
+def line_look(name: str | None, **look: Any) -> dict[str, Any]:
+    """Colour, dashes and label of a method's line; its marker wherever there is one, or where all are dashed."""
+    if name is None:
+        return look
+    own = {"color": style.colour(name), "linestyle": style.dash(name), "label": style.label(name)}
+    if "marker" in look:
+        look = {**look, "marker": style.marker(name)}
+    elif look.get("linestyle", "-") != "-":
+        look = {"marker": style.marker(name), "markersize": 2.5, "markevery": 0.13, **look}
+    return {**own, **look}
+
+
+def line_with_band(
+    values: xr.DataArray, *, ax: Axes, over: str, across: str = "seed", log: bool = False, show: str = "", **look: Any
+) -> None:
+    """The mean line of values over the dimension `across`, and what varies over it.
+
+    Seeds below five are a thin line each; from five on, the mean has its 95 % t interval. On a logarithmic axis mean
+    and interval are geometric. Other dimensions have a band of one standard deviation. What is drawn is
+    remembered for the legend (`band`). Points without a value are left out and the line goes on; a single value is
+    shown as a dot.
+
+    Args:
+        values: Over `over`, and perhaps `across`.
+        across: The dimension that is averaged.
+        log: Whether the axis is logarithmic.
+        show: One of `figures.look.SEEDS` in place of the usual choice.
+        look: Passed to `Axes.plot`.
     """
-    middle, spread = mean(values, across), deviation(values, across)
-    finite = np.isfinite(middle.values)
+    part = current()
+    if over.endswith("round") and (rounds := part.take("smooth")):
+        values = values.rolling({over: rounds}, center=True, min_periods=1).mean().where(values.notnull())
+        part.remark(f"moving mean of {rounds} rounds")
+    values = values.transpose(*(name for name in (across, over) if name in values.dims))
+    table = np.atleast_2d(values.values.astype(float))
+    table = table[np.isfinite(table).any(1)] if np.isfinite(table).any() else table[:0]
+    finite = np.isfinite(table).any(0) if len(table) else np.zeros(0, bool)
     if not finite.any():
         return
-    x, y = values[over].values[finite], middle.values[finite]
+    x, table = values[over].values[finite], table[:, finite]
+    log = log and bool((table[np.isfinite(table)] > 0).all())
+    kind = _kind(part, len(table), across, show)
+    middle, low, high = _summary(table, kind, log)
     if len(x) == 1:
         look = {"marker": "o", "markersize": 3, **look}
-    (line,) = ax.plot(x, y, **look)
-    if spread is not None:
-        low, high = y - spread.values[finite], y + spread.values[finite]
-        if (y > 0).all():  # a band that crosses zero has no place on a logarithmic axis
-            low = np.maximum(low, y * 0.05)
+    (line,) = ax.plot(x, middle, **look)
+    if kind == "lines":
+        for row in table:
+            ax.plot(x, row, color=line.get_color(), linewidth=0.5, alpha=0.45, zorder=line.get_zorder() - 0.2)
+    elif kind:
         ax.fill_between(x, low, high, color=line.get_color(), alpha=0.18, linewidth=0)
+    if kind and across == "seed":
+        part.remark(f"{_TEXTS[kind].format(count=len(table))}{', geometric on logarithmic axes' * log}")
+
+
+def seeds_at(values: np.ndarray, place: float, ax: Axes) -> None:
+    """What varies over the seeds at one place: a dot per seed below five, from five on the 95 % t interval of the mean.
+
+    Args:
+        values: One number per seed; NaN are left out.
+        place: Horizontal.
+    """
+    part, values = current(), values[np.isfinite(values)]
+    if not (kind := _kind(part, len(values), "seed", "")):
+        return
+    if kind == "lines":
+        ax.plot(np.full(len(values), place), values, ".", color="black", markersize=3, zorder=4)
+        part.remark(f"dots: each of {len(values)} seeds")
+        return
+    middle, low, high = (float(end[0]) for end in _summary(values[:, None], kind, log=False))
+    ax.errorbar(place, middle, [[middle - low], [high - middle]], fmt="none", ecolor="black", elinewidth=0.8, zorder=4)
+    part.remark(_TEXTS[kind].format(count=len(values)))
+
+
+_TEXTS = {
+    "lines": "thin: each of {count} seeds, bold: their mean",
+    "band": "mean and standard deviation of {count} seeds",
+    "interval": "mean and 95 % t interval of {count} seeds",
+}
+
+
+def _kind(part: Drawing, count: int, across: str, show: str) -> str:
+    """How several values are shown; empty for one."""
+    if count < 2:
+        return ""
+    if across != "seed":
+        return show or "band"
+    usual = show or ("lines" if count < FEW_SEEDS else "interval")
+    return str(part.take("seeds") or usual)
+
+
+def _summary(table: np.ndarray, kind: str, log: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Mean of every column and the ends of its band; geometric if `log`."""
+    values = np.log(table) if log else table
+    count = np.isfinite(values).sum(0)
+    middle = np.nansum(values, 0) / count
+    squares = np.nansum((values - middle) ** 2, 0)
+    reach = np.sqrt(np.divide(squares, count - 1, out=np.zeros_like(squares), where=count > 1))
+    if kind == "interval":
+        factor = np.array([stats.t.ppf(0.975, max(number - 1, 1)) / np.sqrt(number) for number in count])
+        reach = reach * factor
+    ends = (middle, middle - reach, middle + reach)
+    middle, low, high = (np.exp(end) if log else end for end in ends)
+    return middle, low, high
 
 
 def band(ds: xr.Dataset) -> str | None:
-    """What the bands are, for a legend; None where there is one seed."""
+    """What was drawn of the seeds, for a legend; None where there is one seed."""
+    notes = current().notes
+    if notes:
+        return _joined(notes)
     seeds = ds.sizes.get("seed", 1)
-    return f"mean and standard deviation of {seeds} seeds" if seeds > 1 else None
+    return _TEXTS["lines" if seeds < FEW_SEEDS else "interval"].format(count=seeds) if seeds > 1 else None
+
+
+def _joined(notes: list[str]) -> str:
+    """Notes in one line; of those that differ in a clause that follows, only the longest."""
+    return "; ".join(note for note in notes if not any(other != note and other.startswith(note) for other in notes))
 
 
 def split_algorithms(values: xr.DataArray) -> list[tuple[str | None, xr.DataArray]]:

@@ -23,21 +23,23 @@ def footnote(figure: Figure, text: str) -> None:
         text: Lines longer than the figure is wide are wrapped.
     """
     width = figure.get_figwidth()
-    lines = [line for part in text.splitlines() for line in textwrap.wrap(part, int(22 * width))]
+    lines = [
+        line for part in text.splitlines() for line in textwrap.wrap(part, int(width / (0.56 * style.small() / 72)))
+    ]
     if not lines:
         return
     below = sum(_height(note.get_text()) for note in figure.texts if note.get_label() == _LABEL)
     note = "\n".join(lines)
     spilled = 0.0 if below or figure.get_layout_engine() else max(0.0, -float(figure.get_tightbbox().y0))
     _grow(figure, _height(note) + spilled)
-    look: dict[str, Any] = {"fontsize": 6, "color": "#444444", "va": "bottom", "linespacing": 1.25}
+    look: dict[str, Any] = {"fontsize": style.small(), "color": "#444444", "va": "bottom", "linespacing": 1.25}
     with style.context():
         figure.text(0.04, below + 0.03, note, transform=figure.dpi_scale_trans, label=_LABEL, **look)
 
 
 def _height(note: str) -> float:
     """Height of a footnote, inches."""
-    return 0.115 * len(note.splitlines()) + 0.04
+    return 1.3 * style.small() / 72 * len(note.splitlines()) + 0.05
 
 
 def _grow(figure: Figure, more: float) -> None:

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 
 from figures import style
 from figures.axes.curves import require_values
+from figures.axes.fit import CELL
 
 LABELS = 34
 """Names on an axis; of more, every second, third and so on."""
@@ -39,7 +40,7 @@ def matrix(
     ax = style.axes(ax)
     rows, columns = map(str, values.dims)
     top = float(values.max()) if high is None else high
-    look = {"cmap": style.SEQUENTIAL, "vmin": low, "vmax": top if top > low else low + 1, "aspect": "equal", **look}
+    look = {"cmap": style.sequential(), "vmin": low, "vmax": top if top > low else low + 1, "aspect": "equal", **look}
     image = ax.imshow(values.values, interpolation="nearest", **look)
     name_ticks(ax.xaxis, [str(name) for name in values[columns].values])
     name_ticks(ax.yaxis, [str(name) for name in values[rows].values])
@@ -65,5 +66,5 @@ def _write(ax: Axes, values: np.ndarray) -> None:
     for (row, column), value in np.ndenumerate(values):
         if np.isfinite(value) and (value or not whole):
             text = f"{value:.0f}" if whole else f"{value:.2f}".replace("0.", ".", 1)
-            note = ax.text(column, row, text, ha="center", va="center", fontsize=5)
+            note = ax.text(column, row, text, ha="center", va="center", fontsize=style.small(), gid=CELL)
             note.set_path_effects(style.outline(1.2))

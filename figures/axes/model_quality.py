@@ -11,13 +11,14 @@ from matplotlib.axes import Axes
 from matplotlib.textpath import TextPath
 
 from figures import style
-from figures.axes.curves import deviation, mean, method_look, require_values, split_algorithms
+from figures.axes.curves import line_look, mean, method_look, require_values, seeds_at, split_algorithms
+from figures.axes.fit import CELL
 
 
 def bars(
     values: xr.DataArray, *, ax: Axes | None = None, over: str, ticks: Sequence[str] | None = None, **look: Any
 ) -> Axes:
-    """Groups of bars, one bar per method, seeds as a whisker of one standard deviation.
+    """Groups of bars, one bar per method with its hatch; seeds below five as dots, from five on as a t interval.
 
     Args:
         values: Over `over`, and perhaps `algorithm` and `seed`.
@@ -33,14 +34,28 @@ def bars(
     parts = split_algorithms(values)
     places, width = np.arange(values.sizes[over]), 0.8 / len(parts)
     for index, (name, part) in enumerate(parts):
-        spread = deviation(part, "seed")
-        whisker = {} if spread is None else {"yerr": spread.values, "error_kw": {"lw": 0.8}}
         shift = (index - (len(parts) - 1) / 2) * width
-        ax.bar(places + shift, mean(part, "seed").values, 0.9 * width, **{**method_look(name), **whisker, **look})
+        own = {**method_look(name), "hatch": HATCHES[index % len(HATCHES)], "edgecolor": "white", "linewidth": 0}
+        ax.bar(places + shift, mean(part, "seed").values, 0.9 * width, **{**own, **look})
+        whiskers(part.transpose(over, ...), places + shift, ax)
     ax.set_xticks(places, [str(value) for value in values[over].values] if ticks is None else list(ticks))
     ax.grid(False, axis="x")
     ax.set_ylabel(style.text(values))
     return ax
+
+
+HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----")
+"""Hatches of neighbouring bars, which differ without colour."""
+
+
+def whiskers(values: xr.DataArray, places: np.ndarray, ax: Axes) -> None:
+    """What varies over the seeds of bars or dots at these places, as `curves.line_with_band` chooses it.
+
+    Args:
+        values: Over a first dimension, that of the places, and perhaps seed.
+    """
+    for place, row in zip(places, values.values.reshape(len(places), -1), strict=True):
+        seeds_at(row, float(place), ax)
 
 
 def histogram(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
@@ -56,7 +71,7 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     width = centres[1] - centres[0]
     edges = np.append(centres - width / 2, centres[-1] + width / 2)
     for name, part in split_algorithms(values):
-        ax.stairs(mean(part, "seed").values, edges, **{"linewidth": 1.1, **method_look(name), **look})
+        ax.stairs(mean(part, "seed").values, edges, **{"linewidth": 1.1, **line_look(name), **look})
     ax.set_yscale("log")
     return style.name_axes(ax, "parameter value", f"parameters in a bin of {width:.2g}")
 
@@ -71,13 +86,14 @@ def matrix(values: xr.DataArray, *, ax: Axes | None = None, **look: Any) -> Axes
     require_values(values)
     ax = style.axes(ax)
     ordered = values.transpose("client", "holder")
-    look = {"cmap": style.SEQUENTIAL, "vmin": 0.0, "vmax": 1.0, **look}
+    look = {"cmap": style.sequential(), "vmin": 0.0, "vmax": 1.0, **look}
     ax.imshow(ordered.values, **look)
     ax.grid(False)
     if ordered.size <= 144:
         for (row, column), value in np.ndenumerate(ordered.values):
             text = "" if np.isnan(value) else f"{value:.2f}".removeprefix("0")
-            ax.text(column, row, text, ha="center", va="center", fontsize=6, path_effects=style.outline())
+            look = {"fontsize": style.small(), "path_effects": style.outline(), "gid": CELL}
+            ax.text(column, row, text, ha="center", va="center", **look)
     every = max(1, ordered.sizes["client"] // 12)
     for axis, name in ((ax.xaxis, "holder"), (ax.yaxis, "client")):
         axis.set_ticks(np.arange(ordered.sizes[name])[::every], [str(value) for value in ordered[name].values[::every]])
@@ -95,29 +111,41 @@ def table(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[
     ax.set_axis_off()
     widths = [_wide([columns[0]], rows)]
     widths += [_GAP + _wide([head], column) for head, column in zip(columns[1:], zip(*cells, strict=True), strict=True)]
-    right = np.cumsum(widths) / sum(widths)
-    head = len(rows) + 0.45
-    ax.set(xlim=(0, 1), ylim=(-0.2, len(rows) + 1.6))
-    for rule, wide in ((0.0, 0.9), (len(rows) + 0.1, 0.6), (len(rows) + 1.5, 0.9)):
-        ax.plot([0, 1], [rule, rule], color="black", linewidth=wide, clip_on=False)
-    for index, text in enumerate(columns):
-        place = (0.0 if index == 0 else right[index], head)
-        ax.text(*place, text, ha="left" if index == 0 else "right", va="baseline", fontsize=_HEAD, linespacing=1.1)
-    for row, (name, texts) in enumerate(zip(rows, cells, strict=True)):
-        height = len(rows) - row - 0.5
-        ax.text(0, height, name, va="center", fontsize=_CELL)
-        for place, text in zip(right[1:], texts, strict=True):
-            ax.text(place, height, text, ha="right", va="center", fontsize=_CELL)
+    whole = max(sum(widths), 0.97 * 72 * style.width())  # points; a table that is narrower does not spread
+    right = np.cumsum(widths) / whole
+    tall = [max(text.count("\n") for text in texts) + 1.0 for texts in (columns, *(zip_row(rows, cells)))]
+    edges = np.cumsum([size + _BETWEEN for size in tall])  # from the top, in lines
+    ax.set(xlim=(0, 1), ylim=(edges[-1] + 0.2, -0.2))
+    for rule, wide in ((0.0, 0.9), (edges[0], 0.6), (edges[-1], 0.9)):
+        ax.plot([0, right[-1]], [rule, rule], color="black", linewidth=wide, clip_on=False)
+    look: dict[str, Any] = {"va": "center", "fontsize": style.small(), "linespacing": 1.1}
+    for texts, low, size in zip((columns, *zip_row(rows, cells)), edges, tall, strict=True):
+        height = low - (size + _BETWEEN) / 2
+        for index, text in enumerate(texts):
+            ax.text(0.0 if index == 0 else right[index], height, text, ha="left" if index == 0 else "right", **look)
     return ax
 
 
-_HEAD, _CELL, _GAP = 7, 7.5, 5.0
-"""Sizes of text and space between columns, points."""
+def table_width(rows: Sequence[str], columns: Sequence[str], cells: Sequence[Sequence[str]]) -> float:
+    """Inches that a table takes across."""
+    widths = [_wide([columns[0]], rows)]
+    widths += [_GAP + _wide([head], column) for head, column in zip(columns[1:], zip(*cells, strict=True), strict=True)]
+    return sum(widths) / 72
+
+
+def zip_row(rows: Sequence[str], cells: Sequence[Sequence[str]]) -> list[list[str]]:
+    """Rows of a table, each with its name first."""
+    return [[name, *texts] for name, texts in zip(rows, cells, strict=True)]
+
+
+_BETWEEN = 0.45
+"""Space between rows, lines."""
+
+_GAP = 3.5
+"""Space between columns, points."""
 
 
 def _wide(heads: Sequence[str], texts: Sequence[str]) -> float:
     """Points across that the widest line takes."""
-    sizes = [
-        (line, size) for lines, size in ((heads, _HEAD), (texts, _CELL)) for text in lines for line in text.split("\n")
-    ]
-    return max(float(TextPath((0, 0), line, size=size).get_extents().width) for line, size in sizes)
+    lines = [line for text in (*heads, *texts) for line in text.split("\n")]
+    return max(float(TextPath((0, 0), line, size=style.small()).get_extents().width) for line in lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from figures import style
-from figures.axes.curves import curve, line_with_band, mean, method_look, split_algorithms
+from figures.axes.curves import curve, is_logarithmic, line_look, line_with_band, mean, split_algorithms
 
 
 def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look: Any) -> Axes:
@@ -58,21 +59,33 @@ def sharpest(
     if above:
         text = f"{values.attrs.get('long_name', variable)} above the model"
         values = (values - values.sel(t=0, method="nearest")).assign_attrs({**values.attrs, "long_name": text})
-    curve(ds.assign({variable: values}), ax=ax, variable=variable, over="t", names=False, **look)
-    if "eigenvalue" in ds:
-        parts = split_algorithms(ds["eigenvalue"])
-        for line, (name, part) in zip(ax.lines[-len(parts) :], parts, strict=True):
-            value = rf"$\lambda_1$ = {float(mean(part, 'seed')):.3g}"
-            line.set_label(value if name is None else f"{style.label(name)}, {value}")
+    log = is_logarithmic(values, bool(look.pop("log", False)) and bool((values.fillna(1) > 0).all()))
+    for name, part in split_algorithms(values):
+        own = line_look(name, **look)
+        if "eigenvalue" in ds:
+            eigenvalue = (
+                ds["eigenvalue"] if name is None or "algorithm" not in ds.dims else ds["eigenvalue"].sel(algorithm=name)
+            )
+            text = rf"$\lambda_1$ = {float(mean(eigenvalue, 'seed')):.3g}"
+            own["label"] = text if name is None else f"{style.label(name)}, {text}"
+        line_with_band(part, ax=ax, over="t", log=log, **own)
+    if log:
+        style.logarithmic(ax)
+    style.name_axes(ax, None, style.text(values))
     ax.set_xlabel("distance along the sharpest direction")
     return ax
 
 
-def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = 1e-5, **look: Any) -> Axes:
+FLOOR = 1e-5
+"""Spectral density, as a part of the highest peak, below which it is not shown."""
+
+
+def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = FLOOR, filled: bool = False, **look: Any) -> Axes:
     """Spectral density, one line per method, on a logarithmic axis that ends at `floor` of the highest peak.
 
     Args:
         ds: density and eigenvalue over `mark`, the positions on each method's own grid, and perhaps `algorithm`.
+        filled: The area below the line has the method's colour too.
     """
     ax = style.axes(ax)
     highest = 0.0
@@ -80,13 +93,27 @@ def density(ds: xr.Dataset, *, ax: Axes | None = None, floor: float = 1e-5, **lo
         places = (
             ds["eigenvalue"] if name is None or "algorithm" not in ds.dims else ds["eigenvalue"].sel(algorithm=name)
         )
-        ax.plot(places.values, part.values, **{"linewidth": 1.0, **method_look(name), **look})
+        own = line_look(name, **{"linewidth": 1.0, **look})
+        if filled:
+            own = {**own, "linestyle": "-", "linewidth": 0.7}
+            ax.fill_between(places.values, 1e-300, part.values, color=own.get("color"), alpha=0.45, linewidth=0)
+        ax.plot(places.values, part.values, **own)
         highest = max(highest, float(part.max()))
     if highest <= 0:
         raise LookupError("the spectral density is 0 everywhere; there is no spectrum to draw.")
     ax.set_yscale("log")
     ax.set_ylim(floor * highest, 2 * highest)
     return style.name_axes(ax, "eigenvalue", "spectral density")
+
+
+def same_window(ds: xr.Dataset, axs: Iterable[Axes]) -> None:
+    """One range of eigenvalues and of densities for all panels: where a density is above the floor."""
+    highest = float(ds["density"].max())
+    inside = ds["eigenvalue"].where(ds["density"] > FLOOR * highest)
+    low, high = float(inside.min()), float(inside.max())
+    room = 0.02 * max(high - low, 1e-12)
+    for ax in axs:
+        ax.set(xlim=(low - room, high + room), ylim=(FLOOR * highest, 2 * highest))
 
 
 def batches(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
@@ -120,7 +147,11 @@ def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     numbered = abs(ds["eigenvalue"]).assign_coords(layer=places)
     for name, part in split_algorithms(numbered):
         line_with_band(
-            part, ax=ax, over="layer", **{"marker": "o", "markersize": 3, "linewidth": 1.0, **method_look(name), **look}
+            part,
+            ax=ax,
+            over="layer",
+            log=True,
+            **line_look(name, **{"marker": "o", "markersize": 3, "linewidth": 1.0, **look}),
         )
     for name, part in split_algorithms(ds["eigenvalue"].assign_coords(layer=places)):
         middle = mean(part, "seed").values

@@ -12,8 +12,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from figures import style
-from figures.axes.colour_bars import colorbar, norm
-from figures.axes.curves import line_with_band, method_look, require_values, split_algorithms
+from figures.axes.colour_bars import colorbar, norm, remember
+from figures.axes.curves import is_logarithmic, line_look, line_with_band, require_values, split_algorithms
+from figures.look import current
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
 __all__ = ["colorbar", "common_levels", "contour", "ends", "norm", "profile", "row"]
@@ -58,12 +59,13 @@ def contour(
     first, second = map(str, values.dims)
     used = levels if levels is not None else common_levels(values, log=variable == "loss")
     grid = ds[first].values, ds[second].values, values.transpose(second, first).values
-    look = {"levels": used, "norm": norm(used), "cmap": style.SEQUENTIAL, "extend": "both", **look}
+    look = {"levels": used, "norm": norm(used), "cmap": style.sequential(), "extend": "both", **look}
     filled = ax.contourf(*grid, **look)
     filled.set_edgecolor("face")
     ax.contour(*grid, levels=used, colors="white", linewidths=0.3, alpha=0.6)
     ax.grid(False)
-    style.name_axes(ax, style.text(ds[first]), style.text(ds[second]))
+    remember(ax, values.values)
+    style.name_axes(ax, direction(ds, first), direction(ds, second))
     if ds.attrs.get("isometric", 0) == 1:
         ax.set_aspect("equal")
     if marks:
@@ -74,6 +76,19 @@ def contour(
     return ax
 
 
+def direction(ds: xr.Dataset, name: str) -> str:
+    """Axis label of a coordinate of a plane: how far along which direction; other coordinates by their own name.
+
+    alpha and beta are coordinates along the directions u and v; in a plane with one unit length they are distances.
+    """
+    letter = {"alpha": "u", "beta": "v"}.get(name)
+    if letter is None or ds[name].attrs.get("long_name", name) != name:
+        return style.text(ds[name])
+    unit = ds[name].attrs.get("units", "1")
+    kind = "distance" if ds.attrs.get("isometric", 0) == 1 else "coordinate"
+    return f"{kind} along {letter}" + (f" [{unit}]" if unit not in ("1", "") else "")
+
+
 def row(figure: Figure, axs: Sequence[Axes], planes: Sequence[xr.Dataset], variable: str, **look: Any) -> None:
     """Maps of planes side by side: those of one kind on common levels with one bar, each kind with its own.
 
@@ -82,9 +97,10 @@ def row(figure: Figure, axs: Sequence[Axes], planes: Sequence[xr.Dataset], varia
     Args:
         planes: As `drift.analyses.landscapes.planes` returns them, through clients or
             globals, those of one kind in succession.
-        look: Passed to `contour`, but `top` to `common_levels`.
+        look: Passed to `contour`, but `top` to `common_levels`; `below` for bars below the last
+            map of each kind.
     """
-    top = look.pop("top", 0.9)
+    top, below = look.pop("top", 0.9), look.pop("below", False)
     kinds = [str(plane.attrs.get("analysis", "")) for plane in planes]
     for kind in dict.fromkeys(kinds):
         places = [place for place, other in enumerate(kinds) if other == kind]
@@ -92,7 +108,8 @@ def row(figure: Figure, axs: Sequence[Axes], planes: Sequence[xr.Dataset], varia
         levels = common_levels(*values, log=variable == "loss", top=top)
         for place in places:
             contour(planes[place], ax=axs[place], variable=variable, levels=levels, **look)
-        colorbar(figure, [axs[place] for place in places], levels, style.text(values[0]))
+        shown = [axs[place] for place in places]
+        colorbar(figure, shown, levels, style.text(values[0]), below=shown[-1:] if below else ())
 
 
 def common_levels(*values: xr.DataArray, count: int = 14, log: bool = True, top: float = 0.9) -> np.ndarray:
@@ -111,6 +128,7 @@ def common_levels(*values: xr.DataArray, count: int = 14, log: bool = True, top:
     flat = flat[np.isfinite(flat)]
     if not len(flat):
         raise LookupError("none of the surfaces has a finite value; compute them first.")
+    count = current().take("levels") or count
     low, high = float(flat.min()), float(np.quantile(flat, top))
     if log and low > 0:
         return np.geomspace(low, max(high, low * 1.01), count)
@@ -136,14 +154,17 @@ def profile(
     """
     values = require_values(ds[variable])
     ax = style.axes(ax)
+    usual = log if log is not None else variable == "loss" and bool((values.fillna(1) > 0).all())
+    log = is_logarithmic(values, usual)
     for name, part in split_algorithms(values):
-        line_with_band(part, ax=ax, over="t", **{**method_look(name), **look})
+        drawn_before = len(ax.lines)
+        line_with_band(part, ax=ax, over="t", log=log, **line_look(name, **look))
         middle = part.mean("seed") if "seed" in part.dims else part
         lowest = fitted_minimum(xr.Dataset({variable: middle}), variable)
         if lowest.state == "inside":
-            colour = ax.lines[-1].get_color()
+            colour = ax.lines[drawn_before].get_color()
             ax.plot(lowest.at["t"], lowest.value, "o", color=colour, markersize=3.5, markeredgecolor="white", zorder=4)
-    if log if log is not None else variable == "loss" and bool((values.fillna(1) > 0).all()):
+    if log:
         style.logarithmic(ax)
     ax.xaxis.set_major_locator(MaxNLocator(5))
     return style.name_axes(ax, style.text(ds["t"]), style.text(values))
@@ -160,7 +181,7 @@ def ends(ax: Axes, first: str, second: str) -> None:
             xytext=(0, 2),
             textcoords="offset points",
             ha="center",
-            fontsize=6.5,
+            fontsize=style.small(),
         )
 
 
@@ -175,7 +196,7 @@ def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -
     state = str(ds["minimum_state"].values)
     if state != "inside":
         look: dict[str, Any] = {"xycoords": ax.xaxis.label, "textcoords": "offset points"}  # clear of flat maps
-        ax.annotate(_NOTES[state], (0.5, 0), (0, -1), **look, fontsize=5, ha="center", va="top")
+        ax.annotate(_NOTES[state], (0.5, 0), (0, -1), **look, fontsize=style.small(), ha="center", va="top")
         return
     x, y, wide, high = (float(ds[f"minimum_{name}"]) for name in (first, second, f"{first}_error", f"{second}_error"))
     bars: dict[str, Any] = {"ecolor": "white", "elinewidth": 0.7, "markersize": 4.5, "zorder": 4, "clip_on": True}
@@ -197,5 +218,7 @@ def _models(ds: xr.Dataset, first: str, second: str, ax: Axes, names: bool) -> N
         ax.plot(x, y, "^", color="black", markeredgecolor="white", markeredgewidth=0.6, markersize=5.5, zorder=5)
         if names:
             low = y <= float(ds[f"mark_{second}"].mean())  # the name stands on the outer side of the triangle
-            note = ax.annotate(mark, (x, y), (0, -5 if low else 4.5), textcoords="offset points", fontsize=6, zorder=6)
+            note = ax.annotate(
+                mark, (x, y), (0, -5 if low else 4.5), textcoords="offset points", fontsize=style.small(), zorder=6
+            )
             note.set(ha="center", va="top" if low else "bottom", path_effects=style.outline())

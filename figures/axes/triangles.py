@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 
 from figures import style
 from figures.axes import surfaces
+from figures.axes.colour_bars import remember
 from figures.axes.curves import require_values
 from landscape.geometry.simplex import on_triangle
 from landscape.surfaces.minimum import fitted_minimum
@@ -41,8 +42,9 @@ def triangle(
     alpha, beta = np.meshgrid(ds.alpha.values, ds.beta.values, indexing="ij")
     values = np.ma.masked_invalid(ds[variable].transpose("alpha", "beta").values)
     x, y = on_triangle(alpha, beta)
-    look = {"levels": used, "norm": surfaces.norm(used), "cmap": style.SEQUENTIAL, "extend": "both", **look}
+    look = {"levels": used, "norm": surfaces.norm(used), "cmap": style.sequential(), "extend": "both", **look}
     ax.contourf(x, y, values, **look).set_edgecolor("face")
+    remember(ax, np.ma.filled(values, np.nan))
     ax.contour(x, y, values, levels=used, colors="white", linewidths=0.3, alpha=0.6)
     if float(ds.alpha.min()) < 0:
         ax.plot(*on_triangle(np.array([1, 0, 0, 1]), np.array([0, 1, 0, 0])), color="white", linewidth=0.9, zorder=3)
@@ -94,8 +96,12 @@ def by_round(count: int) -> list[Any]:
 def _corners(ds: xr.Dataset, variable: str, ax: Axes) -> None:
     for index, (down, side) in enumerate(((-4, "top"), (-4, "top"), (4, "bottom"))):
         at = on_triangle(float(ds.mark_alpha[index]), float(ds.mark_beta[index]))
-        text = f"{ds.mark.values[index]} ({float(ds[f'mark_{variable}'][index]):.2g})"
-        note = ax.annotate(text, at, (0, down), textcoords="offset points", fontsize=6.5, ha="center", va=side)
+        name = str(ds.mark.values[index])
+        name = name.removeprefix("client ") if style.is_narrow() else name
+        text = f"{name} ({float(ds[f'mark_{variable}'][index]):.2g})"
+        note = ax.annotate(
+            text, at, (0, down), textcoords="offset points", fontsize=style.small(), ha="center", va=side
+        )
         note.set(path_effects=style.outline(), zorder=8)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from figures import style
 from figures.axes.curves import curve, require_values
@@ -46,7 +46,7 @@ def shares(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "weights",
         look = {"cmap": style.SIGNED, "vmin": 1 - reach, "vmax": 1 + reach, "shading": "nearest", **look}
         ax.set_facecolor("#e4e4e4")
     else:
-        look = {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": top if top > 0 else 1, "shading": "nearest", **look}
+        look = {"cmap": style.sequential(), "vmin": 0, "vmax": top if top > 0 else 1, "shading": "nearest", **look}
     mesh = ax.pcolormesh(values["round"].values, values["client"].values, np.ma.masked_invalid(values.values), **look)
     mesh.set_rasterized(True)
     ax.grid(False)
@@ -87,16 +87,20 @@ def balance(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     return ax
 
 
-def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio", **look: Any) -> Axes:
-    """How a number is spread over runs, stacked by method, with its mean over all as a line.
+FEW = 20
+"""Runs below which a distribution is a dot per run in place of a histogram."""
 
-    Bins are equal in log where the largest value is more than 20 times the smallest.
+
+def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio", **look: Any) -> Axes:
+    """How a number is spread over runs: a histogram stacked by method, of fewer than 20 runs a dot per run and method.
+
+    The line is the mean over all. The axis is logarithmic where the largest value is more than 20 times the smallest.
 
     Args:
         ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
         ds: The variable over sample, with the coordinate algorithm.
-        look: Passed to `Axes.hist`.
+        look: Passed to `Axes.hist`, or of few runs to `Axes.plot`.
     """
     values = require_values(ds[variable])
     ax = style.axes(ax)
@@ -104,18 +108,30 @@ def histogram(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "ratio"
     parts = [values.values[ds.algorithm.values == name] for name in names]
     finite = values.values[np.isfinite(values.values)]
     wide = finite.min() > 0 and finite.max() > 20 * finite.min()
-    count = max(5, int(np.ceil(2 * len(finite) ** (1 / 3))))
-    edges = np.histogram_bin_edges(finite, bins=count)
-    if wide:
-        edges = np.geomspace(finite.min(), finite.max(), count + 1)  # its ends are exact
-    about: dict[str, Any] = {"color": [style.colour(name) for name in names], "label": [*map(style.label, names)]}
-    ax.hist(parts, **{"bins": edges, "stacked": True, "alpha": 0.8, **about, **look})
     middle = float(finite.mean())
+    if few := len(finite) < FEW:
+        for place, (name, part) in enumerate(zip(names, parts, strict=True)):
+            own = {"color": style.colour(name), "marker": style.marker(name), "markersize": 4, "linestyle": ""}
+            ax.plot(part, np.full(len(part), float(place)), **{**own, **look})
+        ax.set_yticks(range(len(names)), [style.label(name) for name in names])
+        ax.set_ylim(len(names) - 0.5, -0.5)
+    else:
+        count = max(5, int(np.ceil(2 * len(finite) ** (1 / 3))))
+        edges = np.histogram_bin_edges(finite, bins=count)
+        if wide:
+            edges = np.geomspace(finite.min(), finite.max(), count + 1)  # its ends are exact
+        about: dict[str, Any] = {"color": [style.colour(name) for name in names], "label": [*map(style.label, names)]}
+        ax.hist(parts, **{"bins": edges, "stacked": True, "alpha": 0.8, **about, **look})
+        ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.axvline(middle, color=style.GLOBAL, linewidth=1.0, label=f"mean {middle:.3g} of {len(finite)} runs")
     if wide:
         ax.set_xscale("log")
-    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    return style.name_axes(ax, style.text(values), "runs")
+        ax.xaxis.set_minor_formatter(NullFormatter())
+    return style.name_axes(ax, style.text(values), "" if few else "runs")
+
+
+_LINES: tuple[Any, ...] = ("-", (0, (3.4, 1.8)), (0, (1.2, 1.1)), (0, (5, 1.2, 1.2, 1.2)))
+"""Line styles of rounds, so that one below another shows through."""
 
 
 def epochs(
@@ -137,11 +153,13 @@ def epochs(
         for client in values.transpose("client", "epoch"):
             ax.plot(values["epoch"], client, **{"color": style.CLIENT, "linewidth": 0.8, **look})
     else:
-        for colour, number in zip(style.steps(values.sizes["round"]), values["round"].values, strict=True):
-            label = {"color": colour, "label": f"round {number}"}
+        for place, (colour, number) in enumerate(
+            zip(style.steps(values.sizes["round"]), values["round"].values, strict=True)
+        ):
+            label = {"color": colour, "label": f"round {number}", "linestyle": _LINES[place % len(_LINES)]}
             ax.plot(values["epoch"], values.sel(round=number), **{**label, **look})
-    if settled is not None and np.isfinite(place := float(np.ravel(ds[settled].values)[-1])):
-        ax.axvline(place, color="#555555", linewidth=0.9, linestyle=":", zorder=1, label="settled (last round)")
+    if settled is not None and np.isfinite(end := float(np.ravel(ds[settled].values)[-1])):
+        ax.axvline(end, color="#555555", linewidth=0.9, linestyle=":", zorder=1, label="settled (last round)")
     return style.name_axes(ax, "server epoch", style.text(values), whole=5)
 
 
@@ -159,7 +177,7 @@ def correlations(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes
         if np.isfinite(r):
             reach = None if np.isnan(low) else [[r - low], [high - r]]
             ax.errorbar(r, row, xerr=reach, **{"fmt": "o", "color": "#333333", "markersize": 3.5, "lw": 1, **look})
-        note = ax.annotate(text, (0.5, row), (0, 4), ("axes fraction", "data"), "offset points", fontsize=5.5)
+        note = ax.annotate(text, (0.5, row), (0, 4), ("axes fraction", "data"), "offset points", fontsize=style.small())
         note.set(ha="center", path_effects=style.outline())
     ax.axvline(0, color="#555555", linewidth=0.6, zorder=1)
     ax.set_xlim(-1, 1)

@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 
 from figures import console
 from figures.commands.film import film
+from figures.commands.look_options import LookOptions
 from figures.commands.opening import opened_all, selection
 from figures.commands.options import (
     OUT,
@@ -89,12 +90,18 @@ def draw(
     data: Data = None,
     task: Task = None,
     out: Annotated[Path, OUT] = Path("out/figures"),
+    formats: Annotated[
+        list[str] | None,
+        several("--format", "FORMAT", "Formats of the picture: pdf, png, svg, eps. By default the first three."),
+    ] = None,
+    look: LookOptions | None = None,
     json: Json = False,
 ) -> int:
     """Draw one figure as PDF, PNG and SVG, with its numbers beside it as zarr and CSV; or a paper's whole set.
 
     Every run that is named is drawn, or the command refuses and says which setting differs. Of a folder of runs a
-    figure may draw a part: what it leaves out is stated, on stderr and on the picture.
+    figure may draw a part: what it leaves out is stated, on stderr and on the picture. The options from --methods to
+    --no-note say how it looks; one that a figure cannot honour is refused.
 
     With --paper, every argument is a run or a folder of runs. Each figure and table of the paper whose runs are there
     is drawn; for the others, the commands that train their runs are printed. Exit code 2 if none could be drawn.
@@ -112,6 +119,8 @@ def draw(
         load(paper)  # refused here, before any run is opened
         if set:
             raise ValueError("--set is of one figure, and --paper takes the options of its items; leave one out.")
+        if formats or (look is not None and look.words()):
+            raise ValueError("the options of a look are of one figure, and --paper draws several; leave them out.")
         from figures.commands.paper_set import draw_paper, opened_or_none
 
         texts = [name, *(run or [])]
@@ -126,14 +135,19 @@ def draw(
 
     allow_figure(name)
     require(name)  # refused here, before any run is opened
-    opened_runs, options = selection(run, runs, data, task), arguments(set)
-    from figures.commands._draw_files import draw_one, left_out, require_options
+    options = {**arguments(set), **(look.words() if look is not None else {})}
+    opened_runs = selection(run, runs, data, task)
+    from figures.commands._draw_files import draw_one, left_out
+    from figures.draw_files import FORMATS, split_words
     from figures.selection.run_selection import map_runs
+    from figures.style import require_formats
 
-    require_options(name, options)
+    split_words(name, options)
+    require_formats(formats or FORMATS)
     console.say(f"{name}: {constant(name, 'COST')}")
     with console.parts(f"drawing {name}") as part:
-        paths = draw_one(name, map_runs(opened_runs, lambda run: run.with_progress(part, console.say)), out, **options)
+        shown_runs = map_runs(opened_runs, lambda run: run.with_progress(part, console.say))
+        paths = draw_one(name, shown_runs, out, formats=formats or FORMATS, **options)
     for line in left_out(paths):
         console.say(f"{name}: {line}")
     if json:

@@ -93,8 +93,8 @@ def load(name: str) -> CheckedFigure:
     from figures.gallery._checked import check
 
     if (own := _own(name)) is not None:
-        return check(own, styled=False)
-    return check(cast(NamedFigure, plugins.load(__name__, name, "figure")), styled=True)
+        return check(own, name=name, styled=False)
+    return check(cast(NamedFigure, plugins.load(__name__, name, "figure")), name=name.replace("_", "-"), styled=True)
 
 
 def constant(name: str, what: str) -> str:

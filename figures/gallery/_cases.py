@@ -55,4 +55,4 @@ def share_ranges(axs: np.ndarray) -> None:
 def set_title(ax: Axes, text: str) -> None:
     """Write the title of a case above its first panel."""
     if text:
-        ax.set_title(text, fontsize=7, loc="left")
+        ax.set_title(text, fontsize=style.small(), loc="left")

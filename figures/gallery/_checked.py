@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import xarray as xr
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure, SubFigure
 
 from drift.runs.run import Run
-from figures import style
+from figures import look, style
+from figures.axes.finish import finish
+from figures.axes.fit import fit
 from figures.axes.footnote import footnote
+from figures.gallery._paired import cut, paired
 from figures.selection.identity import add_identity, caption
 from figures.selection.run_selection import describe_difference, join_names, refusal, required_runs, select_runs
 from landscape.results.zarr_files import sort_names
@@ -31,28 +36,43 @@ class CheckedFigure:
         data: As in its file, with the identity of what is shown in the attributes of its result. Of a list of runs
             all are drawn; of `AnyOf` runs a part may be. Raises ValueError if a run that was named is not drawn,
             LookupError if no run is of a method or seed that an option asks for.
-        draw: As in its file, with the identity in a small line below.
+        draw: As in its file, with the identity in a small line below. It also takes the words of a look
+            (`figures.look.Look`), but those of the data (methods, paired_to, rounds), and as `ax` or `subfigure` a part
+            of another figure, into which it is drawn without that line.
     """
 
     NEEDS: str
     COST: str
     data: Callable[..., xr.Dataset]
-    draw: Callable[[xr.Dataset], Figure]
+    draw: Callable[..., Figure]
 
 
-def check(module: NamedFigure, *, styled: bool) -> CheckedFigure:
+def check(module: NamedFigure, *, name: str, styled: bool) -> CheckedFigure:
     """The figure of a file, with these checks.
 
     Args:
+        name: What refusals call it.
         styled: Whether it is drawn in the style of this project; others draw in their own.
     """
     drawing = style.styled(module.draw) if styled else module.draw
 
     @wraps(module.data)
     def data(runs: Sequence[Run], **options: Any) -> xr.Dataset:
+        part = look.current()
+        if (methods := part.take("methods")) and not options.keys() & {"methods", "method"}:
+            runs = select_runs(runs, methods)
         wanted = _wanted(module.data, runs, options)
         ds = module.data(runs, **options)
         shown = runs_of(ds, wanted)
+        if absent := [name for name in methods or () if name not in {run.label for run in shown}]:
+            what = join_names(list(dict.fromkeys(run.label for run in shown)))
+            raise ValueError(
+                f"figure {name} shows {what} alone of these runs, not {join_names(absent)}; name one method."
+            )
+        if (reference := part.take("paired_to")) and "reference" not in options:
+            ds = paired(ds, name, reference, shown)
+        if rounds := part.take("rounds"):
+            ds = cut(ds, name, rounds)
         places = {run.folder for run in shown}
         if out := [run for run in required_runs(wanted) if run.folder not in places]:
             why = f"this figure cannot show them with {join_names([run.name for run in shown])}; they differ in"
@@ -63,12 +83,48 @@ def check(module: NamedFigure, *, styled: bool) -> CheckedFigure:
         return sort_names(add_identity(ds, shown, wanted, dict(rest)))
 
     @wraps(module.draw)
-    def draw(ds: xr.Dataset) -> Figure:
-        figure = drawing(ds)
-        footnote(figure, caption(ds))
+    def draw(ds: xr.Dataset, *, ax: Axes | None = None, subfigure: SubFigure | None = None, **words: Any) -> Figure:
+        with _going_on(ds, ax, subfigure, words) as part:
+            before = [] if ax is None else [other for other in _whole(ax).axes if other is not ax]
+            figure = drawing(ds)
+            if styled:
+                with style.context():
+                    _complete(figure, [other for other in figure.axes if other not in before], ds, part)
+            else:
+                footnote(figure, caption(ds))
+            part.require_taken(name)
         return figure
 
     return CheckedFigure(module.NEEDS, module.COST, data, draw)
+
+
+@contextmanager
+def _going_on(
+    ds: xr.Dataset, ax: Axes | None, subfigure: SubFigure | None, words: Mapping[str, Any]
+) -> Iterator[look.Drawing]:
+    """The drawing that data and picture share, or one of its own where the picture has words or a place of its own."""
+    asked = look.read(**words) if words else look.current().look
+    if ds.attrs.get("paired_to"):
+        asked = replace(asked, paired_to=str(ds.attrs["paired_to"]))
+    if look.current().going_on and not words and ax is None and subfigure is None and asked == look.current().look:
+        yield look.current()
+        return
+    taken = look.current().taken
+    with look.drawing(asked, ax=ax, subfigure=subfigure) as part:
+        part.taken |= taken | ({"paired_to"} if ds.attrs.get("paired_to") else set())
+        yield part
+
+
+def _whole(ax: Axes) -> Figure:
+    return cast(Figure, ax.get_figure(root=True))
+
+
+def _complete(figure: Figure, axs: Sequence[Axes], ds: xr.Dataset, part: look.Drawing) -> None:
+    """What a look asks of all panels, texts that fit, and the line that states what is shown."""
+    finish(figure, axs, part)
+    fit(figure, axs)
+    if part.take("note") and not part.composed:
+        footnote(figure, caption(ds))
 
 
 def _wanted(figure: Callable[..., Any], runs: Sequence[Run], options: Mapping[str, Any]) -> Sequence[Run]:

@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 
 from drift.methods.lss import LSS
 from drift.runs.run import Run
-from figures import style
 from figures.axes import curves
 from figures.gallery import _runs, _stack
 
@@ -53,20 +52,13 @@ def stack_over_models(runs: Sequence[Run], compute: _stack.Compute) -> xr.Datase
 
 
 def draw_over_models(ds: xr.Dataset, name: str, ax: Axes) -> None:
-    """Draw a variable of `stack_over_models`: LSS over the number of models, FedAvg, if any, as a dashed level.
-
-    Bands are one standard deviation over seeds.
-    """
-    curves.line_with_band(
-        ds[name], ax=ax, over="models", color=style.colour("lss"), label=style.label("lss"), marker="o", markersize=3
-    )
+    """Draw a variable of `stack_over_models`: LSS over the number of models, FedAvg, if any, as a level."""
+    curves.line_with_band(ds[name], ax=ax, over="models", **curves.line_look("lss", marker="o", markersize=3))
     if f"fedavg_{name}" not in ds:
         return
-    values, colour = ds[f"fedavg_{name}"], style.colour("fedavg")
-    middle, deviation = float(values.mean()), curves.deviation(values, "seed")
-    spread = 0.0 if deviation is None else float(deviation)
-    ax.axhline(middle, linestyle="--", linewidth=1.0, label=style.label("fedavg"), color=colour)
-    ax.axhspan(middle - spread, middle + spread, alpha=0.13, linewidth=0, color=colour)
+    ends = xr.DataArray([float(ds.models.min()), float(ds.models.max())], dims="models")
+    level = ds[f"fedavg_{name}"].expand_dims(models=ends.values)
+    curves.line_with_band(level, ax=ax, over="models", **curves.line_look("fedavg", linewidth=1.0))
 
 
 def _setting(run: Run) -> str:

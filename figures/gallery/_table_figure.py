@@ -11,19 +11,24 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from scipy import stats
 
 from figures import style
 from figures.axes.curves import deviation, mean
+from figures.look import FEW_SEEDS
 from figures.selection import setting_text
+from figures.texts import best_rows
 
 PALE = "#6a6a6a"
 """Colour of a paper's own numbers."""
 
 
 def draw_table(ds: xr.Dataset, *, title: str, write: Callable[[float], str]) -> Figure:
-    """A table: per column the measured numbers, and next to them those that the paper prints.
+    """A table: per column the measured numbers, the best and its ties in bold; next to them those of a paper.
 
-    Columns that do not fit into one block form another below it, with the rows that have numbers there.
+    What all columns have in common stands above the table once. Columns that do not fit into one block form another
+    below it, with the rows that have numbers there. Numbers of five seeds or more have the 95 % t interval of their
+    mean; fewer have their standard deviation.
 
     Args:
         ds: As `_tables.tabulate` returns it.
@@ -31,15 +36,31 @@ def draw_table(ds: xr.Dataset, *, title: str, write: Callable[[float], str]) -> 
         write: A number as text.
     """
     names = [setting_text.row_label(str(name)) for name in ds.row.values]
-    blocks = _blocks([_group(ds.isel(column=place), write) for place in range(ds.sizes["column"])], names)
+    heads, common = _heads([str(column) for column in ds.column.values])
+    groups = [_group(ds.isel(column=place), head, write) for place, head in enumerate(heads)]
+    letters = _letters()
+    blocks = _blocks(groups, names, letters)
     heights = [len(rows) * 0.17 + tall * 0.13 + 0.42 for rows, tall in map(_extent, blocks)]
-    note = textwrap.wrap(_note(ds, title), 125)
-    height = sum(heights) + 0.29 + 0.13 * len(note)
+    note = textwrap.wrap(_note(ds, title, common), int(letters))
+    height = sum(heights) + 0.2 + 0.13 * len(note)
     figure, axs = style.panels(len(blocks), 1, height=height, height_ratios=heights)
     for ax, block in zip(axs[:, 0], blocks, strict=True):
-        _table(ax, names, block)
-    axs[0, 0].set_title("\n".join(note), fontsize=7, loc="left")
+        _table(ax, names, block, letters)
+    axs[0, 0].set_title("\n".join(note), fontsize=style.small(), loc="left")
     return figure
+
+
+def _letters() -> float:
+    """Letters of small text that fit side by side into the figure."""
+    return style.width() / (0.575 * style.small() / 72)
+
+
+def _heads(columns: Sequence[str]) -> tuple[list[list[str]], list[str]]:
+    """Lines of the head of every column, and the parts that all columns have."""
+    parts = [column.split(", ") for column in columns]
+    common = [part for part in parts[0] if part and all(part in others for others in parts)]
+    heads = [[part for part in own if part not in common] for own in parts]
+    return [[line for part in own for line in textwrap.wrap(part, 18)] for own in heads], common
 
 
 def percent(value: float) -> str:
@@ -48,21 +69,38 @@ def percent(value: float) -> str:
 
 
 _Group = dict[str, Any]
-"""Columns under one head: head (lines), subheads, texts (one list per subhead), pale (whether the paper's)."""
+"""Columns under one head: head (lines), subheads, texts (one list per subhead), pale (the paper's), best (rows)."""
 
 
-def _group(ds: xr.Dataset, write: Callable[[float], str]) -> _Group:
-    middle, spread = mean(ds.measured, "seed"), deviation(ds.measured, "seed")
-    spreads = np.full(middle.shape, np.nan) if spread is None else spread.values
-    texts = [[_written(value, wide, write) for value, wide in zip(middle.values, spreads, strict=True)]]
-    subheads, pale = ["quick" if int(ds.quick) else "measured"], [False]
+def _group(ds: xr.Dataset, head: list[str], write: Callable[[float], str]) -> _Group:
+    middle, reach = mean(ds.measured, "seed"), _reach(ds.measured)
+    texts = [[_written(value, wide, write) for value, wide in zip(middle.values, reach, strict=True)]]
+    subheads, pale = ["quick" if int(ds.quick) else ""], [False]
     if "printed" in ds and bool(ds.printed.notnull().any()):
+        subheads[0] = subheads[0] or "measured"
         texts.append([_written(value, np.nan, write) for value in ds.printed.values])
         subheads.append("paper")
         pale.append(True)
-    parts = str(ds.column.item()).split(", ")
-    lines = [line for part in parts for line in textwrap.wrap(part, 18)] or [""]
-    return {"head": lines, "subheads": subheads, "texts": texts, "pale": pale}
+    return {"head": head, "subheads": subheads, "texts": texts, "pale": pale, "best": _best(ds)}
+
+
+def _reach(measured: xr.DataArray) -> np.ndarray:
+    """Standard deviation over the seeds, of five seeds or more half the 95 % t interval of the mean; NaN for one."""
+    spread = deviation(measured, "seed")
+    if spread is None:
+        return np.full(measured.sizes["row"], np.nan)
+    count = measured.count("seed").values
+    interval = stats.t.ppf(0.975, np.maximum(count - 1, 1)) / np.sqrt(np.maximum(count, 1))
+    return spread.values * np.where(count >= FEW_SEEDS, interval, 1.0)
+
+
+def _best(ds: xr.Dataset) -> set[int]:
+    """Places of the rows with the best number, and of those that cannot be told from it."""
+    kind = best_rows.better(ds.measured, str(ds.column.item()))
+    if not kind or ds.attrs.get("paired_to"):
+        return set()
+    table = ds.measured.transpose("row", "seed").values
+    return {place for place, mark in enumerate(best_rows.marks(table, larger=kind == "larger")) if mark}
 
 
 _ABSENT = "-"
@@ -79,20 +117,19 @@ def _widths(group: _Group) -> list[float]:
     inner = [
         max(map(len, [subhead, *texts])) + 2.5 for subhead, texts in zip(group["subheads"], group["texts"], strict=True)
     ]
-    lack = max(0.0, max(map(len, group["head"])) + 2.0 - sum(inner))
+    lack = max(0.0, max(map(len, group["head"]), default=0) + 2.0 - sum(inner))
     return [width + lack / len(inner) for width in inner]
 
 
-LETTERS = 112.0
-"""Letters that fit side by side into a figure of two columns' width."""
-
-
-def _blocks(groups: Sequence[_Group], names: Sequence[str]) -> list[list[_Group]]:
+def _blocks(groups: Sequence[_Group], names: Sequence[str], letters: float) -> list[list[_Group]]:
     """The groups in blocks that fit the width, of about equal numbers of groups."""
-    room = LETTERS - 2 - max(map(len, names))
-    count = int(np.ceil(sum(sum(_widths(group)) for group in groups) / room))
-    size = int(np.ceil(len(groups) / max(count, 1)))
-    return [list(groups[start : start + size]) for start in range(0, len(groups), size)]
+    room, blocks = letters - 2 - max(map(len, names)), list[list[_Group]]()
+    for group in groups:
+        if blocks and sum(sum(_widths(other)) for other in [*blocks[-1], group]) <= room:
+            blocks[-1].append(group)
+        else:
+            blocks.append([group])
+    return blocks
 
 
 def _extent(groups: Sequence[_Group]) -> tuple[list[int], int]:
@@ -102,7 +139,7 @@ def _extent(groups: Sequence[_Group]) -> tuple[list[int], int]:
     return shown or list(range(count)), max(len(group["head"]) for group in groups)
 
 
-def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group]) -> None:
+def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group], letters: float) -> None:
     """One block: names at the left, each group under its head between thin rules."""
     ax.set_axis_off()
     shown, tall = _extent(groups)
@@ -110,34 +147,41 @@ def _table(ax: Axes, names: Sequence[str], groups: Sequence[_Group]) -> None:
     rows, line = len(shown), 0.76
     top = rows + 1.1 + tall * line
     end = first + sum(sum(_widths(group)) for group in groups)
-    ax.set(xlim=(0, max(end, LETTERS * 0.6)), ylim=(-0.1, top + 0.1))
+    ax.set(xlim=(0, max(end, letters)), ylim=(-0.1, top + 0.1))
     for place, wide in ((0.0, 0.9), (rows + 0.1, 0.6), (top, 0.9)):
         ax.plot([0, end], [place, place], color="black", linewidth=wide, clip_on=False)
     for row, place in enumerate(shown):
-        ax.text(0, rows - row - 0.5, names[place], va="center", fontsize=7)
+        ax.text(0, rows - row - 0.5, names[place], va="center", fontsize=style.small())
     at = first
     for group in groups:
         widths = _widths(group)
-        ax.plot([at + 1.5, at + sum(widths)], [rows + 1.0, rows + 1.0], color="black", linewidth=0.4)
+        if any(group["subheads"]) and group["head"]:
+            ax.plot([at + 1.5, at + sum(widths)], [rows + 1.0, rows + 1.0], color="black", linewidth=0.4)
         for number, text in enumerate(reversed(group["head"])):
-            ax.text(at + sum(widths), rows + 1.15 + number * line, text, ha="right", va="bottom", fontsize=6.5)
+            ax.text(
+                at + sum(widths), rows + 1.15 + number * line, text, ha="right", va="bottom", fontsize=style.small()
+            )
         for width, subhead, texts, pale in zip(widths, group["subheads"], group["texts"], group["pale"], strict=True):
             look: dict[str, Any] = {"ha": "right", "va": "center", "color": PALE if pale else "black"}
             if pale:
                 ax.add_patch(Rectangle((at + 1.0, 0), width - 0.5, rows + 0.98, color="#efefef", linewidth=0))
             at += width
-            ax.text(at, rows + 0.5, subhead, fontsize=6.5, style="italic", **look)
+            ax.text(at, rows + 0.5, subhead, fontsize=style.small(), style="italic", **look)
             for row, place in enumerate(shown):
-                ax.text(at, rows - row - 0.5, texts[place], fontsize=7, **look)
+                weight = "bold" if place in group["best"] and not pale else "normal"
+                ax.text(at, rows - row - 0.5, texts[place], fontsize=style.small(), fontweight=weight, **look)
 
 
-def _note(ds: xr.Dataset, title: str) -> str:
+def _note(ds: xr.Dataset, title: str, common: Sequence[str]) -> str:
     seeds, over = ds.sizes["seed"], str(ds.attrs.get("over", "")).split(", ")
     named = ", ".join(setting_text.key_label(key) for key in over if key)
-    parts = [
-        f"{title}, by {named}" if named else title,
-        f"mean ± std of up to {seeds} seeds" if seeds > 1 else "one seed",
-    ]
+    what = "mean ± half its 95 % t interval" if seeds >= FEW_SEEDS else "mean ± standard deviation"
+    parts = [", ".join([title, *common]) + (f", by {named}" if named else "")]
+    if other := ds.attrs.get("paired_to"):
+        parts.append(f"minus that of {style.label(str(other))}, seed by seed")
+    parts.append(f"{what} of up to {seeds} seeds" if seeds > 1 else "one seed")
+    if ds.sizes["column"] and any(_best(ds.isel(column=place)) for place in range(ds.sizes["column"])):
+        parts.append("bold: the best" + (", and what cannot be told from it over the seeds" if seeds > 1 else ""))
     if bool(ds.quick.any()):
         parts.append("quick: small variant, not to be compared with the paper's numbers")
     return "; ".join(parts)

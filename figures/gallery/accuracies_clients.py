@@ -48,7 +48,8 @@ def draw(ds: xr.Dataset) -> Figure:
     model_quality.bars(values, ax=axs[0, 0], over="mark", ticks=list(names.values()))
     style.name_axes(axs[0, 0], "models", "accuracy")
     model_quality.matrix(ds.ood, ax=axs[0, 1])
+    figure.colorbar(axs[0, 1].images[0], ax=axs[0, 1], label="accuracy", shrink=0.9)
     kind = "test data, label shares" if ds.attrs["criterion"] == "label" else "training data"
-    axs[0, 1].set_title(f"{style.label(ds.attrs['method'])}, round {ds.attrs['round']}: {kind}", fontsize=7)
+    axs[0, 1].set_title(f"{style.label(ds.attrs['method'])}, round {ds.attrs['round']}: {kind}", fontsize=style.small())
     style.key(figure, [axs[0, 0]], title=curves.band(ds))
     return figure

@@ -53,10 +53,11 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, (name, title) in zip(axs.flat, _PANELS.items(), strict=True):
         _pools.draw_over_models(ds, name, ax)
         ax.xaxis.set_major_locator(MaxNLocator(6, integer=True))
-        ax.set_title(title, fontsize=7)
+        ax.set_title(title, fontsize=style.small())
         ax.set_xlabel(style.text(ds.models))
     _same_span(axs[0])
-    axs[0, 0].set_ylabel("accuracy")
+    for ax in axs.flat:
+        ax.set_ylabel("accuracy")
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure
 

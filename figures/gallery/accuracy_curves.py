@@ -61,15 +61,18 @@ def data(runs: Sequence[Run], *, over: Sequence[str] = ("method.start",), smooth
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """One panel per method on one scale, which leaves out the steep beginning; dashed without the setting."""
-    count = ds.sizes["row"]
+    """One panel per method that has the setting, and one of the others; on one scale without the steep beginning."""
+    rows = _with_setting(ds)
+    others = [str(row) for row in ds.row.values if str(row) not in rows] if rows else []
+    rows = rows or list(map(str, ds.row.values))
+    count = len(rows) + bool(others)
     columns = min(3, count)
     wide = style.WIDE if columns > 1 else style.NARROW
     figure, axs = style.panels(-(-count // columns), columns, width=wide, height=2.4 * -(-count // columns) + 0.6)
     coloured = [name for name in ds.line.values if name != _WITHOUT]
     shades = dict(zip(coloured, style.steps(len(coloured)), strict=True))
     smooth = int(ds.attrs["smooth"])
-    for ax, row in zip(axs.flat, map(str, ds.row.values), strict=False):
+    for ax, row in zip(axs.flat, rows, strict=False):
         for name in map(str, ds.line.values):
             values = _smoothed(ds.accuracy.sel(row=row, line=name), smooth)
             plain = name == _WITHOUT
@@ -78,12 +81,17 @@ def draw(ds: xr.Dataset) -> Figure:
                 "linestyle": (0, (3, 1)) if plain else "-",
             }
             curves.line_with_band(values, ax=ax, over="round", label=name, linewidth=1.1, **look)
-        ax.set_title(style.label(row), fontsize=7)
-        ax.set_xlabel("round")
+        ax.set_title(style.label(row))
+    for name in others:
+        values = _smoothed(ds.accuracy.sel(row=name, line=_WITHOUT), smooth)
+        look = curves.line_look(name, linewidth=1.1)
+        curves.line_with_band(values, ax=axs.flat[count - 1], over="round", **look)
+    if others:
+        axs.flat[count - 1].set_title("methods without the setting")
     for ax in axs.flat[count:]:
         ax.set_axis_off()
-    for row in axs:
-        row[0].set_ylabel("test accuracy")
+    for ax in axs.flat[:count]:
+        style.name_axes(ax, "round", "test accuracy")
     _cut(ds, list(axs.flat[:count]), smooth)
     title = [f"smoothed over {smooth} rounds" if smooth > 1 else "", curves.band(ds) or ""]
     style.key(figure, axs.flat[:count], title="; ".join(filter(None, title)) or None, columns=3 if columns > 1 else 2)
@@ -91,6 +99,13 @@ def draw(ds: xr.Dataset) -> Figure:
 
 
 _WITHOUT = "without"
+
+
+def _with_setting(ds: xr.Dataset) -> list[str]:
+    """Methods that have a line for a value of the setting."""
+    own = ds.accuracy.sel(line=[name for name in ds.line.values if name != _WITHOUT])
+    shown = own.notnull().any([dim for dim in own.dims if dim != "row"])
+    return [str(name) for name in ds.row.values[shown.values]]
 
 
 def _name(values: Sequence[Any], over: Sequence[str]) -> str:

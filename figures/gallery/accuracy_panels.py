@@ -49,34 +49,28 @@ def draw(ds: xr.Dataset) -> Figure:
     count = ds.sizes["panel"]
     columns = min(3, count) if count != 4 else 2
     rows = -(-count // columns)
-    dashes = _dashes(list(map(str, ds.algorithm.values)))
     wide = style.WIDE if columns > 1 else style.NARROW
-    figure, axs = style.panels(rows, columns, width=wide, height=2.1 * rows + 0.6)
+    figure, axs = style.panels(
+        rows,
+        columns,
+        width=wide,
+        height=2.1 * rows + 0.6,
+        stacked=2 if count > 4 else 1,
+        cell=0.7 if count > 4 else None,
+    )
     for ax, panel in zip(axs.flat, ds.panel.values, strict=False):
         part = ds.accuracy.sel(panel=panel).dropna("round", how="all")
         for name, values in curves.split_algorithms(part):
-            look: dict[str, Any] = {"color": style.colour(str(name)), "linestyle": dashes[str(name)], "linewidth": 1.0}
-            curves.line_with_band(values, ax=ax, over="round", label=style.label(str(name)), **look)
+            curves.line_with_band(values, ax=ax, over="round", **curves.line_look(str(name), linewidth=1.0))
         ax.xaxis.set_major_locator(MaxNLocator(5, integer=True))
-        ax.set_title(str(panel), fontsize=7)
+        ax.set_title(str(panel), fontsize=style.small())
         ax.set_xlabel("round")
-    for ax in axs[:, 0]:
-        ax.set_ylabel(style.text(ds.accuracy))
+    for ax in axs.flat[:count]:
+        ax.set_ylabel(style.text(ds.accuracy) if style.is_first(ax) else "")
     for ax in axs.flat[count:]:
         ax.set_axis_off()
     style.key(figure, axs.flat[:count], title=curves.band(ds), columns=5 if columns > 1 else 2)
     return figure
-
-
-def _dashes(names: Sequence[str]) -> dict[str, Any]:
-    """A line style for each method; those that share a colour, and variants of one method, differ in it."""
-    kinds: Sequence[Any] = ("-", (0, (4, 1.4)), (0, (1, 1.1)), (0, (5, 1.2, 1, 1.2)))
-    dashes: dict[str, Any] = {}
-    for name in names:
-        marks = {style.colour(name), name.partition("-")[0]}
-        taken = [kind for other, kind in dashes.items() if marks & {style.colour(other), other.partition("-")[0]}]
-        dashes[name] = next((kind for kind in kinds if kind not in taken), kinds[-1])
-    return dashes
 
 
 def _panel(run: Run, over: Sequence[str]) -> str:

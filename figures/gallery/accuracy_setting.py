@@ -75,7 +75,7 @@ def draw(ds: xr.Dataset) -> Figure:
         axs[0, 1].set_ylabel(f"gain{' [percentage points]' if points else ''}")
         other = str(ds.attrs["reference"])
         whose = "the same without IMA" if other == "base" else setting_text.row_label(other)
-        axs[0, 1].set_title(f"over {whose}", fontsize=7)
+        axs[0, 1].set_title(f"over {whose}", fontsize=style.small())
     style.key(figure, axs.flat, title=curves.band(ds), columns=5 if len(shown) > 1 else 2)
     return figure
 

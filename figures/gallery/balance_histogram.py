@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -49,12 +50,13 @@ def data(runs: Sequence[Run], *, window: tuple[float, float] = (0.45, 0.55)) -> 
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Histogram with the mean over runs; r against gamma."""
+    """Histogram (of few runs, dots) with the mean over runs; r against gamma."""
     figure, axs = style.panels(1, 2, height=2.5)
     weights.histogram(ds, ax=axs[0, 0])
     for name in style.order(map(str, ds.algorithm.values)):
         part = ds.isel(sample=ds.algorithm.values == name)
-        axs[0, 1].scatter(part.gamma, part.ratio, s=12, color=style.colour(name), linewidths=0)
+        look: dict[str, Any] = {"color": style.colour(name), "marker": style.marker(name), "label": style.label(name)}
+        axs[0, 1].plot(part.gamma, part.ratio, linestyle="", markersize=4, **look)
     axs[0, 1].axvline(1, color="#555555", linewidth=0.6, zorder=1)
     style.name_axes(axs[0, 1], style.text(ds.gamma), style.text(ds.ratio))
     style.logarithmic(axs[0, 1])

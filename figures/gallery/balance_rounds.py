@@ -36,7 +36,7 @@ def draw(ds: xr.Dataset) -> Figure:
     """Norms (optimisation solid, shrinking dashed), ratio, gamma."""
     figure, axs = style.panels(1, 3)
     weights.balance(ds, ax=axs[0, 0])
-    axs[0, 0].set_ylabel("update (solid), shrinking (dashed)", fontsize=7)
+    axs[0, 0].set_ylabel("update (solid), shrinking (dashed)", fontsize=style.small())
     curves.curve(ds, ax=axs[0, 1], variable="ratio", log=True)
     axs[0, 1].set_ylabel("balance ratio r")
     weights.shrink(ds, ax=axs[0, 2])

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from drift.analyses.landscapes.barriers import client_barriers
 from drift.runs.run import Run
 from figures import style
+from figures.axes.fit import CELL
 from figures.gallery import _runs, _stack
 
 NEEDS = "one run that kept the clients of a round with two clients or more"
@@ -54,20 +55,44 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """One matrix per round: barriers above, the loss of the mean of two models minus their mean loss below."""
-    count = ds.sizes["panel"]
-    figure, rows = style.panels(2, count, height=2 * ((style.WIDE - 1.2) / max(count, 2) + 0.3))
-    for row, (variable, look) in zip(rows, looks(ds).items(), strict=True):
+    """One matrix per round: barriers, where there are any, and the loss of two models' mean minus their mean loss."""
+    count, variables = ds.sizes["panel"], shown_variables(ds)
+    height = len(variables) * ((style.WIDE - 1.2) / max(count, 2) + 0.3) + 0.2
+    close: dict[str, Any] = {"turned": True, "cell": 0.8} if len(variables) > 1 else {"stacked": 2, "cell": 0.85}
+    figure, rows = style.panels(len(variables), count, height=height, **close)
+    all_looks = looks(ds)
+    for row, variable in zip(rows, variables, strict=True):
         for index, ax in enumerate(row):
             part = _stack.panel(ds, index)
-            mesh = matrix(part, variable, ax, look)
-            ax.set_title(part.attrs["label"] if variable == "barrier" else "", fontsize=7)
-            style.name_axes(ax, "" if variable == "barrier" else "client", "client" if index == 0 else "")
-        figure.colorbar(mesh, ax=list(row), label=style.text(ds[variable]), pad=0.01, aspect=25)
+            mesh = matrix(part, variable, ax, all_looks[variable])
+            ax.set_title(part.attrs["label"])
+            style.name_axes(ax, "client", "client")
+        place: dict[str, Any] = (
+            {"location": "bottom", "aspect": 25} if style.is_narrow() else {"pad": 0.01, "aspect": 25}
+        )
+        figure.colorbar(mesh, ax=list(row), label=style.text(ds[variable]), **place)
+    if variables == ["midpoint"]:
+        figure.supxlabel(without_barriers(ds), fontsize=style.small())
     return figure
 
 
-LEAST = 0.05
+NO_BARRIER = 1e-3
+"""Loss, nats, up to which a barrier counts as none."""
+
+
+def shown_variables(ds: xr.Dataset) -> list[str]:
+    """The barriers, unless all are 0 while the midpoints are not, and the midpoints."""
+    flat = float(ds.barrier.max()) <= NO_BARRIER and float(abs(ds.midpoint).max()) > NO_BARRIER
+    return ["midpoint"] if flat else ["barrier", "midpoint"]
+
+
+def without_barriers(ds: xr.Dataset) -> str:
+    """The sentence in place of matrices of zeros."""
+    pairs = int(ds.barrier.notnull().sum()) // 2
+    return f"no loss barrier above {NO_BARRIER:g} nats between any of {pairs} pairs"
+
+
+LEAST = 0.01
 """Least reach of a colour scale, nats."""
 
 
@@ -75,7 +100,7 @@ def looks(ds: xr.Dataset) -> dict[str, dict[str, Any]]:
     """Colours of barriers, from 0 on, and of midpoints, on both sides of 0."""
     reach = max(float(abs(ds.midpoint).max()), LEAST)
     return {
-        "barrier": {"cmap": style.SEQUENTIAL, "vmin": 0, "vmax": max(float(ds.barrier.max()), LEAST)},
+        "barrier": {"cmap": style.sequential(), "vmin": 0, "vmax": max(float(ds.barrier.max()), LEAST)},
         "midpoint": {"cmap": style.SIGNED, "vmin": -reach, "vmax": reach},
     }
 
@@ -86,14 +111,15 @@ def matrix(ds: xr.Dataset, variable: str, ax: Axes, look: dict[str, Any]) -> Qua
     names = [str(name).removeprefix("client ") for name in ds.mark.values]
     mesh = ax.pcolormesh(np.ma.masked_invalid(values), **look)
     places = np.arange(len(names)) + 0.5
-    ax.set_xticks(places, names, rotation=90 if len(names) > 5 else 0)
+    ax.set_xticks(places, names, rotation=90 if len(names) > 4 else 0)
     ax.set_yticks(places, names)
     ax.tick_params(length=0)
     ax.grid(False)
     ax.invert_yaxis()
     ax.set_aspect("equal")
     for (i, j), value in np.ndenumerate(values):
-        if len(names) <= 7 and i != j:
-            note = ax.text(j + 0.5, i + 0.5, f"{value:.2g}", fontsize=5.5, ha="center", va="center")
+        if len(names) <= 7 and i != j and np.isfinite(value):
+            text = f"{value:.2f}".replace("0.", ".", 1)
+            note = ax.text(j + 0.5, i + 0.5, text, fontsize=style.small(), ha="center", va="center", gid=CELL)
             note.set_path_effects(style.outline())
     return mesh

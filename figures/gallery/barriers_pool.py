@@ -15,7 +15,7 @@ from drift.methods.lss import LSS
 from drift.runs.run import Run
 from figures import style
 from figures.gallery import _runs, _stack
-from figures.gallery.barriers_clients import looks, matrix
+from figures.gallery.barriers_clients import looks, matrix, shown_variables, without_barriers
 from figures.selection import run_selection
 
 NEEDS = "one run of lss that kept what the clients received in some rounds"
@@ -62,21 +62,29 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A row per round: barriers, midpoints minus mean losses, and losses of members and of random averages."""
-    count = ds.sizes["panel"]
-    figure, rows = style.panels(count, 3, height=2.15 * count + 0.3, width_ratios=(1, 1, 0.85))
+    """A row per round: barriers, if any, midpoints minus mean losses, and losses of members and of random averages."""
+    count, variables = ds.sizes["panel"], shown_variables(ds)
+    columns = len(variables) + 1
+    ratios = (*[1.0] * len(variables), 0.85)
+    figure, rows = style.panels(
+        count, columns, height=2.15 * count + 0.3, width_ratios=ratios, stacked=2 if columns == 2 else 1, cell=0.8
+    )
+    all_looks = looks(ds)
     for index, row in enumerate(rows):
         part = _stack.panel(ds, index)
         names = [str(name).removeprefix("member ") for name in part.mark.values]
         short = part.assign_coords(mark=names, mark_other=names)
-        for ax, (variable, look) in zip(row, looks(ds).items(), strict=False):
-            mesh = matrix(short, variable, ax, look)
-            style.name_axes(ax, "member" if index == count - 1 else "", "member")
-            ax.set_title(part.attrs["label"], fontsize=7)
-            figure.colorbar(mesh, ax=ax, label=style.text(ds[variable]), aspect=20)
-        _losses(part, row[2])
-        row[2].set_title(f"{ds.attrs['split']} samples", fontsize=7)
-        row[2].set_ylabel(f"{ds.attrs['split']} loss [nats]")
+        for ax, variable in zip(row, variables, strict=False):
+            mesh = matrix(short, variable, ax, all_looks[variable])
+            style.name_axes(ax, "member", "member")
+            ax.set_title(part.attrs["label"])
+            place = {"location": "bottom"} if style.is_narrow() and columns == 2 else {}
+            figure.colorbar(mesh, ax=ax, label=style.text(ds[variable]), aspect=20, **place)  # type: ignore[arg-type]
+        _losses(part, row[-1])
+        row[-1].set_title(f"{ds.attrs['split']} samples")
+        row[-1].set_ylabel(f"{ds.attrs['split']} loss [nats]")
+    if variables == ["midpoint"]:
+        figure.supxlabel(without_barriers(ds), fontsize=style.small())
     return figure
 
 
@@ -86,7 +94,9 @@ def _losses(part: xr.Dataset, ax: Axes) -> None:
     across = np.linspace(-0.25, 0.25, len(mixed))
     ax.plot(np.zeros(len(members) - 1), members[1:], "o", color=style.CLIENT, markersize=4)
     ax.plot(0, members[0], "D", color=style.GLOBAL, markersize=4)
-    ax.annotate("received", (0, members[0]), (0, -5), textcoords="offset points", fontsize=6, ha="center", va="top")
+    ax.annotate(
+        "received", (0, members[0]), (0, -5), textcoords="offset points", fontsize=style.small(), ha="center", va="top"
+    )
     ax.margins(y=0.14)
     ax.plot(1 + across, mixed, ".", color=style.steps(3)[1], markersize=3)
     ax.hlines(mixed.mean(), 0.65, 1.35, colors="black", linewidth=1.0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import xarray as xr
 from matplotlib.axes import Axes
@@ -54,27 +56,48 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Six statistics, one line per method; bars at the offset are standard errors, of the mean over seeds."""
-    figure, axs = style.panels(2, 3, height=4.0, sharex=True)
+    """Six statistics, one line per method; bars at the offset are standard errors, of the mean over seeds.
+
+    Where no line between the models climbs, a sentence stands for the panel. Scales of more than a factor of 20 are
+    logarithmic, so that no method hides the others.
+    """
     rise = f"{ds.attrs['rise']:g} nats"
     labels = {
-        "climb": "climb between\nthe models [nats]",
-        "excess": "mean model above\nthe minimum [nats]",
-        "offset": "distance from the mean\nmodel to the minimum",
-        "radius": f"radius around the mean\nmodel within {rise}",
-        "area": f"area within {rise}\nof the minimum",
+        "climb": "climb between the models [nats]",
+        "excess": "mean model above the minimum [nats]",
+        "offset": "distance from the mean model to the minimum",
+        "radius": f"radius around the mean model within {rise}",
+        "area": f"area within {rise} of the minimum",
         "curvature": "curvature at the minimum",
     }
-    for ax, (variable, label) in zip(axs.flat, labels.items(), strict=True):
-        log = variable in ("area", "curvature") and bool((ds[variable].fillna(1) > 0).all())
+    level = float(abs(ds.climb).max()) <= NO_CLIMB
+    shown = [name for name in labels if name != "climb" or not level]
+    figure, axs = style.panels(2, 3, height=4.0)
+    for ax, variable in zip(axs.flat, shown, strict=False):
+        log = variable in ("area", "curvature") or _spans(ds[variable])
         if variable == "offset":
             _offsets(ds, ax)
         else:
-            curves.curve(ds, ax=ax, variable=variable, marker="o", markersize=2.5, log=log)
-        style.name_axes(ax, "round", label)
-    axs[0, 0].set_ylim(-0.005, max(0.05, axs[0, 0].get_ylim()[1]))
+            positive = bool((ds[variable].fillna(1) > 0).all())
+            curves.curve(ds, ax=ax, variable=variable, marker="o", markersize=2.5, log=log and positive)
+        style.name_axes(ax, "round", labels[variable])
+    if level:
+        note = f"no line between the models climbs by more than {NO_CLIMB:g} nats"
+        axs.flat[-1].set_axis_off()
+        look: dict[str, Any] = {"fontsize": style.small(), "ha": "center", "va": "center"}
+        axs.flat[-1].text(0.5, 0.5, textwrap.fill(note, 22), transform=axs.flat[-1].transAxes, **look)
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure
+
+
+NO_CLIMB = 1e-3
+"""Climb, nats, up to which a line counts as level."""
+
+
+def _spans(values: xr.DataArray) -> bool:
+    """Whether the largest value is more than 20 times the smallest."""
+    low, high = float(values.min()), float(values.max())
+    return low > 0 and high > 20 * low
 
 
 def _offsets(ds: xr.Dataset, ax: Axes) -> None:
@@ -91,4 +114,4 @@ def _offsets(ds: xr.Dataset, ax: Axes) -> None:
     absent, planes = int((ds["located"] == 0).sum()), int(ds["located"].notnull().sum())
     if absent:
         note = f"minimum not inside {absent} of {planes} planes"
-        ax.text(0.03, 0.97, note, transform=ax.transAxes, fontsize=5.5, va="top", path_effects=style.outline())
+        ax.set_title(note, fontsize=style.small())

@@ -45,7 +45,7 @@ def data(runs: Sequence[Run], *, rounds: int = 8, samples_per_client: int = 50, 
 def draw(ds: xr.Dataset) -> Figure:
     """Both biases on one scale; the error of the averaged model on the test set and, dotted, on the cohort's data."""
     parts = _cases.split_cases(ds)
-    figure, axs = style.panels(len(parts), 3, height=1.75 * len(parts) + 0.9)
+    figure, axs = style.panels(len(parts), 3, height=1.75 * len(parts) + 0.9, turned=True)
     for row, (title, part) in zip(axs, parts, strict=True):
         for ax, (variable, label) in zip(row, _SHOWN.items(), strict=False):
             curves.curve(part, ax=ax, variable=variable, marker="o", markersize=2.5)
@@ -53,7 +53,7 @@ def draw(ds: xr.Dataset) -> Figure:
             ax.set_ylabel(label)
         for variable, (_, line) in _ERRORS.items():
             curves.curve(part, ax=row[2], variable=variable, linestyle=line, marker="o", markersize=2.5, names=False)
-        row[2].set_ylabel(f"{_ERRORS['error'][0]} ({_ERRORS['fma_error'][0]} dotted)", fontsize=7)
+        row[2].set_ylabel(f"{_ERRORS['error'][0]} ({_ERRORS['fma_error'][0]} dotted)", fontsize=style.small())
         _cases.set_title(row[0], title)
     _cases.share_ranges(axs)
     style.same_range(*axs[:, :2].flat)

@@ -66,7 +66,7 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """Lengths against cosines with the mean, cosines of pairs; below them losses before and after, and labels."""
     below = [name for name in ("own_loss", "class_share") if name in ds]
-    figure, axs = style.panels(2 if below else 1, 2, height=5.0 if below else 2.6)
+    figure, axs = style.panels(2 if below else 1, 2, height=5.0 if below else 2.6, cell=0.55)
     _updates(ds, axs[0, 0])
     matrices.matrix(ds.cosine, ax=axs[0, 1], low=-1, high=1, cmap=style.SIGNED)
     places = list(axs[1]) if below else []
@@ -89,7 +89,7 @@ def _updates(ds: xr.Dataset, ax: Axes) -> None:
     for client in ds.client.values if ds.sizes["client"] <= NAMED else []:
         part = ds.sel(client=client)
         place = float(part.cosine_mean), float(part.update_norm)
-        note = ax.annotate(str(client), place, (0, 7), textcoords="offset points", fontsize=6, ha="center")
+        note = ax.annotate(str(client), place, (0, 7), textcoords="offset points", fontsize=style.small(), ha="center")
         note.set(fontweight="bold" if float(part.selected) else "normal", path_effects=style.outline())
     ax.margins(0.12)
     ax.set_xlabel(style.text(ds.cosine_mean))
@@ -103,7 +103,13 @@ def _losses(ds: xr.Dataset, ax: Axes) -> None:
         ax.plot(places, ds[name], marker, color="black", markersize=4, fillstyle="none", label=label)
     ax.vlines(places, ds.own_loss, ds.end_own_loss, color=style.CLIENT, linewidth=0.8, zorder=1)
     style.logarithmic(ax)
-    ax.legend(fontsize=5.5, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, columnspacing=1)
+    ax.legend(
+        fontsize=style.small(),
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=1 if style.is_narrow() else 3,
+        columnspacing=1,
+    )
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     ax.set_xlabel("client")
     ax.set_ylabel(f"loss on its own data [{ds.own_loss.attrs['units']}]")
@@ -115,7 +121,14 @@ def _labels(ds: xr.Dataset, ax: Axes) -> None:
     drifts.mixture(places, ax=ax, variable="class_share", over="client")
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     if ds.sizes["class"] <= 12 and ax.containers:
-        ax.legend(fontsize=5, ncols=1, loc="center left", bbox_to_anchor=(1, 0.5), title="class", title_fontsize=6)
+        ax.legend(
+            fontsize=style.small(),
+            ncols=1,
+            loc="center left",
+            bbox_to_anchor=(1, 0.5),
+            title="class",
+            title_fontsize=style.small(),
+        )
 
 
 NAMED = 30

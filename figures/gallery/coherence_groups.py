@@ -71,12 +71,12 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, len(parts) + 1, height=2.5)
     for ax, (name, _) in zip(axs[0], parts, strict=False):
         drifts.group_cosines(ds.sel(algorithm=name), ax=ax)
-        ax.set_title(style.label(str(name)), fontsize=7)
-        ax.set_ylabel(ax.get_ylabel() if ax is axs[0, 0] else "")
+        ax.set_title(style.label(str(name)), fontsize=style.small())
+        ax.set_ylabel(ax.get_ylabel() if style.is_first(ax) else "")
     style.same_range(*axs[0, :-1])
     seed = ds.seed.values[0]
     drifts.evenness(ds[["evenness", "balanced"]].sel(seed=seed).max("algorithm"), ax=axs[0, -1])
     axs[0, -1].legend(loc="lower right")
-    axs[0, -1].set_title(f"seed {seed}" if ds.sizes["seed"] > 1 else "", fontsize=7)
+    axs[0, -1].set_title(f"seed {seed}" if ds.sizes["seed"] > 1 else "", fontsize=style.small())
     style.key(figure, axs[0, :-1], title=curves.band(ds))
     return figure

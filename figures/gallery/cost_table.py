@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import xarray as xr
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from drift.analyses.rounds.cost import cost
@@ -35,7 +35,7 @@ COLUMNS = {
 }
 
 _NOTE = (
-    "training counts forward and backward passes; bytes are those of the whole cohort; seconds: median [range] of\n"
+    "training counts forward and backward passes; bytes are those of the whole cohort; seconds: median [range] of "
     "repeats, measured at different times: compare methods by the time over plain training, which ran in turn with them"
 )
 
@@ -71,26 +71,44 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A table, one method a row; below it, in grey, what the paper prints."""
+    """A table, one method a row (in a narrow figure three columns of them); in grey, what the paper prints."""
     names = [setting_text.row_label(str(name)) for name in ds.row.values]
     printed = {f"{key}_printed": COLUMNS[key] for key in PRINTED if f"{key}_printed" in ds}
-    count = 1 + bool(printed)
-    figure, axs = style.panels(count, 1, height=count * (0.95 + 0.33 * len(names)))
-    _table(ds, COLUMNS, names, axs[0, 0])
-    axs[0, 0].set_title(_NOTE, fontsize=7)
+    close = style.is_narrow()
+    for size in (3, 2, 1) if close else (len(names),):  # methods side by side
+        some = [slice(first, first + size) for first in range(0, len(names), size)]
+        tables = [_table(ds.isel(row=part), COLUMNS, names[part], turned=close) for part in some]
+        if all(_width(table) <= 0.95 * style.width() for table in tables):
+            break
+    tables += [_table(ds, printed, names, turned=False)] if printed else []
+    heights = [0.5 + sum(0.14 * max(text.count("\n") + 1 for text in row) + 0.06 for row in rows) for rows in tables]
+    note = textwrap.wrap(_NOTE, int(style.width() / (0.575 * style.small() / 72)))
+    height = sum(heights) + 0.25 * len(tables) + 0.13 * len(note)
+    figure, axs = style.panels(len(tables), 1, height=height, height_ratios=heights)
+    for ax, (head, *rows) in zip(axs[:, 0], tables, strict=True):
+        model_quality.table([row[0] for row in rows], head, [row[1:] for row in rows], ax=ax)
+    axs[0, 0].set_title("\n".join(note), fontsize=style.small(), loc="left")
     if printed:
-        _table(ds, printed, names, axs[1, 0])
-        axs[1, 0].set_title(f"printed in the paper: {ds.attrs['printed']}", fontsize=7, color=_table_figure.PALE)
-        for text in axs[1, 0].texts:
+        where = f"printed in the paper: {ds.attrs['printed']}"
+        axs[-1, 0].set_title(where, fontsize=style.small(), color=_table_figure.PALE)
+        for text in axs[-1, 0].texts:
             text.set_color(_table_figure.PALE)
     return figure
 
 
-def _table(ds: xr.Dataset, columns: Mapping[str, tuple[str, str]], names: Sequence[str], ax: Axes) -> None:
-    cells = [
-        [ranged(ds.isel(row=place), key, unit) for key, (_, unit) in columns.items()] for place in range(len(names))
-    ]
-    model_quality.table(names, ["method", *(text for text, _ in columns.values())], cells, ax=ax)
+def _table(
+    ds: xr.Dataset, columns: Mapping[str, tuple[str, str]], names: Sequence[str], *, turned: bool
+) -> list[list[str]]:
+    """Texts of a table, its head first."""
+    rows = [["method", *(text for text, _ in columns.values())]]
+    for place, name in enumerate(names):
+        rows.append([name, *(ranged(ds.isel(row=place), key, unit) for key, (_, unit) in columns.items())])
+    return [list(column) for column in zip(*rows, strict=True)] if turned else rows
+
+
+def _width(table: list[list[str]]) -> float:
+    head, *rows = table
+    return model_quality.table_width([row[0] for row in rows], head, [row[1:] for row in rows])
 
 
 def _ordered(rows: Mapping[str, Run]) -> list[str]:

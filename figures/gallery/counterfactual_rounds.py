@@ -85,5 +85,6 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _line(values: xr.DataArray, ax: Axes, name: str, **look: Any) -> None:
     label, colour = _PARTS[name]
-    shown: dict[str, Any] = {"color": colour, "label": label, "marker": "o", "markersize": 2.5}
+    marker = "osD^vPX"[list(_PARTS).index(name)]
+    shown: dict[str, Any] = {"color": colour, "label": label, "marker": marker, "markersize": 2.5}
     curves.line_with_band(values, ax=ax, over="round", **{**shown, **look})

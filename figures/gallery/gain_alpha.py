@@ -52,7 +52,7 @@ def draw(ds: xr.Dataset) -> Figure:
         ax.legend(title=f"{method}, local training")
     else:
         epochs = int(ds.epochs[0])
-        ax.set_title(f"{method}, {epochs} local {'epoch' if epochs == 1 else 'epochs'}", fontsize=7)
+        ax.set_title(f"{method}, {epochs} local {'epoch' if epochs == 1 else 'epochs'}", fontsize=style.small())
     return figure
 
 

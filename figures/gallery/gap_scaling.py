@@ -43,7 +43,7 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 2, height=2.5)
     name, values = curves.split_algorithms(ds["gap"])[0]
     _against_scale(values, axs[0, 0])
-    axs[0, 0].set_title(style.label(str(name)), fontsize=7)
+    axs[0, 0].set_title(style.label(str(name)), fontsize=style.small())
     curves.curve(ds, ax=axs[0, 1], variable="slope", marker="o", markersize=2.5)
     axs[0, 1].axhline(2, color="#777777", linewidth=0.8, linestyle="--", label="slope 2 (lemma 1)")
     axs[0, 1].set_ylabel("log-log slope of the gap")
@@ -61,7 +61,7 @@ def _against_scale(values: xr.DataArray, ax: Axes) -> None:
     ax.plot(
         middle.scale, top * (middle.scale / middle.scale.max()) ** 2, color="#777777", linestyle="--", linewidth=0.8
     )
-    ax.legend(loc="lower right", fontsize=6, handlelength=1.2, labelspacing=0.2)
+    ax.legend(loc="lower right", fontsize=style.small(), handlelength=1.2, labelspacing=0.2)
     ax.set_xscale("log", base=2)
     ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: str(Fraction(value).limit_denominator(64))))
     style.logarithmic(ax)

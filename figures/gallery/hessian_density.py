@@ -40,12 +40,25 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel per round, a line per method; the first seed."""
-    rounds = ds.density_round.values.tolist()
-    figure, axs = style.panels(1, len(rounds), height=2.7, sharey=True)
-    for ax, index in zip(axs[0], rounds, strict=True):
-        spectra.density(ds.sel(density_round=index).isel(seed=0), ax=ax)
-        ax.set_title(f"round {index}")
-        ax.set_xlabel(f"eigenvalue of the Hessian of the {ds.attrs['split']} loss")
-    style.key(figure, axs.flat)
+    """A row per method, a column per round; the first seed."""
+    rounds, names = ds.density_round.values.tolist(), style.order(map(str, ds.algorithm.values))
+    tall = 0.62 if len(names) > 1 else 2.0
+    figure, axs = style.panels(
+        len(names),
+        len(rounds),
+        height=tall * len(names) + 0.9,
+        stacked=len(rounds),
+        cell=0.75 * tall / style.NARROW * len(rounds),
+        sharex=True,
+        sharey=True,
+    )
+    for row, name in zip(axs, names, strict=True):
+        for ax, index in zip(row, rounds, strict=True):
+            part = ds.sel(density_round=index, algorithm=[name]).isel(seed=0)
+            spectra.density(part, ax=ax, filled=True)
+            ax.set_title(f"round {index}" if ax in axs[0] else "")
+            ax.set_ylabel(style.label(name) if style.is_first(ax) else "", rotation=0, ha="right", va="center")
+            ax.set_xlabel(f"eigenvalue of the Hessian of the {ds.attrs['split']} loss" if style.is_lowest(ax) else "")
+    spectra.same_window(ds, axs.flat)
+    figure.supylabel("spectral density", fontsize=style.small())
     return figure

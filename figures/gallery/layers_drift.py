@@ -26,7 +26,7 @@ _SHOWN = {
     "mean_cosine": "mean cosine of clients",
 }
 
-_NOTE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 6}
+_NOTE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": style.small()}
 
 
 def data(
@@ -45,14 +45,16 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """Four maps over rounds and layers, the input on top; both variances have one logarithmic scale."""
     height = min(7.0, 1.5 + 0.17 * ds.sizes["layer"])
-    figure, axs = style.panels(1, 4, height=max(2.4, height), sharey=True)
+    figure, axs = style.panels(
+        1, 4, height=max(2.4, height), stacked=2, cell=max(0.9, 0.14 * ds.sizes["layer"]), sharey=True
+    )
     variances = np.concatenate([ds[name].values.ravel() for name in ("client_variance", "period_variance")])
     positive = variances[np.isfinite(variances) & (variances > 0)]
     looks = {
-        "gain": {"vmin": 0, "vmax": 1, "cmap": style.SEQUENTIAL},
+        "gain": {"vmin": 0, "vmax": 1, "cmap": style.sequential()},
         "mean_cosine": {"vmin": -1, "vmax": 1, "cmap": style.SIGNED},
     }
-    shared = {"norm": LogNorm(positive.min(), positive.max()), "cmap": style.SEQUENTIAL} if len(positive) else {}
+    shared = {"norm": LogNorm(positive.min(), positive.max()), "cmap": style.sequential()} if len(positive) else {}
     for ax, (name, label) in zip(axs.flat, _SHOWN.items(), strict=True):
         values = ds[name].transpose("layer", "round")
         image = ax.pcolormesh(np.ma.masked_invalid(values.values), **looks.get(name, shared))

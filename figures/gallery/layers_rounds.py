@@ -47,8 +47,8 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, index in zip(row, rounds, strict=True):
         spectra.layers(ds.sel(layer_round=index), ax=ax)
         ax.set_title(f"round {index}")
-        ax.set_ylabel("")
     kind = {"hessian": "Hessian", "gauss_newton": "Gauss-Newton"}[ds.attrs["curvature"]]
-    row[0].set_ylabel(f"largest eigenvalue of the layer's\n{kind} block, {ds.attrs['split']} loss")
+    for ax in row:
+        ax.set_ylabel(f"largest eigenvalue of the layer's\n{kind} block, {ds.attrs['split']} loss")
     style.key(figure, row, title=curves.band(ds))
     return figure

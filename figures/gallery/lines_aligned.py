@@ -66,9 +66,10 @@ def draw(ds: xr.Dataset) -> Figure:
         height, aligned = (f"{float(part[name]):.2g}" for name in ("barrier", "aligned_barrier"))
         before_distance, near = (f"{float(part[name]):.3g}" for name in ("distance", "aligned_distance"))
         note = f"{part.attrs['label']}\nbarrier {height} → {aligned} nats\ndistance {before_distance} → {near}"
-        ax.set_title(note, fontsize=7)
+        ax.set_title(note, fontsize=style.small())
         ax.set_xlim(0, 1)
         ax.xaxis.set_major_locator(MaxNLocator(5))
-    row[0].set_ylabel(f"{ds.attrs['split']} loss [nats]")
+    for ax in row:
+        ax.set_ylabel(f"{ds.attrs['split']} loss [nats]")
     style.key(figure, row)
     return figure

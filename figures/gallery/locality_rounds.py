@@ -36,7 +36,7 @@ def data(runs: Sequence[Run], *, by: str = "") -> xr.Dataset:
 def draw(ds: xr.Dataset) -> Figure:
     """Locality and error over rounds."""
     parts = _cases.split_cases(ds)
-    figure, axs = style.panels(len(parts), 2, height=1.8 * len(parts) + 0.6)
+    figure, axs = style.panels(len(parts), 2, height=1.8 * len(parts) + 0.6, turned=True)
     for row, (title, part) in zip(axs, parts, strict=True):
         curves.curve(part, ax=row[0], variable="locality")
         curves.curve(part, ax=row[1], variable="error")

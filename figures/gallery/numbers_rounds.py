@@ -120,7 +120,10 @@ def draw(ds: xr.Dataset) -> Figure:
     for place, name in enumerate(map(str, ds.name.values)):
         method, comma, rest = name.partition(",")
         same = [str(other).partition(",")[0] for other in ds.name.values[:place]].count(method)
-        look = {"color": style.colour(method), "linestyle": _DASHES[same % len(_DASHES)]}
+        look = {
+            "color": style.colour(method),
+            "linestyle": _DASHES[same % len(_DASHES)] if same else style.dash(method),
+        }
         part = ds.value.values[ds.group.values == name]
         mean = ds.group_mean.sel(name=name)
         finite = np.isfinite(mean.values)

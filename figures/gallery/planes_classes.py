@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from drift.analyses.landscapes.data_planes import class_plane
 from drift.runs.run import Run
@@ -50,11 +51,13 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """A map per class; the clients that hold samples of it are black, the others white."""
     count = ds.sizes["class"]
-    columns = min(5, count)
+    columns = min(3 if style.is_narrow() else 5, count)
     rows = -(-count // columns)
     shape = float(np.ptp(ds.beta.values) / np.ptp(ds.alpha.values))
-    tall = (style.WIDE - 1.2) / columns * shape
-    figure, axs = style.panels(rows, columns, height=rows * (tall + 0.25) + 0.85, sharex=True, sharey=True)
+    tall = (style.width() - 1.2) / columns * shape
+    figure, axs = style.panels(
+        rows, columns, height=rows * (tall + 0.25) + 0.85, stacked=columns, cell=0.62 * shape, sharex=True, sharey=True
+    )
     levels = np.linspace(0, 1, 11)
     for place, ax in zip(range(count), axs.flat, strict=False):
         part = ds.isel({"class": place})
@@ -66,7 +69,9 @@ def draw(ds: xr.Dataset) -> Figure:
             }
             look["label"] = "client that holds the class" if bool(part.holds[client]) else "client without it"
             ax.plot(float(ds.mark_alpha[client]), float(ds.mark_beta[client]), "^", markersize=5, linestyle="", **look)
-        ax.set_title(f"class {part['class'].item()}", fontsize=7)
+        if style.is_narrow():
+            ax.xaxis.set_major_locator(MaxNLocator(3, prune="both"))
+        ax.set_title(f"class {part['class'].item()}", fontsize=style.small())
     style.name_edges(axs, count)
     style.key(figure, axs.flat)
     surfaces.colorbar(figure, axs.flat, levels, "error of the class")

@@ -54,11 +54,19 @@ def draw(ds: xr.Dataset) -> Figure:
     shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
     shapes = [min(max(shape, 0.95), _FLAT) for shape in shapes]
     tall = (style.WIDE - 2.6) / sum(shapes)  # panels of one height, as wide as their planes
-    figure, axs = style.panels(2, len(planes), height=2 * tall + 1.2, width_ratios=shapes)
+    figure, axs = style.panels(2, len(planes), height=2 * tall + 1.2, width_ratios=shapes, turned=True, cell=0.8)
     for row, variable in zip(axs, ("loss", "error"), strict=True):
-        surfaces.row(figure, row, _planes.short_marks(planes), variable, names=variable == "loss", top=_TOP[variable])
+        surfaces.row(
+            figure,
+            row,
+            _planes.short_marks(planes),
+            variable,
+            names=variable == "loss",
+            top=_TOP[variable],
+            below=style.is_narrow(),
+        )
         for ax, plane in zip(row, planes, strict=True):
-            ax.set_title(plane.attrs["label"] if variable == "loss" else "", fontsize=7)
+            ax.set_title(plane.attrs["label"] if variable == "loss" else "", fontsize=style.small())
     style.name_edges(axs)
     return figure
 

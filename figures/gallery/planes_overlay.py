@@ -59,7 +59,7 @@ def draw(ds: xr.Dataset) -> Figure:
     levels = surfaces.common_levels(*[plane.loss for plane in planes])
     shapes = [float(np.ptp(plane.alpha.values) / np.ptp(plane.beta.values)) for plane in planes]
     tall = min((style.WIDE - 1.6) / sum(shapes), 3.2)
-    figure, axs = style.panels(1, len(planes), height=tall + 1.1, width_ratios=shapes)
+    figure, axs = style.panels(1, len(planes), height=tall + 1.1, width_ratios=shapes, cell=0.75 / min(shapes))
     for ax, plane in zip(axs[0], planes, strict=True):
         surfaces.contour(plane, ax=ax, levels=levels, marks=False, cmap=_PALE)
         for place, colour in zip(range(plane.sizes["client"]), COLOURS, strict=True):
@@ -67,7 +67,7 @@ def draw(ds: xr.Dataset) -> Figure:
             _mark(plane, place, "^", colour, ax)
         _mark(plane, plane.sizes["client"], "X", "white", ax)
         names = ", ".join(map(str, plane.client.values))
-        ax.set_title(f"{plane.attrs['label']}: clients {names}", fontsize=7)
+        ax.set_title(f"{plane.attrs['label']}: clients {names}", fontsize=style.small())
     style.name_edges(axs)
     named = [
         Line2D([], [], color=colour, label=f"{which} client") for which, colour in zip(_WHICH, COLOURS, strict=True)
@@ -77,7 +77,7 @@ def draw(ds: xr.Dataset) -> Figure:
         Line2D([], [], color="black", linewidth=0.7, label="lowest quarter"),
         Line2D([], [], color="white", marker="X", markeredgecolor="black", linewidth=0, label="mean of the models"),
     ]
-    figure.legend(handles=[*named, *parts], loc="outside upper center", ncols=6, columnspacing=1.0, fontsize=6.5)
+    style.key(figure, axs.flat, handles=[*named, *parts])
     surfaces.colorbar(figure, axs[0], levels, f"global {style.text(ds.loss)}", cmap=_PALE)
     return figure
 

@@ -47,10 +47,10 @@ def data(
 
 def draw(ds: xr.Dataset) -> Figure:
     """The map with all models in the colours of their own losses; own and shown loss over the distance."""
-    figure, (row,) = style.panels(1, 2, height=3.0, width_ratios=(1.3, 1))
+    figure, (row,) = style.panels(1, 2, height=3.0, width_ratios=(1.3, 1), cell=0.75)
     levels = surfaces.common_levels(ds.loss, ds.mark_loss, top=1.0)
     surfaces.contour(ds, ax=row[0], levels=levels, marks=False)
-    scale = {"cmap": style.SEQUENTIAL, "norm": surfaces.norm(levels), "edgecolors": "white", "zorder": 5}
+    scale = {"cmap": style.sequential(), "norm": surfaces.norm(levels), "edgecolors": "white", "zorder": 5}
     off = ds.in_plane.values == 0
     for part, marker, size in ((ds.isel(mark=~off), "^", 42), (ds.isel(mark=off), "o", 34)):
         row[0].scatter(
@@ -58,7 +58,7 @@ def draw(ds: xr.Dataset) -> Figure:
         )
     for name, x, y in zip(ds.mark.values, ds.mark_alpha.values, ds.mark_beta.values, strict=True):
         at, across, up = _SIDES.get(str(name), ((0, 5), "center", "bottom"))
-        note = row[0].annotate(_short(name), (x, y), at, textcoords="offset points", fontsize=6, zorder=6)
+        note = row[0].annotate(_short(name), (x, y), at, textcoords="offset points", fontsize=style.small(), zorder=6)
         note.set(ha=across, va=up, path_effects=style.outline())
     surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
     _gaps(ds, row[1])
@@ -79,7 +79,7 @@ def _gaps(ds: xr.Dataset, ax: Axes) -> None:
     ax.plot(off.distance, off.foot_loss, "o", label="its foot on the plane", **hollow)
     for name, x, y in zip(ds.mark.values, ds.distance.values, ds.mark_loss.values, strict=True):
         if x > 1e-3 * float(ds.distance.max()):
-            ax.annotate(_short(name), (x, y), (4, 0), textcoords="offset points", fontsize=6, va="center")
+            ax.annotate(_short(name), (x, y), (4, 0), textcoords="offset points", fontsize=style.small(), va="center")
     ax.margins(x=0.12)
     style.name_axes(ax, style.text(ds.distance), style.text(ds.loss))
     style.logarithmic(ax)

@@ -44,15 +44,17 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """A map per method with common levels; the model stands in the middle."""
     names = style.order(map(str, ds.algorithm.values))
-    columns = min(4, len(names))
+    columns = min(2 if style.is_narrow() else 3 if len(names) in (3, 5, 6) else 4, len(names))
     rows = -(-len(names) // columns)
-    figure, axs = style.panels(rows, columns, height=rows * 6.0 / max(columns, 3) + 0.6, sharex=True, sharey=True)
-    levels = surfaces.common_levels(ds.loss)
+    figure, axs = style.panels(
+        rows, columns, height=rows * 6.0 / max(columns, 3) + 0.6, stacked=columns, cell=0.85, sharex=True, sharey=True
+    )
+    levels = surfaces.common_levels(ds.loss, top=1.0)  # in log, so that a sharp model hides no other
     for ax, name in zip(axs.flat, names, strict=False):
         surfaces.contour(ds.sel(algorithm=name).isel(seed=0), ax=ax, levels=levels)
         ax.plot(0, 0, "^", color="black", markeredgecolor="white", markersize=5.5)
         ax.set_aspect("equal")
-        ax.set_title(style.label(name), fontsize=7)
+        ax.set_title(style.label(name), fontsize=style.small())
     style.name_edges(axs, len(names))
     surfaces.colorbar(figure, axs.flat, levels, f"{ds.attrs['split']} {style.text(ds.loss)}")
     return figure

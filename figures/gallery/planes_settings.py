@@ -55,17 +55,20 @@ def draw(ds: xr.Dataset) -> Figure:
     """Small multiples; levels are common to the client planes of a row, the globals have their own."""
     variable, names = str(ds.attrs["variable"]), list(dict.fromkeys(map(str, ds.row.values)))
     planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
-    figure, axs = style.panels(len(names), COLUMNS, height=1.6 * len(names) + 0.75)
+    figure, axs = style.panels(len(names), COLUMNS, height=1.6 * len(names) + 0.75, stacked=2, cell=0.8)
     for place, (row, name) in enumerate(zip(axs, names, strict=True)):
         shown = planes[place * COLUMNS : (place + 1) * COLUMNS]
-        surfaces.row(figure, row, _planes.short_marks(shown), variable, names=False)
+        surfaces.row(figure, row, _planes.short_marks(shown), variable, names=False, below=style.is_narrow())
         for ax, plane in zip(row, shown, strict=True):
             ax.set(xlabel="", ylabel="")
             ax.locator_params(nbins=4)
-            ax.tick_params(labelsize=5.5, pad=1.5, length=2)
-            ax.set_title(plane.attrs["label"], fontsize=6.5, pad=2)
-        row[0].set_ylabel(textwrap.fill(name, 20), fontsize=7)
-    figure.supxlabel("parameter-space length", fontsize=7)
+            ax.tick_params(labelsize=style.small(), pad=1.5, length=2)
+            ax.set_title(plane.attrs["label"], fontsize=style.small(), pad=2)
+        if style.is_narrow():
+            row[0].set_title(f"{textwrap.fill(name, 24)}:\n{row[0].get_title()}", fontsize=style.small(), pad=2)
+        else:
+            row[0].set_ylabel(textwrap.fill(name, 20), fontsize=style.small())
+    figure.supxlabel("distance in parameter space along u and, upwards, along v", fontsize=style.small())
     marks = [
         Line2D([], [], marker=marker, color=face, markeredgecolor=edge, markersize=5, linewidth=0, label=text)
         for marker, face, edge, text in (
@@ -74,7 +77,7 @@ def draw(ds: xr.Dataset) -> Figure:
             ("o", "none", "#555555", "minimum with standard errors"),
         )
     ]
-    figure.legend(handles=marks, loc="outside upper center", ncols=3)
+    style.key(figure, axs.flat, handles=marks, columns=3)
     return figure
 
 

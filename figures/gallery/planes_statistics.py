@@ -58,13 +58,13 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """A map for each kind of statistics, with common levels."""
     planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
-    figure, axs = style.panels(1, len(planes), height=3.0, sharey=True)
+    figure, axs = style.panels(1, len(planes), height=3.0, cell=0.75, sharey=True)
     levels = surfaces.common_levels(*[plane.loss for plane in planes])
     for ax, plane in zip(axs[0], planes, strict=True):
         short = plane.assign_coords(mark=[str(name).rpartition(" ")[2] for name in plane.mark.values])
         surfaces.contour(short, ax=ax, levels=levels)
         blank = "" if bool(plane.loss.notnull().all()) else "\n(blank where a variance falls below 0)"
-        ax.set_title(f"round {ds.attrs['round']}: {plane.attrs['label']}{blank}", fontsize=7)
+        ax.set_title(f"round {ds.attrs['round']}: {plane.attrs['label']}{blank}", fontsize=style.small())
     style.name_edges(axs)
     surfaces.colorbar(figure, axs[0], levels, style.text(ds.loss))
     return figure

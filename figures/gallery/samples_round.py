@@ -130,9 +130,9 @@ def draw(ds: xr.Dataset) -> Figure:
     widths = ([1.35, 0.8, 1.0] if columns == 3 else [1.35, 1.0])[:columns]
     height = max(2.7, 0.7 + 0.24 * ds.sizes["group"]) if several else 2.7
     width = style.WIDE if columns > 1 else style.NARROW
-    figure, axs = style.panels(1, columns, width=width, height=height, width_ratios=widths)
+    figure, axs = style.panels(1, columns, width=width, height=height, cell=0.78, width_ratios=widths)
     matrices.matrix(ds["count"].fillna(0).assign_attrs(units="1"), ax=axs[0, 0])
-    axs[0, 0].set_title(f"{_called(ds)}: error {100 * float(ds.error):.1f} %", fontsize=7)
+    axs[0, 0].set_title(f"{_called(ds)}: error {100 * float(ds.error):.1f} %", fontsize=style.small())
     if several:
         _groups(ds, axs[0, 1])
     if "image" in ds:
@@ -154,13 +154,13 @@ def _groups(ds: xr.Dataset, ax: Axes) -> None:
     names = [str(ds["class"].values[int(label)]) for label in ds.group_class.values]
     ax.set_yticks(places, [f"class {name}" for name in names])
     for place, share in zip(places, ds.group_share.values, strict=True):
-        look = {"textcoords": "offset points", "fontsize": 5.5, "va": "center"}
+        look = {"textcoords": "offset points", "fontsize": style.small(), "va": "center"}
         ax.annotate(f"{100 * share:.0f} %", (left[place], place), (3, 0), **look)
     ax.margins(x=0.2)
     ax.set_ylim(len(places) - 0.5, -0.5)
     ax.set_xlabel("samples with two predictions,\nand their share of the like samples")
     if ax.containers:
-        ax.legend(fontsize=5.5, loc="lower center", bbox_to_anchor=(0.5, 1.0))
+        ax.legend(fontsize=style.small(), loc="lower center", bbox_to_anchor=(0.5, 1.0))
 
 
 def _images(ds: xr.Dataset, ax: Axes) -> None:

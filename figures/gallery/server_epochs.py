@@ -47,7 +47,7 @@ def draw(ds: xr.Dataset) -> Figure:
     last = ds.isel(round=-1)
     weights.epochs(last, ax=axs[0, 1], variable="lambda", settled="lambda_settled")
     axs[0, 1].set_ylabel(r"client weight $\lambda$")
-    axs[0, 1].set_title(f"{style.label(ds.attrs['label'])}, round {int(last['round'])}", fontsize=7)
+    axs[0, 1].set_title(f"{style.label(ds.attrs['label'])}, round {int(last['round'])}", fontsize=style.small())
     weights.epochs(ds, ax=axs[0, 2], variable="proxy_loss")
     style.key(figure, axs.flat)
     return figure

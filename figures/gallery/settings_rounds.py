@@ -20,10 +20,10 @@ NEEDS = "runs of one method with the partition drift, in two settings or more"
 COST = "seconds"
 
 _SETTINGS = {
-    "iid": ("neither (iid)", "#555555"),
-    "client": ("client drift only", "#0072B2"),
-    "period": ("period drift only", "#E69F00"),
-    "both": ("both", "#D55E00"),
+    "iid": ("neither (iid)", "#555555", "-"),
+    "client": ("client drift only", "#0072B2", (0, (3.4, 1.8))),
+    "period": ("period drift only", "#E69F00", (0, (1.2, 1.1))),
+    "both": ("both", "#D55E00", (0, (5, 1.2, 1.2, 1.2))),
 }
 
 
@@ -57,14 +57,16 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(rows, columns, width=wide, height=2.2 * rows + 0.4, sharey=True, sharex=True)
     for place, ax in np.ndenumerate(axs):
         part = ds.accuracy.isel(epochs=place[0], concentration=place[1])
-        for setting, (label, colour) in _SETTINGS.items():
-            values = part.sel(setting=setting)
-            curves.line_with_band(values, ax=ax, over="round", color=colour, label=label, linewidth=1.1)
+        for setting, (label, colour, line) in _SETTINGS.items():
+            look: dict[str, Any] = {"color": colour, "linestyle": line, "label": label, "linewidth": 1.1}
+            curves.line_with_band(part.sel(setting=setting), ax=ax, over="round", **look)
         epochs = f", {int(part.epochs)} local epoch{'s' if part.epochs > 1 else ''}" if rows > 1 else ""
-        ax.set_title(f"{style.label(ds.attrs['method'])}, Dir({float(part.concentration):g}){epochs}", fontsize=7)
+        ax.set_title(
+            f"{style.label(ds.attrs['method'])}, Dir({float(part.concentration):g}){epochs}", fontsize=style.small()
+        )
         ax.set_xlabel("round" if place[0] == rows - 1 else "")
-    for row in axs:
-        row[0].set_ylabel("test accuracy")
+    for ax in axs.flat:
+        ax.set_ylabel("test accuracy" if style.is_first(ax) else "")
     style.key(figure, axs.flat, title=curves.band(ds), columns=2 if columns == 1 else 4)
     return figure
 

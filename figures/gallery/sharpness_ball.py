@@ -53,7 +53,8 @@ def draw(ds: xr.Dataset) -> Figure:
         positive = bool(np.nanmin(ds[variable].values) > 0)
         curves.curve(ds, ax=ax, variable=variable, over="value", log=positive, marker="o", markersize=2.5)
         style.name_axes(ax, length, "")
-        ax.set_title(name, fontsize=7)
-    axs[0, 0].set_ylabel(f"rise of the {ds.attrs['split']} loss [nats]")
+        ax.set_title(name, fontsize=style.small())
+    for ax in axs.flat:
+        ax.set_ylabel(f"rise of the {ds.attrs['split']} loss [nats]")
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

@@ -77,7 +77,9 @@ def _paper(ds: xr.Dataset, ax: Axes) -> None:
     ax.plot(ds.mark, ds.printed, color=_table_figure.PALE, marker="s", markersize=3, linewidth=1.0)
     ax.axhline(float(ds.fedavg_printed), color=_table_figure.PALE, linestyle="--", linewidth=1.0)
     ax.set_title(
-        f"printed in the paper, {ds.attrs['item']}:\nLSS and, dashed, FedAvg", fontsize=7, color=_table_figure.PALE
+        f"printed in the paper, {ds.attrs['item']}:\nLSS and, dashed, FedAvg",
+        fontsize=style.small(),
+        color=_table_figure.PALE,
     )
     ax.set_ylabel(r"$\lambda_1$", color=_table_figure.PALE)
     ax.tick_params(colors=_table_figure.PALE)

@@ -63,14 +63,18 @@ ENOUGH = 8
 
 def draw(ds: xr.Dataset) -> Figure:
     """The landscape with the path of the best weights and one standard deviation; what the best weights would save."""
-    figure, axs = style.panels(1, 2, height=3.1, width_ratios=(1.25, 1))
+    figure, axs = style.panels(1, 2, height=3.1, width_ratios=(1.25, 1), cell=0.78)
     ax = axs[0, 0]
     levels = surfaces.common_levels(ds.loss)
     triangles.triangle(ds, ax=ax, levels=levels)
     triangles.optima(ds, ax=ax)
     above = 15 if float(ds.alpha.min()) >= 0 else 4  # the third client's name stands above a bare triangle
     names = " and ".join(map(str, ds.client.values)).replace(" and ", ", ", 1)
-    ax.set_title(f"{style.label(ds.attrs['label'])}, clients {names}, round {ds.attrs['shown']}", fontsize=7, pad=above)
+    ax.set_title(
+        f"{style.label(ds.attrs['label'])}, clients {names}, round {ds.attrs['shown']}",
+        fontsize=style.small(),
+        pad=above,
+    )
     surfaces.colorbar(figure, [ax], levels, style.text(ds.loss))
     _losses(ds, axs[0, 1])
     style.key(figure, axs.flat)

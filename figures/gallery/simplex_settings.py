@@ -71,17 +71,17 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """A column per partition: classes of the three clients; the landscape with the path of the best weights."""
     count = ds.sizes["panel"]
-    figure, axs = style.panels(2, count, height=4.7, height_ratios=(1, 1.7))
+    figure, axs = style.panels(2, count, height=4.7, height_ratios=(1, 1.7), turned=True, cell=0.95)
     levels = surfaces.common_levels(ds.loss)
     for place in range(count):
         part = ds.isel(panel=place)
         drifts.mixture(part, ax=axs[0, place], variable="class_share", over="client")
-        axs[0, place].set_title(str(part.panel.item()), fontsize=7)
+        axs[0, place].set_title(str(part.panel.item()), fontsize=style.small())
         axs[0, place].set_ylabel("share of classes" if place == 0 else "")
         axs[0, place].set_xticks(part.client)
         triangles.triangle(part, ax=axs[1, place], levels=levels)
         triangles.optima(part, ax=axs[1, place])
-        axs[1, place].set_title(f"landscape of round {int(part.shown)}", fontsize=7, pad=4)
+        axs[1, place].set_title(f"landscape of round {int(part.shown)}", fontsize=style.small(), pad=4)
     surfaces.colorbar(figure, axs.flat, levels, style.text(ds.loss))
     path = ds["round"].values
     title = f"dots: best weights of rounds {path[0]} (dark) to {path[-1]} (pale)"

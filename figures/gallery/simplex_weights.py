@@ -45,12 +45,15 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """Triangles: losses of the rounds, then errors; diamond: by size, cross: plain mean, circle: minimum."""
     parts = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
-    figure, rows = style.panels(2, len(parts), width=style.WIDE if len(parts) > 1 else style.NARROW, height=5.6)
+    figure, rows = style.panels(
+        2, len(parts), width=style.WIDE if len(parts) > 1 else style.NARROW, height=5.6, stacked=2, cell=0.95
+    )
     for row, variable in zip(rows, ("loss", "error"), strict=True):
         levels = surfaces.common_levels(*[part[variable] for part in parts], log=variable == "loss", top=1.0)
         for ax, part in zip(row, parts, strict=True):
             triangle(part, ax=ax, variable=variable, levels=levels)
-            ax.set_title(f"{part.attrs['label']}, {variable}", fontsize=7, pad=15)
-        surfaces.colorbar(figure, row, levels, style.text(ds[variable]))
+            ax.set_title(f"{part.attrs['label']}, {variable}", fontsize=style.small(), pad=15)
+        below = list(row) if style.is_narrow() and len(parts) > 1 else ()
+        surfaces.colorbar(figure, row, levels, style.text(ds[variable]), below=below)
     style.key(figure, rows[0, :1])
     return figure

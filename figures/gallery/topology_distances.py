@@ -48,7 +48,7 @@ def data(runs: Sequence[Run], *, rounds: int = 3, points: int = 21, split: str =
 
 def draw(ds: xr.Dataset) -> Figure:
     """A matrix per distance."""
-    figure, axs = style.panels(1, 2, height=3.4)
+    figure, axs = style.panels(1, 2, height=3.4, cell=0.85)
     for ax, variable in zip(axs.flat, ("wasserstein", "aligned"), strict=True):
         matrix(ds[variable], ax=ax)
         ax.tick_params(axis="x", rotation=90)

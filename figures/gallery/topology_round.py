@@ -56,7 +56,7 @@ def data(
 
 def draw(ds: xr.Dataset) -> Figure:
     """A map with minima (rings, by rank) and passes (crosses), the merge tree, and the diagram of births and ends."""
-    figure, axs = style.panels(1, 3, height=2.6)
+    figure, axs = style.panels(1, 3, height=2.6, cell=0.75)
     variable = str(ds.attrs["variable"])
     names = [str(name) for name in ds[variable].dims]
     surfaces.contour(ds.drop_dims("rank"), ax=axs[0, 0], variable=variable, bar=True)
@@ -66,7 +66,9 @@ def draw(ds: xr.Dataset) -> Figure:
         here = shown.isel(rank=place)
         at = [float(here[f"at_{name}"]) for name in names]
         axs[0, 0].plot(*at, "o", **{**look, "markerfacecolor": _COLOURS[place % len(_COLOURS)]})
-        note = axs[0, 0].annotate(str(place + 1), at, (4, 4), textcoords="offset points", fontsize=6, zorder=7)
+        note = axs[0, 0].annotate(
+            str(place + 1), at, (4, 4), textcoords="offset points", fontsize=style.small(), zorder=7
+        )
         note.set_path_effects(style.outline())
         if np.isfinite(float(here["saddle"])):
             over = [float(here[f"saddle_{name}"]) for name in names]
@@ -92,7 +94,7 @@ def _tree(ds: xr.Dataset, ax: Axes, variable: str, *, total: int) -> None:
     style.name_axes(ax, "minimum, by persistence", style.text(ds["minimum"]).replace(" at the minimum", ""), whole=6)
     ax.set_xlim(0.4, max(ds.sizes["rank"], 2) + 0.6)
     rest = f", {ds.sizes['rank']} shown" if total > ds.sizes["rank"] else ""
-    ax.set_title(f"{total} {'minimum' if total == 1 else 'minima'}{rest}", fontsize=7)
+    ax.set_title(f"{total} {'minimum' if total == 1 else 'minima'}{rest}", fontsize=style.small())
 
 
 def _diagram(ds: xr.Dataset, ax: Axes, variable: str) -> None:
@@ -103,4 +105,4 @@ def _diagram(ds: xr.Dataset, ax: Axes, variable: str) -> None:
         ax.plot(birth, end, "o", color=_COLOURS[place % len(_COLOURS)], markersize=5)
     unit = style.text(ds["minimum"]).replace(f"{variable} at the minimum", "").strip()
     style.name_axes(ax, f"{variable} at the minimum {unit}".strip(), f"{variable} at its end {unit}".strip())
-    ax.set_title(f"SMAD {float(ds['smad']):.3g}, roughness {float(ds['roughness']):.2g}", fontsize=7)
+    ax.set_title(f"SMAD {float(ds['smad']):.3g}, roughness {float(ds['roughness']):.2g}", fontsize=style.small())

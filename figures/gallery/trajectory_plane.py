@@ -47,12 +47,12 @@ def data(
 
 def draw(ds: xr.Dataset) -> Figure:
     """The map of the loss with the path drawn in, and how far the models lie off the plane."""
-    figure, (row,) = style.panels(1, 2, height=2.9, width_ratios=(1.35, 1))
+    figure, (row,) = style.panels(1, 2, height=2.9, width_ratios=(1.35, 1), cell=0.7)
     levels = surfaces.common_levels(ds.loss)
     surfaces.contour(ds, ax=row[0], levels=levels, marks=False)
     _path(ds, row[0])
     for name, label in (("alpha", row[0].set_xlabel), ("beta", row[0].set_ylabel)):
-        label(f"{name} ({100 * ds.attrs[f'explained_{name}']:.0f} % of the variance)")
+        label(f"{surfaces.direction(ds, name)} ({100 * ds.attrs[f'explained_{name}']:.0f} % of the variance)")
     surfaces.colorbar(figure, row[:1], levels, style.text(ds.loss))
     row[1].plot(ds.mark_round, ds.distance, "o-", color=style.GLOBAL, markersize=3)
     row[1].set_ylim(bottom=0)
@@ -69,4 +69,4 @@ def _path(ds: xr.Dataset, ax: Axes) -> None:
     ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
     for place in (0, -1):
         note = ax.annotate(str(ds.mark.values[place]), (x[place], y[place]), (0, 5), textcoords="offset points")
-        note.set(ha="center", va="bottom", fontsize=6.5, path_effects=style.outline())
+        note.set(ha="center", va="bottom", fontsize=style.small(), path_effects=style.outline())

@@ -62,12 +62,13 @@ def draw(ds: xr.Dataset) -> Figure:
     for ax, panel in zip(axs[0], ds.panel.values, strict=True):
         for name, part in curves.split_algorithms(ds.weight_ratio.sel(panel=panel)):
             for group, dashes in _GROUPS.items():
-                look: dict[str, Any] = {"color": style.colour(str(name)), "linestyle": dashes, "linewidth": 1.1}
-                label = f"{style.label(str(name))}, {group}"
-                curves.line_with_band(part.sel(group=group), ax=ax, over="round", label=label, **look)
+                look = curves.line_look(str(name), linestyle=dashes, linewidth=1.1)
+                look["label"] = f"{style.label(str(name))}, {group}"
+                curves.line_with_band(part.sel(group=group), ax=ax, over="round", **look)
         ax.axhline(1, color="#555555", linewidth=0.6, zorder=1)
-        ax.set_title(f"{panel:.0%} of the clients corrupted", fontsize=7)
+        ax.set_title(f"{panel:.0%} of the clients corrupted", fontsize=style.small())
         ax.set_xlabel("round")
-    axs[0, 0].set_ylabel(style.text(ds.weight_ratio))
+    for ax in axs.flat:
+        ax.set_ylabel(style.text(ds.weight_ratio))
     style.key(figure, axs.flat, title=curves.band(ds), columns=4 if count > 1 else 2)
     return figure

@@ -45,7 +45,7 @@ def draw(ds: xr.Dataset) -> Figure:
     part = ds.sel(algorithm=shown)
     seed = next(seed for seed in part.seed.values if bool(part.weights.sel(seed=seed).notnull().any()))
     weights.shares(part.sel(seed=seed), ax=axs[0, 1], variable="weight_ratio")
-    axs[0, 1].set_title(f"{style.label(shown)}, seed {seed}", fontsize=7)
+    axs[0, 1].set_title(f"{style.label(shown)}, seed {seed}", fontsize=style.small())
     figure.colorbar(axs[0, 1].collections[0], ax=axs[0, 1], label=r"weight $\lambda$ over data share")
     return figure
 

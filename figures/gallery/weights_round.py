@@ -52,7 +52,12 @@ def draw(ds: xr.Dataset) -> Figure:
     """Weights of the clients; loss and error of the aggregates; error per class, where there are classes."""
     classes = "class_error" in ds
     figure, axs = style.panels(
-        1, 4 if classes else 3, height=2.8, width_ratios=(1.4, 0.8, 0.8, 1.6)[: 4 if classes else 3]
+        1,
+        4 if classes else 3,
+        height=2.8,
+        stacked=2,
+        cell=1.0,
+        width_ratios=(1.4, 0.8, 0.8, 1.6)[: 4 if classes else 3],
     )
     _weights(ds, axs[0, 0])
     for ax, name in zip(axs[0, 1:3], ("loss", "error"), strict=True):
@@ -80,7 +85,7 @@ def _weights(ds: xr.Dataset, ax: Axes) -> None:
             label = mark if factor == 1 else rf"{mark}, $\gamma$ = {factor:.3g}"
             ax.plot(places, values, symbol, color=colour, label=label, markersize=4, markeredgecolor="black")
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
-    ax.legend(fontsize=5.5, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
+    ax.legend(fontsize=style.small(), loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=1)
     style.name_axes(ax, "client", style.text(ds.weight))
 
 

@@ -18,6 +18,10 @@ PARTS = ("methods", "data", "partition", "seeds", "rounds", "samples")
 """Parts of an identity; each is an attribute identity_PART of a figure's data."""
 
 
+MOST = 3
+"""Groups of runs left out that the line below a figure lists; its numbers list all."""
+
+
 def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], options: Mapping[str, Any]) -> xr.Dataset:
     """A figure's data with its identity in the attributes: identity, identity_PART, options, left_out, left_out_brief.
 
@@ -37,7 +41,9 @@ def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], opti
     }
     seeds = f"seed{'s' * (len({run.experiment.seed for run in shown}) > 1)} {parts['seeds']}"
     rest = group_left_out(runs, shown)
-    brief = "; ".join(f"{len(names)} differing in {why}" for why, names in rest.items())
+    brief = "; ".join(f"{len(names)} differing in {why}" for why, names in list(rest.items())[:MOST])
+    if others := sum(len(names) for names in list(rest.values())[MOST:]):
+        brief += f"; {others} more"
     line = " · ".join({**parts, "seeds": seeds}.values())
     return ds.assign_attrs(
         {f"identity_{name}": text for name, text in parts.items()},

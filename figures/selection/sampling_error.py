@@ -53,6 +53,7 @@ def sentences(ds: xr.Dataset, samples: int) -> list[str]:
             remarks += _lost(values, samples)
         elif kind:
             remarks += _close(values, samples, kind)
+            remarks += _map(values, ds) if kind == "error" else []
     return list(dict.fromkeys(remarks))
 
 
@@ -82,6 +83,17 @@ def _close(values: xr.DataArray, samples: int, kind: str) -> list[str]:
     if len(groups) > 1:
         return [f"which is best {chance} in {len(near)} of {len(groups)} comparisons of {_name(values)}"]
     return [f"the order of {', '.join(names)} by {_name(values)} {chance}"]
+
+
+def _map(values: xr.DataArray, ds: xr.Dataset) -> list[str]:
+    """Which differences between two points of a map of an error may be chance on the samples that it states."""
+    stated = ds["is_samples"].values.ravel() if "is_samples" in ds else np.ravel(ds.attrs.get("samples", np.nan))
+    if not {"alpha", "beta"} <= set(values.dims) or not np.isfinite(stated).all() or not stated.min() > 0:
+        return []
+    middle = float(values.median())
+    error = 100 * max(SURE * (2 * middle * (1 - middle) / stated.min()) ** 0.5, 1 / stated.min())
+    what = f"differences of {_name(values)} below {error:.2g} points between two points of a map"
+    return [f"{what} may be chance on {int(stated.min())} samples (95 %)"]
 
 
 def _name(values: xr.DataArray) -> str:

@@ -5,8 +5,9 @@ import pytest
 import xarray as xr
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
+from scipy import stats
 
-from figures import style
+from figures import look, style
 from figures.axes import curves
 
 
@@ -23,27 +24,76 @@ def _ax():
     return Figure().subplots()
 
 
-def test_each_method_has_its_colour_and_the_mean_of_its_seeds():
+def _named(ax):
+    """The lines of the legend: the means."""
+    return [line for line in ax.lines if not line.get_label().startswith("_")]
+
+
+def test_each_method_has_its_colour_its_dashes_and_the_mean_of_its_seeds():
     ax = curves.curve(_rounds(), ax=_ax(), variable="loss")
-    assert [line.get_label() for line in ax.lines] == ["FedAvg", "IMA"]
-    assert [line.get_color() for line in ax.lines] == [style.colour("fedavg"), style.colour("ima")]
-    np.testing.assert_allclose(ax.lines[1].get_ydata(), 1.25 * np.array([1, 2, 4, 8, 16]))
-    assert ax.lines[1].get_xdata().tolist() == [0, 2, 3, 5, 9]
+    means = _named(ax)
+    assert [line.get_label() for line in means] == ["FedAvg", "IMA"]
+    assert [line.get_color() for line in means] == [style.colour("fedavg"), style.colour("ima")]
+    assert [line.is_dashed() for line in means] == [False, True]
+    np.testing.assert_allclose(means[1].get_ydata(), 1.25 * np.array([1, 2, 4, 8, 16]))
+    assert means[1].get_xdata().tolist() == [0, 2, 3, 5, 9]
     assert ax.get_ylabel() == "test loss [nats]"
     assert ax.get_xlabel() == "round"
 
 
-def test_the_band_is_one_standard_deviation_of_the_seeds():
+def test_seeds_below_five_are_thin_lines_in_the_colour_of_their_method():
     ax = curves.curve(_rounds(), ax=_ax(), variable="loss")
+    thin = [line for line in ax.lines if line not in _named(ax)]
+    assert [line.get_ydata().tolist() for line in thin[2:]] == [[1, 2, 4, 8, 16], [1.5, 3, 6, 12, 24]]
+    assert {line.get_color() for line in thin[2:]} == {style.colour("ima")}
+    assert max(line.get_linewidth() for line in thin) < min(line.get_linewidth() for line in _named(ax))
+    assert not ax.collections
+    assert curves.band(_rounds()) == "thin: each of 2 seeds, bold: their mean"
+
+
+def test_five_seeds_have_the_t_interval_of_their_mean():
+    ds = _rounds(5)
+    with look.drawing(look.Look()):
+        ax = curves.curve(ds, ax=_ax(), variable="loss")
+        assert curves.band(ds) == "mean and 95 % t interval of 5 seeds"
+    corners = ax.collections[0].get_paths()[0].vertices
+    ends = stats.t.interval(0.95, 4, loc=6.0, scale=np.std([3, 4.5, 6, 7.5, 9], ddof=1) / np.sqrt(5))
+    np.testing.assert_allclose([corners[:, 1].min(), corners[:, 1].max()], ends)
+
+
+def test_a_band_that_is_asked_for_is_one_standard_deviation():
+    with look.drawing(look.read(seeds="band")) as part:
+        ax = curves.curve(_rounds(), ax=_ax(), variable="loss")
+        assert curves.band(_rounds()) == "mean and standard deviation of 2 seeds"
+    assert "seeds" in part.taken
     corners = ax.collections[0].get_paths()[0].vertices
     std = np.std([3.0, 4.5], ddof=1)
     np.testing.assert_allclose([corners[:, 1].min(), corners[:, 1].max()], [3.75 - std, 3.75 + std])
-    assert curves.band(_rounds()) == "mean and standard deviation of 2 seeds"
+
+
+def test_bands_on_a_logarithmic_axis_are_geometric():
+    """A seed that is 100 times smaller draws an arithmetic band below 0, and no false spike here."""
+    values = xr.DataArray([[1.0, 1.0], [0.01, 1.0]], {"round": [0, 1]}, ["seed", "round"], name="loss")
+    with look.drawing(look.read(seeds="band")) as part:
+        ax = curves.curve(values.to_dataset(), ax=_ax(), variable="loss", log=True)
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.1, 1.0])
+    reach = np.exp(np.std(np.log([1.0, 0.01]), ddof=1))
+    corners = ax.collections[0].get_paths()[0].vertices
+    np.testing.assert_allclose([corners[:, 1].min(), corners[:, 1].max()], [0.1 / reach, 0.1 * reach])
+    assert part.notes == ["mean and standard deviation of 2 seeds, geometric on logarithmic axes"]
+
+
+def test_smoothed_lines_are_the_moving_mean_of_each_seed():
+    with look.drawing(look.read(smooth=3)) as part:
+        ax = curves.curve(_rounds(1), ax=_ax(), variable="loss")
+    np.testing.assert_allclose(_named(ax)[1].get_ydata(), [1.5, 7 / 3, 14 / 3, 28 / 3, 12])
+    assert part.notes == ["moving mean of 3 rounds"]
 
 
 def test_one_seed_has_no_band():
     ax = curves.curve(_rounds(1), ax=_ax(), variable="loss")
     assert len(ax.collections) == 0
+    assert len(ax.lines) == 2
     assert curves.band(_rounds(1)) is None
 
 
@@ -52,15 +102,16 @@ def test_missing_rounds_are_left_out_and_a_method_without_values_is_not_drawn():
     ds["loss"][0, :, 1] = np.nan
     ds["loss"][1] = np.nan
     ax = curves.curve(ds, ax=_ax(), variable="loss")
-    (line,) = ax.lines
+    (line,) = _named(ax)
     assert line.get_xdata().tolist() == [0, 3, 5, 9]
 
 
-def test_a_method_with_one_of_two_seeds_is_drawn_without_width():
+def test_a_method_with_one_of_two_seeds_is_one_line():
     ds = _rounds()
     ds["loss"][0, 1] = np.nan
     ax = curves.curve(ds, ax=_ax(), variable="loss")
-    assert ax.lines[1].get_ydata().tolist() == [1, 2, 4, 8, 16]
+    assert _named(ax)[1].get_ydata().tolist() == [1, 2, 4, 8, 16]
+    assert len(ax.lines) == 4
 
 
 def test_nothing_to_draw_is_an_error():

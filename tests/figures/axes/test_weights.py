@@ -57,20 +57,32 @@ def test_balance_leaves_out_rounds_without_shrinking():
     assert ax.get_yscale() == "log"
 
 
-def test_a_histogram_holds_every_run_once_and_marks_the_mean():
-    ratios = [10.0, 12, 14, 20, 24]
-    ds = xr.Dataset(
+def _ratios(times: int) -> xr.Dataset:
+    ratios = [10.0, 12, 14, 20, 24] * times
+    return xr.Dataset(
         {"ratio": ("sample", ratios, {"long_name": "balance ratio r", "units": "1"})},
-        coords={"algorithm": ("sample", ["fedlaw", "fedlaw-gws", "fedlaw", "fedlaw", "fedlaw-gws"])},
+        coords={"algorithm": ("sample", ["fedlaw", "fedlaw-gws", "fedlaw", "fedlaw", "fedlaw-gws"] * times)},
     )
+
+
+def test_a_histogram_holds_every_run_once_and_marks_the_mean():
+    ds = _ratios(4)
     ax = weights.histogram(ds, ax=_ax())
-    assert sum(bar.get_height() for bar in ax.patches) == 5
+    assert sum(bar.get_height() for bar in ax.patches) == 20
     assert ax.lines[0].get_xdata()[0] == 16
-    assert ax.lines[0].get_label() == "mean 16 of 5 runs"
+    assert ax.lines[0].get_label() == "mean 16 of 20 runs"
     assert ax.get_xscale() == "linear"
-    spread = weights.histogram(ds.assign(ratio=ds.ratio ** [1, 1, 1, 1, 3]), ax=_ax())
+    spread = weights.histogram(ds.assign(ratio=ds.ratio ** ([1, 1, 1, 1, 3] * 4)), ax=_ax())
     assert spread.get_xscale() == "log"
-    assert sum(bar.get_height() for bar in spread.patches) == 5
+    assert sum(bar.get_height() for bar in spread.patches) == 20
+
+
+def test_few_runs_are_a_dot_each_in_the_row_of_their_method():
+    ax = weights.histogram(_ratios(1), ax=_ax())
+    assert not ax.patches
+    assert [line.get_xdata().tolist() for line in ax.lines[:2]] == [[10, 14, 20], [12, 24]]
+    assert [text.get_text() for text in ax.get_yticklabels()] == ["FedLAW", "FedLAW (GWS)"]
+    assert ax.lines[2].get_label() == "mean 16 of 5 runs"
 
 
 def _epochs() -> xr.Dataset:

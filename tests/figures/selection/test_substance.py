@@ -112,7 +112,7 @@ def test_groups_of_equal_entropy_are_refused():
 def test_remarks_stand_below_the_picture_and_in_its_numbers(runs, tmp_path, monkeypatch):
     monkeypatch.setattr(substance, "remarks", lambda *_, **__: ["a is b", "c is d"])
     heights = []
-    monkeypatch.setattr(style, "save", lambda figure, stem: heights.append(figure) or [])
+    monkeypatch.setattr(style, "save", lambda figure, stem, formats: heights.append(figure) or [])
     _draw_files.draw_one("accuracy-rounds", runs[:2], tmp_path)
     assert zarr_files.load(tmp_path / "accuracy-rounds.zarr").attrs["remarks"] == "a is b; c is d"
     assert "Note: a is b; c is d." in [text.get_text() for text in heights[0].texts]

@@ -1,0 +1,103 @@
+"""What a look asks of a drawn figure as a whole: limits, logarithmic axes, names of axes, and a title."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.text import Text
+
+from figures import style
+from figures.look import Drawing, Range
+
+
+def finish(figure: Figure, axs: Sequence[Axes], part: Drawing) -> None:
+    """Apply the words of a look that concern whole panels; each is taken only where a panel can honour it."""
+    panels = [ax for ax in axs if ax.get_label() != "<colorbar>" and ax.axison and ax.has_data()]
+    curves = [ax for ax in panels if any(line.get_transform() == ax.transData for line in ax.lines) and not ax.images]
+    if part.look.paired_to:
+        _paired(curves, part)
+    if part.look.log:
+        for ax in curves:
+            if ax.yaxis.get_scale() == "log" or _positive(ax):
+                part.take("log")
+                style.logarithmic(ax)
+    _limit(panels, "x", part.look.xlim, part)
+    _limit(panels, "y", part.look.ylim, part)
+    for name in ("x", "y"):
+        if name in part.look.labels:
+            for ax in panels:
+                if ax.get_xlabel() if name == "x" else ax.get_ylabel():
+                    part.take("labels")
+                    ax.set(**{f"{name}label": part.look.labels[name]})
+    if part.look.title and not part.composed:
+        _title(figure, str(part.take("title")))
+    if part.look.style:
+        installed: Any = mpl.rcParams  # newer stubs list every key
+        for text in figure.findobj(Text):
+            families = text.get_fontfamily()  # generic names are resolved when the figure is saved
+            if families in (["serif"], ["sans-serif"]):
+                text.set_fontfamily(installed[f"font.{families[0]}"])
+
+
+def _positive(ax: Axes) -> bool:
+    """Whether all lines through data are above 0."""
+    heights = [np.asarray(line.get_ydata(), float) for line in ax.lines if line.get_transform() == ax.transData]
+    values = np.concatenate([part[np.isfinite(part)] for part in heights])
+    return len(values) > 0 and bool((values > 0).all())
+
+
+def _paired(axs: Sequence[Axes], part: Drawing) -> None:
+    """Limits of differences, a line at 0, and in the labels what they are differences to."""
+    other = style.label(part.look.paired_to)
+    for ax in axs:
+        ax.autoscale(axis="y")
+        ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
+        text = ax.get_ylabel()
+        if text:
+            ax.set_ylabel(f"{text}, minus that of {other}")
+
+
+def _limit(axs: Sequence[Axes], name: str, limits: Mapping[str, Range], part: Drawing) -> None:
+    """Limits of the axes whose label begins so; without one, of all, where they show one quantity."""
+    labels = {(ax.get_xlabel() if name == "x" else ax.get_ylabel()) for ax in axs} - {""}
+    honoured = 0
+    for begin, (low, high) in limits.items():
+        if not begin and name == "y" and len(labels) > 1:
+            continue
+        for ax in axs:
+            text = ax.get_xlabel() if name == "x" else ax.get_ylabel()
+            shared = not begin or text.startswith(begin)
+            if shared and (name == "y" or ax.xaxis.get_scale() == "log" or not _names(ax)):
+                ax.set(**{f"{name}lim": (low, high)})
+                honoured += 1
+    if limits and honoured >= len(limits):
+        part.take(f"{name}lim")
+
+
+def _names(ax: Axes) -> bool:
+    """Whether the horizontal axis has names in place of numbers."""
+    texts = [label.get_text() for label in ax.get_xticklabels() if label.get_text()]
+    return any(not re.fullmatch(r"[\u2212-]?\d+\.?\d*", text) for text in texts)
+
+
+def _title(figure: Figure, text: str) -> None:
+    """A title above everything, by which the figure becomes taller."""
+    width, height = (float(size) for size in figure.get_size_inches())
+    more = 0.24
+    part = height / (height + more)
+    figure.set_size_inches(width, height + more)
+    engine = figure.get_layout_engine()
+    if isinstance(engine, ConstrainedLayoutEngine):
+        left, low, wide, high = engine.get()["rect"]
+        engine.set(rect=(left, low * part, wide, high * part))
+    for legend in figure.legends:
+        legend.set_bbox_to_anchor((0, 0, 1, part), transform=figure.transFigure)
+    look = {"ha": "center", "va": "top", "fontsize": mpl.rcParams["axes.titlesize"], "fontweight": "bold"}
+    figure.text(0.5, 1 - 0.04 / (height + more), text, in_layout=False, **look)

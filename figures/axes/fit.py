@@ -1,0 +1,145 @@
+"""Texts that fit: labels and titles are wrapped to their panels, and what finds no room in a cell is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.backend_bases import RendererBase
+from matplotlib.figure import Figure, FigureBase
+from matplotlib.gridspec import SubplotSpec
+from matplotlib.text import Text
+
+CELL = "cell"
+"""Label (`set_gid`) of numbers in the cells of a matrix, which stay inside of them."""
+
+
+def fit(figure: FigureBase, axs: Sequence[Axes]) -> None:
+    """Wrap titles and axis labels that are longer than their panel, thin ticks and hide numbers that overlap.
+
+    Args:
+        axs: The panels; those of a colour bar too.
+    """
+    whole = figure.get_figure(root=True)
+    _share_labels(axs)
+    for _ in range(2):  # wrapped labels change the sizes of the panels
+        whole.draw_without_rendering()
+        renderer = whole._get_renderer()  # type: ignore[attr-defined]  # stubs do not know it
+        for ax in axs:
+            _fit_panel(ax, axs, renderer)
+
+
+def _share_labels(axs: Sequence[Axes]) -> None:
+    """One label for a column of panels over the same axis, and for a row of panels with the same scale."""
+    cells = {(place.rowspan.start, place.colspan.start, id(place.get_gridspec())): ax for ax, place in _cells(axs)}
+    for (_, column, grid), _ax in list(cells.items()):
+        below = sorted(
+            ((row, ax) for (row, other, same), ax in cells.items() if (other, same) == (column, grid)),
+            key=lambda cell: cell[0],
+        )
+        texts = {ax.get_xlabel() for _, ax in below}
+        if len(below) > 1 and len(texts) == 1:
+            for _, ax in below[:-1]:
+                ax.set_xlabel("")
+    for (row, column, grid), ax in sorted(cells.items(), key=lambda cell: -cell[0][1]):
+        left = cells.get((row, column - 1, grid))
+        if left is not None and left.get_ylabel() == ax.get_ylabel() and left.get_ylim() == ax.get_ylim():
+            ax.set_ylabel("")
+
+
+def _cells(axs: Sequence[Axes]) -> list[tuple[Axes, SubplotSpec]]:
+    """Panels with their places in a grid."""
+    places = [(ax, ax.get_subplotspec()) for ax in axs if ax.axison]
+    return [(ax, place) for ax, place in places if place is not None]
+
+
+def _fit_panel(ax: Axes, axs: Sequence[Axes], renderer: RendererBase) -> None:
+    box = ax.get_window_extent(renderer)
+    wide = _cell_width(ax, axs, box.width)
+    if ax.axison:
+        _wrap(ax.yaxis.label, box.height * 1.08, renderer, tall=True)
+        _wrap(ax.xaxis.label, wide, renderer)
+        _thin(ax.xaxis, renderer, 0)
+        _thin(ax.yaxis, renderer, 1)
+    for title in (ax.title, ax._left_title, ax._right_title):  # type: ignore[attr-defined]
+        _wrap(title, wide, renderer)
+    numbers = [text for text in ax.texts if text.get_gid() == CELL]
+    if numbers:
+        room = abs(np.diff(ax.transData.transform([(0.0, 0.0), (1.0, 1.0)]), axis=0)[0])
+        boxes = [text.get_window_extent(renderer) for text in numbers]
+        if any(extent.width > room[0] or extent.height > room[1] for extent in boxes):
+            for text in numbers:
+                text.remove()
+
+
+def _cell_width(ax: Axes, axs: Sequence[Axes], own: float) -> float:
+    """Room for a text centred on a panel, pixels: to the edges of the figure and to the middles of its neighbours."""
+    spec = ax.get_subplotspec()
+    if spec is None:
+        return own * 1.05
+    middle = [
+        (other.get_position().x0 + other.get_position().x1) / 2
+        for other in axs
+        if (place := other.get_subplotspec()) is not None
+        and place.get_gridspec() is spec.get_gridspec()
+        and place.rowspan.start == spec.rowspan.start
+        and other is not ax
+    ]
+    here = (ax.get_position().x0 + ax.get_position().x1) / 2
+    whole = ax.get_figure(root=True)
+    if not isinstance(whole, Figure):
+        return own
+    reach = [2 * here, 2 * (1 - here), *(abs(here - other) for other in middle)]
+    return max(own, 0.97 * min(reach) * whole.bbox.width)
+
+
+def _wrap(text: Text, room: float, renderer: RendererBase, *, tall: bool = False) -> None:
+    """Break a text at spaces, not within a formula, where it is longer than the room, in pixels."""
+    words = text.get_text()
+    if not words.strip() or not text.get_visible():
+        return
+    extent = text.get_window_extent(renderer)
+    size = extent.height if tall else extent.width
+    if size <= room:
+        return
+    longest = max(map(_length, words.split("\n")))
+    most = max(6, int(longest * room / size))
+    lines = [line for part in words.split("\n") for line in _lines(part, most)]
+    text.set_text("\n".join(lines))
+
+
+def _length(line: str) -> int:
+    """Letters of a line; a formula counts without its commands and braces."""
+    plain = re.sub(r"\\[a-zA-Z]+", "x", re.sub(r"\$([^$]*)\$", lambda at: re.sub(r"[{}^_]|\\[,;]", "", at[1]), line))
+    return len(plain)
+
+
+def _lines(line: str, most: int) -> list[str]:
+    words, lines = re.findall(r"(?:\$[^$]*\$|\S)+", line), [""]
+    for word in words:
+        joined = f"{lines[-1]} {word}".strip()
+        if lines[-1] and _length(joined) > most:
+            lines.append(word)
+        else:
+            lines[-1] = joined
+    return lines
+
+
+def _thin(axis: Axis, renderer: RendererBase, way: int) -> None:
+    """Fewer ticks of numbers where their labels overlap or touch."""
+    labels = [label for label in axis.get_ticklabels() if label.get_visible() and label.get_text()]
+    boxes = [label.get_window_extent(renderer) for label in labels]
+    ends = sorted((box.intervalx if way == 0 else box.intervaly).tolist() for box in boxes)
+    if len(ends) < 3 or all(first[1] + 1 <= second[0] for first, second in pairwise(ends)):
+        return
+    places, texts = axis.get_majorticklocs(), [label.get_text() for label in axis.get_ticklabels()]
+    if axis.get_scale() == "linear" and all(re.fullmatch(r"[\u2212-]?[\d.]+", text) for text in texts if text):
+        low, high = sorted(axis.get_view_interval())
+        inside = [(place, text) for place, text in zip(places, texts, strict=False) if low <= place <= high]
+        if len(inside) > 2:
+            shown = inside[::2]
+            axis.set_ticks([place for place, _ in shown], [text for _, text in shown])
