@@ -14,6 +14,7 @@ MADE = {
     "howto-training.md": ["trajectory.png", "curvature.png", "curve.png", "figures/trajectory-plane.png"],
     "howto-method.md": ["out/figures/accuracy-rounds.png"],
     "howto-paper.md": ["figures/accuracy-rounds.pdf", "figures/accuracy-table.pdf", "film.gif", "gain.pdf"],
+    "howto-look.md": ["figures/accuracy-rounds.pdf", "two-figures.pdf"],
     "howto-figure.md": ["out/figures/planes-clients.png", "out/figures/lines-fma-ima.pdf", "accuracy.pdf"],
 }
 
