@@ -1,4 +1,4 @@
-"""Many named figures at once, by several processes; what each could not draw, or left out."""
+"""Draw many named figures in several processes, with the reasons for those that their runs do not allow."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def draw_all(
     progress: Callable[[float, str], None] | None = None,
     task: str | None = None,
 ) -> dict[str, Outcome]:
-    """Several figures; one that its runs do not allow has the reason in place of its files.
+    """Draw several figures; the outcome of one that its runs do not allow is the reason, in place of its files.
 
     Each figure may select among its runs; `left_out` names those that it did not draw.
 
@@ -78,7 +78,7 @@ def attempt(state: None, request: Request) -> Outcome:
 
 
 def left_out(files: Sequence[Path]) -> list[str]:
-    """Lines on the runs that a drawn figure left out, from the numbers among its files."""
+    """Lines that name the runs which a drawn figure left out, read from the numbers beside its picture."""
     lines = (str(zarr_files.load(path).attrs.get("left_out", "")) for path in files if path.suffix == ".zarr")
     return [line for text in lines for line in text.splitlines()]
 

@@ -1,4 +1,4 @@
-"""A paper's set from a folder of runs: each item whose runs are there, the others with the commands that train them."""
+"""Items of a paper from a folder of runs; those whose runs are missing, with the commands that train them."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Planned:
 
 
 def planned(paper: str, runs: Sequence[Run], items: Sequence[str] = ()) -> list[Planned]:
-    """What of a paper can be drawn from runs.
+    """The items of a paper, with the runs that each can be drawn from.
 
     Args:
         items: Only these, like "Fig. 6a"; all where none is given.

@@ -69,7 +69,7 @@ def doctor(*, data: Data = None, json: Json = False) -> int:
 
 
 def offered(package: str) -> list[dict[str, str]]:
-    """What installed packages offer as entry points; nothing is imported."""
+    """Plug-ins that installed packages offer as entry points; nothing is imported."""
     from landscape.outside import entry_points
 
     return [{"name": name, "description": f"Entry point: {code}."} for name, code in entry_points(package).items()]

@@ -1,4 +1,4 @@
-"""fedscape claims: what runs say of the papers' claims."""
+"""fedscape claims: tests of the papers' claims on runs."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def at_least_one(_: Any, value: int | None) -> None:
-    """Refuse a number below 1, as cyclopts checks a value.
+    """Refuse a number below 1; a validator for cyclopts.
 
     Raises:
         ValueError: If it is below 1.
@@ -106,7 +106,7 @@ Cluster = Annotated[
 
 
 def run_names(context: CompletionContext) -> list[str]:
-    """Runs in the folder that --runs names; without names that a shell would not take literally."""
+    """Names of runs in the folder of --runs, for completion; names that a shell would interpret are left out."""
     from drift.runs.run_names import run_names as names
 
     runs = context.get("--runs")
@@ -115,7 +115,7 @@ def run_names(context: CompletionContext) -> list[str]:
 
 
 def figure_names(context: CompletionContext) -> list[str]:
-    """Figures; with --paper runs, as every argument is a run then."""
+    """Names of figures, for completion; with --paper names of runs, since every argument is a run then."""
     from figures.gallery import names
 
     paper = context.get("--paper")
@@ -123,21 +123,21 @@ def figure_names(context: CompletionContext) -> list[str]:
 
 
 def experiment_names(context: CompletionContext) -> list[str]:
-    """Presets."""
+    """Names of presets, for completion."""
     from drift.config.shipped import presets
 
     return sorted(presets())
 
 
 def analysis_names(context: CompletionContext) -> list[str]:
-    """Analyses."""
+    """Names of analyses, for completion."""
     from figures.commands.analyse import analyses
 
     return list(analyses())
 
 
 def method_names(context: CompletionContext) -> list[str]:
-    """Methods."""
+    """Names of methods, for completion."""
     from landscape.plugins import names
 
     return names("drift.methods")
@@ -169,7 +169,7 @@ AnalysisName = Annotated[str, Parameter(completer=analysis_names)]
 
 
 def require_names(experiment: str, *settings: Sequence[str] | None) -> None:
-    """Refuse an experiment, method, partition, dataset or model that there is none of, before anything heavy is loaded.
+    """Refuse unknown experiments, methods, partitions, datasets and models, before anything heavy is loaded.
 
     Args:
         settings: Texts like method=ima or method=fedavg,ima, as --set and --grid take them.

@@ -160,7 +160,7 @@ def _left_out(refused: list[Refused]) -> list[dict[str, Any]]:
 
 @contextmanager
 def progress_of_all(number: int, total: int) -> Iterator[RunProgress]:
-    """A report for `drift.simulation.compare`: one bar over the rounds of all runs, one line a finished run."""
+    """A report for `drift.simulation.compare`: one bar over the rounds of all runs, one line per finished run."""
     done: dict[str, int] = {}
     with console.progress(f"training {number} runs", total) as step:
 

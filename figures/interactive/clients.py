@@ -73,7 +73,7 @@ def learns(run: Run) -> bool:
 
 
 def sizes(run: Run) -> xr.DataArray:
-    """Number of training samples of every client; of a run with a task of one's own, as its rounds recorded them."""
+    """Number of training samples of every client; for a run with a user's own task, as its rounds recorded them."""
     if run.context.user_task is None:
         return xr.DataArray([len(part) for part in run.parts], dims="client")
     counts = np.zeros(run.experiment.clients.number)

@@ -86,7 +86,7 @@ def class_errors(ds: xr.Dataset, labels: Mapping[str, str], truth: int | None = 
 
 
 def group_bars(ds: xr.Dataset, classes: list[str], labels: tuple[str, str], group: int | None = None) -> go.Figure:
-    """Groups of like samples with two predictions, by size: who is right about them. Customdata: the group.
+    """Groups of like samples with two predictions, by size, and which model is right. Customdata: the group.
 
     Args:
         ds: Result of `drift.disagreement`.

@@ -120,7 +120,7 @@ def draw(
     row: int | None = None,
     col: int | None = None,
 ) -> str:
-    """Draw a curve for every run into a figure, or one of its panels; the label of the vertical axis."""
+    """Draw a curve for every run into a figure, or one of its panels; returns the label of the vertical axis."""
     title = ""
     for place, (name, group) in enumerate(groups(runs).items()):
         by_seed = {run.experiment.seed: part(run) for run in group}

@@ -20,7 +20,7 @@ def sliding(
     layouts: Sequence[dict[str, Any]] | None = None,
     places: Sequence[tuple[int, int]] | None = None,
 ) -> None:
-    """Add the traces of every round to a figure, and a slider that shows those of one round; the last at first.
+    """Add the traces of every round to a figure, and a slider that selects the round shown, at first the last one.
 
     Args:
         parts: Traces of each round.

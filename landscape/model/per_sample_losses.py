@@ -49,6 +49,6 @@ def per_sample(loss: Loss, outputs: Any, targets: Tensor) -> Loss:
             return singles
         shape = "one number, which is not the mean of the samples' own losses,"
     raise ValueError(
-        f"the loss gives {shape} for {len(targets)} samples; it must give one value a sample, as with "
+        f"the loss gives {shape} for {len(targets)} samples; it must give one value per sample, as with "
         "reduction='none', or their mean."
     )
