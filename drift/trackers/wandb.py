@@ -15,11 +15,12 @@ class Files:
     def __init__(self, folder: Path) -> None:
         import wandb
 
-        self._open, self._settings, self._folder = wandb.init, wandb.Settings(silent=True, console="off"), folder
+        self._wandb, self._settings, self._folder = wandb, wandb.Settings(silent=True, console="off"), folder
 
     def begin(self, name: str, settings: Mapping[str, Any]) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._run = self._open(
+        self._only_run = self._wandb.run is None
+        self._run = self._wandb.init(
             project="fedscape",
             name=name,
             dir=str(self._folder),
@@ -33,3 +34,5 @@ class Files:
 
     def end(self) -> None:
         self._run.finish()
+        if self._only_run:  # finish() returns while wandb's own process still writes; it would end runs of the caller
+            self._wandb.teardown()
