@@ -88,7 +88,7 @@ def _name_directions(figure: go.Figure, ds: xr.Dataset) -> None:
     """Say between which models the first direction goes."""
     if ds.sizes.get("mark", 0) >= 3 and "collinear" in ds.attrs:
         first, second = (escape(str(name)) for name in ds.mark.values[:2])
-        figure.update_xaxes(title=f"distance along u, from {first} to {second} [norm of the parameters]")
+        figure.update_xaxes(title=f"distance along u, {first} to {second}")
         figure.update_yaxes(title="distance along v, across u")
 
 

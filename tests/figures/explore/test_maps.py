@@ -44,7 +44,7 @@ def test_a_plane_has_its_point_and_minimum(plane):
     np.testing.assert_allclose(by_name["minimum"].error_x.array, [1.96 * 0.1])
     np.testing.assert_allclose(by_name["minimum"].error_y.array, [1.96 * 0.2])
     assert "0.75 nats at u 0.25 ± 0.1, v 0.5 ± 0.2" in minimum_text(minimum, "nats")
-    assert figure.layout.xaxis.title.text.startswith(f"distance along u, from {plane.mark.values[0]} to ")
+    assert figure.layout.xaxis.title.text.startswith(f"distance along u, {plane.mark.values[0]} to ")
     at = {name: float(plane[f"mark_{name}"][3]) for name in ("alpha", "beta")}
     (models,) = [
         trace
