@@ -33,9 +33,9 @@ def closed():
 
 
 RESULTS = {
-    "plane": (lambda task: landscape.surface(task, *models(3)), ("alpha", "beta", 2), go.Surface),
-    "trajectory": (lambda task: landscape.surface(task, *models(6)), ("alpha", "beta", 2), go.Surface),
-    "random plane": (lambda task: landscape.surface(task, *models(1)), ("alpha [filter norms]", "", 2), go.Surface),
+    "plane": (lambda task: landscape.surface(task, *models(3)), ("along u", "along v", 2), go.Surface),
+    "trajectory": (lambda task: landscape.surface(task, *models(6)), ("along u", "along v", 2), go.Surface),
+    "random plane": (lambda task: landscape.surface(task, *models(1)), ("along u [filter norms]", "", 2), go.Surface),
     "line": (lambda task: landscape.surface(task, *models(2)), ("t", "loss [nats]", 1), go.Scatter),
     "curve": (
         lambda task: landscape.along(task, landscape.connecting_curve(task, *models(2), steps=2)),
@@ -49,7 +49,7 @@ RESULTS = {
     "pairs": (lambda task: landscape.pairwise_barriers(task, models(3)), ("", "", 2), go.Heatmap),
     "simplex": (
         lambda task: landscape.surface(task, landscape.simplex(models(3), task=task)),
-        ("alpha", "beta", 2),
+        ("along u", "along v", 2),
         go.Surface,
     ),
 }
