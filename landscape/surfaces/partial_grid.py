@@ -27,14 +27,16 @@ class PartialGrid:
     def __init__(self, task: Task, sweep: Sweep, first: np.ndarray, known: xr.Dataset | None, **options: Any) -> None:
         self._task, self._sweep, self._options = task, sweep, options
         self.dims = list(sweep.coords)
-        self.ds = None if known is None else _without_interpolated(known, self.dims)
-        self.evaluate(first)
+        self.ds = self._evaluated(first, None if known is None else _without_interpolated(known, self.dims))
+        self.requested = first
 
     def evaluate(self, mask: np.ndarray) -> None:
         """Evaluate the points of a mask that includes all earlier ones."""
-        sweep = replace(self._sweep, inside=mask)
-        self.ds: xr.Dataset = surface(self._task, sweep, known=self.ds, **self._options)
+        self.ds = self._evaluated(mask, self.ds)
         self.requested = mask
+
+    def _evaluated(self, mask: np.ndarray, known: xr.Dataset | None) -> xr.Dataset:
+        return surface(self._task, replace(self._sweep, inside=mask), known=known, **self._options)
 
     def values(self, name: str) -> np.ndarray:
         """A variable as an array (all other dimensions, *grid)."""
