@@ -24,12 +24,12 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check $(if $(TORCH_IND
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo explore test quick hooks torture lint bench docs pictures notebooks clean
+.PHONY: help demo explore test test-extras quick hooks torture lint bench docs pictures notebooks clean
 
 help: ## show this list
-	@sed -n 's/^\([a-z]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 
-demo: $(VENV)/.core ## train five methods on real images, draw their figures and the report into out/demo/
+demo: $(VENV)/.core ## train four methods on real images, draw fifteen figures and the report into out/demo/
 	$(BIN)/fedscape demo $(ARGS)
 
 explore: $(VENV)/.explore ## explore the demo's runs in the browser, live (make demo trains them; ARGS='RUNS' others)
@@ -38,6 +38,9 @@ explore: $(VENV)/.explore ## explore the demo's runs in the browser, live (make 
 
 test: $(VENV)/.dev ## run the tests but the slow ones (all: make test ARGS='-m ""')
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" $(ARGS)
+
+test-extras: $(VENV)/.dev ## run the tests of Flower, clusters, trackers, transformers, curvlinops, installed (ARGS=flower: one)
+	$(BIN)/python tests/extras.py $(ARGS)
 
 quick: $(VENV)/.dev ## run the tests of one minute: formulas, files, one case per kind of plug-in
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadscope -m "not slow" -q $(QUICK) $(NOT_QUICK) $(ARGS)
@@ -70,7 +73,7 @@ notebooks: $(VENV)/.notebook ## open the notebooks in JupyterLab (they run in se
 	cd notebooks && PATH="$(abspath $(BIN)):$$PATH" $(abspath $(BIN))/python -m jupyterlab $(ARGS)
 
 clean: ## remove the virtual environment, caches and builds; trained runs (runs/, out/) stay
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-extras build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -22,6 +22,7 @@ GROUPS = {
     "landscape.datasets": "fedscape.datasets",
     "landscape.models": "fedscape.models",
     "figures.gallery": "fedscape.figures",
+    "drift.analyses": "fedscape.analyses",
 }
 """Groups of entry points, by the package of the built-in plug-ins."""
 

@@ -133,8 +133,40 @@ def test_every_picture_that_a_page_shows_is_made_by_the_one_command_or_measured(
     assert set(remake.GROUPS) & set(gallery.names()) == set(remake.GROUPS)
 
 
+def test_runs_of_the_pictures_are_all_different_and_groups_exist():
+    from _ext import plan
+
+    slugs = [one.slug for group in plan.planned().values() for one in group]
+    assert len(set(slugs)) == len(slugs)
+    assert {group for groups in plan.GROUPS.values() for group in groups} <= set(plan.planned())
+
+
+def test_figures_of_the_pages_get_the_runs_that_their_papers_compare():
+    """IMA Figs. 2 to 4: with and without decay; FedLAW Figs. 5, 6: hybrid partition; FedEve Figs. 3a, 4."""
+    from _ext import plan
+
+    from drift.plugins import tables
+
+    groups = plan.planned()
+
+    def runs(name):
+        return [one for group in plan.GROUPS[name] for one in groups[group]]
+
+    for name in ("bias-rounds", "locality-rounds", "error-averaged"):
+        rates = {one.local.lr_decay for one in runs(name)}
+        assert 1.0 in rates
+        assert len(rates) == 2
+        assert plan.OPTIONS[name]["by"] == "local.lr_decay"
+    for name in ("coherence-groups", "coherence-rounds"):
+        assert {tables.name(one.clients.partition) for one in runs(name)} == {"hybrid_dirichlet"}
+        assert {one.method.label for one in runs(name)} == {"fedavg", "fedlaw-gws"}
+    assert len({one.clients.partition.concentration for one in runs("labels-scatter")}) >= 3
+    cells = {(one.clients.partition.concentration, one.local.epochs) for one in runs("gain-alpha")}
+    assert len(cells) == len({cell[0] for cell in cells}) * len({cell[1] for cell in cells}) >= 6
+
+
 def test_a_changed_setting_option_or_source_makes_a_picture_stale(tmp_path, monkeypatch):
-    from _ext import remake
+    from _ext import plan, remake
 
     now = remake.digests()
     assert set(now) == {f"gallery/{name}.png" for name in remake.plan()} | {f"{name}.png" for name in remake.LARGE}
@@ -157,10 +189,10 @@ def test_a_changed_setting_option_or_source_makes_a_picture_stale(tmp_path, monk
     (images / "gallery" / "holiday.png").unlink()
     (images / "variance-rounds.png").write_bytes(b"")
     with monkeypatch.context() as patch:
-        patch.setitem(remake._demo_steps.OPTIONS, "planes-clients", {"points": 9})
+        patch.setitem(remake.OPTIONS, "planes-clients", {"points": 9})
         assert remake.stale() == ["gallery/planes-clients.png", "planes-clients.png"]
     with monkeypatch.context() as patch:
-        patch.setitem(remake.FURTHER, "shrink", (("method=shrink", "rounds=7"),))
+        patch.setitem(plan.FURTHER, "shrink", (("method=shrink", "rounds=7"),))
         assert remake.stale() == ["gallery/shrink-rounds.png"]
     with monkeypatch.context() as patch:
         patch.setattr(remake, "sources", lambda name: [DOCS / "conf.py"])

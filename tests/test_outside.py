@@ -78,13 +78,27 @@ class Lengths:
         return figure
 ''',
 }
-NAMES = {"method": "Halved", "partition": "Strided", "dataset": "Points", "model": "Net", "figure": "Lengths"}
+CODE["analysis"] = """
+import xarray as xr
+
+def longest(run, *, metric="loss"):
+    return xr.Dataset({"longest": ((), max(len(text) for text in run.round(-1).metrics)), "metric": ((), metric)})
+"""
+NAMES = {
+    "method": "Halved",
+    "partition": "Strided",
+    "dataset": "Points",
+    "model": "Net",
+    "figure": "Lengths",
+    "analysis": "longest",
+}
 SETTINGS = {
     "method": "method",
     "partition": "clients.partition.name",
     "dataset": "task.dataset",
     "model": "task.model",
 }
+PLURAL = {"analysis": "analyses"}
 WAYS = ("file", "module", "entry point")
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -100,7 +114,9 @@ def elsewhere(tmp_path, monkeypatch):
     about = tmp_path / "mine-1.0.dist-info"
     about.mkdir()
     about.joinpath("METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
-    lines = [f"[fedscape.{kind}s]\nmy-{kind} = my_{kind}:{name}\n" for kind, name in NAMES.items()]
+    lines = [
+        f"[fedscape.{PLURAL.get(kind, f'{kind}s')}]\nmy-{kind} = my_{kind}:{name}\n" for kind, name in NAMES.items()
+    ]
     about.joinpath("entry_points.txt").write_text("\n".join(lines))
     (tmp_path / "tiny.toml").write_text(tiny.TOML)
     yield tmp_path
@@ -222,6 +238,27 @@ def test_a_figure_is_drawn_by_its_name_and_its_file_says_whose_it_is(elsewhere, 
     ds = zarr_files.load(Path(f"out/figures/{stem}.zarr"))
     assert ds.attrs["figure"] == recorded(elsewhere, "figure", way).removeprefix(f"{elsewhere}/")
     assert len(ds.attrs["source_digest"]) == 16
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_analysis_is_computed_and_stored_by_its_name(elsewhere, fedscape, way):
+    run = tiny.trained(Path("runs"))
+    code, out, err = fedscape("analyse", called("analysis", way), run.folder, "--set", "metric=mine", "--json")
+    assert code == 0, err
+    assert json.loads(out)["data_vars"]["metric"]["data"] == "mine"
+    assert [path.name.partition("-")[0] for path in (run.folder / "results").glob("*.zarr")] == ["longest"]
+    code, _, err = fedscape("analyse", called("analysis", way), run.folder, "--set", "metrik=mine")
+    assert code == 2 and "metric" in err
+
+
+def test_entry_points_of_every_kind_are_listed_and_imported_by_none(elsewhere, fedscape):
+    for kind in SETTINGS | {"analysis": ""}:
+        code, out, _ = fedscape("list", PLURAL.get(kind, f"{kind}s"), "--json")
+        assert code == 0 and f"my-{kind}" in [row["name"] for row in json.loads(out)]
+    assert "my-figure" in fedscape("figures", "list", "--json")[1]
+    assert not (elsewhere / "ran").exists()
+    code, _, err = fedscape("analyse", "my-analysys", "RUN")
+    assert code == 2 and "Did you mean 'my-analysis'?" in err
 
 
 @pytest.mark.parametrize("way", WAYS)

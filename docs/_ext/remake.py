@@ -3,7 +3,7 @@
     make pictures                                     (python docs/_ext/remake.py)
     python docs/_ext/remake.py --out out/pictures     again, from runs that are there
 
-trains the demo's runs and some further short ones, draws every figure of the gallery, and writes docs/images/NAME.png,
+trains the runs of `_ext/plan.py`, draws every figure of the gallery, and writes docs/images/NAME.png,
 docs/images/gallery/NAME.png and docs/images/pictures.json. That record holds, per picture, a digest of the settings of
 its runs, of its options and of its sources; `stale` compares it with what stands here. A picture of measured results
 (docs/results.md) takes hours of training and is none of these.
@@ -29,11 +29,10 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 from PIL import Image  # noqa: E402 - after the path is set
 
 from _ext.facts import IMAGES, NOT_DRAWN  # noqa: E402
+from _ext.plan import GROUPS, OPTIONS, planned  # noqa: E402
 from _ext.thumbnails import thumbnail  # noqa: E402
 from drift.config.experiment import Experiment  # noqa: E402
-from drift.config.load import read  # noqa: E402
 from figures import gallery  # noqa: E402
-from figures.commands import _demo_steps  # noqa: E402
 
 LARGE = ("planes-clients", "settings-rounds", "trajectory-plane", "variance-rounds")
 """Figures that README and docs show in full size, beside their thumbnails."""
@@ -48,51 +47,6 @@ the explorer (docs/_ext/explorer_pictures.py)."""
 
 RECORD = IMAGES.parent / "pictures.json"
 
-_SHORT = ("seed=8", "rounds=20")
-_THREE = ("clients.number=3", "clients.per_round=3", *_SHORT)
-
-FURTHER: dict[str, tuple[tuple[str, ...], ...]] = {
-    "pools": (
-        ("method=fedavg", *_SHORT),
-        *(("method=lss", f"method.candidates={count}", *_SHORT) for count in (1, 2, 4)),
-    ),
-    "shrink": tuple(
-        ("method=shrink", f"method.gamma={gamma}", 'clients.partition={name="iid"}', *_SHORT)
-        for gamma in (1.0, 0.97, 0.9)
-    ),
-    "corrupted": tuple(
-        (
-            "method=fedlaw",
-            f"clients.corrupted={part}",
-            'clients.partition={name="iid"}',
-            "clients.per_round=10",
-            *_SHORT,
-        )
-        for part in (0.25, 0.75)
-    ),
-    "three": tuple(
-        (f'clients.partition={{name="hybrid_dirichlet", first=1, even={even}, skewed={skewed}}}', *_THREE)
-        for even, skewed in ((10.0, 0.1), (100.0, 100.0), (0.5, 0.5))
-    ),
-    "epochs-gws": tuple(
-        (*method, f"local.epochs={epochs}", 'clients.partition={name="dirichlet", concentration=1.0}', *_SHORT)
-        for method in (("method=fedavg",), ("method=fedlaw", "method.variant=gws"))
-        for epochs in (1, 3)
-    ),
-}
-"""Further runs, by group, for the figures that need others than the demo's: settings of each."""
-
-GROUPS: dict[str, tuple[str, ...]] = {
-    "accuracies-models": ("pools",),
-    "balance-histogram": ("methods", "gws"),
-    "gws-setting": ("epochs-gws",),
-    "sharpness-models": ("pools",),
-    "shrink-rounds": ("shrink",),
-    "simplex-settings": ("three",),
-    "weights-corrupted": ("corrupted",),
-}
-"""Groups of runs of the figures that the demo does not draw."""
-
 
 @dataclass(frozen=True)
 class Picture:
@@ -104,15 +58,12 @@ class Picture:
 
 def plan() -> dict[str, Picture]:
     """Of every figure that the pages show, what it is drawn from."""
-    known = _demo_steps.planned() | {
-        group: [read("demo", *settings) for settings in members] for group, members in FURTHER.items()
-    }
+    known = planned()
     drawn = [name for name in gallery.names() if name not in NOT_DRAWN]
-    groups = _demo_steps.GROUPS | GROUPS
     return {
         name: Picture(
-            tuple(one for group in groups.get(name, ("methods",)) for one in known[group]),
-            _demo_steps.OPTIONS.get(name, {}),
+            tuple(one for group in GROUPS.get(name, ("methods",)) for one in known[group]),
+            OPTIONS.get(name, {}),
         )
         for name in drawn
     }
@@ -167,19 +118,16 @@ def make(out: Path, workers: int) -> list[str]:
     from drift.simulation.compare import train_all
     from figures.commands._draw_files import draw_all
 
-    left = [f"{name}: {reason}" for name, reason in _demo_steps.demo(out, workers=workers).left_out.items()]
-    runs, pictures, figures = out / "runs", plan(), out / "figures"
-    rest = {name: pictures[name] for name in pictures if name not in _demo_steps.figure_names()}
-    train_all([one for name in rest for one in rest[name].experiments], runs=runs, workers=workers)
+    runs, pictures = out / "runs", plan()
+    train_all([one for picture in pictures.values() for one in picture.experiments], runs=runs, workers=workers)
     jobs = {
         name: ([opened(runs / one.slug) for one in picture.experiments], picture.options)
-        for name, picture in rest.items()
+        for name, picture in pictures.items()
     }
-    left += [
-        f"{name}: {told}" for name, told in draw_all(jobs, figures, workers=workers).items() if isinstance(told, str)
-    ]
+    outcomes = draw_all(jobs, out / "figures", workers=workers)
+    left = [f"{name}: {reason}" for name, reason in outcomes.items() if isinstance(reason, str)]
     if not left:
-        write(figures)
+        write(out / "figures")
     return left
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import pickle
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, count
 from typing import Any
@@ -71,7 +73,20 @@ class MemoryRegion:
         """Allow no further mappings; existing ones stay."""
         os.close(self._file)
         if self.on_disk:
-            os.unlink(self.path)
+            _remove(self.path)
+
+
+def _remove(path: str) -> None:
+    """Remove a file; Windows refuses while it is mapped, and it is tried again when this process ends."""
+    try:
+        os.unlink(path)
+    except PermissionError:
+        atexit.register(_remove_at_last, path)
+
+
+def _remove_at_last(path: str) -> None:
+    with suppress(OSError):
+        os.unlink(path)
 
 
 def map_memory(path: str, size: int, *, writable: bool = False) -> Tensor:

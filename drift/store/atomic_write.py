@@ -44,6 +44,8 @@ def clear(*folders: Path) -> None:
 
 def _flush_renames(folder: Path) -> None:
     """Flush the renames in a folder to disk, so that they survive a power failure in their order."""
+    if os.name == "nt":  # a folder cannot be opened there
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-import fcntl
+import importlib.util
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
+
+fcntl: Any = importlib.import_module("fcntl") if importlib.util.find_spec("fcntl") else None  # Windows has none
 
 
 class Busy(RuntimeError):
@@ -25,7 +28,7 @@ def locked(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     with _open(folder / ".lock") as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(file, wait=False)
         except BlockingIOError as reason:
             raise Busy(f"{folder} is being trained by another process; wait for it or stop it.") from reason
         yield
@@ -38,7 +41,7 @@ def remove_on_failure(folder: Path) -> Iterator[None]:
         yield
     except BaseException:
         if not (folder / "run.json").exists():
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=os.name == "nt")  # which keeps an open file, such as the lock
         raise
 
 
@@ -52,7 +55,7 @@ def lock_result(path: Path, *, wait: bool = True) -> Iterator[None]:
     path.parent.mkdir(parents=True, exist_ok=True)
     with _open(path.with_name(f".{path.name}.lock")) as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock(file, wait=wait)
         except BlockingIOError as reason:
             raise Busy(f"{path} is being computed by another process; wait for it or stop it.") from reason
         yield
@@ -60,5 +63,30 @@ def lock_result(path: Path, *, wait: bool = True) -> Iterator[None]:
 
 def _open(path: Path) -> IO[bytes]:
     """Open a file to lock; it is not truncated, and a link in its place is refused."""
-    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    if not hasattr(os, "O_NOFOLLOW") and path.is_symlink():
+        raise OSError(f"{path} is a link; a lock is a file.")
     return open(path, "r+b", buffering=0, opener=lambda name, _: os.open(name, flags, 0o666))
+
+
+def _lock(file: IO[bytes], *, wait: bool) -> None:
+    """Lock an open file until it is closed; BlockingIOError if another process has it and `wait` is false."""
+    if fcntl is not None:
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    else:
+        _lock_first_byte(file, wait=wait)
+
+
+def _lock_first_byte(file: IO[bytes], *, wait: bool) -> None:
+    """The same on Windows."""
+    import msvcrt
+
+    while True:
+        try:
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+        except PermissionError as reason:  # it is locked
+            if not wait:
+                raise BlockingIOError(*reason.args) from reason
+            time.sleep(0.1)
+        else:
+            return

@@ -146,4 +146,4 @@ def _analyses() -> list[dict[str, str]]:
             "module": analysis.module,
         }
         for analysis in analyses().values()
-    ]
+    ] + offered("drift.analyses")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -28,10 +29,6 @@ from figures.commands.options import (
     require_folder,
 )
 from landscape import outside, plugins
-
-if TYPE_CHECKING:
-    pass
-
 
 Metric = Annotated[
     list[str] | None,
@@ -76,11 +73,14 @@ def analyse(
 
     Args:
         name: Name of an analysis (fedscape list analyses, which also names the options of each), or FILE.py:FUNCTION
-            of your own.
+            or module:FUNCTION of your own.
         out: File for the numbers: .csv (one value per row), .vtk or .ply (a surface for ParaView), .zarr (for xarray),
             .tex, .md or .html (a table). By default they are only stored in the run's folder.
     """
-    analysis = None if outside.is_outside(name) else _registered(name)
+    known = analyses()
+    if name not in known:  # what is built in comes first
+        name = outside.entry_points("drift.analyses").get(name, name)
+    analysis = None if outside.is_outside(name) else _registered(name, known)
     if out is not None and out.suffix not in SUFFIXES:
         raise ValueError(f"cannot write {str(out)!r}; the suffix says the format: {', '.join(SUFFIXES)}.")
     if out is not None:
@@ -124,10 +124,10 @@ def analyse(
         console.say(f"written to {out}")
 
 
-def _registered(name: str) -> Registered:
-    known, plain = analyses(), name.replace("-", "_")
+def _registered(name: str, known: Mapping[str, Registered]) -> Registered:
+    plain = name.replace("-", "_")
     if (analysis := known.get(SHORT.get(plain, plain))) is None:
-        raise ValueError(plugins.unknown("analysis", name, [*known, *SHORT]))
+        raise ValueError(plugins.unknown("analysis", name, [*known, *SHORT, *outside.entry_points("drift.analyses")]))
     return analysis
 
 

@@ -188,7 +188,8 @@ def _serve(connection: Connection, threads: int) -> None:
 def _compute(connection: Connection) -> None:
     """Main function of a long computation."""
     _prepare()
-    os.nice(NICE)
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(NICE)
     function, addresses, single, arguments = deserialize(connection.recv_bytes())
     threading.Thread(target=_end_with_server, args=(connection,), daemon=True).start()
 
@@ -253,7 +254,10 @@ def _plain(error: Exception) -> Exception:
     return kind(" ".join(str(error).split()) or type(error).__name__)
 
 
+KILLED = getattr(signal, "SIGKILL", 9)
+
+
 def _how(code: int | None) -> str:
     if code is not None and code < 0:
-        return f"signal {-code}" + ("; memory may have run out" if code == -signal.SIGKILL else "")
+        return f"signal {-code}" + ("; memory may have run out" if code == -KILLED else "")
     return f"exit code {code}"

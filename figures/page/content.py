@@ -47,13 +47,20 @@ def content(runs: Sequence[Run], points: int, progress: PageProgress, failed: Fa
     done = 0
     for group in grouped.values():
         for run in group:
-            tasks: list[Job] = [(NUMBERS, lambda run: summary([run])), (CURVES, _series)]
-            if run is group[0]:  # more is shown of it
-                tasks = [*jobs(run, points), *tasks, (DIAGNOSIS, diagnosis), (COST, lambda run: run.cached(cost))]
-            jobs_done.run_jobs(run, done, tasks)
+            jobs_done.run_jobs(run, done, _tasks(run, points) if run is group[0] else _NUMBERS_AND_CURVES)
             done += 1
     progress(done, "writing")
     return _shown(grouped, points, failed)
+
+
+def analyse_run(run: Run, points: int) -> None:
+    """Compute and store what the page shows of a run; one that fails is reported where its result is drawn."""
+    JobProgress(lambda done, name: None).run_jobs(Remembered.wrap(run), 0, _tasks(run, points))
+
+
+def _tasks(run: Run, points: int) -> list[Job]:
+    """The jobs of a run of which everything is shown."""
+    return [*jobs(run, points), *_NUMBERS_AND_CURVES, (DIAGNOSIS, diagnosis), (COST, lambda run: run.cached(cost))]
 
 
 def compact(figure: go.Figure) -> dict[str, Any]:
@@ -88,6 +95,10 @@ def _series(run: Run) -> None:
     run.cached(learned)
     if len(run.kept("globals")) >= 2:
         average(run)
+
+
+_NUMBERS_AND_CURVES: list[Job] = [(NUMBERS, lambda run: summary([run])), (CURVES, _series)]
+"""The jobs of every run."""
 
 
 def _shown(grouped: Grouped, points: int, failed: Failed) -> dict[str, Any]:

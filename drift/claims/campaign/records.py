@@ -174,7 +174,7 @@ def read_all(folder: Path) -> Iterator[RecordedRun]:
 def processor() -> str:
     """Model name of the processor, or the machine's type where the system names none."""
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
         lines = []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]

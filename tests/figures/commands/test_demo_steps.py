@@ -1,4 +1,4 @@
-"""The demo's plan, and the drawing of several figures at once."""
+"""The demo's plan and its jobs, and the drawing of several figures at once."""
 
 import pytest
 import tiny
@@ -9,66 +9,41 @@ from figures.commands import _demo_steps
 from figures.commands._draw_files import draw_all, draw_one
 
 
-def test_every_method_is_trained_with_every_seed_on_the_same_terms():
-    experiments = _demo_steps.planned()["methods"]
-    assert [(one.method.name(), one.seed) for one in experiments] == [
-        (m, s) for m in _demo_steps.METHODS for s in _demo_steps.SEEDS
-    ]
-    assert len({(str(one.task), str(one.clients), one.rounds, str(one.proxy)) for one in experiments}) == 1
-    assert {one.keep.clients for one in experiments} == {"all"}
-    assert all(one.clients.per_round < one.clients.number for one in experiments)
-
-
-def test_runs_beyond_the_methods_are_all_different():
-    slugs = [one.slug for group in _demo_steps.planned().values() for one in group]
-    assert len(set(slugs)) == len(slugs)
-    assert {one.method.variant for one in _demo_steps.planned()["gws"]} == {"gws"}
-    assert [one.clients.partition.concentration for one in _demo_steps.planned()["concentrations"]] == [0.1, 1, 10]
-
-
-def test_figures_and_groups_of_the_plan_exist():
-    assert set(_demo_steps.GROUPS) <= set(gallery.names())
-    assert {group for groups in _demo_steps.GROUPS.values() for group in groups} <= {"methods", *_demo_steps.EXTRAS}
-
-
-def test_figures_beyond_the_demo_exist_and_get_no_runs():
-    assert set(gallery.names()) > _demo_steps.BEYOND | set(_demo_steps.MUTE)
-    assert not _demo_steps.BEYOND & set(_demo_steps.MUTE)
-    assert not (_demo_steps.BEYOND | set(_demo_steps.MUTE)) & set(_demo_steps.GROUPS)
-    assert _demo_steps.figure_names() == sorted(set(gallery.names()) - _demo_steps.BEYOND - set(_demo_steps.MUTE))
-
-
-def test_figures_get_the_runs_that_their_papers_compare():
-    """IMA Figs. 2 to 4: with and without decay; FedLAW Figs. 5, 6: hybrid partition; FedEve Figs. 3a, 4."""
+def test_every_method_is_trained_on_the_same_terms():
     plan = _demo_steps.planned()
-
-    def given(name):
-        return [one for group in _demo_steps.GROUPS[name] for one in plan[group]]
-
-    for name in ("bias-rounds", "locality-rounds", "error-averaged"):
-        rates = {one.local.lr_decay for one in given(name)}
-        assert 1.0 in rates
-        assert len(rates) == 2
-        assert _demo_steps.OPTIONS[name]["by"] == "local.lr_decay"
-    for name in ("coherence-groups", "coherence-rounds"):
-        assert {tables.name(one.clients.partition) for one in given(name)} == {"hybrid_dirichlet"}
-        assert {one.method.label for one in given(name)} == {"fedavg", "fedlaw-gws"}
-    assert len({one.clients.partition.concentration for one in given("labels-scatter")}) >= 3
-    cells = {(one.clients.partition.concentration, one.local.epochs) for one in given("gain-alpha")}
-    assert len(cells) == len({cell[0] for cell in cells}) * len({cell[1] for cell in cells}) >= 6
+    methods = [plan[name] for name in _demo_steps.METHODS]
+    assert [one.method.name() for one in methods] == list(_demo_steps.METHODS)
+    assert len({(str(one.task), str(one.clients), one.rounds, one.seed, str(one.proxy)) for one in methods}) == 1
+    assert {one.keep.clients for one in methods} == {"all"}
+    assert all(one.clients.per_round < one.clients.number for one in methods)
 
 
-@pytest.mark.slow
-@pytest.mark.timeout(1200)  # it trains 27 runs
-def test_the_demo_draws_every_figure_that_it_promises(tmp_path):
-    made = _demo_steps.demo(tmp_path)
-    assert made.left_out == {}
-    assert sorted(made.names) == _demo_steps.figure_names()
-    assert made.report.is_file() and len(made.table) == len(_demo_steps.METHODS)
+def test_settings_of_the_partition_differ_in_nothing_else():
+    runs = [_demo_steps.planned()[name] for name in _demo_steps.SETTINGS]
+    assert {tables.name(one.clients.partition) for one in runs} == {"drift"}
+    assert [one.clients.partition.setting for one in runs] == list(_demo_steps.SETTINGS)
+    rest = [one.model_copy(update={"clients": one.clients.model_copy(update={"partition": None})}) for one in runs]
+    assert all(one == rest[0] for one in rest)
+
+
+def test_figures_and_their_runs_exist():
+    assert set(_demo_steps.FIGURES) <= set(gallery.names())
+    assert {run for runs, _ in _demo_steps.FIGURES.values() for run in runs} <= set(_demo_steps.planned())
+    assert set(_demo_steps.FIGURES[_demo_steps.FIRST][0]) == set(_demo_steps.METHODS[:2])
 
 
 def test_overrides_reach_every_run():
-    assert {one.rounds for group in _demo_steps.planned(("rounds=7",)).values() for one in group} == {7}
+    assert {one.rounds for one in _demo_steps.planned(("rounds=7",)).values()} == {7}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)  # it trains eight runs
+def test_the_demo_draws_every_figure_that_it_promises(tmp_path, capsys):
+    result = _demo_steps.demo(tmp_path)
+    assert result.left_out == {}
+    assert result.names == list(_demo_steps.FIGURES)
+    assert result.report.is_file() and [row["method"] for row in result.table] == list(_demo_steps.METHODS)
+    assert "the first picture is" in capsys.readouterr().err
 
 
 _SUFFIXES = [".pdf", ".png", ".svg", ".zarr", ".csv", ".tex", ".txt", ".txt"]
