@@ -10,10 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from drift.parallel.threads import one_thread
-
 from drift.config.experiment import Experiment
 from drift.config.load import read
+from drift.parallel.threads import one_thread
 from drift.parallel.worker_pool import Workers
 from drift.runs.run import Run
 from figures import console
