@@ -47,7 +47,7 @@ FIGURES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
     "weights-learned": (("fedlaw",), {}),
     "weights-round": (("fedavg",), {}),
 }
-"""Figures in the order in which they are drawn: the runs of each, and its options."""
+"""Figures in the order in which they appear: the runs of each, and its options."""
 
 POINTS = 11
 """Grid points per axis of the report's landscapes."""
@@ -65,7 +65,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Demo:
-    """Results of the demo: table, folders and files, figures drawn and left out, seconds."""
+    """Results of the demo: table, folders and files, figures and those left out, seconds."""
 
     table: list[dict[str, Any]]
     runs: Path
@@ -89,16 +89,16 @@ def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tup
     folders = {name: out / "runs" / experiment.slug for name, experiment in experiments.items()}
     methods = [folders[name] for name in METHODS]
     trained = [(_train, experiment, out / "runs") for experiment in experiments.values()]
-    drawn: dict[str, _Job] = {
+    pictures: dict[str, _Job] = {
         name: (attempt, None, (name, [folders[run] for run in runs], None, figures, options, None))
         for name, (runs, options) in FIGURES.items()
     }
-    first = drawn.pop(FIRST)
+    first = pictures.pop(FIRST)
     stages: list[list[_Job]] = [
         [*trained[:2]],
         [first, *trained[2:]],
         [(_analyse, folder) for folder in methods],
-        [(_page, methods, out / "report.html"), *drawn.values()],
+        [(_page, methods, out / "report.html"), *pictures.values()],
     ]
     results: list[list[Any]] = []
     total, done = sum(map(len, stages)), 0
@@ -112,7 +112,7 @@ def demo(out: str | Path = Path("out/demo"), *, workers: int = 2, overrides: tup
                 if stage[place] is first:
                     _tell(result, time.monotonic() - begun)
     table, *rest = results[-1]
-    outcomes: dict[str, Outcome] = {FIRST: results[1][0], **dict(zip(drawn, rest, strict=True))}
+    outcomes: dict[str, Outcome] = {FIRST: results[1][0], **dict(zip(pictures, rest, strict=True))}
     return Demo(
         table=table,
         runs=out / "runs",
