@@ -31,7 +31,7 @@ FIRST = "planes-clients"
 """The first picture."""
 
 FIGURES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
-    FIRST: (("fedavg", "ima"), {}),
+    FIRST: (("fedavg",), {}),
     "accuracy-rounds": (METHODS, {}),
     "clients-round": (("fedavg",), {}),
     "coherence-rounds": (METHODS, {}),

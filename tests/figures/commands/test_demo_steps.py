@@ -29,7 +29,7 @@ def test_settings_of_the_partition_differ_in_nothing_else():
 def test_figures_and_their_runs_exist():
     assert set(_demo_steps.FIGURES) <= set(gallery.names())
     assert {run for runs, _ in _demo_steps.FIGURES.values() for run in runs} <= set(_demo_steps.planned())
-    assert set(_demo_steps.FIGURES[_demo_steps.FIRST][0]) == set(_demo_steps.METHODS[:2])
+    assert set(_demo_steps.FIGURES[_demo_steps.FIRST][0]) <= set(_demo_steps.METHODS[:2]), "trained first"
 
 
 def test_overrides_reach_every_run():
