@@ -38,7 +38,7 @@ def test_trajectory_is_drawn_through_its_marks_in_order():
     plane, off, _ = figure.axes
     np.testing.assert_array_equal(plane.lines[0].get_xydata(), at)
     np.testing.assert_array_equal(off.lines[0].get_xydata(), [[0, 0.1], [4, 0.2], [9, 0.3]])
-    assert plane.get_xlabel() == "alpha (71 % of the variance)"
+    assert plane.get_xlabel() == "distance along u (71 % of the variance)"
     assert {note.get_text() for note in plane.texts} == {"round 0", "round 9"}
 
 
@@ -192,7 +192,7 @@ def test_negative_eigenvalues_of_layers_are_hollow():
     )
     (panel,) = layers_rounds.draw(ds).axes
     line, hollow = panel.lines
-    np.testing.assert_array_equal(line.get_ydata(), [2.0, 0.5, 3.0])
+    np.testing.assert_allclose(line.get_ydata(), [2.0, 0.5, 3.0])
     np.testing.assert_array_equal(hollow.get_xydata(), [[1, 0.5]])
     assert line.get_color() == style.colour("fedavg")
     assert [text.get_text() for text in panel.get_xticklabels()] == ["a.weight", "a.bias", "b.weight"]

@@ -17,6 +17,7 @@ FAULTS = {
 """What may be wrong with figures of these runs, which have every kind of setting, and why."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", ["column", "page"])
 @pytest.mark.parametrize("name", [name for name in gallery.names() if name != "ranking-table"])
 def test_every_figure_is_readable(name, width, numbers):

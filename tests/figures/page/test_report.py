@@ -95,6 +95,7 @@ def test_names_cannot_break_out_of_the_page():
         "runs": [(bad, bad, 1)],
         "kinds": ["surface"],
         "lacking": {"matrix": bad},
+        "sections": [(bad, "runs")],
         "summary": table,
         "diagnoses": [],
         "drifts": [],

@@ -178,7 +178,10 @@ def test_the_command_draws_what_is_there_and_names_what_is_not(item, tmp_path, c
     code, out, err = call(folder, "-o", "pictures", "--item", "tableiv")
     assert code == 0, err
     assert sorted(path.name for path in (tmp_path / "pictures").iterdir()) == [
-        f"toy-tableiv-accuracy-table.{kind}" for kind in ("csv", "pdf", "png", "svg", "zarr")
+        f"toy-tableiv-accuracy-table.{kind}"
+        for kind in (
+            *("alt.txt", "csv", "pdf", "png", "svg", "table.html", "table.md", "table.tex", "tex", "txt", "zarr"),
+        )
     ]
     ds = zarr_files.load(tmp_path / "pictures" / "toy-tableiv-accuracy-table.zarr")
     assert ds.measured.shape == (3, 2, 1)
