@@ -58,7 +58,8 @@ def draw_over_models(ds: xr.Dataset, name: str, ax: Axes) -> None:
         return
     ends = xr.DataArray([float(ds.models.min()), float(ds.models.max())], dims="models")
     level = ds[f"fedavg_{name}"].expand_dims(models=ends.values)
-    curves.line_with_band(level, ax=ax, over="models", **curves.line_look("fedavg", linewidth=1.0))
+    look = {**curves.line_look("fedavg", linewidth=1.0), "linestyle": "--"}  # a level, not a curve over models
+    curves.line_with_band(level, ax=ax, over="models", **look)
 
 
 def _setting(run: Run) -> str:
