@@ -55,7 +55,8 @@ ENVIRONMENTS = {
     "flower": Environment(
         ("flwr[simulation]==1.41.0", "flwr-datasets==0.6.1"),
         (
-            *("tests/drift/importers/test_flower.py", "tests/drift/partitions"),
+            *("tests/drift/importers/test_flower.py", "tests/drift/importers/test_flower_app.py"),
+            "tests/drift/partitions",
             "tests/figures/commands/test_partition_command.py",
         ),
     ),
