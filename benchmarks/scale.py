@@ -2,6 +2,8 @@
 
     python -m benchmarks.scale               about two minutes; results in benchmarks/results/scale.json
     python -m benchmarks.scale --workers 2   a cohort of the FMNIST CNN shared by processes, against one, wall time
+    python -m benchmarks.scale --large 200   a round of 200 clients of ResNet18 by --memory 2GB, and what reads it;
+                                             seconds and peak memory of each process, 45 MB of disk per client
 
 A client trains one step on 4 samples, so that a round's cost is that of the server, of the record and of what each
 client costs besides its samples. Every line is a process of its own: FedAvg, a multilayer perceptron, 3 rounds, all
@@ -97,6 +99,58 @@ def measured(line: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+LARGE = {
+    "open": "run.round(0)",
+    "coherence": "drift.coherence(run)",
+    "drift_variances": "drift.drift_variances(run)",
+    "layer_drift": "drift.layer_drift(run)",
+    "round_plane": "drift.round_plane(run, points=5)",
+    "what_if": "drift.what_if(run)",
+    "figure": "draw(run)",
+}
+"""What is measured of a large round, each in a process of its own that opens the run."""
+
+
+def large(cohort: int, memory: str, folder: Path) -> dict[str, Any]:
+    """Seconds and peak memory in MB of processes that train one round of `cohort` clients of ResNet18 and read it."""
+    code = f"""
+import sys, time, torch
+sys.path.insert(0, {str(Path(__file__).resolve().parent.parent)!r})
+torch.set_num_threads(1)
+import drift
+from drift.config.load import validated
+from drift.store.memory_budget import limited
+
+def draw(run):
+    import figures
+    figures.draw("clients-round", [run], {str(folder)!r} + "/out")
+
+begun, cpu = time.perf_counter(), time.process_time()
+with limited({memory!r}):
+    if sys.argv[1] == "train":
+        task = {{"dataset": "cifar10", "model": "resnet18_gn", "train_samples": {4 * cohort}, "test_samples": 50}}
+        settings = {{
+            "rounds": 1,
+            "task": task,
+            "clients": {{"number": {cohort}, "per_round": {cohort}, "partition": "iid"}},
+            "local": {{"steps": 1, "batch": 4}},
+        }}
+        drift.simulate(validated(settings), runs={str(folder)!r})
+    else:
+        run = drift.open(next(path for path in Path({str(folder)!r}).iterdir() if path.is_dir()))
+        exec(sys.argv[1])
+(peak,) = (int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(time.perf_counter() - begun, time.process_time() - cpu, peak * 1024 / 1e6)
+""".replace("import sys, time, torch", "import sys, time, torch\nfrom pathlib import Path")
+    results: dict[str, Any] = {"cohort": cohort, "memory": memory}
+    for name, call in {"train": "train", **LARGE}.items():
+        command = [sys.executable, "-c", code, call]
+        wall, cpu, peak = map(float, subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.split()[-3:])
+        results[name] = {"seconds": wall, "cpu": cpu, "megabytes": peak}
+        print(f"{name:16} {wall:8.1f} s  {cpu:8.1f} CPU s  {peak:6.0f} MB at most", flush=True)
+    return results
+
+
 def shared(workers: int, rounds: int) -> dict[str, Any]:
     """Wall and CPU seconds of rounds of the FMNIST CNN, 10 clients of 600 samples, by one process and by several.
 
@@ -139,6 +193,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--large", type=int, metavar="CLIENTS")
+    parser.add_argument("--memory", default="2GB")
     parser.add_argument("--line", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.line:
@@ -148,7 +204,10 @@ def main() -> None:
         print(json.dumps(measured(json.loads(given.line))))
         return
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    if given.workers > 1:
+    if given.large:
+        with tempfile.TemporaryDirectory() as place:
+            results["large"] = large(given.large, given.memory, Path(place))
+    elif given.workers > 1:
         results["workers"] = shared(given.workers, given.rounds)
     else:
         results["lines"] = []

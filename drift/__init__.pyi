@@ -24,6 +24,8 @@ from drift.analyses.landscapes.barriers import client_barriers as client_barrier
 from drift.analyses.landscapes.barriers import mode_curve as mode_curve
 from drift.analyses.landscapes.barriers import pool_barriers as pool_barriers
 from drift.analyses.landscapes.basin import basin_rounds as basin_rounds
+from drift.analyses.landscapes.basin import global_minimum as global_minimum
+from drift.analyses.landscapes.basin import round_minimum as round_minimum
 from drift.analyses.landscapes.data_planes import class_plane as class_plane
 from drift.analyses.landscapes.data_planes import overlay_plane as overlay_plane
 from drift.analyses.landscapes.interpolated_plane import interpolated_plane as interpolated_plane
@@ -48,6 +50,7 @@ from drift.analyses.landscapes.trajectory_points import trajectory_points as tra
 from drift.analyses.landscapes.weight_simplex import best_weights as best_weights
 from drift.analyses.landscapes.weight_simplex import weight_simplex as weight_simplex
 from drift.analyses.rounds.coherence import coherence as coherence
+from drift.analyses.rounds.coherence import pairwise as pairwise
 from drift.analyses.rounds.cohort_table import cohort_table as cohort_table
 from drift.analyses.rounds.cost import cost as cost
 from drift.analyses.rounds.labels import heterogeneity as heterogeneity
@@ -73,6 +76,7 @@ from drift.diagnosis.outlying_clients import apart as apart
 from drift.importers.flower import client_number as client_number
 from drift.importers.flower import recorded as recorded
 from drift.record.recorder import Recorder as Recorder
+from drift.runs.metrics import recorded_metrics as recorded_metrics
 from drift.runs.run import Run as Run
 from drift.runs.run import open as open
 from drift.simulation.compare import compare as compare

@@ -22,6 +22,15 @@ local = { lr = 0.05, epochs = 1, batch = 8 }
 optimizer = "adam"
 """
 
+DIGITS: dict[str, Any] = {
+    "rounds": 4,
+    "seed": 5,
+    "task": {"dataset": "digits", "model": "mlp", "model_options": {"hidden": [12]}, "train_samples": 200},
+    "clients": {"number": 6, "per_round": 3, "partition": "dirichlet", "concentration": 0.5, "variant": "plain"},
+    "local": {"lr": 0.1, "epochs": 3, "batch": 8, "momentum": 0.5},
+}
+"""An experiment of four rounds on real images: 200 digits, 6 clients, 3 of them a round."""
+
 
 def written(folder: Path) -> Path:
     """The tiny experiment as a TOML file in a folder."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypedDict
 
 import torch
@@ -41,6 +42,8 @@ def evaluate_on(
     *,
     task: Task | None = None,
     tolerance: float | None = None,
+    interpolate: Callable[..., xr.Dataset] = adaptive_surface,
+    budget: int | None = None,
     statistics: Statistics | None = None,
     precision: Precision = "exact",
     metrics: tuple[str, ...] | None = None,
@@ -52,7 +55,9 @@ def evaluate_on(
 
     Args:
         task: A task in place of the run's own, such as one with further metrics.
-        tolerance: Points may be interpolated to this tolerance, as `landscape.adaptive_surface` does.
+        tolerance: Points may be interpolated to this tolerance; by default all are evaluated.
+        interpolate: How: `landscape.adaptive_surface` or `landscape.interpolated_surface`.
+        budget: Points that it evaluates at most; by default all.
         part, parts: Number of this sweep among `parts` equal sweeps, for the progress.
 
     Raises:
@@ -65,7 +70,7 @@ def evaluate_on(
     options |= {"known": known, "checkpoint": checkpoint, **sharing(run, part, parts)}
     if tolerance is None:
         return surface(task or run.task, sweep, precision=precision, **options)
-    return adaptive_surface(task or run.task, sweep, tolerance=tolerance, **options)
+    return interpolate(task or run.task, sweep, tolerance=tolerance, budget=budget, **options)
 
 
 def evaluate_models(

@@ -12,7 +12,7 @@ cluster     the clients shared by the workers of a Dask scheduler (`simulate(...
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,7 @@ from torch import Tensor
 
 from drift.config.method import Method
 from drift.config.method_values import Setting
+from drift.training.arrivals import Receive, as_they_are
 from drift.training.client import Client, Update
 
 if TYPE_CHECKING:
@@ -45,8 +46,13 @@ class CohortUpdates:
     useful: float | None = None
 
 
-def train(engine: str, method: Method, clients: Iterable[Client]) -> CohortUpdates:
+def train(
+    engine: str, method: Method, clients: Iterable[Client], receive: Callable[[int, Update], Update] = as_they_are
+) -> CohortUpdates:
     """Local training of each client by the engine called `engine`.
+
+    Args:
+        receive: Takes the update of the client at a place when it comes back, and returns what is kept of it.
 
     Raises:
         ValueError: If there is no such engine.
@@ -54,11 +60,11 @@ def train(engine: str, method: Method, clients: Iterable[Client]) -> CohortUpdat
     if engine == "serial":
         from drift.engines import serial
 
-        return CohortUpdates(serial.train(method, clients))
+        return CohortUpdates(serial.train(method, clients, receive))
     if engine == "batched":
         from drift.engines import batched
 
-        return CohortUpdates(*batched.train(method, clients))
+        return CohortUpdates(*batched.train(method, clients, receive))
     raise ValueError(f"no engine named {engine!r}; known: {', '.join(NAMES)}.")
 
 
@@ -71,8 +77,11 @@ class ClientPool(Protocol):
 
     idle: int
 
-    def train(self, server: Server, start: Tensor, ids: np.ndarray) -> list[Update]:
-        """Updates of the clients `ids` of the server's next round, in their order; they receive `start` (d,)."""
+    def train(self, server: Server, start: Tensor, ids: np.ndarray, receive: Receive) -> list[Update]:
+        """Updates of the clients `ids` of the server's next round, in their order; they receive `start` (d,).
+
+        `receive` takes each of them when it comes back, in any order.
+        """
 
 
 def client_pool(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from drift.config.method import Method
 from drift.training import optimizer
+from drift.training.arrivals import as_they_are
 from drift.training.client import Client, Update
 from drift.training.correction import stack_corrections
 from landscape.batched_training.per_model_gradients import ModelGradients, model_gradients
@@ -35,8 +36,14 @@ STATES = 6
 """Vectors (d,) of a client in training: model, gradient, moments, what corrects them."""
 
 
-def train(method: Method, clients: Iterable[Client]) -> tuple[list[Update], float]:
-    """Updates in the order of the clients, and the useful fraction of the computed samples, 0-1; NaN without any."""
+def train(
+    method: Method, clients: Iterable[Client], receive: Callable[[int, Update], Update] = as_they_are
+) -> tuple[list[Update], float]:
+    """Updates in the order of the clients, and the useful fraction of the computed samples, 0-1; NaN without any.
+
+    Args:
+        receive: Takes the update of a client's place when it is trained.
+    """
     ready = [method.prepare(client) for client in clients]
     minibatches = [_minibatches(client) for client in ready]
     order = sorted(range(len(ready)), key=lambda place: -len(minibatches[place].sizes))
@@ -49,10 +56,10 @@ def train(method: Method, clients: Iterable[Client]) -> tuple[list[Update], floa
             places = order[begin : begin + size]
             rows = [(ready[place], minibatches[place]) for place in places]
             group = _Group(rows, method, gradients)
-            trained |= zip(places, group.train(), strict=True)
+            for place, update in zip(places, group.train(), strict=True):
+                trained[place] = receive(place, method.finish(ready[place], update))
             useful, computed = useful + group.useful, computed + group.computed
-    updates = [method.finish(client, trained[place]) for place, client in enumerate(ready)]
-    return updates, useful / computed if computed else float("nan")
+    return [trained[place] for place in range(len(ready))], useful / computed if computed else float("nan")
 
 
 def chunk(client: Client, gradients: ModelGradients) -> int:

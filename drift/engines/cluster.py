@@ -26,6 +26,7 @@ from drift.config.method_values import Setting, State
 from drift.engines.pure import Received, WorkerData
 from drift.parallel.shared_tensors import deserialize, serialize
 from drift.parallel.worker_pool import Crashed
+from drift.training.arrivals import Receive
 from drift.training.client import Update
 from drift.training.data import Data
 from drift.training.server import Server
@@ -48,8 +49,10 @@ class ClientCluster:
     def __init__(self, setting: Setting, run: str, client: Any) -> None:
         self.setting, self.run, self.client = setting, run, client
 
-    def train(self, server: Server, start: Tensor, ids: np.ndarray) -> list[Update]:
+    def train(self, server: Server, start: Tensor, ids: np.ndarray, receive: Receive) -> list[Update]:
         """Updates of the clients `ids` of the server's next round, in their order.
+
+        `receive` takes them when all are back.
 
         Raises:
             Lost: If the scheduler is gone.
@@ -70,7 +73,7 @@ class ClientCluster:
                 )
                 for client in ids.tolist()
             ]
-            return [deserialize(text) for text in self.client.gather(futures)]
+            return [receive(place, deserialize(text)) for place, text in enumerate(self.client.gather(futures))]
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import cast
 
@@ -18,8 +19,10 @@ from torch import Tensor
 
 from drift.config.method_values import Setting, State
 from drift.engines.pure import Received, WorkerData
-from drift.parallel.shared_tensors import MemoryRegion, SharedValue, map_memory, share_memory
+from drift.parallel.shared_tensors import MemoryRegion, SharedValue, share_memory
 from drift.parallel.worker_pool import Workers
+from drift.store.client_rows import RowFile
+from drift.training.arrivals import Receive
 from drift.training.client import Update
 from drift.training.data import Data
 from drift.training.server import Server
@@ -31,19 +34,27 @@ class ClientProcesses:
     def __init__(self, setting: Setting, workers: Workers, idle: int) -> None:
         self.setting, self.workers, self.idle = setting, workers, idle
 
-    def train(self, server: Server, start: Tensor, ids: np.ndarray) -> list[Update]:
-        """Updates of the clients `ids` of the server's next round, in their order."""
+    def train(self, server: Server, start: Tensor, ids: np.ndarray, receive: Receive) -> list[Update]:
+        """Updates of the clients `ids` of the server's next round, in their order.
+
+        Models go to their rows in a file where `receive` has one, else to memory that all processes share.
+        """
         received, region = share_memory(Received.from_server(self.setting, server, start))
-        size = len(ids) * start.nbytes
-        with region, MemoryRegion(size) as rows:
-            models = map_memory(rows.path, rows.size, writable=True)[:size].view(start.dtype).view(len(ids), -1)
+        files = [receive.file(place) for place in range(len(ids))]
+        number = count()
+        with region, MemoryRegion(sum(file is None for file in files) * start.nbytes) as memory:
+            rows = RowFile(Path(memory.path), 0, start.nbytes)
+            targets = [file or (rows, next(number)) for file in files]
             jobs = [
-                _ClientJob(received, client, server.clients.get(client, {}), rows.path, rows.size, place)
-                for place, client in enumerate(ids.tolist())
+                _ClientJob(received, client, server.clients.get(client, {}), *target)
+                for client, target in zip(ids.tolist(), targets, strict=True)
             ]
-            updates = self.workers.in_order(_work, jobs)
-        pairs = zip(updates, models, strict=True)
-        return [replace(update, theta=model) if in_row else update for (update, in_row), model in pairs]
+            updates = dict[int, Update]()
+            for place, (update, in_row) in self.workers.as_completed(_work, jobs):
+                file, row = targets[place]
+                whole = replace(update, theta=file.read(row, start)) if in_row else update
+                updates[place] = receive(place, whole, written=in_row and file is not rows)
+        return [updates[place] for place in range(len(ids))]
 
 
 @contextmanager
@@ -56,13 +67,12 @@ def processes(setting: Setting, data: Data, folder: Path, workers: int) -> Itera
 
 @dataclass(frozen=True)
 class _ClientJob:
-    """A client of a round, and the row among `path`'s models that its own is written to."""
+    """A client of a round, and the row of a file that its model is written to."""
 
     received: SharedValue
     client: int
     state: State
-    path: str
-    size: int
+    file: RowFile
     row: int
 
 
@@ -87,9 +97,5 @@ def _work(state: _WorkerState, job: _ClientJob) -> tuple[Update, bool]:
     update = state.data.trained(received, job.client, job.state)
     if update.theta.shape != received.start.shape or update.theta.dtype != received.start.dtype:
         return update, False
-    size = received.start.nbytes
-    row = map_memory(job.path, job.size, writable=True)[job.row * size : (job.row + 1) * size].view(
-        received.start.dtype
-    )
-    row.copy_(update.theta)
+    job.file.write(job.row, update.theta)
     return replace(update, theta=torch.empty(0)), True

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from drift.config.method import Method
+from drift.training.arrivals import as_they_are
 from drift.training.client import Client, Update
 
 
-def train(method: Method, clients: Iterable[Client]) -> list[Update]:
-    """Local training of each client, in order."""
-    return [method.local(client) for client in clients]
+def train(
+    method: Method, clients: Iterable[Client], receive: Callable[[int, Update], Update] = as_they_are
+) -> list[Update]:
+    """Local training of each client, in order; `receive` takes the update of a client's place as it comes back."""
+    return [receive(place, method.local(client)) for place, client in enumerate(clients)]

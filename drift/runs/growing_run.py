@@ -80,6 +80,10 @@ class GrowingRun(Run):
         metrics = {name: float(value) for name, value in named["metric"].items()}
         return Round(index=number, metrics=metrics, extras=named["extras"], **linked)
 
+    def listed_rounds(self) -> list[int]:
+        """Indices of the committed rounds in the folder, ascending; none of them is read."""
+        return self._listed()[1]
+
     def latest(self) -> dict[str, float]:
         """Numbers of the last committed round, and those of rounds before it that it lacks; no other round is read.
 
@@ -87,8 +91,7 @@ class GrowingRun(Run):
             LookupError: If a file is damaged.
         """
         numbers: dict[str, float] = {}
-        committed = files.read_next(self.folder) if (self.folder / files.STATE).exists() else 0
-        on_disk = [index for index in round_headers.round_numbers(self.folder) if index < committed]
+        on_disk = self.listed_rounds()
         for index in reversed(on_disk[-LATEST:]):
             fresh = read_small_arrays(files.round_path(self.folder, index)).numbers()
             numbers = {**{name: value for name, value in fresh.items() if isfinite(value)}, **numbers}
@@ -149,8 +152,7 @@ class GrowingRun(Run):
             if stamp == self._rounds.stamp:
                 return 0
             self._read_description()
-            committed = files.read_next(self.folder) if (self.folder / files.STATE).exists() else 0
-            on_disk = [index for index in round_headers.round_numbers(self.folder) if index < committed]
+            committed, on_disk = self._listed()
             if not self._continues(on_disk):
                 self._forget()
             following = on_disk[len(self._rounds.indices) :]
@@ -166,6 +168,11 @@ class GrowingRun(Run):
         """Read run.json again when it is next asked for."""
         for name in ("about", "experiment"):
             vars(self).pop(name, None)
+
+    def _listed(self) -> tuple[int, list[int]]:
+        """Number of the next round, and the rounds in the folder before it."""
+        committed = files.read_next(self.folder) if (self.folder / files.STATE).exists() else 0
+        return committed, [index for index in round_headers.round_numbers(self.folder) if index < committed]
 
     def _read_description(self) -> None:
         """Drop what is derived from run.json where the file is another one."""

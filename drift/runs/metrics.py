@@ -16,7 +16,11 @@ _UNITS = {"seconds": "s", "accuracy": "fraction", "own_accuracy": "fraction", "e
 
 @analysis("round", cost="record")
 def recorded_metrics(run: Run) -> xr.Dataset:
-    """Every recorded number of every round, by name, over `round`; NaN where a round has none."""
+    """Every recorded number of every round, by name, over `round`; NaN where a round has none.
+
+    Args:
+        run: Run to analyse.
+    """
     indices = run.rounds()
     records = [run.round(index).metrics for index in indices]
     names = sorted({*_USUAL, *(name for record in records for name in record)})

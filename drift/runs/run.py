@@ -33,7 +33,7 @@ if TYPE_CHECKING:  # training starts without them
     from landscape.sweep.threads import PointPool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run(RunFiles):
     """A folder in which a run is recorded.
 

@@ -20,9 +20,10 @@ from drift.plugins.reserved_names import USER_TASK
 from drift.plugins.trust import names_in, warn_changed
 from drift.store import files, links, round_headers
 from drift.store.round_record import Round
+from landscape.results.notebook_table import notebook_table
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunFiles:
     """What is read from the folder of a run without its data and model.
 
@@ -31,6 +32,28 @@ class RunFiles:
     """
 
     folder: Path
+
+    def __repr__(self) -> str:
+        """One line: method, dataset, seed, rounds and folder; the folder alone where its files cannot be read."""
+        try:
+            data, done, planned = self.data_name, self.committed, self.experiment.rounds
+            return f"Run({self.label} on {data}, seed {self.seed}: {done} of {planned} rounds, in {self.folder})"
+        except (LookupError, ValueError, OSError) as problem:
+            return f"Run({self.folder}: {problem})"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks."""
+        try:
+            clients = self.experiment.clients
+            partition = self.about["experiment"].get("clients", {}).get("partition", "")
+            rows: dict[str, Any] = {"method": self.label, "dataset": self.data_name}
+            rows["partition"] = ", ".join(map(str, partition.values())) if isinstance(partition, dict) else partition
+            rows |= {"model": self.experiment.task.model, "clients": clients.number, "in a round": clients.per_round}
+            rows |= {"seed": self.seed, "rounds": f"{self.committed} of {self.experiment.rounds}"}
+            rows |= self.round(-1).metrics if self.committed else {}
+        except (LookupError, ValueError, OSError):
+            rows = {}
+        return notebook_table(repr(self), rows)
 
     @property
     def name(self) -> str:

@@ -18,6 +18,7 @@ from drift.store import files, links
 from drift.store.keep import Keep
 from drift.store.round_record import Round
 from drift.training.server import Server
+from landscape.model.mapped_files import is_mapped
 
 WAITING = 2
 """Largest number of rounds in the queue, without the one being written."""
@@ -177,4 +178,4 @@ def _moved(value: Any) -> Any:
 def _bytes(record: Round) -> int:
     values = [getattr(record, field.name) for field in fields(record)]
     values += [part for value in values if isinstance(value, dict) for part in value.values()]
-    return sum(value.numel() * value.element_size() for value in values if isinstance(value, Tensor))
+    return sum(value.nbytes for value in values if isinstance(value, Tensor) and not is_mapped(value))

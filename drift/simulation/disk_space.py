@@ -6,7 +6,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import torch
+
 from drift.config.experiment import Experiment
+from drift.store.memory_budget import fits
 
 
 def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0) -> None:
@@ -38,9 +41,16 @@ def expected_bytes(experiment: Experiment, size: int, done: int = 0) -> int:
     keep, rounds, cohort = experiment.keep, experiment.rounds, experiment.clients.per_round
     width = (2.0 if keep.dtype == "bfloat16 deltas" else 4.0) * (_COMPRESSED if keep.compress else 1.0)
     models = 2 + experiment.method.extra_models  # start, end and models in the extras
-    total = 4 * size * 8 + (8 * (cohort + 3) ** 2 + 4096) * max(0, rounds - done)
+    total = _temporary_bytes(experiment, size) + 4 * size * 8 + (8 * (cohort + 3) ** 2 + 4096) * max(0, rounds - done)
     whole, clients = (_count_rounds(counts, done, rounds) for counts in (keep.keeps_globals, keep.keeps_clients))
     return total + 4 * models * size * whole + int(width * cohort * size) * clients
+
+
+def _temporary_bytes(experiment: Experiment, size: int) -> int:
+    """Bytes of client models in temporary files: of one round that neither fits memory nor is stored as it is."""
+    cohort, keep = experiment.clients.per_round, experiment.keep
+    stays = keep.clients == "all" and keep.dtype == "float32" and not keep.compress
+    return 0 if stays or fits(torch.float32, (cohort, size)) else 4 * cohort * size
 
 
 def _count_rounds(keeps: Callable[[int, int], bool], done: int, rounds: int) -> int:

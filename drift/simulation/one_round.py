@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from drift.config.method import Method
+from drift.config.experiment import Experiment
 from drift.config.method_values import Cohort, Setting, State
 from drift.config.random_keys import cohort
 from drift.engines import CohortUpdates, train
 from drift.engines.choice import exact
-from drift.store.round_record import Round, gram
-from drift.training.client import Update, to_cpu
+from drift.store.client_rows import ClientRows, temporary_rows
+from drift.store.round_file import expected_round
+from drift.store.round_record import Round, gram, gram_of_models
+from drift.training.arrivals import Arrivals, Receive
+from drift.training.client import Update
 from drift.training.data import Data, client_samples
 from drift.training.server import Server, clients, sent
 from drift.training.validation import model_metrics
 
+RowsOf = Callable[[Round], ClientRows]
+"""A round as far as it is known before training -> rows for the models of its clients."""
 
-def run_round(setting: Setting, data: Data, server: Server) -> tuple[Round, Server]:
-    """One round: its record, and the server after it."""
+
+def run_round(setting: Setting, data: Data, server: Server, rows_of: RowsOf = temporary_rows) -> tuple[Round, Server]:
+    """One round: its record, and the server after it.
+
+    Args:
+        rows_of: Where the client models are to be stored.
+    """
     experiment, method, index = setting.experiment, setting.experiment.method, server.next
     start = method.broadcast(server.state, server.theta, index)
     ids = cohort(experiment.seed, index, experiment.clients.number, experiment.clients.per_round)
     trained_ids = np.arange(experiment.clients.number) if experiment.clients.train_all else ids
     parts, held_out = client_samples(experiment, data, index)
+    rows = rows_of(_expected(setting, server, start, len(ids)))
+    arrivals = Arrivals(method, start, server.buffers, trained_ids.tolist(), ids.tolist(), rows)
     with exact(setting.device):
-        trained = _train(setting, parts, held_out, server, start, trained_ids)
-    updates = dict(zip(trained_ids.tolist(), map(to_cpu, trained.updates), strict=True))
-    _require_shapes(method, updates, start, server.buffers)
-    sound = {client: update for client, update in updates.items() if _finite(method, update)}
+        trained = _train(setting, parts, held_out, server, start, trained_ids, arrivals)
+    updates = dict(zip(trained_ids.tolist(), trained.updates, strict=True))
+    sound = {client: update for client, update in updates.items() if client in arrivals.sound}
     client_states = {client: update.state for client, update in sound.items() if update.state}
     after = replace(server, clients={**server.clients, **client_states}, next=index + 1)
 
@@ -51,7 +63,7 @@ def run_round(setting: Setting, data: Data, server: Server) -> tuple[Round, Serv
         ids=torch.tensor(finite, dtype=torch.int64),
         sizes=sizes,
         weights=experiment.cohort_weights(sizes),
-        clients=torch.stack([update.theta for update in returned]),
+        clients=arrivals.models(finite),
         steps=torch.tensor([update.steps for update in returned], dtype=torch.int64),
         reports={name: torch.stack([update.report[name] for update in returned]) for name in returned[0].report},
         buffers=torch.stack([update.buffers for update in returned]),
@@ -61,13 +73,12 @@ def run_round(setting: Setting, data: Data, server: Server) -> tuple[Round, Serv
     buffers = method.buffers(setting, outcome.end, averaged) if len(averaged) else averaged
     momentum = method.momentum(server.state)
     expected = server.previous if momentum is None else momentum
-    deltas = group.deltas
     record = Round(
         index=index,
         ids=group.ids,
         sizes=group.sizes,
         weights=outcome.weights,
-        gram=gram(start, expected, outcome.end - start, deltas),
+        gram=gram_of_models(start, expected, outcome.end - start, group.clients),
         metrics={
             "local_loss": _mean_loss(group.weights, returned),
             **_metrics(setting, outcome.end, buffers, after, held_out),
@@ -83,8 +94,16 @@ def run_round(setting: Setting, data: Data, server: Server) -> tuple[Round, Serv
         sent=sent(method, server),
         carried=_client_states(sound),
     )
-    previous = group.weights.to(deltas) @ deltas
+    previous = group.mean_update(group.weights)
     return record, replace(after, theta=outcome.end, buffers=buffers, previous=previous, state=outcome.state)
+
+
+def _expected(setting: Setting, server: Server, start: Tensor, number: int) -> Round:
+    experiment, index = setting.experiment, server.next
+    metrics = {"local_loss", "seconds"} | ({"useful_fraction"} if setting.engine == "batched" else set())
+    if _is_evaluated(experiment, index):
+        metrics |= {"loss", "accuracy", *setting.task.metrics}
+    return expected_round(index, number, start, server.buffers, metrics=metrics, sent=sent(experiment.method, server))
 
 
 def _train(
@@ -94,10 +113,12 @@ def _train(
     server: Server,
     start: Tensor,
     ids: np.ndarray,
+    receive: Receive,
 ) -> CohortUpdates:
     if setting.crew is not None:
-        return CohortUpdates(setting.crew.train(server, start, ids))
-    return train(setting.engine, setting.experiment.method, clients(setting, parts, held_out, server, start, ids))
+        return CohortUpdates(setting.crew.train(server, start, ids, receive))
+    ready = clients(setting, parts, held_out, server, start, ids)
+    return train(setting.engine, setting.experiment.method, ready, receive)
 
 
 def _client_states(updates: dict[int, Update]) -> State:
@@ -110,32 +131,6 @@ def _client_states(updates: dict[int, Update]) -> State:
     return {"ids": torch.tensor(ids, dtype=torch.int64), **rows}
 
 
-def _finite(method: Method, update: Update) -> bool:
-    """Whether everything that a client returned is finite: model, buffers, report and state."""
-    reports = (value for name, value in update.report.items() if name not in method.gaps)
-    parts = (update.theta, update.buffers, *reports, *update.state.values())
-    return all(bool(torch.isfinite(part).all()) for part in parts)
-
-
-def _require_shapes(method: Method, updates: dict[int, Update], start: Tensor, buffers: Tensor) -> None:
-    """Raise ValueError with the first client whose update has other shapes than the run, or other reports."""
-    reports: dict[str, tuple[int, ...]] | None = None
-    for client, update in updates.items():
-        for what, part, expected in (("a model", update.theta, start), ("buffers", update.buffers, buffers)):
-            if part.shape != expected.shape:
-                raise ValueError(
-                    f"client {client} returned {what} of shape {tuple(part.shape)} under {method.name()}, the run has "
-                    f"{tuple(expected.shape)}; correct the method's local training."
-                )
-        shapes = {name: tuple(value.shape) for name, value in update.report.items()}
-        if reports not in (None, shapes):
-            raise ValueError(
-                f"client {client} reported {shapes} under {method.name()}, a client before it {reports}; correct the "
-                "method's local training."
-            )
-        reports = shapes
-
-
 def _mean_loss(weights: Tensor, returned: list[Update]) -> float:
     losses = torch.tensor([update.loss for update in returned], dtype=torch.float64)
     return float(weights @ torch.nan_to_num(losses))
@@ -146,14 +141,17 @@ def _metrics(
 ) -> dict[str, float]:
     """Test metrics of the new global model, and those of the method, in rounds that evaluate; none if not finite."""
     experiment, index = setting.experiment, after.next - 1
-    evaluated = index == experiment.rounds - 1 or index % experiment.evaluate_every == 0
-    if not evaluated or not bool(torch.isfinite(end).all()):
+    if not _is_evaluated(experiment, index) or not bool(torch.isfinite(end).all()):
         return {}
     with exact(setting.device):
         model = end.to(setting.device), buffers.to(setting.device)
         metrics = model_metrics(setting.task, *model, workers=setting.evaluators)
         metrics["accuracy"] = 1 - metrics["error"]
         return metrics | experiment.method.measured(setting, end, after.clients, held_out)
+
+
+def _is_evaluated(experiment: Experiment, index: int) -> bool:
+    return index == experiment.rounds - 1 or index % experiment.evaluate_every == 0
 
 
 def _empty(index: int, start: Tensor, buffers: Tensor, excluded: Tensor) -> Round:

@@ -29,6 +29,7 @@ from drift.simulation.background_writer import Writer
 from drift.simulation.disk_space import require_space
 from drift.simulation.one_round import run_round
 from drift.store import atomic_write, files, links, locks, numpy_files
+from drift.store.round_file import RoundFiles
 from drift.store.round_headers import last_link
 from drift.store.round_record import Round
 from drift.training.data import Data, build_task, read_data
@@ -128,14 +129,16 @@ def rounds(setting: Setting, data: Data, server: Server, folder: Path, last: int
     """
     experiment, path = setting.experiment, folder / "run.json"
     run = links.identity(files.read_json(path)) if path.exists() else ""
+    stored = RoundFiles(folder, experiment.keep, experiment.rounds, run)
     with Writer(folder, experiment.keep, experiment.rounds, run, last_link(folder, server.next)) as writer:
         while server.next < last:
             begin = time.perf_counter()
             with memory.explain_oom(
                 f"round {server.next}", "lower local.batch or clients.per_round, or stop other programs"
             ):
-                record, server = run_round(setting, data, server)
+                record, server = run_round(setting, data, server, stored.rows)
             record.metrics["seconds"] = time.perf_counter() - begin
+            stored.learn(record)
             finite = bool(torch.isfinite(server.theta).all())
             writer.put(record, server if finite else None)
             if not finite:

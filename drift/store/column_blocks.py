@@ -14,10 +14,14 @@ from typing import overload
 import torch
 from torch import Tensor
 
-from drift.store import mapped_files
+from drift.store import memory_budget
+from landscape.model import mapped_files
 
 WIDTH = 1 << 16
 """Parameters in a block."""
+
+MANY = 1 << 12
+"""Rows from which the blocks are narrower, so that one of them takes at most 1 GiB."""
 
 LEAST = 1 << 10
 """Columns of the last block of a weighted sum: those of a narrow one would be summed by other instructions."""
@@ -39,6 +43,43 @@ def column_blocks(models: Tensor, width: int = WIDTH, least: int = 1) -> Iterato
         yield slice(low, high)
         low = high
         release(models)
+
+
+def narrowed(width: int, count: int) -> int:
+    """Columns of a block of `count` rows: `width` up to MANY rows, then fewer."""
+    return width if count <= MANY else max(LEAST, width * MANY // count)
+
+
+def blocks(
+    models: Tensor, start: Tensor | None = None, *, width: int = WIDTH, least: int = 1
+) -> Iterator[tuple[slice, Tensor]]:
+    """Ranges of the columns, and the models in each of them, or the updates if a start (d,) is stated.
+
+    A block (m, w) is valid until the next one: all of them use the same memory. Memory of their own, between which
+    results are allocated, would be returned to the system late or never.
+    """
+    mapped, buffer = mapped_files.is_mapped(models), None
+    for columns in column_blocks(models, width, least):
+        part = models[:, columns]
+        if start is None and not mapped:
+            yield columns, part
+            continue
+        if buffer is None:  # the widest block is the first or the last one
+            size = len(models) * min(part.shape[1] + least, models.shape[1])
+            buffer = block_buffer(models, (size,), models.dtype)
+        block = buffer[: part.numel()].view(part.shape)
+        if mapped:
+            mapped_files.read_columns(models, columns, block)
+        if start is not None:
+            torch.sub(block if mapped else part, start[columns], out=block)
+        yield columns, block
+
+
+def block_buffer(models: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Memory for a block of models; it returns to the system after the last block if they lie in a mapped file."""
+    if mapped_files.is_mapped(models):
+        return mapped_files.block_memory(dtype, shape)
+    return torch.empty(shape, dtype=dtype, device=models.device)
 
 
 def rows(models: Tensor, numbers: Sequence[int]) -> Iterator[Tensor]:
@@ -68,6 +109,28 @@ class Rows(Sequence[Tensor]):
         return Rows(self.models[number]) if isinstance(number, slice) else self.models[number]
 
 
+def stacked(parts: Sequence[Tensor]) -> Tensor:
+    """Models (n, d) of several matrices one below the other; in a temporary file if they do not fit the budget."""
+    first, shape = parts[0], (sum(map(len, parts)), parts[0].shape[1])
+    if memory_budget.fits(first.dtype, shape):
+        return torch.cat(list(parts))
+    models, row = mapped_files.scratch_tensor(first.dtype, shape), 0
+    for part in parts:
+        for model in Rows(part):
+            models[row] = model
+            release(models)
+            row += 1
+    return models
+
+
+def selected(models: Tensor, wanted: Tensor) -> Tensor:
+    """Rows of models (m, d) by number or by a mask (m,); the same matrix if these are all rows in their order."""
+    numbers = wanted.nonzero()[:, 0] if wanted.dtype == torch.bool else wanted
+    if torch.equal(numbers, torch.arange(len(models))):
+        return models
+    return stacked([models[number][None] for number in numbers.tolist()] or [models[:0]])
+
+
 def release(models: Tensor) -> None:
     """Free the memory of models that lie in a mapped file; nothing for others."""
     if models.device.type == "cpu":
@@ -76,24 +139,30 @@ def release(models: Tensor) -> None:
 
 def weighted_models(weights: Tensor, models: Tensor) -> Tensor:
     """Weighted sum (d,) of models (m, d) in their dtype."""
-    values = weights.to(models)
-    if models.shape[1] <= WIDTH:
-        return values @ models
-    return torch.cat([values @ models[:, columns] for columns in column_blocks(models, least=LEAST)])
+    return _weighted(weights, models, None)
 
 
 def weighted_updates(weights: Tensor, models: Tensor, start: Tensor) -> Tensor:
     """Weighted sum (d,) of the updates of models (m, d), model minus start (d,), in their dtype."""
+    return _weighted(weights, models, start)
+
+
+def _weighted(weights: Tensor, models: Tensor, start: Tensor | None) -> Tensor:
     values = weights.to(models)
-    if models.shape[1] <= WIDTH:
-        return values @ (models - start)
-    return torch.cat([values @ (models[:, columns] - start[columns]) for columns in column_blocks(models, least=LEAST)])
+    if models.shape[1] <= WIDTH and not mapped_files.is_mapped(models):
+        return values @ (models if start is None else models - start)
+    total = models.new_empty(models.shape[1])
+    for columns, block in blocks(models, start, width=narrowed(WIDTH, len(models)), least=LEAST):
+        torch.mv(block.T, values, out=total[columns])
+    return total
 
 
 def summed_updates(models: Tensor, start: Tensor, active: Tensor) -> Tensor:
     """Sum (d,) of the updates of the models (m, d) that are `active` (m,), model minus start (d,), in their dtype."""
-    blocks = [(models[:, columns] - start[columns])[active].sum(0) for columns in column_blocks(models, least=LEAST)]
-    return torch.cat(blocks)
+    total = models.new_empty(models.shape[1])
+    for columns, block in blocks(models, start, width=narrowed(WIDTH, len(models)), least=LEAST):
+        torch.sum(block[active], 0, out=total[columns])
+    return total
 
 
 @dataclass(frozen=True)
@@ -119,8 +188,8 @@ class Updates:
         values = weights.to(self.models)
         if self._whole is not None:
             return torch.addmv(self.start, self._whole.T, values, out=out)
-        for columns in column_blocks(self.models, least=LEAST):
-            torch.addmv(self.start[columns], self._block(columns).T, values, out=out[columns])
+        for columns, updates in self._blocks(LEAST):
+            torch.addmv(self.start[columns], updates.T, values, out=out[columns])
         return out
 
     def products(self, vector: Tensor) -> Tensor:
@@ -128,15 +197,21 @@ class Updates:
         if self._whole is not None:
             return torch.mv(self._whole, vector)
         total = torch.zeros(int(self.active.sum()), dtype=torch.float64)
-        for columns in column_blocks(self.models):
-            total += torch.mv(self._block(columns), vector[columns])
+        for columns, updates in self._blocks(1):
+            total += torch.mv(updates, vector[columns])
         return total
 
     @cached_property
     def _whole(self) -> Tensor | None:
-        return None if self.models.numel() >= LARGE else self._block(slice(None))
+        if self.models.numel() >= LARGE:
+            return None
+        models = self.models if bool(self.active.all()) else self.models[self.active]
+        return self._scaled(models - self.start)
 
-    def _block(self, columns: slice) -> Tensor:
-        models = self.models[:, columns]
-        updates = (models if bool(self.active.all()) else models[self.active]) - self.start[columns]
-        return updates if self.scale == 1 else self.scale * updates
+    def _blocks(self, least: int) -> Iterator[tuple[slice, Tensor]]:
+        every = bool(self.active.all())
+        for columns, block in blocks(self.models, self.start, least=least):
+            yield columns, self._scaled(block if every else block[self.active])
+
+    def _scaled(self, updates: Tensor) -> Tensor:
+        return updates if self.scale == 1 else updates.mul_(self.scale)

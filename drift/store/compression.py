@@ -9,7 +9,10 @@ to almost nothing, the two lower ones are noise and keep their size. Sizes: docs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,9 @@ import psutil
 import torch
 from numcodecs.zstd import Zstd
 from torch import Tensor
+
+from drift.store.column_blocks import release
+from landscape.model import mapped_files
 
 BASES = {"clients": "start", "end": "start", "client_deltas": None}
 """Compressed tensors, with the tensor that each is stored as the difference to; `carried.*` and `sent.*` are too."""
@@ -41,8 +47,8 @@ def compress(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str
         base = BASES.get(name)
         if base is not None and (base not in tensors or tensors[base].dtype != tensor.dtype):
             base = None
-        frames, lengths = _frames(_bits(tensor), None if base is None else _bits(tensors[base]))
-        stored[name] = torch.frombuffer(bytearray().join(frames), dtype=torch.uint8)
+        frames = _frames(tensor, None if base is None else _bits(tensors[base]))
+        stored[name], lengths = _joined(frames, large=mapped_files.is_mapped(tensor))
         table[name] = {
             "dtype": str(tensor.dtype).removeprefix("torch."),
             "shape": list(tensor.shape),
@@ -64,8 +70,8 @@ def decompress(tensors: Mapping[str, Tensor], table: Mapping[str, Any]) -> dict[
             dtype = getattr(torch, entry["dtype"])
             integer = _INTEGERS[dtype.itemsize]
             base = None if entry["base"] is None else _bits(tensors[entry["base"]])
-            values = _values(tensors[name].numpy(), entry["lengths"], tuple(entry["shape"]), integer, base)
-            decompressed[name] = torch.from_numpy(values).view(dtype)
+            values = _values(tensors[name], entry["lengths"], tuple(entry["shape"]), integer, base)
+            decompressed[name] = values.view(dtype)
     except (RuntimeError, ValueError, TypeError, LookupError, AttributeError, MemoryError, OverflowError) as reason:
         raise NotDecompressible(str(reason) or type(reason).__name__) from reason
     return decompressed
@@ -80,37 +86,56 @@ def _bits(tensor: Tensor) -> np.ndarray:
     return tensor.contiguous().view(torch.uint8).numpy().view(_INTEGERS[tensor.element_size()])
 
 
-def _frames(bits: np.ndarray, base: np.ndarray | None) -> tuple[list[bytes], list[int]]:
-    """One zstd frame per plane and row, lowest bytes first, and the lengths of the frames."""
-    frames = []
+def _frames(tensor: Tensor, base: np.ndarray | None) -> Iterator[bytes]:
+    """One zstd frame per plane and row, lowest bytes first."""
+    bits = _bits(tensor)
     for row in bits.reshape(-1, bits.shape[-1]):
         values = row if base is None else _zigzag(row - base)
         for plane in np.ascontiguousarray(values.view(np.uint8).reshape(len(values), -1).T):
-            frames.append(_ZSTD.encode(plane))
-    return frames, [len(frame) for frame in frames]
+            yield _ZSTD.encode(plane)
+        release(tensor)
+
+
+def _joined(frames: Iterable[bytes], *, large: bool) -> tuple[Tensor, list[int]]:
+    """The frames one after the other as bytes (n,), in a temporary file if they are large, and their lengths."""
+    if not large:
+        all_frames = list(frames)
+        return torch.frombuffer(bytearray().join(all_frames), dtype=torch.uint8), [len(frame) for frame in all_frames]
+    with tempfile.NamedTemporaryFile() as file:
+        lengths = [file.write(frame) for frame in frames]
+        file.flush()
+        return mapped_files.map_tensor(Path(file.name), torch.uint8, (sum(lengths),)), lengths
 
 
 def _values(
-    data: np.ndarray, lengths: list[int], shape: tuple[int, ...], integer: np.dtype[Any], base: np.ndarray | None
-) -> np.ndarray:
+    data: Tensor, lengths: list[int], shape: tuple[int, ...], integer: np.dtype[Any], base: np.ndarray | None
+) -> Tensor:
+    """The numbers as bytes, their last dimension `integer.itemsize` times as long as that of the tensor."""
     width, planes = shape[-1], integer.itemsize
     rows = int(np.prod(shape[:-1]))
     if len(lengths) != rows * planes or sum(lengths) != len(data) or min(lengths, default=1) < 1:
         raise ValueError("the lengths of its frames are wrong")
     if base is not None and len(base) != width:
         raise ValueError("it has another length than its base")
-    if rows * width * planes > psutil.virtual_memory().available:
+    size = rows, width * planes
+    large = mapped_files.is_mapped(data)
+    free = shutil.disk_usage(tempfile.gettempdir()).free if large else psutil.virtual_memory().available
+    if rows * width * planes > free:
         raise ValueError(f"it states {rows * width * planes} bytes, more than are free")
-    numbers: np.ndarray = np.empty((rows, width), integer)
+    values = mapped_files.scratch_tensor(torch.uint8, size) if large else torch.empty(size, dtype=torch.uint8)
+    numbers, encoded = values.numpy(), data.numpy()
     plane, position = np.empty(width, np.uint8), 0
     for index, length in enumerate(lengths):
-        _ZSTD.decode(data[position : position + length], out=plane)
-        numbers[index // planes].view(np.uint8).reshape(width, planes)[:, index % planes] = plane
+        _ZSTD.decode(encoded[position : position + length], out=plane)
+        numbers[index // planes].reshape(width, planes)[:, index % planes] = plane
         position += length
-    if base is not None:
-        for row in numbers:
-            row[:] = _unzigzag(row) + base
-    return numbers.reshape(shape)
+        if index % planes == planes - 1:
+            if base is not None:
+                row = numbers[index // planes].view(integer)
+                row[:] = _unzigzag(row) + base
+            release(values)
+            release(data)
+    return values.view(*shape[:-1], width * planes)
 
 
 def _zigzag(k: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,7 +14,8 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from drift.store import compression, links, numpy_files
+from drift.store import compression, large_tensors, links, numpy_files
+from drift.store.column_blocks import release
 from drift.store.keep import Keep
 from drift.store.numpy_files import FORMAT as FORMAT
 from drift.store.numpy_files import Content, description
@@ -25,6 +27,7 @@ from drift.store.paths import STATE as STATE
 from drift.store.paths import require_inside as require_inside
 from drift.store.paths import round_path as round_path
 from drift.store.round_record import Round
+from landscape.model.mapped_files import incomplete_file, is_mapped
 from landscape.results.parsed_text import json_table
 
 PACKED = "fedscape-2"
@@ -43,13 +46,18 @@ def write_tensors(
         OSError: If the disk is full or the folder cannot be written; the old file stays.
     """
     stored, text = _contents(tensors), json.dumps(about, sort_keys=True)
-    header = {"format": FORMAT, "about": text, "digest": numpy_files.digest_contents(stored, text)}
+    head = header(text, numpy_files.digest_contents(stored, text))
     if compress:
         smaller, table = compression.compress({name: tensor.detach().cpu() for name, tensor in tensors.items()})
         if table:
-            header |= {"format": PACKED, "packed": json.dumps(table, sort_keys=True)}
+            head |= {"format": PACKED, "packed": json.dumps(table, sort_keys=True)}
             stored = _contents(smaller)
-    numpy_files.write_contents(path, stored, header)
+    numpy_files.write_contents(path, stored, head)
+
+
+def header(about: str, digest: str) -> dict[str, str]:
+    """Metadata of a file of tensors that are not compressed: its description as JSON, and its digest."""
+    return {"format": FORMAT, "about": about, "digest": digest}
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -58,9 +66,11 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     Raises:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
+    stamp = large_tensors.stamp(path)
     with _open(path) as file:
-        header = file.metadata() or {}
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a mapping)
+        header, large = file.metadata() or {}, large_tensors.names(path)
+        tensors = {name: file.get_tensor(name) for name in file.keys() if name not in large}  # noqa: SIM118
+        tensors |= large_tensors.mapped(path, large)
     require_known(path, header.get("format"))
     if header.get("format") not in (FORMAT, PACKED):
         raise Damaged(path, f"was not written by fedscape (format {header.get('format')!r})", ANEW)
@@ -69,8 +79,10 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             tensors = compression.decompress(tensors, json_table(header.get("packed", "")))
         except ValueError as reason:
             raise Damaged(path, f"was altered: it cannot be decompressed ({reason})", ANEW) from reason
-    if header.get("digest") != digest(tensors, header.get("about", "")):
+    if not large_tensors.is_verified(stamp) and header.get("digest") != digest(tensors, header.get("about", "")):
         raise Damaged(path, "was altered: its content does not match its digest", ANEW)
+    if large:
+        large_tensors.remember(stamp)
     return tensors, description(path, header, ANEW)
 
 
@@ -103,8 +115,13 @@ def _contents(tensors: Mapping[str, Tensor]) -> dict[str, Content]:
     stored = {}
     for name, tensor in tensors.items():
         data = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
-        stored[name] = Content(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), data)
+        in_file = (partial(release, tensor), incomplete_file(tensor)) if _is_in_file(tensor) else ()
+        stored[name] = Content(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), data, *in_file)
     return stored
+
+
+def _is_in_file(tensor: Tensor) -> bool:
+    return tensor.is_contiguous() and is_mapped(tensor)
 
 
 def read_json(path: Path) -> dict[str, Any]:
@@ -137,9 +154,14 @@ def write_round(
         rounds: Number of rounds of the run, from which "last 3" counts.
         origin: Its run and the link of the previous round, as `drift.store.links.origin` returns them.
     """
+    tensors, about = round_content(record, keep, rounds)
+    write_tensors(round_path(folder, record.index), tensors, about | dict(origin), compress=keep.compress)
+
+
+def round_content(record: Round, keep: Keep, rounds: int) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and description of a round as they are stored, without the origin."""
     tensors = {"ids": record.ids, "sizes": record.sizes, "weights": record.weights, "gram": record.gram}
     tensors |= {f"metric.{name}": torch.tensor(value, dtype=torch.float64) for name, value in record.metrics.items()}
-    about: dict[str, Any] = {"round": record.index, **origin}
     whole = keep.keeps_globals(record.index, rounds)
     size = len(record.kept("end"))
     tensors |= {f"extras.{name}": value for name, value in record.extras.items() if whole or value.numel() < size}
@@ -151,10 +173,10 @@ def write_round(
         tensors |= {f"carried.{name}": value for name, value in record.carried.items()}
         tensors["client_buffers"] = record.client_buffers
         if keep.dtype == "bfloat16 deltas":
-            tensors["client_deltas"] = record.deltas.to(torch.bfloat16)
+            tensors["client_deltas"] = large_tensors.rounded_updates(record.kept("clients"), record.kept("start"))
         else:
             tensors["clients"] = record.kept("clients")
-    write_tensors(round_path(folder, record.index), tensors, about, compress=keep.compress)
+    return tensors, {"round": record.index}
 
 
 def read_round(folder: Path, index: int) -> Round:
@@ -168,7 +190,7 @@ def read_round(folder: Path, index: int) -> Round:
     tensors, about = read_tensors(path)
     require_number(path, about, index)
     if "client_deltas" in tensors:
-        tensors["clients"] = tensors["start"] + tensors.pop("client_deltas").to(tensors["start"])
+        tensors["clients"] = large_tensors.models_of_updates(tensors["start"], tensors.pop("client_deltas"))
     grouped: dict[str, dict[str, Any]] = {"metric": {}, "extras": {}, "sent": {}, "carried": {}, "": {}}
     for name, tensor in tensors.items():
         group, _, rest = name.partition(".")

@@ -13,6 +13,9 @@ from drift.store.numpy_files import contents, digest_contents
 LINKED = ("gram", "ids", "sizes", "weights")
 """Arrays that the link of a round is computed from: stored for every round, the same when it is computed again."""
 
+DIGITS = 32
+"""Hexadecimal digits of a link."""
+
 
 def identity(about: Mapping[str, Any]) -> str:
     """Text that identifies a run, from the content of its run.json; "" in older recorded runs.
@@ -36,7 +39,7 @@ def link(index: int, arrays: Mapping[str, np.ndarray]) -> str:
         index: Number of the round.
         arrays: Stored arrays of the round, at least `LINKED`.
     """
-    return digest_contents(contents({name: arrays[name] for name in LINKED}), str(index))[:32]
+    return digest_contents(contents({name: arrays[name] for name in LINKED}), str(index))[:DIGITS]
 
 
 def origin(run: str, before: str) -> dict[str, str]:

@@ -9,14 +9,16 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
 
-from drift.store.atomic_write import write_bytes
+from drift.store.atomic_write import complete, write_bytes
+from drift.store.file_layout import TYPES as TYPES
+from drift.store.file_layout import layout
 from landscape.results.parsed_text import from_json, json_table
 
 FORMAT = "fedscape-1"
@@ -25,20 +27,6 @@ NEWEST = 2
 """Number of the newest format that is read."""
 
 _RECORDER_REMEDY = "Record into another folder, or see the report of fedscape verify on this one."
-
-TYPES = {
-    "float64": ("F64", 8),
-    "float32": ("F32", 4),
-    "float16": ("F16", 2),
-    "bfloat16": ("BF16", 2),
-    "int64": ("I64", 8),
-    "int32": ("I32", 4),
-    "int16": ("I16", 2),
-    "int8": ("I8", 1),
-    "uint8": ("U8", 1),
-    "bool": ("BOOL", 1),
-}
-"""Names of types in safetensors files, and their bytes."""
 
 
 class Damaged(LookupError):
@@ -62,11 +50,33 @@ class Newer(Damaged):
 
 
 class Content(NamedTuple):
-    """A tensor as it is stored: type ("float32"), shape and bytes."""
+    """A tensor as it is stored.
+
+    Args:
+        dtype, shape: Type ("float32") and shape.
+        data: Its bytes.
+        release: Frees the memory of bytes that lie in a mapped file; called after each piece that was read.
+        begun: The file that the bytes are in already, and their place in it, if that is to become the stored file.
+    """
 
     dtype: str
     shape: tuple[int, ...]
     data: memoryview
+    release: Callable[[], object] | None = None
+    begun: tuple[Path, int] | None = None
+
+    def pieces(self) -> Iterator[memoryview]:
+        """The bytes one after the other: all at once, or those of a mapped file by PIECE."""
+        if self.release is None:
+            yield self.data
+            return
+        for low in range(0, self.data.nbytes, PIECE):
+            yield self.data[low : low + PIECE]
+            self.release()
+
+
+PIECE = 1 << 24
+"""Bytes of a mapped file that are in memory at a time."""
 
 
 def contents(arrays: Mapping[str, np.ndarray]) -> dict[str, Content]:
@@ -81,37 +91,36 @@ def contents(arrays: Mapping[str, np.ndarray]) -> dict[str, Content]:
 def digest_contents(tensors: Mapping[str, Content], text: str = "") -> str:
     """SHA-256 over names, types, shapes and bytes of tensors, and a text."""
     total = hashlib.sha256(text.encode())
-    for name, (dtype, shape, data) in sorted(tensors.items()):
-        total.update(f"{name} torch.{dtype} {shape};".encode())
-        total.update(data)
+    for name, content in sorted(tensors.items()):
+        total.update(f"{name} torch.{content.dtype} {content.shape};".encode())
+        for piece in content.pieces():
+            total.update(piece)
     return total.hexdigest()
 
 
 def write_contents(path: Path, tensors: Mapping[str, Content], metadata: Mapping[str, str]) -> None:
     """Write a safetensors file; the same content has the same bytes, other than with the library's own writer.
 
-    Source: safetensors format: length of the header (u64), JSON header padded with spaces to 8 bytes, tensors without
-    gaps, those of the widest type first.
+    A file in which a tensor stands already, at the place that the layout gives it, is completed and renamed; the others
+    are written around it.
 
     Raises:
         ValueError: If the format has no name for the type of a tensor.
         OSError: If the disk is full or the folder cannot be written; the old file stays.
     """
-    for name, tensor in tensors.items():
-        if tensor.dtype not in TYPES:
-            accepted = ", ".join(short for short, _ in TYPES.values())
-            raise ValueError(f"tensor {name!r} is {tensor.dtype}; the types of files are {accepted}.")
-    header: dict[str, Any] = {"__metadata__": dict(metadata)}
-    parts: list[memoryview] = []
-    position = 0
-    for name, (dtype, shape, data) in sorted(tensors.items(), key=lambda item: (-TYPES[item[1].dtype][1], item[0])):
-        span = [position, position + data.nbytes]
-        header[name] = {"dtype": TYPES[dtype][0], "shape": list(shape), "data_offsets": span}
-        parts.append(data)
-        position += data.nbytes
-    text = json.dumps(header, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)
-    write_bytes(path, len(text).to_bytes(8, "little"), text, *parts)
+    target = layout({name: (content.dtype, content.shape) for name, content in tensors.items()}, metadata)
+    begun = {
+        name: content.begun[0]
+        for name, content in tensors.items()
+        if content.begun is not None and content.begun[1] == target.places[name].begin
+    }
+    if not begun:
+        pieces = (piece for name in target.places for piece in tensors[name].pieces())
+        write_bytes(path, target.head, pieces)
+        return
+    in_place, file = next(iter(begun.items()))
+    others = ((target.places[name].begin, tensors[name]) for name in target.places if name != in_place)
+    complete(path, file, target.size, [(0, [target.head]), *((begin, part.pieces()) for begin, part in others)])
 
 
 def write_tensors(path: Path, tensors: Mapping[str, np.ndarray], about: Mapping[str, Any]) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from html import escape
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from drift.store.column_blocks import WIDTH, column_blocks, weighted_models, weighted_updates
+from drift.store.column_blocks import WIDTH, block_buffer, blocks, narrowed, weighted_models, weighted_updates
+from landscape.results.notebook_table import notebook_table
 
 _NONE = torch.zeros(0)
 
@@ -60,10 +58,7 @@ class Round:
     def _repr_html_(self) -> str:
         """A small table for notebooks."""
         rows = {"clients": self.ids.tolist(), "samples": self.sizes.tolist(), **self.metrics}
-        cells = "".join(
-            f"<tr><th>{escape(name)}</th><td>{escape(_text(value))}</td></tr>" for name, value in rows.items()
-        )
-        return f"<p>{escape(repr(self))}</p><table>{cells}</table>"
+        return notebook_table(repr(self), rows)
 
     @property
     def shares(self) -> Tensor:
@@ -105,17 +100,6 @@ class Round:
         return value
 
 
-def _text(value: Any) -> str:
-    if isinstance(value, list):
-        first = ", ".join(map(_text, value[:SHOWN]))
-        return first if len(value) <= SHOWN else f"{first}, ... ({len(value)} in all)"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-SHOWN = 20
-"""Number of entries of a cohort in the table for notebooks."""
-
-
 START, PREVIOUS, STEP, CLIENTS = 0, 1, 2, 3
 """Rows of the matrix; client k of the cohort is row CLIENTS + k."""
 
@@ -134,28 +118,24 @@ def gram(start: Tensor, previous: Tensor, step: Tensor, deltas: Tensor, *, block
     Returns:
         Symmetric matrix, shape (m + 3, m + 3), float64.
     """
-    return _gram((start, previous, step), deltas, lambda columns: deltas[:, columns], block)
+    return _gram((start, previous, step), deltas, None, block)
 
 
 def gram_of_models(start: Tensor, previous: Tensor, step: Tensor, clients: Tensor) -> Tensor:
     """The same for client models (m, d), whose updates are computed by blocks as well."""
-    return _gram((start, previous, step), clients, lambda columns: clients[:, columns] - start[columns], WIDTH)
+    return _gram((start, previous, step), clients, start, WIDTH)
 
 
-def _gram(vectors: tuple[Tensor, ...], models: Tensor, deltas: Callable[[slice], Tensor], block: int) -> Tensor:
+def _gram(vectors: tuple[Tensor, ...], models: Tensor, start: Tensor | None, width: int) -> Tensor:
     size = CLIENTS + len(models)
-    if size > MANY:
-        block = max(1 << 10, block * MANY // size)
-    total = torch.zeros(size, size, dtype=torch.float64)
-    rows = torch.empty(size, min(block, models.shape[1]), dtype=torch.float64)
-    for columns in column_blocks(models, block):
-        part = rows[:, : columns.stop - columns.start]
+    total, product = torch.zeros(2, size, size, dtype=torch.float64)
+    rows = torch.empty(0, dtype=torch.float64)
+    for columns, block in blocks(models, start, width=narrowed(width, size)):
+        if not rows.numel():
+            rows = block_buffer(models, (size, block.shape[1]), torch.float64)
+        part = rows[:, : block.shape[1]]
         for row, vector in enumerate(vectors):
             part[row] = vector[columns]
-        part[CLIENTS:] = deltas(columns)
-        total += part @ part.T
+        part[CLIENTS:] = block
+        total += torch.mm(part, part.T, out=product)
     return total
-
-
-MANY = 1 << 12
-"""Rows from which the blocks are narrower, so that one of them takes at most 2 GiB."""

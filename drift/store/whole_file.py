@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import mmap
 from contextlib import suppress
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
 
-from drift.store.numpy_files import FORMAT, TYPES
-
-_NAMES = {short: dtype for dtype, (short, _) in TYPES.items()}
+from drift.store.file_layout import read_places
+from drift.store.numpy_files import FORMAT, PIECE
 
 
 def is_whole(path: Path) -> bool:
@@ -25,15 +22,12 @@ def is_whole(path: Path) -> bool:
             stated = file.metadata() or {}
         if stated.get("format") != FORMAT:
             return False
-        with open(path, "rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            length = int.from_bytes(content[:8], "little")
-            header = json.loads(content[8 : 8 + length])
-            total = hashlib.sha256(stated.get("about", "").encode())
-            for name, entry in sorted(header.items()):
-                if name == "__metadata__":
-                    continue
-                first, last = entry["data_offsets"]
-                total.update(f"{name} torch.{_NAMES[entry['dtype']]} {tuple(entry['shape'])};".encode())
-                total.update(content[8 + length + first : 8 + length + last])
-            return total.hexdigest() == stated.get("digest")
+        total = hashlib.sha256(stated.get("about", "").encode())
+        with open(path, "rb", buffering=0) as content:
+            for name, place in sorted(read_places(content).items()):
+                total.update(f"{name} torch.{place.dtype} {place.shape};".encode())
+                content.seek(place.begin)
+                for begin in range(place.begin, place.end, PIECE):
+                    total.update(content.read(min(PIECE, place.end - begin)))
+        return total.hexdigest() == stated.get("digest")
     return False

@@ -17,6 +17,7 @@ from landscape.model.layout import Layout
 from landscape.model.per_sample_losses import per_sample
 from landscape.model.samples import Samples
 from landscape.model.vectors import takes_models
+from landscape.results.notebook_table import notebook_table
 
 PerSample = Callable[[Tensor, Tensor], Tensor]
 """(outputs (n, ...), targets (n, ...)) -> one value per sample, shape (n,)."""
@@ -70,6 +71,13 @@ class Task:
         metrics = ", ".join(self.metrics)
         loss = getattr(self.loss, "__name__", type(self.loss).__name__)
         return f"Task({type(self.model).__name__} of {self.layout.size} parameters, {splits}; {loss}; {metrics})"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks: model, samples by split, loss and metrics."""
+        rows: dict[str, object] = {"model": type(self.model).__name__, "parameters": self.layout.size}
+        rows |= {f"samples of {name}": len(samples) for name, samples in self.samples.items()}
+        rows |= {"loss": getattr(self.loss, "__name__", type(self.loss).__name__), "metrics": list(self.metrics)}
+        return notebook_table(repr(self), rows)
 
     @cached_property
     def layout(self) -> Layout:

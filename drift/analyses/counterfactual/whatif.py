@@ -19,7 +19,7 @@ from drift.config.random_keys import rng
 from drift.methods._learned_weights import Aggregate, Learner, Schedule, initial
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store.column_blocks import Updates
+from drift.store.column_blocks import Updates, stacked
 from drift.store.round_record import Round
 from landscape.model.batchnorm import use_batches
 from landscape.model.samples import Samples
@@ -174,7 +174,7 @@ def _stack(run: Run, record: Round, most: int) -> _Stack:
         models.append(before.extras.get("aggregate", before.kept("end")))
     clients = end[:0].reshape(0, len(end)) if record.clients is None else record.clients
     ids, weights = record.ids[: len(clients)].numpy(), run.experiment.cohort_weights(record.sizes)[: len(clients)]
-    return _Stack(start, torch.cat([end[None], *(model[None] for model in models), clients]), len(models), ids, weights)
+    return _Stack(start, stacked([end[None], *(model[None] for model in models), clients]), len(models), ids, weights)
 
 
 def _best_shrink(run: Run, stack: _Stack, samples: Samples, grid: np.ndarray) -> float:

@@ -18,7 +18,7 @@ from drift.config import chain
 from drift.runs.run import Run
 from drift.simulation.retrain import replay
 from drift.simulation.run_index import find
-from drift.store import files
+from drift.store import column_blocks, files
 from drift.store.round_record import Round
 from landscape.model.samples import leaves
 from landscape.results.progress import Progress
@@ -46,7 +46,7 @@ def read_models(run: Run, index: int) -> tuple[Round, Rows]:
     if "client_deltas" in tensors:
         start, deltas = record.kept("start"), tensors["client_deltas"]
         return record, lambda row: (start + deltas[row].to(start), tensors["client_buffers"][row])
-    clients = tensors["clients"] if "clients" in tensors else record.kept("clients")
+    clients = column_blocks.Rows(tensors["clients"] if "clients" in tensors else record.kept("clients"))
     return record, lambda row: (clients[row], tensors["client_buffers"][row])
 
 

@@ -13,7 +13,7 @@ from drift.analyses.per_round import buffers_or_none, result, selected_rounds
 from drift.config.random_keys import rng
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store.column_blocks import rows
+from drift.store.column_blocks import rows, selected
 from drift.store.number_ranges import spans
 from landscape.measures.ensemble import subset_errors
 from landscape.measures.similarity import mean_cka
@@ -60,7 +60,7 @@ def error_averaged(
         usable = weights > 0  # a client without samples has no part in any mean
         errors[index] = subset_errors(
             run.task,
-            record.kept("clients")[usable],
+            selected(record.kept("clients"), usable),
             weights[usable],
             subsets=subsets,
             seed=index,

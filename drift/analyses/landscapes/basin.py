@@ -173,6 +173,7 @@ def round_minimum(
     Source: IMA paper, section 3.2 (the mean of the clients lies off the centre of their basin).
 
     Args:
+        run: Run to analyse.
         round, clients, points, margin, box, split, statistics: As in `round_plane`.
         folds: Number of parts of the samples.
 
@@ -200,7 +201,13 @@ def global_minimum(
     statistics: Statistics | None = None,
     folds: int = FOLDS,
 ) -> xr.Dataset:
-    """Minimum of the loss on the plane through three global models, as `round_minimum` for those of `global_plane`."""
+    """Minimum of the loss on the plane through three global models, as `round_minimum` for those of `global_plane`.
+
+    Args:
+        run: Run to analyse.
+        rounds, points, margin, split, statistics: As in `global_plane`.
+        folds: Number of parts of the samples.
+    """
     _, sweep = global_sweep(run, rounds, points=points, margin=margin)
     options = {"points": points, "margin": margin, "split": split, "statistics": statistics}
     plane = run.cached(global_plane, rounds=rounds, **options)

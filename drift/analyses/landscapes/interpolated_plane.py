@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import xarray as xr
 
-from drift.analyses.evaluate_on import sharing
+from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.landscapes.planes import client_sweep
 from drift.runs.registry import analysis
 from drift.runs.run import Run
 from landscape.model.batchnorm import Statistics
 from landscape.results.zarr_files import Partial
-from landscape.surfaces.interpolated_surface import interpolated_surface as interpolated
+from landscape.surfaces.interpolated_surface import interpolated_surface
 
 
 @analysis("mark", "alpha", "beta", cost="evaluations")
@@ -49,15 +50,6 @@ def interpolated_plane(
         ValueError: If the cohort does not hold three such clients.
     """
     record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin, box=box)
-    dataset = interpolated(
-        run.task,
-        sweep,
-        tolerance=tolerance,
-        budget=budget,
-        split=split,
-        statistics=statistics,
-        known=None if partial is None else partial.known(),
-        checkpoint=None if partial is None else partial.checkpoint,
-        **sharing(run),
-    )
+    options: dict[str, Any] = {"tolerance": tolerance, "budget": budget, "statistics": statistics}
+    dataset = evaluate_on(run, sweep, split, partial, interpolate=interpolated_surface, **options)
     return dataset.assign_attrs(analysis="interpolated_plane", round=record.index)

@@ -13,6 +13,7 @@ from drift.analyses.evaluate_on import evaluate_models, evaluate_on, sharing
 from drift.analyses.per_round import global_model, resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
+from drift.store.column_blocks import stacked
 from drift.store.round_record import Round
 from landscape.geometry.scaling import scaling
 from landscape.measures import robustness, sharpness
@@ -166,7 +167,7 @@ def three_accuracies(run: Run, *, round: int = -1, criterion: str = "label") -> 
     if criterion not in ("label", "train"):
         raise ValueError(f"criterion is {criterion!r}; accepted: label, train.")
     record = run.round(resolve_round(run, round, "clients"))
-    models = torch.cat([record.kept("end")[None], record.kept("clients")])
+    models = stacked([record.kept("end")[None], record.kept("clients")])
     buffers = torch.cat([record.end_buffers[None], record.client_buffers]) if len(record.end_buffers) else None
     by_class = _class_accuracies(run, models, buffers)
     count = by_class.shape[1]

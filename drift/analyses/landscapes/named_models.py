@@ -10,7 +10,7 @@ from torch import Tensor
 
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
-from drift.store.column_blocks import weighted_models
+from drift.store.column_blocks import selected, weighted_models
 from drift.store.round_record import Round
 from landscape.model.batchnorm import calibration_samples, normalisers, recalibrate
 
@@ -101,7 +101,7 @@ def cohort_models(run: Run, round: int) -> NamedModels:
     record = run.round(round)
     order = record.ids.argsort()
     names = tuple(f"client {client}" for client in record.ids[order].tolist())
-    return NamedModels(names, record.kept("clients")[order], record.client_buffers[order])
+    return NamedModels(names, selected(record.kept("clients"), order), record.client_buffers[order])
 
 
 def _model(run: Run, record: Round, name: str) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,7 @@ from drift.analyses.landscapes.trajectory_points import trajectory_sweep
 from drift.analyses.per_round import result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
+from drift.store.column_blocks import stacked
 from landscape.geometry.planes import project
 from landscape.model.batchnorm import Statistics
 from landscape.results.zarr_files import Partial
@@ -56,7 +57,7 @@ def projected_plane(
         ValueError: If the cohort does not hold three such clients.
     """
     record, ids, sweep = client_sweep(run, round, clients, points=points, margin=margin)
-    models = torch.cat([record.kept("clients"), record.kept("start")[None], record.kept("end")[None]])
+    models = stacked([record.kept("clients"), record.kept("start")[None], record.kept("end")[None]])
     buffers = torch.cat([record.client_buffers, record.start_buffers[None], record.end_buffers[None]])
     labels = [*(f"client {client}" for client in record.ids.tolist()), "start", "global"]
     places = project(models, sweep, labels=labels)

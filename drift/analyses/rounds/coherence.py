@@ -106,6 +106,10 @@ def coherence(
 def pairwise(run: Run, *, round: int = -1) -> xr.Dataset:
     """Cosines between the client updates of one round.
 
+    Args:
+        run: Run to analyse.
+        round: Number of the round; negative ones count from the last.
+
     Returns:
         Dataset with cosine (client, client_other), labelled with client ids; a client that did not move has 0.
     """

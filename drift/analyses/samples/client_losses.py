@@ -10,6 +10,7 @@ from torch import Tensor
 from drift.analyses.per_round import buffers_or_none, resolve_round, result
 from drift.runs.registry import analysis
 from drift.runs.run import Run
+from drift.store.column_blocks import Rows
 from landscape.model.samples import Samples
 from landscape.model.task import metric_units
 from landscape.results.progress import with_progress
@@ -44,9 +45,10 @@ def client_losses(run: Run, *, round: int = -1, split: str = "test") -> xr.Datas
     metrics = tuple(name for name in ("loss", "error") if name == "loss" or name in run.task.metrics)
     columns = {name: np.full(len(ids), np.nan) for name in (*metrics, *(f"own_{name}" for name in metrics), *_GLOBAL)}
     frames = {"start": record.start_buffers, "end": record.end_buffers}
+    clients = Rows(record.kept("clients"))
     for place, client in enumerate(with_progress(ids, run.context.progress)):
         buffers = record.client_buffers[place] if len(record.client_buffers) else record.client_buffers
-        model = record.kept("clients")[place]
+        model = clients[place]
         for name, value in _values(run, model, buffers, run.task.split(split), metrics).items():
             columns[name][place] = value
         if not len(parts[client]):

@@ -168,7 +168,7 @@ def test_files_are_judged_by_the_items_that_bear_on_a_claim(tmp_path):
         path.unlink()
     waiting = next(verdict for verdict in judge(plan, where.files, "ima") if verdict.claim.name == "ima-accuracy")
     assert waiting.outcome == "not tested"
-    assert waiting.reason == "its runs wait in the plan, 0.1 core-hours: tiny-ima"
+    assert waiting.reason == "its runs are planned, 0.1 core-hours: tiny-ima"
 
 
 def test_results_that_claims_across_settings_compare_are_stored_with_each_run(tmp_path):

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import psutil
@@ -15,6 +16,7 @@ from drift.engines import client_pool, processes
 from drift.engines.pure import Received
 from drift.parallel.shared_tensors import MemoryRegion, map_memory, share_memory
 from drift.parallel.worker_pool import Workers
+from drift.store.client_rows import RowFile
 from drift.training.client import Update
 
 SLOW = ["method=scaffold", "local.momentum=0.0", "clients.valid_ratio=0.2", "local.epochs=150", "local.batch=1"]
@@ -64,7 +66,8 @@ def test_a_model_of_a_wrong_shape_comes_back_as_it_is():
         trained = lambda *_, theta=theta: Update(theta, torch.zeros(0), 1, 0.5)  # noqa: E731 - a stub
         begun = SimpleNamespace(data=SimpleNamespace(trained=trained), load=lambda note: note.load())
         with MemoryRegion(2 * 16) as rows:
-            update, in_row = processes._work(begun, processes._ClientJob(received, 3, {}, rows.path, rows.size, 1))
+            job = processes._ClientJob(received, 3, {}, RowFile(Path(rows.path), 0, 16), 1)
+            update, in_row = processes._work(begun, job)
             models = map_memory(rows.path, rows.size, writable=True).view(torch.float32).view(2, 4)
             assert in_row == fits and models[0].tolist() == [0] * 4
             assert torch.equal(models[1] if fits else update.theta, theta)

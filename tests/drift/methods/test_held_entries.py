@@ -52,13 +52,15 @@ def seen(monkeypatch):
         note(correction, self.start, update)
         return update
 
-    def several(method, clients):
+    def several(method, clients, receive):
         clients = list(clients)
         ready = [method.prepare(client) for client in clients]
-        updates, useful = group(method, clients)
-        for client, update in zip(ready, updates, strict=True):
-            note(method.correction(client), client.start, update)
-        return updates, useful
+
+        def noted(place, update):
+            note(method.correction(ready[place]), ready[place].start, update)
+            return receive(place, update)
+
+        return group(method, clients, noted)
 
     def note(correction, start, update):
         if isinstance(correction, Correction) and correction.hold is not None:

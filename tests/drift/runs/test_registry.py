@@ -10,6 +10,7 @@ import pytest
 
 import drift
 from drift import analyses
+from drift.runs.public_stub import STUB, with_analyses
 from drift.runs.registry import registered
 
 SOURCE = '''
@@ -35,6 +36,21 @@ def test_an_analysis_is_found_in_any_folder_with_any_annotations(tmp_path, monke
     (tmp_path / "again.py").write_text(SOURCE.replace("lengths", "other").replace("record", "much"))
     with pytest.raises(ValueError, match="other has cost 'much'; costs are record, evaluations"):
         registered()
+
+
+def test_every_registered_analysis_is_public():
+    text = STUB.read_text()
+    assert text == with_analyses(text), "run: python -m drift.runs.public_stub"
+    assert set(registered()) <= set(drift.__all__)
+
+
+def test_the_stub_takes_up_an_analysis_drops_a_moved_line_and_keeps_the_rest():
+    text = with_analyses(STUB.read_text())
+    line = next(line for line in text.splitlines() if line.endswith("as update_norms"))
+    assert line in text and "as pooled_factors" in text
+    assert with_analyses(text.replace(f"{line}\n", "")) == text
+    assert with_analyses(text.replace(line, line.replace("norms_and_weights", "earlier"))) == text
+    assert "from elsewhere import own as own" in with_analyses(text.replace(line, "from elsewhere import own as own"))
 
 
 def test_public_functions_of_a_run_that_return_a_dataset_are_registered():

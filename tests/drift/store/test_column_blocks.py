@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from drift.store import mapped_files
 from drift.store.column_blocks import (
     WIDTH,
     Rows,
@@ -14,6 +13,7 @@ from drift.store.column_blocks import (
     weighted_updates,
 )
 from drift.store.round_record import gram, gram_of_models
+from landscape.model import mapped_files
 
 
 @pytest.fixture(params=[(3, 5), (7, WIDTH), (10, 2 * WIDTH + 7), (33, WIDTH + 1)], ids=str)
@@ -66,7 +66,8 @@ def test_a_file_that_is_not_completed_goes_with_its_tensor(tmp_path):
     path = tmp_path / ".models.part"
     path.write_bytes(torch.ones(6).numpy().tobytes())
     models = mapped_files.map_temporary(path, torch.float32, (2, 3), 0)
-    assert mapped_files.incomplete_file(models[1]) == (path, 0)
+    assert mapped_files.incomplete_file(models) == (path, 0)
+    assert mapped_files.incomplete_file(models[1]) == (path, 12)
     assert mapped_files.incomplete_file(torch.ones(2)) is None
     del models
     assert not path.exists()

@@ -1,0 +1,97 @@
+"""Where tensors stand in a safetensors file: its header, and the place of each tensor. Needs the standard library only.
+
+Source: safetensors format: length of the header (u64), JSON header padded with spaces to 8 bytes, tensors without gaps,
+those of the widest type first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any, BinaryIO
+
+TYPES = {
+    "float64": ("F64", 8),
+    "float32": ("F32", 4),
+    "float16": ("F16", 2),
+    "bfloat16": ("BF16", 2),
+    "int64": ("I64", 8),
+    "int32": ("I32", 4),
+    "int16": ("I16", 2),
+    "int8": ("I8", 1),
+    "uint8": ("U8", 1),
+    "bool": ("BOOL", 1),
+}
+"""Names of types in safetensors files, and their bytes."""
+
+Form = tuple[str, tuple[int, ...]]
+"""Type ("float32") and shape of a tensor."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A tensor in a file: type ("float32"), shape, and its first and last byte, counted from the start of the file."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A file to be written: its first bytes up to the tensors, and the tensors' places in their order."""
+
+    head: bytes
+    places: dict[str, Place]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the file."""
+        return max([len(self.head), *(place.end for place in self.places.values())])
+
+
+def layout(forms: Mapping[str, Form], metadata: Mapping[str, str]) -> Layout:
+    """The layout of a file with tensors of these forms; it depends on nothing else.
+
+    Raises:
+        ValueError: If the format has no name for the type of a tensor.
+    """
+    for name, (dtype, _) in forms.items():
+        if dtype not in TYPES:
+            accepted = ", ".join(short for short, _ in TYPES.values())
+            raise ValueError(f"tensor {name!r} is {dtype}; the types of files are {accepted}.")
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    spans: dict[str, tuple[int, int]] = {}
+    position = 0
+    for name, (dtype, shape) in sorted(forms.items(), key=lambda item: (-TYPES[item[1][0]][1], item[0])):
+        spans[name] = position, position + prod(shape) * TYPES[dtype][1]
+        header[name] = {"dtype": TYPES[dtype][0], "shape": list(shape), "data_offsets": list(spans[name])}
+        position = spans[name][1]
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    head = len(text).to_bytes(8, "little") + text
+    places = {name: Place(*forms[name], len(head) + begin, len(head) + end) for name, (begin, end) in spans.items()}
+    return Layout(head, places)
+
+
+def read_places(file: BinaryIO) -> dict[str, Place]:
+    """The place of each tensor of a file that is open at its start, as its header states it.
+
+    Raises:
+        OSError, ValueError, LookupError, TypeError, AttributeError: If it is no safetensors file.
+    """
+    length = int.from_bytes(file.read(8), "little")
+    header = json.loads(file.read(length))
+    header.pop("__metadata__", None)
+    return {name: _place(entry, 8 + length) for name, entry in header.items()}
+
+
+def _place(entry: Mapping[str, Any], base: int) -> Place:
+    begin, end = entry["data_offsets"]
+    return Place(_NAMES[entry["dtype"]], tuple(entry["shape"]), base + begin, base + end)
+
+
+_NAMES = {short: dtype for dtype, (short, _) in TYPES.items()}

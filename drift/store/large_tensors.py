@@ -1,0 +1,103 @@
+"""Client models of a round that do not fit the budget (`drift.store.memory_budget`): mapped, converted row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from drift.store import memory_budget
+from drift.store.column_blocks import Rows, release
+from drift.store.file_layout import TYPES, Place, read_places
+from landscape.model.mapped_files import map_tensor, scratch_tensor
+
+NAMES = ("clients", "client_deltas")
+"""Tensors of a round file that are mapped if they are large."""
+
+
+def names(path: Path) -> list[str]:
+    """Tensors of a file that are not to be in memory at once.
+
+    Raises:
+        OSError, ValueError: If the file cannot be read.
+    """
+    if memory_budget.fits(torch.uint8, (path.stat().st_size,)):
+        return []
+    return [name for name, place in _places(path).items() if name in NAMES and not _fits(place)]
+
+
+def mapped(path: Path, wanted: Collection[str]) -> dict[str, Tensor]:
+    """The tensors by name, mapped."""
+    places = _places(path) if wanted else {}
+    return {name: map_tensor(path, _dtype(places[name]), places[name].shape, places[name].begin) for name in wanted}
+
+
+class Stamp(NamedTuple):
+    """Identity of a file's content, as far as the file system states it."""
+
+    device: int
+    inode: int
+    size: int
+    changed: int
+
+
+def stamp(path: Path) -> Stamp | None:
+    """The stamp of a file; None where there is none."""
+    try:
+        entry = path.stat()
+    except OSError:
+        return None
+    return Stamp(entry.st_dev, entry.st_ino, entry.st_size, entry.st_mtime_ns)
+
+
+def is_verified(stated: Stamp | None) -> bool:
+    """Whether this process compared the file with its digest, and it has not changed since."""
+    return stated in _verified
+
+
+def remember(verified: Stamp | None) -> None:
+    """Remember a file whose content matches its digest, as reading all of it takes long."""
+    if verified is not None:
+        _verified.add(verified)
+
+
+_verified: set[Stamp] = set()
+
+
+def rounded_updates(clients: Tensor, start: Tensor) -> Tensor:
+    """Updates of client models (m, d), model minus start (d,), in bfloat16."""
+    if memory_budget.fits(clients.dtype, tuple(clients.shape)):
+        return (clients - start).to(torch.bfloat16)
+    return _by_rows(clients, torch.bfloat16, lambda client: client - start)
+
+
+def models_of_updates(start: Tensor, updates: Tensor) -> Tensor:
+    """Models (m, d) of updates from a start (d,), in its type."""
+    if memory_budget.fits(start.dtype, tuple(updates.shape)):
+        return start + updates.to(start)
+    return _by_rows(updates, start.dtype, lambda update: start + update.to(start))
+
+
+def _by_rows(models: Tensor, dtype: torch.dtype, convert: Callable[[Tensor], Tensor]) -> Tensor:
+    results = scratch_tensor(dtype, tuple(models.shape))
+    for row, model in enumerate(Rows(models)):
+        results[row] = convert(model)
+        release(results)
+    return results
+
+
+def _places(path: Path) -> dict[str, Place]:
+    with open(path, "rb") as file:
+        return read_places(file)
+
+
+def _fits(place: Place) -> bool:
+    return memory_budget.fits(_dtype(place), place.shape) or place.begin % TYPES[place.dtype][1] > 0
+
+
+def _dtype(place: Place) -> torch.dtype:
+    dtype: torch.dtype = getattr(torch, place.dtype)
+    return dtype

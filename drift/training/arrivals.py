@@ -1,0 +1,104 @@
+"""What clients return, checked when it arrives; their models go to the rows of one matrix, in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from drift.config.method import Method
+from drift.store.client_rows import ClientRows, RowFile
+from drift.training.client import Update, to_cpu
+
+_NONE = torch.zeros(0)
+
+
+class Receive(Protocol):
+    """Takes the updates of a cohort as they come back."""
+
+    def file(self, place: int) -> tuple[RowFile, int] | None:
+        """File and row that the process which trains the client at `place` may write its model to; None: it may not."""
+
+    def __call__(self, place: int, update: Update, *, written: bool = False) -> Update:
+        """The update of the client at `place`, without its model; `written` if that is in its row already."""
+
+
+def as_they_are(place: int, update: Update) -> Update:
+    """The update with its model, where nothing stores it."""
+    return update
+
+
+class Arrivals:
+    """Updates of the clients that train in a round.
+
+    Args:
+        method: The method of the run.
+        start, buffers: Model (d,) and floating buffers (b,) that the clients received.
+        trained: Ids of the clients that train.
+        ids: Ids of the cohort among them, whose models are stored, ascending.
+        rows: Rows for the models of the cohort.
+    """
+
+    def __init__(
+        self,
+        method: Method,
+        start: Tensor,
+        buffers: Tensor,
+        trained: Sequence[int],
+        ids: Sequence[int],
+        rows: ClientRows,
+    ) -> None:
+        self._method, self._shapes = method, (start.shape, buffers.shape)
+        self._trained, self._rows = trained, rows
+        self._row_of = {client: row for row, client in enumerate(ids)}
+        self._reports: dict[str, tuple[int, ...]] | None = None
+        self.sound: set[int] = set()  # ids of clients that returned finite tensors
+
+    def file(self, place: int) -> tuple[RowFile, int] | None:
+        """File and row for the model of the client at `place`."""
+        row = self._row_of.get(self._trained[place])
+        return None if self._rows.file is None or row is None else (self._rows.file, row)
+
+    def __call__(self, place: int, update: Update, *, written: bool = False) -> Update:
+        """The update without its model, which is stored.
+
+        Raises:
+            ValueError: If it has other shapes than the run, or other reports than those before.
+            OSError: If the disk is full.
+        """
+        client, update = self._trained[place], to_cpu(update)
+        self._require_shapes(client, update)
+        if _finite(self._method, update):
+            self.sound.add(client)
+        if not written and client in self._row_of and client in self.sound:
+            self._rows.write(self._row_of[client], update.theta)
+        return replace(update, theta=_NONE)
+
+    def models(self, ids: Sequence[int]) -> Tensor:
+        """Models of clients of the cohort that are sound, in the order of their ids, shape (n, d)."""
+        return self._rows.matrix([self._row_of[client] for client in ids])
+
+    def _require_shapes(self, client: int, update: Update) -> None:
+        for what, part, shape in zip(("a model", "buffers"), (update.theta, update.buffers), self._shapes, strict=True):
+            if part.shape != shape:
+                raise ValueError(
+                    f"client {client} returned {what} of shape {tuple(part.shape)} under {self._method.name()}, the "
+                    f"run has {tuple(shape)}; correct the method's local training."
+                )
+        shapes = {name: tuple(value.shape) for name, value in update.report.items()}
+        if self._reports not in (None, shapes):
+            raise ValueError(
+                f"client {client} reported {shapes} under {self._method.name()}, a client before it {self._reports}; "
+                "correct the method's local training."
+            )
+        self._reports = shapes
+
+
+def _finite(method: Method, update: Update) -> bool:
+    """Whether everything that a client returned is finite: model, buffers, report and state."""
+    reports = (value for name, value in update.report.items() if name not in method.gaps)
+    parts = (update.theta, update.buffers, *reports, *update.state.values())
+    return all(bool(torch.isfinite(part).all()) for part in parts)

@@ -1,0 +1,138 @@
+"""Tensors that lie in files and are read where they are used: mapped, and released once they were read.
+
+Pages of a mapped file count as memory of the process until they are released; the file's content stays, and comes back
+when it is read again.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+import weakref
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A mapped file: its last address, the mapping, its descriptor, and the path if it is not complete yet."""
+
+    end: int
+    memory: weakref.ref[mmap.mmap]
+    descriptor: int
+    path: Path | None = None
+
+
+_MAPPINGS: dict[int, Mapping] = {}
+"""Mappings by first address."""
+
+
+def map_tensor(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int = 0) -> Tensor:
+    """A tensor in a file, which `release` knows; what is written to it stays in this process, if at all."""
+    return _map(path, dtype, shape, offset, None)
+
+
+def map_temporary(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int) -> Tensor:
+    """The same for a file that is to be completed (`incomplete_file`), or is removed with the tensor."""
+    return _map(path, dtype, shape, offset, path)
+
+
+def scratch_tensor(dtype: torch.dtype, shape: tuple[int, ...], folder: Path | None = None) -> Tensor:
+    """A tensor in a temporary file without a name, which is gone with the tensor; writes to it reach the file.
+
+    Args:
+        folder: Where the file lies, if it can be written; else, or for None, in the folder TMPDIR.
+    """
+    place = folder if folder is not None and os.access(folder, os.W_OK) else None
+    size = prod(shape) * dtype.itemsize
+    with tempfile.TemporaryFile(dir=place) as file:
+        file.truncate(size)
+        return _mapped(mmap.mmap(file.fileno(), size), os.dup(file.fileno()), dtype, shape, 0)
+
+
+def block_memory(dtype: torch.dtype, shape: tuple[int, ...]) -> Tensor:
+    """A tensor of any content whose memory returns to the system when it is gone, unlike that of the heap."""
+    memory = mmap.mmap(-1, max(1, prod(shape)) * dtype.itemsize)
+    return torch.frombuffer(memory, dtype=dtype, count=prod(shape)).view(shape)
+
+
+def read_columns(models: Tensor, columns: slice, block: Tensor) -> None:
+    """Read columns of mapped models (m, d) into a block (m, w), without mapping their pages.
+
+    Pages of a file may be mapped by 2 MiB at a time, which is several times what a block takes of each row.
+    """
+    begin, mapping = _require_mapping(models)
+    first = models.data_ptr() - begin + columns.start * models.element_size()
+    for row in range(len(models)):
+        data, place = block[row].numpy().view("u1").data, first + row * models.stride(0) * models.element_size()
+        while data.nbytes:
+            count = os.preadv(mapping.descriptor, [data], place)
+            if count == 0:
+                raise OSError("a file of models ends early; it was changed while it was read.")
+            data, place = data[count:], place + count
+
+
+def is_mapped(tensor: Tensor) -> bool:
+    """Whether a tensor lies in a file mapped by this module."""
+    return tensor.device.type == "cpu" and tensor.numel() > 0 and _mapping(tensor.data_ptr()) is not None
+
+
+def release(address: int) -> None:
+    """Free the memory of the mapped file that an address lies in; nothing where there is none."""
+    mapping = _mapping(address)
+    memory = None if mapping is None else mapping[1].memory()
+    if memory is not None and hasattr(mmap, "MADV_DONTNEED"):
+        memory.madvise(mmap.MADV_DONTNEED)
+
+
+def incomplete_file(tensor: Tensor) -> tuple[Path, int] | None:
+    """Path and place of a tensor of `map_temporary` whose file has not been renamed yet; None for others."""
+    mapping = _mapping(tensor.data_ptr())
+    if mapping is None or mapping[1].path is None or not mapping[1].path.exists():
+        return None
+    return mapping[1].path, tensor.data_ptr() - mapping[0]
+
+
+def _map(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int, temporary: Path | None) -> Tensor:
+    with open(path, "rb") as file:
+        memory = mmap.mmap(file.fileno(), offset + prod(shape) * dtype.itemsize, access=mmap.ACCESS_COPY)
+        descriptor = os.dup(file.fileno())
+    if temporary is not None:
+        weakref.finalize(memory, temporary.unlink, missing_ok=True)
+    return _mapped(memory, descriptor, dtype, shape, offset, temporary)
+
+
+def _mapped(
+    memory: mmap.mmap,
+    descriptor: int,
+    dtype: torch.dtype,
+    shape: tuple[int, ...],
+    offset: int,
+    path: Path | None = None,
+) -> Tensor:
+    tensor = torch.frombuffer(memory, dtype=dtype, count=prod(shape), offset=offset).view(shape)
+    begin = tensor.data_ptr() - offset
+    weakref.finalize(memory, os.close, descriptor)
+    reference = weakref.ref(memory, lambda _: _MAPPINGS.pop(begin, None))
+    _MAPPINGS[begin] = Mapping(begin + len(memory), reference, descriptor, path)
+    return tensor
+
+
+def _require_mapping(tensor: Tensor) -> tuple[int, Mapping]:
+    mapping = _mapping(tensor.data_ptr())
+    if mapping is None:
+        raise ValueError("the models lie in no mapped file.")
+    return mapping
+
+
+def _mapping(address: int) -> tuple[int, Mapping] | None:
+    """First address and mapping of the file that an address lies in."""
+    for begin, mapping in list(_MAPPINGS.items()):
+        if begin <= address < mapping.end:
+            return begin, mapping
+    return None

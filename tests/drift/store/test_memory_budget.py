@@ -1,0 +1,172 @@
+"""Rounds by different budgets: the same bits, and each client model written once."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+import tiny
+import torch
+
+import drift
+from drift.methods.fedavg import FedAvg
+from drift.store import atomic_write, files, memory_budget, numpy_files
+
+BUDGETS = ("100GB", "20KB", "1KB")
+"""All in memory; the global models in memory and the clients in files; all in files."""
+
+
+BROKEN = 1
+"""A client of the cohort of round 1."""
+
+
+def digests(run):
+    """Digest of each stored round but for its seconds, and of the state."""
+    values = []
+    for index in range(3):
+        tensors, about = files.read_tensors(files.round_path(run.folder, index))
+        assert tensors.pop("metric.seconds") > 0
+        values.append(files.digest(tensors, str(about)))
+    return [*values, files.digest(*files.read_tensors(run.folder / files.STATE)[:1])]
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["method=fedavg"],
+        ["method=fedavg", "task.model=mlp", "task.model_options.hidden=[3000]"],
+        ["method=fedavg", "evaluate_every=2", "keep.clients=every 2"],
+        ["method=ima", "method.window=2", "method.start=0"],
+        ["method=fedeve"],
+        ["method=fedlaw"],
+        ["method=fednova"],
+        ["method=fedgma"],
+        ["method=feddyn"],
+        ["method=scaffold", "local.momentum=0.0", "keep.compress=true"],
+        ["keep.dtype=bfloat16 deltas", "engine=batched"],
+        ["keep.clients=none", "clients.train_all=true"],
+    ],
+    ids=" ".join,
+)
+def test_budgets_change_no_bit(tmp_path, settings):
+    expected = None
+    for number, size in enumerate(BUDGETS):
+        with memory_budget.limited(size):
+            run = drift.simulate(tiny.experiment(*settings), runs=tmp_path / size)
+            results = digests(run), [_clients(drift.open(run.folder), index) for index in range(3)]
+        assert not list(run.folder.rglob("*.part"))
+        if number:
+            assert results[0] == expected[0]
+            assert all(torch.equal(*pair) for pair in zip(results[1], expected[1], strict=True))
+        else:
+            expected = results
+
+
+def test_workers_write_to_the_same_rows(tmp_path):
+    whole = drift.simulate(tiny.experiment(), runs=tmp_path / "whole")
+    with memory_budget.limited("1KB"):
+        parts = drift.simulate(tiny.experiment(), runs=tmp_path / "parts", workers=2)
+    assert digests(whole) == digests(parts)
+
+
+def test_client_models_are_written_once(tmp_path, monkeypatch):
+    completed, written = [], []
+
+    def complete(path, begun, *rest):
+        completed.append((path.name, begun.stat().st_ino))
+        atomic_write.complete(path, begun, *rest)
+
+    def write_bytes(path, *data):
+        written.append(path.name)
+        atomic_write.write_bytes(path, *data)
+
+    monkeypatch.setattr(numpy_files, "complete", complete)
+    monkeypatch.setattr(numpy_files, "write_bytes", write_bytes)
+    with memory_budget.limited("1KB"):
+        run = drift.simulate(tiny.experiment(), runs=tmp_path)
+    names = [f"{index:06d}.safetensors" for index in range(3)]
+    assert completed == [(name, (run.folder / "rounds" / name).stat().st_ino) for name in names]
+    assert not set(written) & set(names)
+
+
+class _Spoiling(FedAvg):
+    """FedAvg, in which a client of the second round returns no number."""
+
+    def local(self, client):
+        update = super().local(client)
+        spoiled = client.index == 1 and client.id == BROKEN
+        return replace(update, theta=update.theta * torch.nan) if spoiled else update
+
+
+def test_rows_of_excluded_clients_are_left_out(tmp_path):
+    experiment = tiny.experiment()
+    experiment = experiment.model_copy(update={"method": _Spoiling()})
+    runs = []
+    for size in BUDGETS[::2]:
+        with memory_budget.limited(size):
+            runs.append(drift.simulate(experiment, runs=tmp_path / size))
+            assert not list(runs[-1].folder.rglob("*.part"))
+    assert runs[0].round(1).extras["excluded"].tolist() == [BROKEN]
+    assert len(runs[0].round(1).clients) == 2
+    assert digests(runs[0]) == digests(runs[1])
+
+
+KILLED = """
+import os, sys
+import tiny
+from drift.simulation.simulate import simulate
+from drift.store import atomic_write, client_rows
+
+calls = 0
+
+
+def dying(real, times):
+    def call(*arguments):
+        global calls
+        calls += 1
+        if calls == times:
+            os._exit(9)
+        return real(*arguments)
+    return call
+
+
+if sys.argv[2] == "row":
+    client_rows.RowFile.write = dying(client_rows.RowFile.write, 5)  # the second client of round 1
+else:
+    atomic_write.os.replace = dying(os.replace, 4)  # run.json, round 0, its state, round 1
+simulate(tiny.experiment(), runs=sys.argv[1])
+"""
+
+
+@pytest.mark.parametrize("moment", ["row", "rename"])
+def test_a_kill_costs_the_round_and_no_bit(tmp_path, moment):
+    whole = drift.simulate(tiny.experiment(), runs=tmp_path / "whole")
+    command = [sys.executable, "-c", KILLED, str(tmp_path / "killed"), moment]
+    variables = os.environ | {"FEDSCAPE_MEMORY": "1KB", "PYTHONPATH": os.pathsep.join(sys.path)}
+    assert subprocess.run(command, env=variables, check=False).returncode == 9
+    (folder,) = (tmp_path / "killed").iterdir()
+    assert drift.open(folder).rounds() in ([0], [] if moment == "row" else [0])  # round 0 may have been in writing
+    assert list(folder.rglob("*.part"))
+    with memory_budget.limited("1KB"):
+        resumed = drift.simulate(tiny.experiment(), runs=tmp_path / "killed")
+    assert digests(resumed) == digests(whole)
+    assert not list(folder.rglob("*.part"))
+
+
+def _clients(run, index):
+    clients = run.round(index).clients
+    return torch.zeros(0) if clients is None else clients.clone()
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("500MB", 500_000_000), ("1.5GiB", 3 << 29), ("2 gb", 2 * 10**9), ("7", 7), ("1kb", 1000)]
+)
+def test_sizes(text, size):
+    assert memory_budget.parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "2 apples", "-1GB", "GB", "1e9", "2B"])
+def test_what_is_no_size_is_refused(text):
+    with pytest.raises(ValueError, match="give a size such as"):
+        memory_budget.parse_size(text)

@@ -1,0 +1,52 @@
+"""Peak memory of a process that trains and reads rounds larger than its budget, against one with two clients."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+if not sys.platform.startswith("linux"):
+    pytest.skip("the peak memory of a process is read from /proc", allow_module_level=True)
+
+COHORT, WIDTH = 40, 16_000
+"""Clients, and width of the hidden layer."""
+
+MODELS = COHORT * (75 * WIDTH + 10) * 4
+"""Bytes of the client models of a round."""
+
+CODE = f"""
+import sys
+import torch
+torch.set_num_threads(1)
+import drift
+from drift.config.load import validated
+
+runs, number = sys.argv[1], int(sys.argv[2])
+options = {{"features": 64, "classes": 10, "samples": 4 * {COHORT}}}
+task = {{"dataset": "blobs", "dataset_options": options, "model": "mlp", "model_options": {{"hidden": [{WIDTH}]}}}}
+clients = {{"number": number, "per_round": number, "partition": "iid"}}
+local = {{"steps": 1, "batch": 4}}
+settings = {{"rounds": 2, "task": task | {{"test_samples": 10}}, "clients": clients, "local": local}}
+run = drift.open(drift.simulate(validated(settings), runs=runs).folder)
+record = run.round(1)
+assert record.clients.shape == (number, {75 * WIDTH + 10})
+record.fma, record.mean_update(record.weights), record.clients[1]
+drift.coherence(run), drift.drift_variances(run), drift.layer_drift(run)
+(peak,) = (int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(1024 * peak)
+"""
+
+
+def peak(runs, number):
+    """Largest memory in bytes of a process with `number` clients, whose models are to take 10 MB."""
+    variables = os.environ | {"FEDSCAPE_MEMORY": "10MB", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", CODE, str(runs), str(number)]
+    child = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
+    assert child.returncode == 0, child.stderr
+    return int(child.stdout.splitlines()[-1])
+
+
+def test_memory_does_not_grow_with_the_cohort(tmp_path):
+    least, many = peak(tmp_path / "least", 2), peak(tmp_path / "many", COHORT)
+    assert many - least < 0.6 * MODELS, f"{(many - least) / 1e6:.0f} MB more for models of {MODELS / 1e6:.0f} MB"
