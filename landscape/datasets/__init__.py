@@ -7,7 +7,6 @@ and the hub, `_cache` keeps decoded images.
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,11 +53,7 @@ def open_dataset(name: str, *, data: Path | str | None = None, scale: str = "def
         raise ValueError(
             f"dataset {name!r} is {type(load).__name__}, not a function like load(folder=None) -> Dataset."
         )
-    accepted = [option for option in inspect.signature(load).parameters if option != "folder"]
-    if unknown := [option for option in options if option not in accepted]:
-        raise ValueError(
-            f"dataset {name!r} has no option {unknown[0]!r}; it accepts {', '.join(accepted) or 'no options'}."
-        )
+    plugins.require_options(f"dataset {name!r}", load, options)
     return scale_inputs(load(None if data is None else Path(data), **options), scale)
 
 

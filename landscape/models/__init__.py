@@ -48,7 +48,7 @@ def build_model(name: str, shape: tuple[int, ...], classes: int, *, seed: int, *
     if classes < 2:
         raise ValueError(f"classes is {classes}; a model takes classes >= 2.")
     build = _factory(name)
-    _check_options(build, name, options)
+    plugins.require_options(f"model {name!r}", build, options, positional=2)
     _check_needed(build, name, options)
     _check_call(build, name, (tuple(shape), classes), options)
     with torch.random.fork_rng(devices=[]), torch.device("cpu"):
@@ -85,15 +85,4 @@ def _check_needed(build: Callable[..., Any], name: str, options: dict[str, Any])
         raise ValueError(
             f"model {name!r} needs the option {needed[0]!r} (task.model_options.{needed[0]}); it accepts "
             f"{', '.join(option.name for option in keywords)}."
-        )
-
-
-def _check_options(build: Callable[..., Any], name: str, options: dict[str, Any]) -> None:
-    parameters = list(inspect.signature(build).parameters.values())[2:]
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return
-    accepted = [parameter.name for parameter in parameters]
-    if unknown := [option for option in options if option not in accepted]:
-        raise ValueError(
-            f"model {name!r} has no option {unknown[0]!r}; it accepts {', '.join(accepted) or 'no options'}."
         )

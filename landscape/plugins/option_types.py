@@ -3,49 +3,80 @@
 from __future__ import annotations
 
 import inspect
+import numbers
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from landscape.plugins.unknown_names import unknown
 
 
-def require_options(what: str, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+def require_options(
+    what: str, function: Callable[..., Any], options: Mapping[str, Any], *, positional: int = 1
+) -> None:
     """Refuse options that a function does not have, or whose value is not of the annotated type.
+
+    Without an annotation, an option whose default is a number takes numbers; true and false are none.
 
     Args:
         what: Owner of the options, for the message.
-        function: Its first parameter is no option.
+        function: Takes the options, unless it takes any.
         options: By name.
+        positional: Number of its first parameters that are no options.
 
     Raises:
         ValueError: With what is accepted.
     """
-    accepted = dict(list(inspect.signature(function).parameters.items())[1:])
+    parameters = list(inspect.signature(function).parameters.values())[positional:]
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return
+    accepted = {parameter.name: parameter for parameter in parameters if parameter.name != "partial"}
     for name, value in options.items():
         if name not in accepted:
-            raise ValueError(unknown(f"option of {what}", name, [option for option in accepted if option != "partial"]))
-        annotation = str(accepted[name].annotation)
-        kinds = [_ACCEPTED.get(part) for part in annotation.split(" | ")]
-        if not any(kind is None or kind(value) for kind in kinds):
-            raise ValueError(f"option {name} of {what} is {value!r}; it takes {annotation}.")
+            raise ValueError(unknown(f"option of {what}", name, accepted))
+        kinds = [_KINDS.get(part) for part in _annotation(accepted[name]).split(" | ")]
+        if None not in kinds and not any(kind.accepts(value) for kind in kinds if kind):
+            words = " or ".join(kind.words for kind in kinds if kind)
+            raise ValueError(f"{name} is {value!r}; {what} takes {words}.")
+
+
+def _annotation(parameter: inspect.Parameter) -> str:
+    if parameter.annotation is not parameter.empty:
+        return getattr(parameter.annotation, "__name__", str(parameter.annotation))
+    return "float" if _number(parameter.default) else ""
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool)
 
 
-def _numbers(value: Any) -> bool:
+def _whole_numbers(value: Any) -> bool:
     return isinstance(value, list | tuple | range) and all(map(_whole, value))
 
 
-_ACCEPTED: dict[str, Callable[[Any], bool]] = {
-    "int": _whole,
-    "float": lambda value: _whole(value) or isinstance(value, float),
-    "str": lambda value: isinstance(value, str),
-    "list[int]": _numbers,
-    "Sequence[int]": _numbers,
-    "tuple[int, int]": lambda value: _numbers(value) and len(value) == 2,
-    "Sequence[str]": lambda value: isinstance(value, list | tuple) and all(isinstance(item, str) for item in value),
-    "None": lambda value: value is None,
+class _Kind(NamedTuple):
+    words: str
+    accepts: Callable[[Any], bool]
+
+
+_KINDS = {
+    "bool": _Kind("true or false", lambda value: isinstance(value, bool)),
+    "int": _Kind("a whole number", _whole),
+    "float": _Kind("a number", _number),
+    "str": _Kind("a text", lambda value: isinstance(value, str)),
+    "list[int]": _Kind("a list of whole numbers", _whole_numbers),
+    "Sequence[int]": _Kind("a list of whole numbers", _whole_numbers),
+    "tuple[int, int]": _Kind("two whole numbers", lambda value: _whole_numbers(value) and len(value) == 2),
+    "Sequence[str]": _Kind(
+        "a list of texts",
+        lambda value: isinstance(value, list | tuple) and all(isinstance(item, str) for item in value),
+    ),
+    "Mapping[str, int]": _Kind(
+        "whole numbers by name", lambda value: isinstance(value, Mapping) and all(map(_whole, value.values()))
+    ),
+    "None": _Kind("none", lambda value: value is None),
 }
-"""Whether a value matches an annotation; other annotations are not checked."""
+"""What an annotation accepts, in words and as a check; a union with another annotation is not checked."""

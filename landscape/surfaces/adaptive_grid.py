@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -13,7 +14,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.results.progress import Progress
 from landscape.surfaces.grid_cells import Cell, cell_points, difference, interpolate, quarters
-from landscape.surfaces.partial_grid import PartialGrid, with_errors
+from landscape.surfaces.partial_grid import PartialGrid, require_plane, with_errors
 from landscape.sweep.grid import Sweep
 from landscape.sweep.threads import PointPool
 
@@ -77,7 +78,7 @@ def adaptive_surface(
     Raises:
         ValueError: If the sweep is no full 2-D grid that can be halved, or the budget is below the coarse grid.
     """
-    _check(sweep, tolerance)
+    require_plane(sweep, tolerance, "value")
     levels = _levels(sweep, coarse)
     step = 2**levels
     first = np.zeros(sweep.shape, dtype=bool)
@@ -89,31 +90,11 @@ def adaptive_surface(
             f"raise the budget to {first.sum() + held_out} or more."
         )
 
-    grid = PartialGrid(
-        task,
-        sweep,
-        first,
-        known,
-        split=split,
-        metrics=metrics,
-        checkpoint=checkpoint,
-        progress=progress,
-        groups=groups,
-        statistics=statistics,
-        calibration=calibration,
-        workers=workers,
-    )
+    options: dict[str, Any] = {"split": split, "metrics": metrics, "groups": groups, "statistics": statistics}
+    options |= {"calibration": calibration, "workers": workers, "checkpoint": checkpoint, "progress": progress}
+    grid = PartialGrid(task, sweep, first, known, **options)
     leaves, unresolved = _refine(grid, by, step, tolerance, limit)
     return _fill_and_judge(grid, leaves, held_out, seed).assign_attrs(tolerance=tolerance, unresolved=unresolved)
-
-
-def _check(sweep: Sweep, tolerance: float) -> None:
-    if len(sweep.shape) != 2 or sweep.inside is not None:
-        raise ValueError(
-            f"the sweep has dimensions {', '.join(sweep.coords)}; adaptive grids are for planes: full grids of two."
-        )
-    if not tolerance > 0:
-        raise ValueError(f"tolerance is {tolerance}; it is a fraction above 0, such as 0.02.")
 
 
 def _levels(sweep: Sweep, coarse: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -13,7 +14,7 @@ from landscape.model.batchnorm import CALIBRATION, Statistics
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task
 from landscape.results.progress import Progress
-from landscape.surfaces.partial_grid import PartialGrid, with_errors
+from landscape.surfaces.partial_grid import PartialGrid, require_plane, with_errors
 from landscape.sweep.grid import Sweep
 from landscape.sweep.threads import PointPool
 
@@ -82,30 +83,16 @@ def interpolated_surface(
     Raises:
         ValueError: If the sweep is no full 2-D grid, a value is infinite, or the budget is below the first lattice.
     """
-    if len(sweep.shape) != 2 or sweep.inside is not None:
-        raise ValueError(f"the sweep has dimensions {', '.join(sweep.coords)}; interpolation is for full grids of two.")
+    require_plane(sweep, tolerance, "range")
     if min(sweep.shape) <= CELLS:
         raise ValueError(f"the grid has {sweep.shape[0]} x {sweep.shape[1]} points; interpolation needs 5 per axis.")
-    if not tolerance > 0:
-        raise ValueError(f"tolerance is {tolerance}; it is a share of the range above 0, such as 0.01.")
     shape: tuple[int, int] = (sweep.shape[0], sweep.shape[1])
     first, *finer = lattices(shape)
     if budget is not None and first.sum() > budget:
         raise ValueError(f"the budget is {budget} points; the first lattice takes {first.sum()}: raise it to that.")
-    grid = PartialGrid(
-        task,
-        sweep,
-        first,
-        known,
-        split=split,
-        metrics=metrics,
-        checkpoint=checkpoint,
-        progress=progress,
-        groups=groups,
-        statistics=statistics,
-        calibration=calibration,
-        workers=workers,
-    )
+    options: dict[str, Any] = {"split": split, "metrics": metrics, "groups": groups, "statistics": statistics}
+    options |= {"calibration": calibration, "workers": workers, "checkpoint": checkpoint, "progress": progress}
+    grid = PartialGrid(task, sweep, first, known, **options)
     ds, converged = _result(grid, {}, first), bool(first.all())
     for mask in finer:
         if preview is not None:
@@ -163,7 +150,7 @@ def interpolate(values: np.ndarray, requested: np.ndarray, kernel: str = KERNEL)
     some = values[:, requested]
     if np.isinf(some).any():
         raise ValueError("a value on the plane is infinite, so nothing smooth leads through it; evaluate every point.")
-    present, logarithmic = ~np.isnan(some).any(axis=1), _in_log(some)
+    present, logarithmic = ~np.isnan(some).any(axis=1), in_log(some)
     known = np.log(some[present]) if logarithmic else some[present]
     places = np.stack(np.meshgrid(*(np.linspace(-1, 1, count) for count in requested.shape), indexing="ij"), -1)
     middle = known.mean(axis=1, keepdims=True)
@@ -173,8 +160,8 @@ def interpolate(values: np.ndarray, requested: np.ndarray, kernel: str = KERNEL)
     return full
 
 
-def _in_log(values: np.ndarray) -> bool:
-    """Whether a metric is interpolated by its logarithm: where all of its values are positive."""
+def in_log(values: np.ndarray) -> bool:
+    """Whether a metric is interpolated by its logarithm: where all of its values are positive, NaN apart."""
     return bool((values[~np.isnan(values)] > 0).all())
 
 
@@ -183,12 +170,12 @@ def _result(grid: PartialGrid, guesses: dict[str, np.ndarray], fresh: np.ndarray
     ds, filled = grid.ds, _guesses(grid)
     nothing = bool(grid.requested.all())
     for name in grid.metrics:
-        exact, logarithmic = grid.values(name), _in_log(grid.values(name)[:, grid.requested])
+        exact, logarithmic = grid.values(name), in_log(grid.values(name)[:, grid.requested])
         ds = grid.filled(ds, name, filled[name])
         away, share = np.zeros((len(exact), 0)), np.nan
         if name in guesses and not nothing:
             away = (guesses[name] - exact)[:, fresh]
-            share = _share(guesses[name], exact, filled[name], fresh, logarithmic)
+            share = share_of_range(guesses[name], exact, filled[name], fresh, logarithmic)
         ds = with_errors(ds, name, away[~np.isnan(away)], "at the last lattice's points, before they were used")
         about = {"long_name": f"largest error of interpolated {name}, as a share of its range", "units": "1"}
         ds[f"{name}_interpolation_share"] = ((), share, about)
@@ -196,8 +183,18 @@ def _result(grid: PartialGrid, guesses: dict[str, np.ndarray], fresh: np.ndarray
     return grid.marked(ds).assign_attrs(evaluated=int(grid.requested.sum()))
 
 
-def _share(guess: np.ndarray, exact: np.ndarray, filled: np.ndarray, fresh: np.ndarray, logarithmic: bool) -> float:
-    """Largest difference at the fresh points over the range of the surface, of logarithms where asked for."""
+def share_of_range(
+    guess: np.ndarray, exact: np.ndarray, filled: np.ndarray, fresh: np.ndarray, logarithmic: bool
+) -> float:
+    """Largest difference at the fresh points over the range of the surface, of logarithms where asked for.
+
+    Args:
+        guess: Values (k, *grid) that were predicted.
+        exact: Those that were evaluated then, read at the fresh points only.
+        filled: The surface, shape (k, *grid).
+        fresh: Mask over the grid.
+        logarithmic: As `in_log` says.
+    """
     scale = np.log if logarithmic else np.asarray
     largest = np.abs(scale(guess[:, fresh]) - scale(exact[:, fresh])).max(axis=1)
     ranges = np.ptp(scale(filled).reshape(len(filled), -1), axis=1)

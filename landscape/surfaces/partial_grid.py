@@ -61,6 +61,14 @@ class PartialGrid:
         return ds.assign(interpolated=(self.dims, ~self.requested, about))
 
 
+def require_plane(sweep: Sweep, tolerance: float, share_of: str) -> None:
+    """Raise ValueError if points of the sweep cannot be interpolated, or not to this share of the range or value."""
+    if len(sweep.shape) != 2 or sweep.inside is not None:
+        raise ValueError(f"the sweep has dimensions {', '.join(sweep.coords)}; interpolation is for full grids of two.")
+    if not tolerance > 0:
+        raise ValueError(f"tolerance is {tolerance}; it is a share of the {share_of} above 0, such as 0.01.")
+
+
 def with_errors(ds: xr.Dataset, name: str, away: np.ndarray, where: str) -> xr.Dataset:
     """The dataset with root mean square and largest magnitude of the differences `away` of interpolated values."""
     units = ds[name].attrs["units"]

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from landscape.model import mapped_files
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Inputs, Samples
 from landscape.sweep.layer_calls import Call, layer_input, trace_calls
@@ -136,12 +137,15 @@ def combine(rows: Sequence[Tensor] | Tensor, coefficients: Sequence[float], *, o
     """sum_j coefficients[j] rows[j], new or in `out`; zeros are skipped, so a corner is its model bit for bit.
 
     Term by term, never as a matrix product, so that the bits do not depend on other combinations. Reused memory (`out`)
-    avoids the page faults of fresh memory of some MB.
+    avoids the page faults of fresh memory of some MB. Of rows in a mapped file one is in memory at a time.
     """
     total: Tensor | None = None
+    file = rows if isinstance(rows, Tensor) and mapped_files.is_mapped(rows) else None
     for row, coefficient in zip(rows, coefficients, strict=True):
         if coefficient != 0:
             total = torch.mul(row, coefficient, out=out) if total is None else total.add_(row, alpha=coefficient)
+            if file is not None:
+                mapped_files.release(file.data_ptr())
     if total is None:
         return torch.zeros_like(rows[0]) if out is None else out.zero_()
     return total

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from landscape.results.notebook_table import notebook_table
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -48,6 +50,16 @@ class Sweep:
         grid = " x ".join(f"{name} {len(values)}" for name, values in self.coords.items())
         marks = ", ".join(mark.name for mark in self.marks)
         return f"Sweep({grid}; {len(self.basis)} models of {self.basis.shape[1]} parameters; marks: {marks or 'none'})"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks: each coordinate, the models of the basis, the marks."""
+        rows: dict[str, object] = {
+            name: f"{len(values)} values from {values.min():.4g} to {values.max():.4g}"
+            for name, values in self.coords.items()
+        }
+        models, size = self.basis.shape
+        rows |= {"models": models, "parameters": size, "marks": [mark.name for mark in self.marks]}
+        return notebook_table(repr(self), rows)
 
     def __post_init__(self) -> None:
         if self.buffers is not None and len(self.buffers) != len(self.basis):

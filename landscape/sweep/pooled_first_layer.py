@@ -78,10 +78,13 @@ def pooled_first_layer(
 ) -> FirstLayer:
     """`shared` with the max-pool (and ReLU) behind it, or unchanged where there is none or outputs on `probe` differ.
 
+    A single model of the basis leaves it unchanged too: there is nothing to sum, and metrics of training would pay for
+    the comparison in each round. The values have the same bits either way.
+
     Args:
         chain: Layers that the model calls one after the other, without anything between; empty if it does more.
     """
-    behind = _behind(shared.layer, chain)
+    behind = [] if len(basis) == 1 else _behind(shared.layer, chain)
     if not behind or not flat.habits.channels_last or flat.theta.device.type != "cpu":
         return shared
     pooled = PooledFirstLayer(flat, shared.name, basis, shared.output_bytes, behind)

@@ -79,7 +79,8 @@ class Worker:
         self.stretch = self.block * (max(1, round(ROWS / self.block)) if self.stages.cut else 1)
         self.parameters = [self.flat.module.get_parameter(name) for name, _ in self.flat.layout.parameters]
         self.models: list[Tensor] = []
-        self.packable: list[Packed | FoldedConvolution] = [*packable_forwards(self.flat), *folded_forwards(self.flat)]
+        self.packable: list[Packed | FoldedConvolution] = [*packable_forwards(self.flat)]
+        self.packable += folded_forwards(self.flat) if work.plan.folded else []
         self.take([])
 
     def chunk(self, points: Points) -> Values:

@@ -219,7 +219,7 @@ def test_digit5_is_five_domains_of_one_size(folder, monkeypatch):
     assert capped.groups["domain"].test.bincount().tolist() == [3, 2, 3, 3, 3]
     svhn = open_dataset("svhn")
     assert torch.equal(capped.train.inputs[capped.groups["domain"].train == 1], svhn.train.inputs)
-    with pytest.raises(ValueError, match=r"domains is 'mnist'; digit5 takes a list"):
+    with pytest.raises(ValueError, match=r"domains is 'mnist'; dataset 'digit5' takes a list of texts"):
         open_dataset("digit5", domains="mnist")
     with pytest.raises(ValueError, match="train_per_domain is 0"):
         open_dataset("digit5", train_per_domain=0)

@@ -130,10 +130,10 @@ def test_sweeps_that_cannot_be_halved_are_refused():
     models = thetas(task, 3)
     with pytest.raises(ValueError, match=r"grid has 22 x 21 points; .* such as 33 or 41"):
         adaptive_surface(task, plane(*models, points=(22, 21)))
-    with pytest.raises(ValueError, match="adaptive grids are for planes"):
+    with pytest.raises(ValueError, match="interpolation is for full grids of two"):
         adaptive_surface(task, line(*models[:2]))
     sweep = plane(*models, points=5)
-    with pytest.raises(ValueError, match="adaptive grids are for planes"):
+    with pytest.raises(ValueError, match="interpolation is for full grids of two"):
         adaptive_surface(task, replace(sweep, inside=np.ones((5, 5), dtype=bool)))
     with pytest.raises(ValueError, match="tolerance is 0"):
         adaptive_surface(task, sweep, tolerance=0)

@@ -68,3 +68,11 @@ def _hooked() -> Task:
 )
 def test_other_layers_are_computed_by_themselves(make):
     assert not isinstance(_worker(make()).shared, PooledFirstLayer)
+
+
+def test_a_single_model_is_left_to_the_layers_with_the_same_bits():
+    task = _task(nn.MaxPool2d(2), nn.ReLU())
+    basis = thetas(task, 3)
+    assert not isinstance(worker.Worker(sweep_work(task, basis[:1])).shared, PooledFirstLayer)
+    alone = evaluate(task, basis[:1], [[1.0]], block=4)["loss"]
+    assert torch.equal(alone, evaluate(task, basis, [[1.0, 0.0, 0.0]], block=4)["loss"])

@@ -1,0 +1,67 @@
+"""Options of plug-ins: every number of every model and dataset refuses true and false, annotated or not."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from landscape import datasets, models, plugins
+from landscape.models import build_model
+from landscape.plugins.option_types import require_options
+
+PLUGINS = [("landscape.models", name, "build", 2) for name in models.names()]
+PLUGINS += [("landscape.datasets", name, "load", 1) for name in datasets.names()]
+
+
+def numeric(package, name, function, positional):
+    """Each option with a number in its type, and values that contain a boolean in its place."""
+    parameters = list(inspect.signature(getattr(plugins.load(package, name, "plug-in"), function)).parameters.values())
+    for parameter in parameters[positional:]:
+        kind = str(parameter.annotation)
+        if "Mapping[str, int]" in kind:
+            yield parameter.name, ({"item": True},)
+        elif "[int" in kind:
+            yield parameter.name, (True, [True], [3, False])
+        elif "int" in kind or "float" in kind:
+            yield parameter.name, (True, False)
+
+
+@pytest.mark.parametrize(("package", "name", "function", "positional"), PLUGINS, ids=[f"{p[1]}" for p in PLUGINS])
+def test_no_number_of_a_plug_in_takes_a_boolean(package, name, function, positional):
+    plugin = getattr(plugins.load(package, name, "plug-in"), function)
+    for option, values in numeric(package, name, function, positional):
+        for value in values:
+            with pytest.raises(ValueError, match=rf"^{option} is .*; {name} takes .*number"):
+                require_options(name, plugin, {option: value}, positional=positional)
+
+
+def test_the_loop_above_meets_numbers_lists_and_tables():
+    met = {name: [option for option, _ in numeric(package, name, *rest)] for package, name, *rest in PLUGINS}
+    assert met["lenet5"] == ["dropout"] and met["mlp"] == ["hidden"] and met["din"] == ["sizes"]
+    assert {"samples", "seed", "spread"} <= set(met["blobs"])
+
+
+def test_an_option_without_annotation_takes_what_its_default_is():
+    def build(shape, classes, *, width=32, bias=True, norm=None):
+        return width, bias, norm
+
+    require_options("mine", build, {"width": 0.5, "bias": False, "norm": True}, positional=2)
+    with pytest.raises(ValueError, match=r"^width is True; mine takes a number\.$"):
+        require_options("mine", build, {"width": True}, positional=2)
+
+
+def test_a_type_that_is_no_text_is_read_as_well():
+    def load(folder=None, *, samples=10, shuffle=False):
+        return samples, shuffle
+
+    load.__annotations__ |= {"samples": int, "shuffle": bool}
+    with pytest.raises(ValueError, match=r"samples is 2\.5; mine takes a whole number"):
+        require_options("mine", load, {"samples": 2.5})
+    with pytest.raises(ValueError, match="shuffle is 'yes'; mine takes true or false"):
+        require_options("mine", load, {"shuffle": "yes"})
+
+
+def test_a_model_is_refused_before_it_is_built():
+    with pytest.raises(ValueError, match=r"^dropout is True; model 'lenet5' takes a number\.$"):
+        build_model("lenet5", (1, 28, 28), 10, seed=0, dropout=True)
