@@ -4,10 +4,11 @@
 
 Trains small runs into FOLDER once (ten of 300 rounds; the FMNIST CNN of the IMA paper; digits), starts the explorer and
 a headless Chromium, and measures what a person waits for, from the key or the slider to the picture or number on the
-page, as 50th and 90th percentiles: first view; a round to its first coarse plane and to 21 x 21 points (1,000 samples,
-three clients, not stored); planes that are in memory, and planes that are stored, in a fresh server; a slider to its
-number (digits; FMNIST, 2,000 samples). Beside planes stands the ratio to the processor's seconds of one thread that
-evaluates their points by `landscape.evaluate`, which says more than seconds where other programs run. With --large also
+page, as 50th and 90th percentiles: first view; a round to its first coarse plane, to 21 x 21 points that are
+interpolated between exact ones, and to all of them exact (1,000 samples, three clients, not stored); planes that are in
+memory, and planes that are stored, in a fresh server; a slider to its number (digits; FMNIST, 2,000 samples). Beside
+planes stands the ratio to the processor's seconds of one thread that evaluates their points by `landscape.evaluate`,
+which says more than seconds where other programs run. With --large also
 100 runs of 1,000 rounds. Results go to benchmarks/results/explore.json.
 """
 
@@ -55,10 +56,10 @@ TARGETS = {
 
 PRECISIONS: dict[str, Precision] = {
     "first coarse plane": "fast",
-    "21 x 21 plane": "fast",
+    "21 x 21 plane": "exact",
     "21 x 21 plane, exact": "exact",
 }
-"""What pictures of planes are computed in."""
+"""What the points of planes are computed in; the others of 21 x 21 are interpolated at first."""
 
 WATCH = """() => {
     window.within = root => [...root.querySelectorAll('*')].flatMap(part => [part,
@@ -169,7 +170,7 @@ def first_views(browser: Any, address: str, times: int) -> list[float]:
 
 
 def planes(browser: Any, address: str, start: int, times: int, key: str) -> list[list[float]]:
-    """(first picture, 21 x 21 points, all of them exact) in milliseconds, for a round after the other."""
+    """(first picture, 21 x 21 points interpolated, all exact) in milliseconds, for a round after the other."""
     page = opened(browser, address, f"view=plane&round={start}")
     page.wait_for_function(EXACT)
     page.wait_for_timeout(2000)  # minimum and storing

@@ -17,10 +17,10 @@ ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
 WIDE, HIGH = 1380, 860
 PICTURES = {
-    "plane": ("view=plane&second=weights&round=30", {}),
+    "plane": ("view=plane&second=weights&round=15", {}),
     "runs": ("view=runs&number=accuracy", {}),
-    "round": ("view=round&round=30", {}),
-    "samples": ("view=samples&round=30&truth=3", {}),
+    "round": ("view=round&round=15", {}),
+    "samples": ("view=samples&round=15&truth=3", {}),
     "drift": ("view=drift&second=path", {"color_scheme": "dark"}),
 }
 """Name: selection, and options of the browser's page."""

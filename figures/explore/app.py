@@ -41,6 +41,7 @@ class Explorer:
         self.workspace = workspace
         self.selection = Selection()
         self._push, self._closed = _scheduler(lambda: self._closed), False
+        self._document: Any = pn.state.curdoc
         self._displayed = address
         self._ready = not address
         self.opening = True
@@ -123,8 +124,11 @@ class Explorer:
         return self
 
     def push(self, act: Callable[[], Any]) -> None:
-        """Call a function in the thread of the page, once the browser has drawn the page; from any thread."""
-        self._push(lambda: act() if self._ready else self._early.append(act))
+        """Call a function in the thread of the page, before the browser asks for the page or once it has drawn it.
+
+        From any thread.
+        """
+        self._push(lambda: act() if self._ready or self._unasked() else self._early.append(act))
 
     def shown(self) -> list[str]:
         """Names of the views on the page, one or two."""
@@ -133,9 +137,11 @@ class Explorer:
         return [first, second] if second in self.views and second != first else [first]
 
     def close(self) -> None:
-        """End what watches for growth on behalf of this page; what is pushed later is dropped."""
+        """End what works and watches for growth on behalf of this page; what is pushed later is dropped."""
         self._closed = True
         self._unfollow()
+        for view in self.views.values():
+            view.close()
 
     def __panel__(self) -> pn.viewable.Viewable:
         return self._root
@@ -143,6 +149,12 @@ class Explorer:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
         self._displayed, self._ready = True, False
         return self._root._repr_mimebundle_(include, exclude)
+
+    def _unasked(self) -> bool:
+        """Whether no browser has asked for the content of the page yet, which then comes with what changes now."""
+        context = self._document.session_context if self._displayed and self._document is not None else None
+        session = None if context is None else context.session
+        return session is not None and session.connection_count == 0
 
     def _name(self) -> str:
         if self.selection.run:

@@ -21,7 +21,7 @@ from itertools import count
 from typing import Any
 
 from drift.runs.run import Run
-from figures.explore.addresses import Address
+from figures.explore.addresses import Address, share_data
 from figures.explore.job import Job, State
 from figures.explore.local_work import LocalComputation, LocalThreads
 from figures.explore.processes import LongProcess, Lost, WarmProcess
@@ -165,13 +165,29 @@ class Jobs:
         analysis: Callable[..., Any],
         *,
         title: str = "",
+        briefly: bool = False,
         on_progress: OnJob | None = None,
         on_end: OnJob | None = None,
         **arguments: Any,
     ) -> Job:
-        """Compute `run.cached(analysis, **arguments)` as a long computation; the result is the job's."""
+        """Compute `run.cached(analysis, **arguments)` as a long computation; the result is the job's.
+
+        Args:
+            briefly: Whether it takes a moment only: no process is started for it, and there is no progress.
+        """
         named = title or f"{analysis.__name__.replace('_', ' ')} of {run.name}"
-        return self.long(_cached, run, analysis, arguments, title=named, on_progress=on_progress, on_end=on_end)
+        if not briefly:
+            return self.long(_cached, run, analysis, arguments, title=named, on_progress=on_progress, on_end=on_end)
+        results: list[Any] = []
+
+        def ended(job: Job) -> None:
+            job.result = results[0] if results else None
+            _call_back(on_end, job)
+
+        item = (analysis, arguments)
+        return self.quick(
+            _cached_soon, run, [item], title=named, on_result=lambda _, result: results.append(result), on_end=ended
+        )
 
     def close(self) -> None:
         """Stop everything."""
@@ -266,6 +282,11 @@ def _call_back(callback: Callable[..., None] | None, *arguments: Any) -> None:
 
 def _cached(run: Run, analysis: Callable[..., Any], arguments: dict[str, Any]) -> Any:
     return run.cached(analysis, **arguments)
+
+
+def _cached_soon(run: Run, item: tuple[Callable[..., Any], dict[str, Any]]) -> Any:
+    share_data(run)
+    return _cached(run, *item)
 
 
 def _cores() -> int:

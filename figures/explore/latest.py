@@ -13,8 +13,8 @@ Result = TypeVar("Result")
 
 _POOL = ThreadPoolExecutor(2, "fedscape-record")
 
-AT_ONCE = 0.4
-"""Seconds that a page which is not on the screen yet waits for a result, so that it comes with it."""
+AT_ONCE = 0.05
+"""Seconds that the answer to a browser waits for a result; what is there a little later comes with the page as well."""
 
 
 class Latest:

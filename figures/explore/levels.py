@@ -1,12 +1,13 @@
-"""The order in which the points of a grid are evaluated: coarse first, and in bfloat16 before exactly."""
+"""The order in which the points of a grid are evaluated: coarse first, then finer lattices, then all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
+from landscape.surfaces.interpolated_surface import CELLS, lattices
 from landscape.sweep.precision import Precision
 
 MOST_POINTS = 64
@@ -20,29 +21,41 @@ class Stage:
     Args:
         mask: Which grid points, flat, shape (P,).
         precision: Precision that they are wanted in.
+        before: Points of the lattice before, if the other points of the grid are interpolated from these, and the error
+            of that is measured at the points that are new; None: only the points of the mask are shown.
     """
 
     mask: np.ndarray
     precision: Precision
+    before: np.ndarray | None = None
 
 
 def stages(shape: tuple[int, ...], precision: Precision) -> list[Stage]:
-    """Levels of a grid in bfloat16, then in the precision that is asked for, which may be the same one."""
+    """The coarsest level in bfloat16, then all in the precision that is asked for; maps are interpolated in between."""
     masks = levels(shape)
-    first = [Stage(mask, "fast") for mask in masks]
-    return first if precision == "fast" else [*first, *(Stage(mask, "exact") for mask in masks)]
+    map_of_points = len(shape) == 2
+    between = [Stage(mask, precision, before if map_of_points else None) for before, mask in pairwise(masks[:-1])]
+    first = [Stage(masks[0], "fast")] if precision != "fast" else []
+    ends = [Stage(masks[0], precision), *between, Stage(masks[-1], precision)]
+    return [*first, *(ends if len(masks) > 1 else ends[1:])]
 
 
 def levels(shape: tuple[int, ...]) -> list[np.ndarray]:
-    """Masks over the grid points, flat: five per axis of a map, every 4th point, every 2nd, all.
+    """Masks over the grid points, flat, each with the points of the one before.
 
-    A level is left out where it has no last point of an axis, or more than half as many points per axis as the next.
+    Maps have the lattices of `landscape.interpolated_surface`, the first of 5 x 5 points. Lines have every 4th point,
+    every 2nd, all; a level is left out where it does not have the last point.
     """
-    steps = [tuple(step for _ in shape) for step in (4, 2, 1) if step == 1 or _suits(shape, step)]
-    if len(shape) > 1 and all(points > 5 and (points - 1) % 4 == 0 for points in shape):
-        coarse = tuple((points - 1) // 4 for points in shape)
-        steps = [coarse, *(step for step in steps if 2 * max(step) <= min(coarse))]
-    return [_every(shape, step) for step in steps]
+    if len(shape) == 2 and min(shape) > CELLS:
+        return [mask.ravel() for mask in lattices((shape[0], shape[1]))]
+    return [_every(shape, step) for step in (4, 2, 1) if step == 1 or (len(shape) == 1 and _suits(shape[0], step))]
+
+
+def is_regular(mask: np.ndarray, shape: tuple[int, ...]) -> bool:
+    """Whether the points of a level, flat, are all points of some rows and columns."""
+    grid = mask.reshape(shape)
+    sizes = [grid.any(tuple(other for other in range(grid.ndim) if other != axis)).sum() for axis in range(grid.ndim)]
+    return int(np.prod(sizes)) == int(grid.sum())
 
 
 def parts(cells: np.ndarray, rows: np.ndarray, seconds: float | None, budget: float, threads: int) -> list[np.ndarray]:
@@ -63,11 +76,11 @@ def parts(cells: np.ndarray, rows: np.ndarray, seconds: float | None, budget: fl
     return [part for part in np.array_split(ordered, turns * threads) if len(part)]
 
 
-def _suits(shape: Sequence[int], step: int) -> bool:
-    return all((points - 1) % step == 0 and points > 4 * step for points in shape)
+def _suits(points: int, step: int) -> bool:
+    return (points - 1) % step == 0 and points > 4 * step
 
 
-def _every(shape: tuple[int, ...], steps: tuple[int, ...]) -> np.ndarray:
-    axes = [np.arange(points) % step == 0 for points, step in zip(shape, steps, strict=True)]
-    mask: np.ndarray = np.logical_and.reduce(np.meshgrid(*axes, indexing="ij")).ravel()
-    return mask
+def _every(shape: tuple[int, ...], step: int) -> np.ndarray:
+    mask = np.zeros(shape, dtype=bool)
+    mask[tuple(slice(None, None, step) for _ in shape)] = True
+    return mask.ravel()

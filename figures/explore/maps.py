@@ -19,6 +19,9 @@ POINT = "#d0006f"
 
 NORMAL_95 = 1.96
 
+CLOSE = 0.05
+"""Largest error of an interpolated error rate that is shown, as a share of its range."""
+
 SMALL = 260
 """Height of the figures of one point, pixels."""
 
@@ -44,6 +47,8 @@ def quantity_of(ds: xr.Dataset, quantity: str) -> tuple[xr.Dataset, str]:
     own = ds.isel({"class": int(number)}, drop=True)
     label = str(ds["class"].values[int(number)]) if "class" in ds.coords else number
     shown = ds.assign(class_shown=own.class_error, mark_class_shown=own.mark_class_error)
+    if "class_error_interpolation_share" in own:
+        shown = shown.assign(class_shown_interpolation_share=own.class_error_interpolation_share)
     shown.class_shown.attrs.update(long_name=f"error of class {label}", units="fraction")
     if not np.isfinite(shown.class_shown.values).any():
         raise LookupError(f"no sample of class {label} is among the samples that are evaluated; take more of them.")
@@ -185,6 +190,33 @@ def confusion_figure(numbers: Numbers, classes: Sequence[str]) -> go.Figure:
     figure = blank(height=SMALL).add_trace(cells)
     figure.update_xaxes(title="predicted", type="category")
     return figure.update_yaxes(title="class", type="category", autorange="reversed")
+
+
+def is_close(ds: xr.Dataset, quantity: str) -> bool:
+    """Whether a surface is exact, or interpolated with an error that hardly shows: that of the loss, or a small one.
+
+    Losses are smooth; error rates may jump between two points, most where a model predicts one class for all samples.
+    """
+    ds, variable = quantity_of(ds, quantity)
+    return variable == "loss" or "evaluated" not in ds.attrs or float(ds[f"{variable}_interpolation_share"]) <= CLOSE
+
+
+def shown_text(ds: xr.Dataset, quantity: str, precision: str) -> str:
+    """How many points of a surface are shown, and what is known of those that are interpolated.
+
+    Args:
+        quantity: As for `quantity_of`.
+        precision: Of the points that were evaluated: exact, or in bfloat16.
+    """
+    size = " x ".join(map(str, ds.loss.shape))
+    if "evaluated" not in ds.attrs:
+        return f"shown: {size} points {precision}"
+    ds, variable = quantity_of(ds, quantity)
+    share, scale = ds[f"{variable}_interpolation_share"], "logarithm" if variable == "loss" else "values"
+    return (
+        f"shown: {size} points, interpolated from {ds.attrs['evaluated']} {precision} ones; the largest error where "
+        f"that was tested is {float(share):.2g} of the range of the {scale}"
+    )
 
 
 def minimum_text(minimum: Minimum | None, unit: str) -> str:

@@ -17,20 +17,21 @@ OTHERS = 12
 def model_choices(run: GrowingRun, round: int, others: Sequence[GrowingRun] = ()) -> dict[str, list[str]]:
     """Names of models by group: this round, global models of the run, those of other runs beside it.
 
-    Only models that the runs kept; `others` of another model, or in another folder of runs, are left out.
+    Only models that the runs kept; `others` of another model, or in another folder of runs, are left out. Rounds of the
+    others are listed, not read.
     """
     ids = sorted(run.round(round).ids.tolist())
     keep, planned = run.experiment.keep, run.experiment.rounds
     own = ["start", "end"] if keep.keeps_globals(round, planned) else []
     if keep.keeps_clients(round, planned) and ids:
         own += ["mean", *[f"client {client}" for client in ids]]
-    rounds = [index for index in _globals(run) if index != round]
+    rounds = [index for index in _globals(run, run.rounds()) if index != round]
     groups = {f"round {round}": own, "global model after": [f"round {index}" for index in _spread(rounds)]}
     parent, layout = run.folder.resolve().parent, run.about.get("layout")
     for other in [other for other in others if other.name != run.name][:OTHERS]:
         if other.folder.resolve().parent != parent or other.about.get("layout") != layout:
             continue
-        stored = _globals(other)
+        stored = _globals(other, other.listed_rounds())
         last = [index for index in (round, stored[-1] if stored else -1) if index in stored]
         groups[other.name] = [f"{other.name}: round {index}" for index in dict.fromkeys(last)]
     return {group: names for group, names in groups.items() if names}
@@ -55,9 +56,9 @@ def default_corners(groups: dict[str, list[str]], clients: Sequence[int] = ()) -
     return selected
 
 
-def _globals(run: Run) -> list[int]:
-    planned = run.experiment.rounds
-    return [index for index in run.rounds() if run.experiment.keep.keeps_globals(index, planned)]
+def _globals(run: Run, rounds: Sequence[int]) -> list[int]:
+    """Those of the rounds whose global model the run kept."""
+    return [index for index in rounds if run.experiment.keep.keeps_globals(index, run.experiment.rounds)]
 
 
 def _spread(rounds: list[int]) -> list[int]:

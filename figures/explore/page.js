@@ -2,10 +2,12 @@
 const KEYS = new Set(["ArrowLeft", "ArrowRight", "Home", "End", "?", "Escape", ..."123456789"]);
 const ONE_STEP = 1500; // ms
 
-// Where typing or arrows already have a meaning.
+// Where typing or arrows already have a meaning: sliders take arrows only, and a plot keeps those that it uses.
 function busy(event) {
   const at = event.composedPath()[0];
-  return !(at instanceof Element) || at.closest("input, textarea, select, [contenteditable], [role=slider], [role=grid], .tabulator, .noUi-handle, .plot") !== null
+  if (!(at instanceof Element)) return true;
+  if (at.matches("input[type=range], input[type=checkbox], [role=slider], .noUi-handle")) return /^(Arrow|Home|End)/.test(event.key);
+  return at.closest("input, textarea, select, [contenteditable], [role=grid], .tabulator") !== null
     || event.composedPath().some((part) => part.classList?.contains?.("tabulator"));
 }
 

@@ -29,16 +29,16 @@ class PlaneControls:
         self.view, self.selection = view, view.selection
         self.foreign_box: list[float] = []
         self._quiet = False
-        width = {"width": 165, "margin": (2, 5)}
+        width = {"width": 152, "margin": (2, 5)}
         self.corners = [pn.widgets.Select(label=name, **width) for name in ("model A", "model B", "model C")]
-        self.quantity = pn.widgets.Select(label="shows", width=210, margin=(2, 5))
+        self.quantity = pn.widgets.Select(label="shows", width=190, margin=(2, 5))
         self.depth = pn.widgets.Select(label="as", options={"a map": "", "a relief": "3d"}, width=90, margin=(2, 5))
         self.split = pn.widgets.Select(label="evaluated on", options=["test"], width=90, margin=(2, 5))
         self.samples = pn.widgets.Select(
             label="at most", options={text: key for key, text in SAMPLES.items()}, width=140, margin=(2, 5)
         )
         self.precision = pn.widgets.Select(
-            label="precision", options={"exact": "", "fast (bfloat16)": "fast"}, width=130, margin=(2, 5)
+            label="precision", options={"exact": "", "bfloat16": "fast"}, width=105, margin=(2, 5)
         )
         self.points = pn.widgets.Select(
             label="refined to", options={text: key for key, text in POINTS.items()}, width=95, margin=(2, 5)

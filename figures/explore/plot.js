@@ -1,23 +1,29 @@
 // A plotly figure on the page: follows the page's colours, reports clicks, selections, zooms and drags of a point.
 const CONFIG = { displaylogo: false, showSendToCloud: false, showEditInChartStudio: false, plotlyServerURL: "", responsive: false };
 const NEAR = 16; // px from a point that still grab it
+const STRIP = 30; // px above a plot for its tools where nothing hovers, so that they always show
 const MAPS = ["contour", "contourcarpet", "surface", "heatmap"];
 
-// plotly.js, loaded once per page: from the explorer's server, or in a notebook from the kernel, compressed.
+// plotly.js, loaded once per page: the explorer's own page loads it while the rest arrives; a notebook gets it from the
+// kernel, compressed.
 function library(model) {
   window.fedscapePlotly ??= (async () => {
-    const address = model.library || await received(model);
-    const before = window.Plotly;
-    await new Promise((done, failed) => {
-      const script = Object.assign(document.createElement("script"), { src: address, onload: done, onerror: failed });
-      document.head.append(script);
-    });
+    const early = document.getElementById("plotly");
+    if (model.library && early) {
+      if (!window.Plotly) await loaded(early);
+      return window.Plotly;
+    }
+    const src = model.library || await received(model), before = window.Plotly, script = document.createElement("script");
+    document.head.append(Object.assign(script, { src }));
+    await loaded(script);
     const Plotly = window.Plotly;
     if (before) window.Plotly = before;
     return Plotly;
   })();
   return window.fedscapePlotly;
 }
+
+const loaded = (script) => new Promise((done, failed) => { Object.assign(script, { onload: done, onerror: failed }); });
 
 function received(model) {
   return new Promise((done) => {
@@ -78,12 +84,25 @@ function recolour({ data, layout }) {
   }
 }
 
-// In a narrow place a map has its colour bar below, and a finger scrolls the page rather than drawing a box.
-function narrow({ data, layout }) {
+const isNarrow = (width) => width < 420; // px
+
+// In a narrow place a map has its colour bar below, and long titles of axes stand in two lines.
+function narrow({ data, layout }, height) {
   layout.margin = layout.scene ? { l: 0, r: 0, t: 8, b: 8 } : { ...layout.margin, l: 48, r: 8 };
+  const below = -60 / Math.max(height - 120, 100); // of the axes' height
   for (const trace of data) {
-    if (trace.colorbar) Object.assign(trace.colorbar, { orientation: "h", y: -0.2, yanchor: "top", x: 0.5, xanchor: "center", len: 0.9, title: { ...trace.colorbar.title, side: "top" } });
+    if (trace.colorbar) Object.assign(trace.colorbar, { orientation: "h", y: below, yanchor: "top", x: 0.5, xanchor: "center", len: 0.9, title: { ...trace.colorbar.title, side: "top" } });
   }
+  for (const [name, axis] of Object.entries(layout)) {
+    if (/^[xy]axis/.test(name) && axis.title?.text) axis.title = { ...axis.title, text: inTwo(axis.title.text) };
+  }
+}
+
+function inTwo(text) {
+  const middle = text.length / 2, gaps = [...text.matchAll(/ /g)].map(({ index }) => index);
+  if (text.length < 28 || !gaps.length || text.includes("<")) return text;
+  const at = gaps.reduce((best, gap) => (Math.abs(gap - middle) < Math.abs(best - middle) ? gap : best));
+  return `${text.slice(0, at)}<br>${text.slice(at + 1)}`;
 }
 
 const point = ({ x, y, z, curveNumber, pointNumber, customdata, data }) =>
@@ -94,7 +113,8 @@ export function render({ model, el }) {
   plot.className = "plot";
   plot.tabIndex = 0;
   plot.setAttribute("role", "img");
-  plot.style.cssText = "width: 100%; height: 100%; outline-offset: 2px";
+  const strip = matchMedia("(hover: none)").matches ? STRIP : 0;
+  plot.style.cssText = `width: 100%; height: calc(100% - ${strip}px); margin-top: ${strip}px; outline-offset: 2px`;
   const label = () => plot.setAttribute("aria-label", model.label);
   let Plotly = null, drawing = Promise.resolve(), held = null, waiting = false, next = null, gone = false;
 
@@ -104,22 +124,45 @@ export function render({ model, el }) {
     return { x: xaxis.p2d(clientX - left - xaxis._offset), y: yaxis.p2d(clientY - top - yaxis._offset) };
   };
 
+  // Draws one after the other, never the same thing twice; what is asked for while one is queued comes with it.
+  let queued = false, shown = [];
   function draw() {
+    if (queued) return;
+    queued = true;
     drawing = drawing.then(async () => {
-      if (!model.figure || gone) return;
-      Plotly ??= await library(model);
-      if (!plot.isConnected || !plot.clientWidth) return;
-      const figure = JSON.parse(model.figure), look = ground(plot);
+      if (model.figure && !gone) Plotly ??= await library(model);
+      if (!plot._fullLayout) await settled();
+      queued = false;
+      if (!model.figure || gone || !plot.isConnected || !plot.clientWidth) return;
+      if (!Plotly) { draw(); return; } // the figure came while the place got its size
+      const look = ground(plot), now = [model.figure, look.text, isNarrow(plot.clientWidth)];
+      if (now.every((part, at) => part === shown[at])) { await resize(); return; }
+      shown = now;
+      const figure = JSON.parse(model.figure);
       delete figure.layout.width;
       delete figure.layout.height;
       figure.layout.template = template(look);
       if (look.dark) recolour(figure);
-      if (plot.clientWidth < 420) narrow(figure);
+      if (isNarrow(plot.clientWidth)) narrow(figure, plot.clientHeight);
       await Plotly.react(plot, figure.data, { autosize: true, ...figure.layout }, { ...CONFIG, ...model.config });
+      plot.querySelector(".modebar-container").style.top = `${-strip}px`;
       adopt();
       listen();
       plot.dataset.drawn = String(Number(plot.dataset.drawn ?? 0) + 1);
-    }).catch((problem) => console.error(problem));
+    }).catch((problem) => { [queued, shown] = [false, []]; console.error(problem); });
+  }
+
+  async function resize() {
+    const { width, height } = plot._fullLayout;
+    if (width !== plot.clientWidth || height !== plot.clientHeight) await Plotly.Plots.resize(plot);
+  }
+
+  // The place has its size once the style sheets are there.
+  async function settled() {
+    for (let width = -1, frames = 0; width !== plot.clientWidth && frames < 60; frames++) {
+      width = plot.clientWidth;
+      await new Promise((next) => { requestAnimationFrame(next); });
+    }
   }
 
   // plotly puts its rules into the page; a shadow root needs a copy of them.
@@ -199,10 +242,7 @@ export function render({ model, el }) {
     event.stopPropagation();
   });
 
-  const sized = new ResizeObserver(() => {
-    if (!plot.clientWidth) return;
-    if (plot._fullLayout && Plotly && plot.clientWidth >= 420) Plotly.Plots.resize(plot); else draw();
-  });
+  const sized = new ResizeObserver(() => { if (plot.clientWidth) draw(); });
   const dark = matchMedia("(prefers-color-scheme: dark)"), themed = new MutationObserver(draw);
   dark.addEventListener("change", draw);
   themed.observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light"] });

@@ -164,7 +164,7 @@ LINES = 4
 
 def _filters(frame: pd.DataFrame) -> dict[str, Any]:
     text = {"type": "input", "func": "like", "placeholder": "has"}
-    least = {"type": "number", "func": ">=", "placeholder": "at least"}
+    least = {"type": "number", "func": ">=", "placeholder": "\u2265"}
     any_of = {"type": "list", "valuesLookup": True, "clearable": True, "placeholder": "any"}
     listed = dict.fromkeys(("method", "data", "partition", *frame.columns[9:]), any_of)
     return {

@@ -30,7 +30,9 @@ export function render({ model, el }) {
     const own = { value: 0, line, show(value) { own.value = value; input.value = value; output.textContent = shown(value); } };
     input.addEventListener("input", () => { part(own, Number(input.value)); send(false); });
     input.addEventListener("change", () => send(true));
-    input.addEventListener("keydown", (event) => event.stopPropagation());
+    // A notebook has its own meanings for keys; on the explorer's page digits lead to other views.
+    const taken = (key) => !document.documentElement.dataset.explorer || /^(Arrow|Home|End|Page)/.test(key);
+    input.addEventListener("keydown", (event) => { if (taken(event.key)) event.stopPropagation(); });
     root.append(line);
     return own;
   }

@@ -13,7 +13,7 @@ import xarray as xr
 from drift.runs.run import Run
 from figures.explore.grid_table import GridTable
 from figures.explore.jobs import Job, Jobs
-from figures.explore.levels import Stage, parts, stages
+from figures.explore.levels import Stage, is_regular, parts, stages
 from figures.explore.places import Geometry, Grid, Values
 from figures.explore.points import grid_values
 from figures.explore.survey_results import opened, store
@@ -22,7 +22,11 @@ CALL_SECONDS = 1.0
 """Seconds that one call of a survey may take; short ones share too little work. Urgent calls do not wait for it."""
 
 SOON = 2.0
-"""Seconds for which no picture in bfloat16 is computed besides the first: what is asked for comes soon enough."""
+"""Seconds for which no picture is shown besides the first: all points come soon enough."""
+
+TOLERANCE, TESTED = 0.01, 32
+"""Error of the interpolated loss, as a share of its range, measured at so many points or more, at which no further
+lattice is shown before all points."""
 
 REMEMBERED = 48
 """Finished surveys in memory."""
@@ -31,7 +35,8 @@ REMEMBERED = 48
 class Survey:
     """The values of a grid: what is stored is shown at once, else five points per axis, then more, then all.
 
-    Where all of them take long, the first pictures are computed in bfloat16, and what is asked for takes their place.
+    The first picture is computed in bfloat16. Where all points take long, a map is interpolated between those that are
+    there, with its error, until all are evaluated; `lattice` then has the evaluated points that form a grid.
 
     Args:
         jobs: Where it is computed.
@@ -54,6 +59,7 @@ class Survey:
     ) -> None:
         self.run, self.grid = run, grid
         self.surface: xr.Dataset | None = None
+        self.lattice: xr.Dataset | None = None
         self.error: Exception | None = None
         self.ended = self.stopped = self.preview = False
         self.table: GridTable | None = None
@@ -61,6 +67,7 @@ class Survey:
         self._on_change, self._on_progress = on_change, on_progress
         self._lock = threading.RLock()
         self._cancelled = False
+        self._shown, self._close, self._regular = 0, False, np.zeros(0, dtype=bool)
         self._job: Job | None = None
         if (stored_surface := _FINISHED.get(_key(run, grid))) is not None:
             self._end(stored_surface)
@@ -120,7 +127,8 @@ class Survey:
         if not len(cells):
             self._reached(stage)
             return
-        pieces = parts(cells, table.rows, self._seconds(stage.precision), CALL_SECONDS, self._jobs.threads)
+        seconds = self._seconds(stage.precision) if self.surface is not None or not self._several else 0.0
+        pieces = parts(cells, table.rows, seconds, CALL_SECONDS, self._jobs.threads)
 
         def take(place: int, answer: tuple[Values, float, bool]) -> None:
             values, seconds, exact = answer
@@ -151,14 +159,27 @@ class Survey:
                 )
 
     def _reached(self, stage: Stage) -> None:
-        """Show the points of a stage."""
+        """Show the points of a stage, or the whole map that they give."""
         table, place = self.table, self.grid.place
         assert table is not None  # noqa: S101 - for mypy
         self._stages.pop(0)
-        self.preview = not bool(table.final[table.with_marks(stage.mask, marks=False) & table.inside].all())
-        attrs = {**self.geometry.attrs, "split": place.split, "round": place.round}
-        self.surface = table.surface(stage.mask).assign_attrs(attrs)
-        if self._stages and not table.final[table.inside].all():
+        last = not self._stages
+        try:
+            surface = table.surface(stage.mask, stage.before)
+        except ValueError:  # an infinite loss: the points alone are shown once all are there
+            self._refine()
+            return
+        wanted = table.with_marks(stage.mask, marks=False) & table.inside
+        self.preview = not last and not bool(table.final[wanted].all())
+        attrs = {**self.geometry.attrs, **surface.attrs, "split": place.split, "round": place.round}
+        self.surface, self._shown = surface.assign_attrs(attrs), int(stage.mask.sum())
+        if is_regular(stage.mask, self.geometry.shape):
+            self._regular = stage.mask
+        if stage.before is not None:
+            self.lattice = table.surface(self._regular).assign_attrs(self.geometry.attrs)
+            tested = self._shown - int(stage.before.sum())
+            self._close = tested >= TESTED and float(surface.loss_interpolation_share) <= TOLERANCE
+        if not last and not table.final[table.inside].all():
             self._on_change(self)
         self._refine()
 
@@ -171,15 +192,14 @@ class Survey:
         return np.asarray(mask & table.inside & ~has)
 
     def _superfluous(self, stage: Stage) -> bool:
-        """Whether a stage shows nothing new, or comes too shortly before what is asked for."""
-        if self.surface is None:
+        """Whether a stage shows nothing new, or comes too shortly before all points."""
+        table = self.table
+        if self.surface is None or table is None or stage is self._stages[-1]:
             return False
-        table, shown = self.table, self.surface.loss.size
-        if table is None or (stage.mask.sum() <= shown and stage is not self._stages[-1]):
-            return True
         seconds = self._seconds(stage.precision)
         quick = seconds is not None and seconds * (self.total - self.done) / self._jobs.threads < SOON
-        return stage.precision != self.grid.place.precision and (quick or bool(table.final.any()))
+        interpolated = stage.before is not None and (quick or self._close)
+        return interpolated or int(stage.mask.sum()) <= self._shown
 
     def _seconds(self, precision: str) -> float | None:
         """Seconds of the processor for a point of such a grid, the last that were measured; None before that."""

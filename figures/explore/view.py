@@ -13,6 +13,7 @@ import panel as pn
 
 if TYPE_CHECKING:
     from figures.explore.app import Explorer
+    from figures.explore.job import Job
     from figures.explore.selection import Selection
 
 PROBLEMS = (LookupError, ValueError, OSError)
@@ -42,6 +43,7 @@ class View(ABC):
         self.problem = ""
         self._waiting: set[str] = set()
         self._body: pn.viewable.Viewable | None = None
+        self._jobs: list[Job] = []
 
     @cached_property
     def _line(self) -> pn.pane.HTML:
@@ -86,6 +88,11 @@ class View(ABC):
             return result
 
         return run
+
+    def close(self) -> None:
+        """End the work that only this page waits for (`_jobs`), once it is closed; for the shell."""
+        for job in self._jobs:
+            job.cancel()
 
     def panel(self) -> pn.viewable.Viewable:
         """Line and body, the same object at every call; for the shell."""

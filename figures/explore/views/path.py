@@ -14,6 +14,7 @@ from drift.analyses.per_round import evenly_spaced, parameters
 from drift.runs.run import Run
 from figures.explore.as_figure import Request
 from figures.explore.plot import Plot
+from figures.explore.small_runs import is_small
 from figures.explore.view import View
 from figures.interactive.paths import path_until
 
@@ -22,9 +23,6 @@ STEP = 600
 
 COARSE, FINE = 9, 21
 """Grid points per axis of the map that is shown first, and of the one that replaces it."""
-
-QUICK = 20_000_000
-"""Parameters times test samples up to which the fine map is computed at once."""
 
 NUMBERS = 4_000_000
 """Parameters of all models of a path in memory; of longer runs evenly spaced rounds are shown, at least FEWEST."""
@@ -46,7 +44,6 @@ class PathView(View):
         self._about: tuple[Any, ...] = ()
         self._rounds: list[int] = []
         self._ds: xr.Dataset | None = None
-        self._jobs: list[Any] = []
         self._quiet = False
         self._play = pn.widgets.Toggle(label="play", width=90)
         self._play.param.watch(self._playing, "value")
@@ -100,8 +97,7 @@ class PathView(View):
             self._write("reading the models ...")
             self._start(run, about, path_of, options, title="")
         if self._wants_map():
-            samples = run.about.get("samples", {}).get("test", 0)
-            self._survey(run, about, options, FINE if 0 < parameters(run) * samples < QUICK else COARSE)
+            self._survey(run, about, options, FINE if is_small(run) else COARSE)
 
     def _survey(self, run: Run, about: tuple[Any, ...], options: dict[str, Any], points: int) -> None:
         """The map with so many points per axis; after the coarse one the fine one."""
@@ -111,8 +107,9 @@ class PathView(View):
             push(lambda: self._mapped(run, about, options, points, job))
 
         title = f"map of the path, {points} x {points} points"
-        jobs = self.explorer.jobs
-        self._jobs.append(jobs.cached(run, trajectory_plane, points=points, title=title, on_end=ended, **options))
+        options = {**options, "points": points}
+        cached = self.explorer.jobs.cached
+        self._jobs.append(cached(run, trajectory_plane, title=title, briefly=is_small(run), on_end=ended, **options))
 
     def _start(self, run: Run, about: tuple[Any, ...], function: Any, item: Any, title: str) -> None:
         push = self.explorer.push

@@ -9,11 +9,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 import panel as pn
+import xarray as xr
 
 from drift.runs.run import Run
 from figures.explore.as_figure import Request
 from figures.explore.jobs import Job
-from figures.explore.maps import line_figure, minimum_text, plane_figure, quantity_of
+from figures.explore.maps import is_close, line_figure, minimum_text, plane_figure, quantity_of, shown_text
 from figures.explore.model_choices import model_choices
 from figures.explore.places import Grid
 from figures.explore.plane_controls import PlaneControls
@@ -60,20 +61,27 @@ class Plane(View):
 
     def update(self, changed: set[str]) -> None:
         selection, recorded, number = self.selection, self.explorer.recorded(), self.explorer.round()
-        others = [self.explorer.runs.recorded(name) for name in selection.runs[1:]]
+        others = [self.explorer.runs.described(name) for name in selection.runs[1:]]
         groups = model_choices(recorded, number, others)
         names, note = self.controls.names(groups, number)
         self._ids, plane = sorted(recorded.round(number).ids.tolist()), (recorded.folder, number, names)
         if self._plane not in (None, plane) and "box" not in changed:
             self.controls.foreign_box = list(selection.box)  # a part of another plane
         self._plane = plane
-        self.controls.offer(groups, names, recorded, number)
-        grid, run = self.controls.grid(names, number), self.explorer.run()
-        if (grid, run.folder) != (self._grid, self._folder):
-            self._start(run, grid, note)
-        elif changed - {"point", "growth", "clients", "client"}:
+        try:
+            run, another = self.explorer.run(), self._look_at(names, number, note)
+        finally:
+            self.controls.offer(groups, names, recorded, number)
+        if not another and changed - {"point", "growth", "clients", "client"}:
             self._draw()
+            if self._survey is not None:
+                self._tell(self._survey)
         self._show_point(run)
+
+    def close(self) -> None:
+        super().close()
+        if self._body is not None and self._survey is not None:
+            self._survey.cancel()
 
     def figures(self) -> list[Request]:
         if self._grid is None:
@@ -85,6 +93,14 @@ class Plane(View):
         if grid.box is not None:
             options["box"] = list(grid.box)
         return [Request.from_runs("plane-round", self.explorer.run(), **options)]
+
+    def _look_at(self, names: list[str], number: int, note: str) -> bool:
+        """Begin to evaluate what is selected, which goes on while the page changes; whether it is another grid."""
+        grid, run = self.controls.grid(names, number), self.explorer.run()
+        another = (grid, run.folder) != (self._grid, self._folder)
+        if another:
+            self._start(run, grid, note)
+        return another
 
     def _start(self, run: Run, grid: Grid, note: str) -> None:
         """Evaluate another grid."""
@@ -123,9 +139,16 @@ class Plane(View):
             time_left = "" if left is None else f", about {max(1, round(left))} s left"
             parts.append(f"{survey.done} of {survey.total} points {exact}{time_left}")
         if survey.surface is not None:
-            size = " x ".join(map(str, survey.surface.loss.shape))
-            parts.append(f"shown: {size} points {_exactness(survey) if survey.preview else exact}")
+            precision = "in bfloat16" if survey.preview else exact
+            parts.append(shown_text(self._shown(survey), self.selection.quantity, precision))
         self.status.object = f"<p>{escape('; '.join(parts))}</p>" if parts else ""
+
+    def _shown(self, survey: Survey) -> xr.Dataset:
+        """The surface, or its evaluated points where what is shown cannot be interpolated between them."""
+        surface, lattice = survey.surface, survey.lattice
+        if surface is None:
+            raise LookupError("nothing is evaluated yet.")
+        return surface if lattice is None or is_close(surface, self.selection.quantity) else lattice
 
     def _surveyed(self, survey: Survey) -> None:
         """A finer surface, or the end."""
@@ -146,7 +169,7 @@ class Plane(View):
         if survey is None or survey.surface is None or self._grid is None or survey.grid != self._grid:
             return
         quantity, names = self.selection.quantity, ", ".join(self._grid.place.models)
-        ds, variable = quantity_of(survey.surface, quantity)
+        ds, variable = quantity_of(self._shown(survey), quantity)
         loss_shown = self._minimum if variable == "loss" else None
         point = self._coordinates()
         revision = f"{self._revision} {self.selection.look('plane.depth')}"
@@ -255,9 +278,3 @@ class Plane(View):
         self.point.show(run, place, list(point), whole=True, ids=self._ids)
         if self._survey is not None and self._survey.surface is not None:
             self._draw()
-
-
-def _exactness(survey: Survey) -> str:
-    """What is known of values in bfloat16 that others will take the place of."""
-    worst = float("nan") if survey.table is None else survey.table.difference
-    return "in bfloat16" + ("" if worst != worst else f", up to {worst:.1g} of the loss away from the exact ones")

@@ -15,6 +15,7 @@ from drift.analyses.samples.client_losses import client_losses
 from drift.runs.run import Run
 from figures.explore.as_figure import Request
 from figures.explore.plot import Plot
+from figures.explore.small_runs import is_small
 from figures.explore.view import View
 from figures.interactive.cohort import client_cloud, cosine_map, label_bars, own_losses
 from figures.interactive.words import label_shares, label_words
@@ -66,7 +67,6 @@ class RoundView(View):
         self._about: tuple[str, int, str] | None = None
         self._ds = xr.Dataset()
         self._labels: tuple[np.ndarray, list[str]] | None = None
-        self._jobs: list[Any] = []
         self._quiet = False
         self._cloud = Plot("clients of the round, one circle each", height=340, styles=HALF)
         self._matrix = Plot("cosines between the updates of the clients", height=340, styles=HALF)
@@ -144,7 +144,10 @@ class RoundView(View):
         self._jobs.append(jobs.quick(cohort_labels, whole, [index], on_result=labelled))
         if index in whole.kept("clients"):
             title = f"losses of the clients of round {index}"
-            self._jobs.append(jobs.cached(whole, client_losses, round=index, title=title, on_end=evaluated))
+            small = is_small(whole)
+            self._jobs.append(
+                jobs.cached(whole, client_losses, round=index, title=title, briefly=small, on_end=evaluated)
+            )
 
     def _arrived(self, about: tuple[str, int, str], *, labels: Any = None, losses: xr.Dataset | None = None) -> None:
         """Show labels or losses, if they still are those of the round that is shown."""

@@ -42,7 +42,7 @@ class SamplesView(View):
         self._shown: tuple[list[int], int] = ([], 0)
         self._quiet = False
         self._model = pn.widgets.Select(label="model", sizing_mode="stretch_width", max_width=190)
-        self._client = pn.widgets.Select(label="compared with client", sizing_mode="stretch_width", max_width=150)
+        self._client = pn.widgets.Select(label="against client", sizing_mode="stretch_width", max_width=150)
         self._split = pn.widgets.Select(label="samples", sizing_mode="stretch_width", max_width=170)
         self._mode = pn.widgets.RadioButtonGroup(options={text: name for name, text in MODES.items()})
         self._clear = pn.widgets.Button(label="all classes", disabled=True)

@@ -47,13 +47,13 @@ class WeightsView(View):
         self._title = ""
         self.sliders = Sliders(self.guarded(self._moved), sizing_mode="stretch_width", margin=(0, 8))
         usual = (
-            ("FedAvg", "weights by data size", lambda: self._sizes),
-            ("uniform", "equal weights", lambda: Weights(1.0, (1 / len(self._ids),) * len(self._ids))),
-            ("the round's own", "what the method took", lambda: self._own),
+            ("FedAvg", lambda: self._sizes),
+            ("uniform", lambda: Weights(1.0, (1 / len(self._ids),) * len(self._ids))),
+            ("the round's own", lambda: self._own),
         )
         self.buttons = []
-        for name, words, weights in usual:
-            button = pn.widgets.Button(label=name, description=words, margin=(2, 3))
+        for name, weights in usual:
+            button = pn.widgets.Button(label=name, margin=(2, 3))
             button.on_click(self.guarded(lambda _, weights=weights, name=name: self._go(weights(), name)))
             self.buttons.append(button)
         self.learning = []

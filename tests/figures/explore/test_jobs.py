@@ -187,6 +187,15 @@ def test_a_cached_analysis_is_stored_in_the_run(jobs, run):
     assert sorted(path.name for path in (run.folder / "results").iterdir()) == stored
 
 
+def test_a_brief_analysis_is_stored_too_and_starts_no_process(jobs, run):
+    job = ended(lambda end: jobs.cached(run, round_plane, points=4, briefly=True, on_end=end))
+    assert job.state == "done" and not jobs._processes
+    expected = drift.open(run.folder).cached(round_plane, points=4)
+    np.testing.assert_array_equal(job.result.loss, expected.loss)
+    job = ended(lambda end: jobs.cached(run, round_plane, round=99, briefly=True, on_end=end))
+    assert job.state == "failed" and "99" in str(job.error)
+
+
 def test_a_run_that_is_gone_is_one_line(jobs, run, tmp_path):
     import shutil
 

@@ -7,6 +7,8 @@ import pytest
 import tiny
 
 import drift
+from drift.runs.context import Context
+from drift.runs.growing_run import GrowingRun
 from figures.explore import triangles
 from figures.explore.maps import (
     class_figure,
@@ -109,7 +111,9 @@ def test_three_clients_share_their_weight_and_others_keep_theirs():
 def test_models_are_listed_where_they_were_kept(runs):
     run, other = runs
     ids = sorted(run.round(1).ids.tolist())
-    groups = model_choices(run, 1, [run, other])
+    unread = GrowingRun(other.folder, Context())
+    groups = model_choices(run, 1, [run, unread])
+    assert unread.rounds() == [], "rounds of other runs are listed, not read"
     assert groups["round 1"] == ["start", "end", "mean", *[f"client {client}" for client in ids]]
     assert groups["global model after"] == ["round 0", "round 2"]
     assert groups[other.name] == [f"{other.name}: round 1", f"{other.name}: round 2"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from drift.runs import cache
 from figures.explore import surveys
 from figures.explore.jobs import Jobs
 from figures.explore.levels import levels, parts, stages
+from figures.explore.maps import is_close, shown_text
 from figures.explore.places import COHORT, Grid, Place
 from figures.explore.points import client_losses, geometry, grid_values, numbers, values
 from figures.explore.survey_results import Analysis, minimum
@@ -147,13 +149,48 @@ def test_a_cancelled_survey_keeps_what_it_has(jobs, run):
     assert [job for job in jobs.active if job.title == "plane of round 0"] == []
 
 
-def test_levels_end_at_the_last_point():
-    coarse, middle, fine = levels((21, 17))
-    assert (coarse.sum(), middle.sum(), fine.sum()) == (5 * 5, 11 * 9, 21 * 17)
-    assert coarse.reshape(21, 17)[::5, ::4].all() and middle.reshape(21, 17)[-1, -1]
+def test_levels_grow_and_end_at_the_last_point():
+    masks = levels((21, 17))
+    assert [mask.sum() for mask in masks[:5]] == [25, 41, 81, 145, 289]
+    assert masks[0].reshape(21, 17)[::5, ::4].all() and masks[-1].all()
+    assert all((fine | ~coarse).all() for coarse, fine in pairwise(masks))
     assert [mask.sum() for mask in levels((4, 4))] == [16]
-    assert [mask.sum() for mask in levels((41, 41))] == [5 * 5, 11 * 11, 21 * 21, 41 * 41]
     assert [mask.sum() for mask in levels((41,))] == [11, 21, 41]
+
+
+def test_a_map_is_interpolated_between_its_points_and_says_its_error(jobs, run, monkeypatch):
+    monkeypatch.setattr(surveys, "SOON", 0.0)
+    shown, event = [], threading.Event()
+
+    def change(survey):
+        shown.append(survey.surface)
+        if survey.ended:
+            event.set()
+
+    survey = Survey(jobs, run, Grid(Place(2, MODELS), points=21, margin=0.5), on_change=change)
+    assert event.wait(60)
+    first, *between, whole = shown
+    assert first.loss.shape == (5, 5) and "evaluated" not in {*first.attrs, *whole.attrs}
+    assert [ds.attrs["evaluated"] for ds in between][:2] == [41, 81]
+    np.testing.assert_array_equal(whole.loss, drift.models_plane(run, round=2, models=list(MODELS), margin=0.5).loss)
+    exact = np.log(whole.loss.values)
+    for ds in between:
+        (mask,) = (mask for mask in levels((21, 21)) if mask.sum() == ds.attrs["evaluated"])
+        np.testing.assert_array_equal(ds.loss.values.ravel()[mask], whole.loss.values.ravel()[mask])
+        away = np.abs(np.log(ds.loss.values) - exact).max() / np.ptp(exact)
+        assert 0 < away < 2 * float(ds.loss_interpolation_share)
+        assert ds.class_error.min() >= 0 and ds.class_error.max() <= 1
+    assert len(between) == 2 or float(between[1].loss_interpolation_share) > surveys.TOLERANCE
+    assert survey.lattice.loss.shape in ((9, 9), (17, 17))
+    part = whole.error.sel(alpha=survey.lattice.alpha, beta=survey.lattice.beta)
+    np.testing.assert_array_equal(survey.lattice.error, part)
+    assert is_close(between[0], "loss") and is_close(whole, "error")
+    jumps = between[0].assign(error_interpolation_share=0.3)
+    assert not is_close(jumps, "error") and is_close(jumps.assign(error_interpolation_share=0.01), "error")
+    text = shown_text(between[0], "class 1", "exact")
+    share = float(between[0].class_error_interpolation_share[1])
+    assert text.startswith("shown: 21 x 21 points, interpolated from 41 exact ones") and f"{share:.2g}" in text
+    assert shown_text(whole, "loss", "exact") == "shown: 21 x 21 points exact"
 
 
 def test_calls_are_equal_for_all_threads_and_points_that_share_work_stay_together():

@@ -59,6 +59,21 @@ def test_an_address_reopens_what_was_seen(shown):
     assert query(page)["round"] == "1" and query(page)["second"] == "drift"
 
 
+def test_keys_work_where_a_plot_or_a_slider_was_used_last(shown):
+    page = shown.open("view=weights&round=1")
+    slider = page.get_by_role("slider", name="gamma")
+    slider.focus()
+    page.keyboard.press("ArrowLeft")
+    shown.wait("() => location.search.includes('gamma=')")
+    assert query(page)["round"] == "1", "arrows are the slider's"
+    page.keyboard.press("7")
+    at(shown, view="drift", round=1)
+    page.locator(".js-plotly-plot").first.focus()
+    page.keyboard.press("2")
+    at(shown, view="round", round=1)
+    assert shown.errors == []
+
+
 def test_keys_step_through_rounds_and_the_back_button_goes_back(shown):
     page = shown.open("view=path&round=2")
     page.keyboard.press("ArrowLeft")
