@@ -18,6 +18,7 @@ from figures.interactive.curvature import curvature_rounds
 from figures.interactive.curves import DRIFTS, QUANTITIES, average, curves, line_fma_ima, written_name
 from figures.interactive.gains import gain_boxes
 from figures.page.diagnosis import diagnosis
+from figures.page.named_figures import named_figures
 from figures.page.pictures import KINDS, jobs, or_why, pictures
 from figures.page.remembered_runs import Failed, Job, JobProgress, PageProgress, Remembered
 from figures.page.summary import summary
@@ -31,13 +32,16 @@ NUMBERS, CURVES, DIAGNOSIS, COST = 6.0, 1.0, 3.0, 1.0
 """Times of the parts of a run, relative to a landscape of one round (measured on the demo)."""
 
 
-def content(runs: Sequence[Run], points: int, progress: PageProgress, failed: Failed) -> dict[str, Any]:
+def content(
+    runs: Sequence[Run], points: int, progress: PageProgress, failed: Failed, figures: Sequence[str] = ()
+) -> dict[str, Any]:
     """All values of the template; analyses of the runs that are not stored yet are computed.
 
     Args:
         points: Grid points per axis of a landscape.
         progress: Called with the number of runs done and the name of the present work.
         failed: Collects what could not be drawn.
+        figures: Names of figures of the gallery that are shown as well.
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
@@ -50,7 +54,10 @@ def content(runs: Sequence[Run], points: int, progress: PageProgress, failed: Fa
             jobs_done.run_jobs(run, done, _tasks(run, points) if run is group[0] else _NUMBERS_AND_CURVES)
             done += 1
     progress(done, "writing")
-    return _shown(grouped, points, failed)
+    shown = _shown(grouped, points, failed)
+    named = named_figures(figures, [run for group in grouped.values() for run in group], failed)
+    sections = [part for part in shown["sections"] if figures or part[1] != "named"]
+    return {**shown, "named": named, "sections": sections}
 
 
 def analyse_run(run: Run, points: int) -> None:
@@ -164,6 +171,7 @@ def _curves(grouped: Grouped, failed: Failed) -> dict[str, go.Figure | str]:
 
 _SECTIONS = (
     *((name, name.lower()) for name in ("Summary", "Diagnosis", "Accuracy", "Landscape", "Drift", "Weights")),
+    ("Figures", "named"),
     *((name, name.lower()) for name in ("Curvature", "Cost", "Configuration")),
     ("Seeds, versions and digests", "versions"),
 )

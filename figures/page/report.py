@@ -13,7 +13,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from plotly.offline import get_plotlyjs
 
 from drift.runs.run import Run
-from figures import console
+from figures import console, gallery
 from figures.page.content import content
 from figures.page.remembered_runs import Failed, PageProgress
 from figures.page.tables import shown
@@ -27,6 +27,7 @@ def report(
     path: str | Path = "report.html",
     *,
     points: int = 15,
+    figures: Sequence[str] = (),
     progress: PageProgress | None = None,
     failed: Failed | None = None,
 ) -> Path:
@@ -39,6 +40,7 @@ def report(
         runs: Any runs; those that differ in their seed only are summarised as one method.
         path: File to write; its folder is made.
         points: Grid points per axis of a landscape.
+        figures: Names of figures (`fedscape figures list`; FILE.py:NAME for your own) that the page shows as well.
         progress: Called with the number of runs analysed, out of len(runs), and the name of the present work. The
             present run counts by its finished parts: landscapes, numbers, curves.
         failed: Collects the pictures that could not be drawn; the page has the reason in their place. Without it, each
@@ -46,16 +48,19 @@ def report(
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
-        ValueError: If the file cannot be written, or points is below 2; before anything is computed.
+        ValueError: If the file cannot be written, there is no such figure, or points is below 2; before anything is
+            computed.
     """
     path, step = Path(path), progress or (lambda done, note: None)
     if points < 2:
         raise ValueError(f"points is {points}; a landscape needs 2 or more an axis.")
+    for name in figures:
+        gallery.require(name)
     groups(runs)
     fresh = _reserved(path)
     try:
         failures = Failed() if failed is None else failed
-        fresh.write_text(page(content(runs, points, step, failures)), encoding="utf-8")
+        fresh.write_text(page(content(runs, points, step, failures, figures)), encoding="utf-8")
         os.replace(fresh, path)
     except BaseException:
         fresh.unlink(missing_ok=True)

@@ -54,7 +54,7 @@ function draw(plot) {
   if (layout.scene) layout.scene.uirevision = "kept"; // and how a surface is turned, from run to run
   recolour(figure);
   if (phone.matches && !printing) narrow(figure);
-  if (printing) layout.width = PAPER_WIDTH;
+  if (printing) Object.assign(layout, paperSize(plot));
   if (overRounds(plot)) { base.set(plot, layout.shapes || []); layout.shapes = shapesOf(plot); }
   const displayModeBar = phone.matches || printing ? false : "hover";
   return Plotly.react(plot, data, layout, { ...config, displayModeBar }).then(() => { link(plot); untab(plot); follow(plot); });

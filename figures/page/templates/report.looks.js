@@ -2,6 +2,12 @@
 // How figures look on this page: light, dark, on paper, on a phone.
 const dark = matchMedia("(prefers-color-scheme: dark)"), phone = matchMedia("(max-width: 40rem)");
 const PAPER_WIDTH = 690; // px between the margins of A4 and Letter
+
+// On paper, the plots of a grid stand in two columns, and all are lower than on a screen.
+function paperSize(plot) {
+  const beside = plot.closest(".grid") !== null;
+  return { width: beside ? PAPER_WIDTH / 2 - 8 : PAPER_WIDTH, height: beside ? 290 : Math.min(parseInt(plot.style.height), 420) };
+}
 let printing = false;
 
 function ground() {

@@ -12,6 +12,7 @@ import pytest
 from drift.config.load import read, validated
 from drift.runs.run import Run
 from drift.simulation.simulate import simulate
+from figures.page.named_figures import Drawn
 from figures.page.report import page, report
 from figures.page.tables import configuration
 from figures.selection.groups import groups
@@ -91,6 +92,7 @@ def test_names_cannot_break_out_of_the_page():
         "title": bad,
         "number": 1,
         "failed": {bad: bad},
+        "named": [Drawn(bad, "data:,", "data:,", bad, bad), Drawn(bad, absent=bad)],
         "methods": [(bad, "red")],
         "runs": [(bad, bad, 1)],
         "kinds": ["surface"],

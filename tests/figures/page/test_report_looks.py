@@ -105,7 +105,9 @@ def test_paper_has_every_section_and_figure(opened, whole_report):
     page.wait_for_selector("#plot-accuracy .scatterlayer .trace", state="attached")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert page.evaluate("[...document.querySelectorAll('details')].every(part => part.open)")
-    assert page.evaluate("plots.every(plot => plot._fullLayout.width === PAPER_WIDTH)")
+    assert page.evaluate(
+        "plots.every(plot => plot._fullLayout.width === (plot.closest('.grid') ? PAPER_WIDTH / 2 - 8 : PAPER_WIDTH))"
+    )
     assert page.evaluate("document.getElementById('plot-accuracy')._fullLayout.font.color") == "#1d2329"
     stills = page.evaluate("[...document.querySelectorAll('#plot-surface .still')].map(image => image.src.length)")
     assert len(stills) == 1 and stills[0] > 2000

@@ -1,0 +1,61 @@
+"""Named figures in the report: each as a picture with its caption, its text for readers who cannot see it, its data."""
+
+from __future__ import annotations
+
+import base64
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from drift.runs.run import Run
+from figures import gallery
+from figures.draw_files import draw
+from figures.page.remembered_runs import Failed
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure of the gallery as the page shows it, or why it could not be drawn.
+
+    Args:
+        name: Of the figure.
+        picture, data: PNG and CSV as addresses that contain them.
+        caption, alt: As written beside the picture of `fedscape figures draw`.
+        absent: Reason; empty if it was drawn.
+    """
+
+    name: str
+    picture: str = ""
+    data: str = ""
+    caption: str = ""
+    alt: str = ""
+    absent: str = ""
+
+
+def named_figures(names: Sequence[str], runs: Sequence[Run], failed: Failed) -> list[Drawn]:
+    """The figures, drawn from those of the runs that they need; one that fails is collected in `failed`."""
+    with tempfile.TemporaryDirectory() as folder:
+        return [_draw(name, runs, Path(folder) / str(place), failed) for place, name in enumerate(names)]
+
+
+def _draw(name: str, runs: Sequence[Run], folder: Path, failed: Failed) -> Drawn:
+    called = gallery.file_stem(name)
+    try:
+        draw(name, gallery.AnyOf(runs), folder, formats=("png",))
+    except LookupError as missing:
+        return Drawn(called, absent=" ".join(str(missing).split()))
+    except Exception as reason:  # noqa: BLE001 - stated in its place and at the end; the page is written
+        return Drawn(called, absent=failed.add(called, reason))
+    text = {kind: (folder / f"{called}.{kind}").read_text(encoding="utf-8").strip() for kind in ("txt", "alt.txt")}
+    return Drawn(
+        called,
+        picture=_address(folder / f"{called}.png", "image/png"),
+        data=_address(folder / f"{called}.csv", "text/csv"),
+        caption=text["txt"],
+        alt=text["alt.txt"],
+    )
+
+
+def _address(path: Path, kind: str) -> str:
+    return f"data:{kind};base64,{base64.b64encode(path.read_bytes()).decode()}"
