@@ -160,6 +160,11 @@ def is_lowest(ax: Axes) -> bool:
     return spec is None or spec.is_last_row()
 
 
+def is_beside(ax: Axes, other: Axes) -> bool:
+    """Whether two panels are in one row, as they are laid out."""
+    return _place(ax)[0] == _place(other)[0]
+
+
 def _place(ax: Axes) -> tuple[int, int]:
     """Row and column of a panel in the grid that it is laid out in."""
     spec = ax.get_subplotspec()
@@ -219,8 +224,8 @@ def fitting(names: Sequence[str], inches: float, most: int) -> int:
     """Columns of a legend with these names that fit a width, in inches."""
     room = [(5.2 * small() / 72) + _letter() * max(map(len, name.split("\n"))) for name in names]
     for count in range(min(most, len(names)), 1, -1):
-        down = -(-len(names) // count)
-        if sum(max(room[first : first + down]) for first in range(0, len(names), down)) <= inches:
+        columns = np.array_split(room, count)  # as a legend fills its columns
+        if sum(float(column.max()) for column in columns) <= inches:
             return count
     return 1
 

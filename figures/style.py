@@ -20,13 +20,13 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from figures import look, palette
-from figures.layout import NARROW, WIDE, is_first, is_lowest, is_narrow, key, name_edges, panels, width
+from figures.layout import NARROW, WIDE, is_beside, is_first, is_lowest, is_narrow, key, name_edges, panels, width
 from figures.matplotlib_style import context, small
 from figures.palette import CLIENT, GLOBAL, METHODS, dash, marker, order
 
 __all__ = ["CLIENT", "GLOBAL", "METHODS", "NARROW", "SEQUENTIAL", "SIGNED", "WIDE", "axes", "colour", "context"]
-__all__ += ["dash", "is_first", "is_lowest", "is_narrow", "key", "label", "marker", "name_axes", "name_edges", "order"]
-__all__ += ["outline", "panels", "save", "sequential", "small", "steps", "text", "width"]
+__all__ += ["dash", "is_beside", "is_first", "is_lowest", "is_narrow", "key", "label", "marker", "name_axes"]
+__all__ += ["name_edges", "order", "outline", "panels", "save", "sequential", "small", "steps", "text", "width"]
 
 Inputs = ParamSpec("Inputs")
 Result = TypeVar("Result")

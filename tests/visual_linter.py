@@ -92,13 +92,9 @@ def _overlaps(figure: Figure) -> list[str]:
     """Pairs of texts that cover each other: by more than a point across and 2.5 points in height."""
     seen = texts(figure)
     boxes = np.array([box for _, box in seen]).reshape(-1, 4)
-    faults = []
-    for first, second in combinations(range(len(seen)), 2):
-        wide = min(boxes[first, 2], boxes[second, 2]) - max(boxes[first, 0], boxes[second, 0])
-        tall = min(boxes[first, 3], boxes[second, 3]) - max(boxes[first, 1], boxes[second, 1])
-        if wide > 1.0 and tall > 2.5:
-            faults.append(f"overlap: {_short(seen[first][0])} and {_short(seen[second][0])}")
-    return faults
+    shared = np.minimum(boxes[:, None, 2:], boxes[None, :, 2:]) - np.maximum(boxes[:, None, :2], boxes[None, :, :2])
+    pairs = np.argwhere(np.triu((shared[..., 0] > 1.0) & (shared[..., 1] > 2.5), k=1))
+    return [f"overlap: {_short(seen[first][0])} and {_short(seen[second][0])}" for first, second in pairs.tolist()]
 
 
 def _empty(figure: Figure) -> list[str]:

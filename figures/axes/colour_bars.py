@@ -50,6 +50,7 @@ def colorbar(
     *,
     cmap: str | Colormap | None = None,
     below: Sequence[Axes] = (),
+    inside: Axes | None = None,
 ) -> None:
     """One colour bar of common levels for several maps, with a few round ticks; as long as the maps are drawn.
 
@@ -57,19 +58,31 @@ def colorbar(
 
     Args:
         below: Those of the maps that the bar lies below; by default it stands beside all.
+        inside: An empty cell of the grid that the bar lies in instead.
     """
     cells = list(axs)
     maps = [ax for ax in cells if ax.has_data()] or cells
     beyond = clipped(maps, float(levels[-1]))
     with style.context():
         scale = ScalarMappable(norm(levels), cmap or style.sequential())
-        text = f"{label}\n({100 * beyond:.0f} % above the scale)" if beyond >= 0.005 else label
+        text = f"{label}{_beyond(beyond, below)}" if beyond >= 0.005 else label
         place = {"location": "bottom", "pad": 0.01, "aspect": 30} if below else {"pad": 0.02, "aspect": 25}
         extend = "max" if beyond > 0 else "neither"
-        bar = figure.colorbar(scale, ax=list(below) or maps, label=text, extend=extend, **place)
-        if not below:
+        if inside is not None:
+            cell = inside.inset_axes((0.05, 0.55, 0.9, 0.08), label="<colorbar>")
+            bar = figure.colorbar(scale, cax=cell, orientation="horizontal", label=text, extend=extend)
+        else:
+            bar = figure.colorbar(scale, ax=list(below) or maps, label=text, extend=extend, **place)
+        upright = not below and inside is None
+        if upright:
             _match_height(bar.ax, maps)
-        _round_ticks(bar, levels, tall=not below)
+        _round_ticks(bar, levels, tall=upright)
+
+
+def _beyond(part: float, below: Sequence[Axes]) -> str:
+    """Which part of the maps lies above the scale, as the end of a label; in few letters below a single map."""
+    text = f"({100 * part:.0f} % above"
+    return f"\n{text})" if len(below) == 1 else f"{' ' if below else chr(10)}{text} the scale)"
 
 
 def _round_ticks(bar: Colorbar, levels: np.ndarray, *, tall: bool) -> None:

@@ -117,12 +117,13 @@ def line_with_band(
         part.remark(f"{_TEXTS[kind].format(count=len(table))}{', geometric on logarithmic axes' * log}")
 
 
-def seeds_at(values: np.ndarray, place: float, ax: Axes) -> None:
+def seeds_at(values: np.ndarray, place: float, ax: Axes, *, log: bool = False) -> None:
     """What varies over the seeds at one place: a dot per seed below five, from five on the 95 % t interval of the mean.
 
     Args:
         values: One number per seed; NaN are left out.
         place: Horizontal.
+        log: Whether the interval is that of the geometric mean, of positive values.
     """
     part, values = current(), values[np.isfinite(values)]
     if not (kind := _kind(part, len(values), "seed", "")):
@@ -131,9 +132,9 @@ def seeds_at(values: np.ndarray, place: float, ax: Axes) -> None:
         ax.plot(np.full(len(values), place), values, ".", color="black", markersize=3, zorder=4)
         part.remark(f"dots: each of {len(values)} seeds")
         return
-    middle, low, high = (float(end[0]) for end in _summary(values[:, None], kind, log=False))
+    middle, low, high = (float(end[0]) for end in _summary(values[:, None], kind, log=log))
     ax.errorbar(place, middle, [[middle - low], [high - middle]], fmt="none", ecolor="black", elinewidth=0.8, zorder=4)
-    part.remark(_TEXTS[kind].format(count=len(values)))
+    part.remark(f"{_TEXTS[kind].format(count=len(values))}{', geometric' * log}")
 
 
 _TEXTS = {

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
 
 from figures import palette, style
 from figures.axes.curves import curve, line_with_band, mean, require_values, split_algorithms
@@ -107,18 +108,19 @@ def variances(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
 def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     """Box plots of the Kalman gain over rounds and seeds, one box per concentration, in groups of local epochs.
 
-    Whiskers reach the last values within 1.5 interquartile ranges. An infinite concentration is called natural: users
-    who hold their own data.
+    Boxes of more epochs have paler shades of the method's colour, and hatches. Whiskers reach the last values within
+    1.5 interquartile ranges. An infinite concentration is called natural: users who hold their own data.
 
     Args:
         ax: Axes to draw into; the current ones of pyplot by default.
-        ds: gain over concentration, perhaps epochs, and whatever is pooled.
+        ds: gain over concentration, perhaps epochs, and whatever is pooled; its attribute method names the colour.
         look: Passed to `Axes.boxplot`.
     """
     values = require_values(ds["gain"])
     ax = style.axes(ax)
     groups = [values.sel(epochs=value) for value in values.epochs] if "epochs" in values.dims else [values]
-    width, colours = 0.8 / len(groups), style.steps(len(groups))
+    colour = np.array(to_rgb(style.colour(ds.attrs["method"]) if "method" in ds.attrs else style.CLIENT))
+    width, pale = 0.8 / len(groups), np.linspace(0.4, 0.8, len(groups))
     for number, group in enumerate(groups):
         pooled = [np.ravel(part.values) for part in group.transpose("concentration", ...)]
         pooled = [part[np.isfinite(part)] for part in pooled]
@@ -140,7 +142,7 @@ def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
             },
         )
         for box in boxes["boxes"]:
-            box.set(facecolor=(*colours[number][:3], 0.45))
+            box.set(facecolor=tuple(1 - (1 - pale[number]) * (1 - colour)), hatch=_HATCHES[number % len(_HATCHES)])
         if len(groups) > 1:
             boxes["boxes"][0].set_label(f"{float(group.epochs):g} epoch{'s' if group.epochs > 1 else ''}")
     levels = ["natural" if np.isinf(value) else f"Dir({value:g})" for value in ds.concentration.values]
@@ -148,6 +150,10 @@ def gains(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
     ax.set_xlim(-0.6, values.sizes["concentration"] - 0.4)
     ax.grid(False, axis="x")
     return style.name_axes(ax, "partition (Dirichlet concentration)", "Kalman gain G")
+
+
+_HATCHES = ("", "////", "....", "xxxx")
+"""Hatches of boxes side by side."""
 
 
 def averaged(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "error", **look: Any) -> Axes:

@@ -27,10 +27,23 @@ def fit(figure: FigureBase, axs: Sequence[Axes]) -> None:
     whole = figure.get_figure(root=True)
     _share_labels(axs)
     for _ in range(2):  # wrapped labels change the sizes of the panels
-        whole.draw_without_rendering()
+        lay_out(whole)
         renderer = whole._get_renderer()  # type: ignore[attr-defined]  # stubs do not know it
-        for ax in axs:
-            _fit_panel(ax, axs, renderer)
+        changes = [_fit_panel(ax, axs, renderer) for ax in axs]
+        if not any(changes):
+            return
+
+
+def lay_out(figure: Figure) -> None:
+    """Place the panels of a figure as drawing it would, without drawing what they show."""
+    engine = figure.get_layout_engine()
+    if engine is None:
+        figure.draw_without_rendering()
+        return
+    engine.execute(figure)
+    for ax in figure.axes:
+        if ax.get_axes_locator() is None:
+            ax.apply_aspect()
 
 
 def _share_labels(axs: Sequence[Axes]) -> None:
@@ -57,16 +70,18 @@ def _cells(axs: Sequence[Axes]) -> list[tuple[Axes, SubplotSpec]]:
     return [(ax, place) for ax, place in places if place is not None]
 
 
-def _fit_panel(ax: Axes, axs: Sequence[Axes], renderer: RendererBase) -> None:
+def _fit_panel(ax: Axes, axs: Sequence[Axes], renderer: RendererBase) -> bool:
+    """Fit the texts of a panel; whether one was changed."""
     box = ax.get_window_extent(renderer)
-    wide = _cell_width(ax, axs, box.width)
+    wide, changes = _cell_width(ax, axs, box.width), list[bool]()
     if ax.axison:
-        _wrap(ax.yaxis.label, box.height * 1.08, renderer, tall=True)
-        _wrap(ax.xaxis.label, wide, renderer)
-        _thin(ax.xaxis, renderer, 0)
-        _thin(ax.yaxis, renderer, 1)
+        changes += [
+            _wrap(ax.yaxis.label, box.height * 1.08, renderer, tall=True),
+            _wrap(ax.xaxis.label, wide, renderer),
+        ]
+        changes += [_thin(ax.xaxis, renderer, 0), _thin(ax.yaxis, renderer, 1)]
     for title in (ax.title, ax._left_title, ax._right_title):  # type: ignore[attr-defined]
-        _wrap(title, wide, renderer)
+        changes.append(_wrap(title, wide, renderer))
     numbers = [text for text in ax.texts if text.get_gid() == CELL]
     if numbers:
         room = abs(np.diff(ax.transData.transform([(0.0, 0.0), (1.0, 1.0)]), axis=0)[0])
@@ -74,6 +89,8 @@ def _fit_panel(ax: Axes, axs: Sequence[Axes], renderer: RendererBase) -> None:
         if any(extent.width > room[0] or extent.height > room[1] for extent in boxes):
             for text in numbers:
                 text.remove()
+            changes.append(True)
+    return any(changes)
 
 
 def _cell_width(ax: Axes, axs: Sequence[Axes], own: float) -> float:
@@ -97,19 +114,20 @@ def _cell_width(ax: Axes, axs: Sequence[Axes], own: float) -> float:
     return max(own, 0.97 * min(reach) * whole.bbox.width)
 
 
-def _wrap(text: Text, room: float, renderer: RendererBase, *, tall: bool = False) -> None:
-    """Break a text at spaces, not within a formula, where it is longer than the room, in pixels."""
+def _wrap(text: Text, room: float, renderer: RendererBase, *, tall: bool = False) -> bool:
+    """Break a text at spaces, not within a formula, where it is longer than the room, in pixels; whether it changed."""
     words = text.get_text()
     if not words.strip() or not text.get_visible():
-        return
+        return False
     extent = text.get_window_extent(renderer)
     size = extent.height if tall else extent.width
     if size <= room:
-        return
+        return False
     longest = max(map(_length, words.split("\n")))
     most = max(6, int(longest * room / size))
     lines = [line for part in words.split("\n") for line in _lines(part, most)]
     text.set_text("\n".join(lines))
+    return text.get_text() != words
 
 
 def _length(line: str) -> int:
@@ -129,13 +147,13 @@ def _lines(line: str, most: int) -> list[str]:
     return lines
 
 
-def _thin(axis: Axis, renderer: RendererBase, way: int) -> None:
-    """Fewer ticks of numbers where their labels overlap or touch."""
+def _thin(axis: Axis, renderer: RendererBase, way: int) -> bool:
+    """Fewer ticks of numbers where their labels overlap or touch; whether there are fewer."""
     labels = [label for label in axis.get_ticklabels() if label.get_visible() and label.get_text()]
     boxes = [label.get_window_extent(renderer) for label in labels]
     ends = sorted((box.intervalx if way == 0 else box.intervaly).tolist() for box in boxes)
     if len(ends) < 3 or all(first[1] + 1 <= second[0] for first, second in pairwise(ends)):
-        return
+        return False
     places, texts = axis.get_majorticklocs(), [label.get_text() for label in axis.get_ticklabels()]
     if axis.get_scale() == "linear" and all(re.fullmatch(r"[\u2212-]?[\d.]+", text) for text in texts if text):
         low, high = sorted(axis.get_view_interval())
@@ -143,3 +161,5 @@ def _thin(axis: Axis, renderer: RendererBase, way: int) -> None:
         if len(inside) > 2:
             shown = inside[::2]
             axis.set_ticks([place for place, _ in shown], [text for _, text in shown])
+            return True
+    return False

@@ -141,7 +141,7 @@ def zip_row(rows: Sequence[str], cells: Sequence[Sequence[str]]) -> list[list[st
 _BETWEEN = 0.45
 """Space between rows, lines."""
 
-_GAP = 3.5
+_GAP = 7.0
 """Space between columns, points."""
 
 

@@ -10,7 +10,16 @@ import xarray as xr
 from matplotlib.axes import Axes
 
 from figures import style
-from figures.axes.curves import curve, is_logarithmic, line_look, line_with_band, mean, split_algorithms
+from figures.axes.curves import (
+    curve,
+    is_logarithmic,
+    line_look,
+    line_with_band,
+    mean,
+    method_look,
+    seeds_at,
+    split_algorithms,
+)
 
 
 def eigenvalues(ds: xr.Dataset, *, ax: Axes | None = None, rank: int = 1, **look: Any) -> Axes:
@@ -76,6 +85,9 @@ def sharpest(
     return ax
 
 
+_SLANTED: dict[str, Any] = {"rotation": 60, "ha": "right", "rotation_mode": "anchor"}
+"""Names along an axis that are longer than their places."""
+
 FLOOR = 1e-5
 """Spectral density, as a part of the highest peak, below which it is not shown."""
 
@@ -130,44 +142,50 @@ def batches(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
         across = place + 0.5 * (np.arange(len(values)) / max(len(values) - 1, 1) - 0.5)
         ax.plot(across, values, **{"linestyle": "", "marker": ".", "markersize": 2.5, "alpha": 0.6, **colour, **look})
         ax.hlines(np.median(values), place - 0.35, place + 0.35, colors="black", linewidth=1.0)
-    ax.set_xticks(range(len(parts)), ["" if name is None else style.label(name) for name, _ in parts], rotation=30)
+    ax.set_xticks(range(len(parts)), ["" if name is None else style.label(name) for name, _ in parts], rotation=90)
     return style.name_axes(ax, "method", r"$\lambda_1$ of single batches")
 
 
 def layers(ds: xr.Dataset, *, ax: Axes | None = None, **look: Any) -> Axes:
-    """Magnitude of each layer's largest eigenvalue, one line per method over the layers in the model's order, in log.
+    """Magnitude of each layer's largest eigenvalue in log: a column per layer, in the model's order, a dot per method.
 
-    A hollow dot stands for a negative eigenvalue. Seeds are a band of one standard deviation.
+    A hollow dot stands for a negative eigenvalue. Several seeds are shown as `curves.seeds_at` does, about their
+    geometric mean.
 
     Args:
         ds: eigenvalue over `layer`, and perhaps `algorithm` and `seed`.
+        look: Passed to `Axes.plot`.
     """
     ax = style.axes(ax)
-    places = np.arange(ds.sizes["layer"])
-    numbered = abs(ds["eigenvalue"]).assign_coords(layer=places)
-    for name, part in split_algorithms(numbered):
-        line_with_band(
-            part,
-            ax=ax,
-            over="layer",
-            log=True,
-            **line_look(name, **{"marker": "o", "markersize": 3, "linewidth": 1.0, **look}),
-        )
-    for name, part in split_algorithms(ds["eigenvalue"].assign_coords(layer=places)):
-        middle = mean(part, "seed").values
-        colour = "black" if name is None else style.colour(name)
-        ax.plot(
-            places[middle < 0],
-            abs(middle[middle < 0]),
-            "o",
-            color="white",
-            markeredgecolor=colour,
-            markersize=3,
-            zorder=4,
-        )
+    places, parts = np.arange(ds.sizes["layer"]), split_algorithms(ds["eigenvalue"])
+    for index, (name, part) in enumerate(parts):
+        across = places + (index - (len(parts) - 1) / 2) * 0.7 / len(parts)
+        table = abs(part).transpose("layer", ...).values.reshape(len(places), -1)
+        for place, seeds in zip(across, table, strict=True):
+            seeds_at(seeds, float(place), ax, log=True)
+        own = {
+            "marker": "o",
+            **({} if name is None else method_look(name)),
+            "markersize": 3.5,
+            "linestyle": "",
+            "zorder": 5,
+        }
+        own |= {} if name is None else {"marker": style.marker(name)}
+        with np.errstate(divide="ignore"):
+            logs = mean(part.copy(data=np.log(abs(part.values))), "seed")
+        middle = logs.copy(data=np.exp(logs.values))
+        (dots,) = ax.plot(across, middle.values, **{**own, **look})
+        below = mean(part, "seed").values < 0
+        hollow = {**own, "markerfacecolor": "white", "markeredgecolor": dots.get_color(), "label": "_nolegend_"}
+        ax.plot(across[below], middle.values[below], **{**hollow, **look})
+    ax.set_xlim(-0.6, len(places) - 0.4)
+    ax.set_xticks(places[:-1] + 0.5, minor=True)
+    ax.tick_params(axis="x", which="minor", length=0)
+    ax.grid(False, axis="x", which="major")
+    ax.grid(True, axis="x", which="minor")
     style.logarithmic(ax)
     every = max(1, len(places) // 20)
     names = [str(name) for name in ds["layer"].values[::every]]
-    ax.set_xticks(places[::every], names, rotation=60, ha="right", rotation_mode="anchor")
+    ax.set_xticks(places[::every], names, **_SLANTED)
     ax.set_xlabel("parameter tensor")
     return ax

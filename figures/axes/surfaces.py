@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator
 
 from figures import style
@@ -17,7 +18,7 @@ from figures.axes.curves import is_logarithmic, line_look, line_with_band, requi
 from figures.look import current
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
-__all__ = ["colorbar", "common_levels", "contour", "ends", "norm", "profile", "row"]
+__all__ = ["colorbar", "common_levels", "contour", "ends", "norm", "profile", "row", "scale_bar"]
 
 
 def contour(
@@ -89,6 +90,21 @@ def direction(ds: xr.Dataset, name: str) -> str:
     return f"{kind} along {letter}" + (f" [{unit}]" if unit not in ("1", "") else "")
 
 
+def scale_bar(ax: Axes) -> Axes:
+    """Show a round distance by a bar with its length at the lower right of a map, in place of ticks on its axes."""
+    ax.set(xticks=[], yticks=[])
+    (left, right), low = ax.get_xlim(), ax.get_ylim()[0]
+    power = 10.0 ** np.floor(np.log10(0.45 * (right - left)))
+    length = float(power * max(step for step in (1, 2, 5) if step * power <= 0.45 * (right - left)))
+    end, room = right - 0.06 * (right - left), 0.08 * (ax.get_ylim()[1] - low)
+    halo = [withStroke(linewidth=2.6, foreground="black", alpha=0.6)]
+    (bar,) = ax.plot([end - length, end], [low + room] * 2, color="white", linewidth=1.4, solid_capstyle="butt")
+    bar.set(path_effects=halo, zorder=6)
+    look: dict[str, Any] = {"fontsize": style.small(), "color": "white", "path_effects": halo, "zorder": 6}
+    ax.annotate(f"{length:g}", (end - length / 2, low + room), (0, 2), textcoords="offset points", ha="center", **look)
+    return ax
+
+
 def row(figure: Figure, axs: Sequence[Axes], planes: Sequence[xr.Dataset], variable: str, **look: Any) -> None:
     """Maps of planes side by side: those of one kind on common levels with one bar, each kind with its own.
 
@@ -97,10 +113,11 @@ def row(figure: Figure, axs: Sequence[Axes], planes: Sequence[xr.Dataset], varia
     Args:
         planes: As `drift.analyses.landscapes.planes` returns them, through clients or
             globals, those of one kind in succession.
-        look: Passed to `contour`, but `top` to `common_levels`; `below` for bars below the last
-            map of each kind.
+        look: Passed to `contour`, but `top` to `common_levels`.
+
+    Bars lie below the maps of their kind, of those in several rows below the last ones.
     """
-    top, below = look.pop("top", 0.9), look.pop("below", False)
+    top = look.pop("top", 0.9)
     kinds = [str(plane.attrs.get("analysis", "")) for plane in planes]
     for kind in dict.fromkeys(kinds):
         places = [place for place, other in enumerate(kinds) if other == kind]
@@ -109,7 +126,8 @@ def row(figure: Figure, axs: Sequence[Axes], planes: Sequence[xr.Dataset], varia
         for place in places:
             contour(planes[place], ax=axs[place], variable=variable, levels=levels, **look)
         shown = [axs[place] for place in places]
-        colorbar(figure, shown, levels, style.text(values[0]), below=shown[-1:] if below else ())
+        last = [ax for ax in shown if style.is_beside(ax, shown[-1])]
+        colorbar(figure, shown, levels, style.text(values[0]), below=last)
 
 
 def common_levels(*values: xr.DataArray, count: int = 14, log: bool = True, top: float = 0.9) -> np.ndarray:

@@ -19,6 +19,7 @@ from figures.commands.options import (
     Cluster,
     Data,
     Json,
+    Memory,
     Options,
     RunName,
     Runs,
@@ -62,6 +63,7 @@ def analyse(
     metric: Metric = None,
     workers: Workers = 1,
     cluster: Cluster = None,
+    memory: Memory = None,
     json: Json = False,
 ) -> None:
     """Compute an analysis of a run; the result is stored in the run's folder and not computed again.
@@ -88,6 +90,7 @@ def analyse(
     options, opened_run = arguments(set), opened(run, runs, data, task)
     from drift.runs.user_task import UserMetric
     from drift.simulation.sweep_points import point_pool
+    from drift.store.memory_budget import limited
 
     function = (
         outside.load(name) if analysis is None else getattr(importlib.import_module(analysis.module), analysis.name)
@@ -100,7 +103,7 @@ def analyse(
         options["workers"] = workers
         if cluster is not None:
             console.say(f"{plain} trains clients on this machine, by --set workers=N in N processes; {POINTS}")
-    with console.parts(f"{plain} of {measured_run.name}") as part:
+    with limited(memory), console.parts(f"{plain} of {measured_run.name}") as part:
         result = measured_run.with_progress(part, console.say).with_crew(pool).cached(function, **options)
     if json:
         console.put_json(result.to_dict())

@@ -48,7 +48,7 @@ def explore(
 ) -> None:
     """Explore runs in the browser: planes, weights, clients, samples and drift, linked; also while they are trained.
 
-    The address that it writes has a token, without which the server answers nothing. Ctrl-C ends it.
+    The printed address contains a token; without it the server answers nothing. Ctrl-C ends it.
 
     Example: `fedscape explore out/demo/runs`
     """

@@ -6,6 +6,9 @@ import keyword
 from pathlib import Path
 from typing import Literal
 
+import drift
+import figures
+import landscape
 from figures import console
 from figures.commands._new_files import TEMPLATES
 
@@ -33,6 +36,12 @@ def new(kind: Kind, name: str, /, *, folder: Path = Path()) -> None:
         raise ValueError(f"{present[0]} exists already and is not replaced; choose another name or --folder.")
     if not folder.is_dir():
         raise LookupError(f"there is no folder {folder}; create it first.")
+    own = {Path(str(package.__file__)).parent for package in (landscape, drift, figures)}
+    if own & {folder.resolve(), *folder.resolve().parents}:
+        raise ValueError(
+            f"{folder} belongs to fedscape, whose own plug-ins are written as CONTRIBUTING.md says; choose a --folder "
+            "of your own."
+        )
     template = TEMPLATES[kind]
 
     def filled(text: str) -> str:

@@ -94,6 +94,25 @@ Workers = Annotated[
         help="Number of processes that share the work, one core each. The numbers stay the same.",
     ),
 ]
+
+
+def _size(_: Any, value: str | None) -> None:
+    if value is not None:
+        from drift.store.memory_budget import parse_size
+
+        parse_size(value)
+
+
+Memory = Annotated[
+    str | None,
+    Parameter(
+        metavar="SIZE",
+        validator=_size,
+        help="Memory for the client models of rounds, as in 2GB; of larger rounds the models are read from their files "
+        "by blocks. The numbers stay the same. By default that of the environment variable FEDSCAPE_MEMORY, without it "
+        "half of the free memory.",
+    ),
+]
 Cluster = Annotated[
     str | None,
     Parameter(

@@ -219,25 +219,39 @@ def report(
     runs: Runs = Path("runs"),
     data: Data = None,
     task: Task = None,
+    also: Annotated[
+        list[str] | None,
+        several(
+            "--figures",
+            "NAME",
+            "Figures (fedscape figures list) that the page shows as well; FILE.py:NAME for your own. By default none.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Write one interactive HTML page about runs, with everything it needs inside.
 
     A picture that cannot be drawn is left out, with the reason in its place; exit code 2 then.
 
-    Example: `fedscape report runs --out report.html`
+    Example: `fedscape report runs --out report.html --figures lines-globals planes-clients`
 
     Args:
         out: HTML file to write.
     """
     require_file(out)
+    from drift.plugins.trust import allow_figure
+    from figures.gallery import require
+
+    for name in also or []:
+        allow_figure(name)
+        require(name)  # refused here, before any run is opened
     opened_runs = opened_all(run, runs, data, task)
     from figures.page.remembered_runs import Failed
     from figures.page.report import report as write
 
     failed = Failed()
     with console.progress("writing the report", len(opened_runs)) as step:
-        write(opened_runs, out, progress=step, failed=failed)
+        write(opened_runs, out, figures=also or [], progress=step, failed=failed)
     if json:
         console.put_json({"file": out, "runs": [item.name for item in opened_runs], "failed": failed.reasons})
     else:

@@ -17,6 +17,7 @@ from figures.commands.options import (
     Data,
     ExperimentName,
     Json,
+    Memory,
     Runs,
     Settings,
     Workers,
@@ -56,6 +57,7 @@ def train(
     data: Data = None,
     workers: Workers = 1,
     cluster: Cluster = None,
+    memory: Memory = None,
     json: Json = False,
 ) -> None:
     """Train one run; rounds that are on disk already are not trained again.
@@ -74,6 +76,7 @@ def train(
     from drift.runs.context import Context
     from drift.runs.run import Run
     from drift.simulation.simulate import simulate
+    from drift.store.memory_budget import limited
 
     spec = read(experiment, *(set or ()))
     run = Run(runs / spec.slug, Context(data))
@@ -82,7 +85,7 @@ def train(
         require_folder(run.folder)
     state = {0: "", total: "all on disk"}.get(before, f"{before} on disk, going on")
     console.say(f"{run.name}: {total} rounds{f', {state}' if state else ''}")
-    with naming_whole_rounds([run]), console.progress("training", total) as step:
+    with limited(memory), naming_whole_rounds([run]), console.progress("training", total) as step:
 
         def report(record: Round) -> None:
             step(record.index + 1, "")

@@ -47,7 +47,7 @@ def line(error: CycloptsError, app: App) -> str:
     for word in chain:
         here = here[word]
     if isinstance(error, UnknownCommandError):
-        return _no_command((error.unused_tokens or [""])[0], name, here, page)
+        return _no_command((error.unused_tokens or [""])[0], name, app, here, page)
     options = _options(here)
     if option := _unknown_option(error, options):
         return f"{plugins.unknown(f'option of {name}', option, options, listed=page)}"
@@ -120,10 +120,12 @@ def _wrong_type(error: CoercionError, argument: Argument, name: str, about: str)
     return f"{argument.name} of {name} takes {kind} and is given {value!r}. {about}"
 
 
-def _no_command(token: str, name: str, here: App, page: str) -> str:
-    names = _names(here)
+def _no_command(token: str, name: str, app: App, here: App, page: str) -> str:
+    names, kind = _names(here), f"command of {name}" if name else "command"
+    if elsewhere := [words for words in commands(app) if words[-1] == token]:
+        return f"no {kind} named {token!r}; it is: fedscape {' '.join(elsewhere[0])}."
     if not token.startswith("-"):
-        return plugins.unknown(f"command of {name}" if name else "command", token, names, listed=page)
+        return plugins.unknown(kind, token, names, listed=page)
     where = f"a command of {name} ({', '.join(names)})" if name else "a command"
     return f"option {token} stands where {where} is expected; options follow the command. All commands: {page}."
 

@@ -18,6 +18,7 @@ from figures import look, style
 from figures.axes.finish import finish
 from figures.axes.fit import fit
 from figures.axes.footnote import footnote
+from figures.axes.map_heights import fit_heights
 from figures.gallery._paired import cut, paired
 from figures.selection.identity import add_identity, caption
 from figures.selection.run_selection import describe_difference, join_names, refusal, required_runs, select_runs
@@ -121,8 +122,12 @@ def _whole(ax: Axes) -> Figure:
 
 def _complete(figure: Figure, axs: Sequence[Axes], ds: xr.Dataset, part: look.Drawing) -> None:
     """What a look asks of all panels, texts that fit, and the line that states what is shown."""
+    if not part.composed:
+        fit_heights(figure, axs)
     finish(figure, axs, part)
     fit(figure, axs)
+    if not part.composed:
+        fit_heights(figure, axs, again=True)
     if part.take("note") and not part.composed:
         footnote(figure, caption(ds))
 

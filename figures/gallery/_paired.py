@@ -37,9 +37,7 @@ def paired(ds: xr.Dataset, name: str, reference: str, runs: Sequence[Run]) -> xr
         raise ValueError(f"figure {name} cannot honour paired_to: it has no numbers of several methods over seeds.")
     names = [str(method) for method in ds[dim].values]
     if reference not in names:
-        raise LookupError(
-            f"no run is of method {reference}, that differences are taken to; there are {', '.join(names)}."
-        )
+        raise LookupError(f"no run is of method {reference}, the reference of paired_to; there are {', '.join(names)}.")
     others = [method for method in names if method != reference]
     own = ds.sel({dim: reference}, drop=True)
     rest = ds.sel({dim: others})

@@ -67,10 +67,8 @@ def draw(ds: xr.Dataset) -> Figure:
             mesh = matrix(part, variable, ax, all_looks[variable])
             ax.set_title(part.attrs["label"])
             style.name_axes(ax, "client", "client")
-        place: dict[str, Any] = (
-            {"location": "bottom", "aspect": 25} if style.is_narrow() else {"pad": 0.01, "aspect": 25}
-        )
-        figure.colorbar(mesh, ax=list(row), label=style.text(ds[variable]), **place)
+        last = [ax for ax in row if style.is_beside(ax, row[-1])]
+        figure.colorbar(mesh, ax=last, label=style.text(ds[variable]), location="bottom", aspect=30)
     if variables == ["midpoint"]:
         figure.supxlabel(without_barriers(ds), fontsize=style.small())
     return figure

@@ -72,7 +72,7 @@ def draw(ds: xr.Dataset) -> Figure:
     }
     level = float(abs(ds.climb).max()) <= NO_CLIMB
     shown = [name for name in labels if name != "climb" or not level]
-    figure, axs = style.panels(2, 3, height=4.0)
+    figure, axs = style.panels(2, 3, height=4.0, stacked=2, cell=0.75)
     for ax, variable in zip(axs.flat, shown, strict=False):
         log = variable in ("area", "curvature") or _spans(ds[variable])
         if variable == "offset":

@@ -103,13 +103,9 @@ def _losses(ds: xr.Dataset, ax: Axes) -> None:
         ax.plot(places, ds[name], marker, color="black", markersize=4, fillstyle="none", label=label)
     ax.vlines(places, ds.own_loss, ds.end_own_loss, color=style.CLIENT, linewidth=0.8, zorder=1)
     style.logarithmic(ax)
-    ax.legend(
-        fontsize=style.small(),
-        loc="lower center",
-        bbox_to_anchor=(0.5, 1.0),
-        ncols=1 if style.is_narrow() else 3,
-        columnspacing=1,
-    )
+    low, high = ax.get_ylim()
+    ax.set_ylim(low, high * (high / low) ** 0.4 if ax.get_yscale() == "log" else high + 0.4 * (high - low))
+    ax.legend(loc="upper right")
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     ax.set_xlabel("client")
     ax.set_ylabel(f"loss on its own data [{ds.own_loss.attrs['units']}]")

@@ -71,15 +71,15 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A table, one method a row (in a narrow figure three columns of them); in grey, what the paper prints."""
+    """A table, one row per method, where that is too wide one column; in grey, what the paper prints."""
     names = [setting_text.row_label(str(name)) for name in ds.row.values]
     printed = {f"{key}_printed": COLUMNS[key] for key in PRINTED if f"{key}_printed" in ds}
-    close = style.is_narrow()
-    for size in (3, 2, 1) if close else (len(names),):  # methods side by side
-        some = [slice(first, first + size) for first in range(0, len(names), size)]
-        tables = [_table(ds.isel(row=part), COLUMNS, names[part], turned=close) for part in some]
-        if all(_width(table) <= 0.95 * style.width() for table in tables):
+    tables = [_table(ds, COLUMNS, names, turned=False)]
+    for size in range(len(names), 0, -1):  # methods side by side
+        if all(_width(table) <= style.width() - _EDGES for table in tables):
             break
+        some = [slice(first, first + size) for first in range(0, len(names), size)]
+        tables = [_table(ds.isel(row=part), COLUMNS, names[part], turned=True) for part in some]
     tables += [_table(ds, printed, names, turned=False)] if printed else []
     heights = [0.5 + sum(0.14 * max(text.count("\n") + 1 for text in row) + 0.06 for row in rows) for rows in tables]
     note = textwrap.wrap(_NOTE, int(style.width() / (0.575 * style.small() / 72)))
@@ -94,6 +94,10 @@ def draw(ds: xr.Dataset) -> Figure:
         for text in axs[-1, 0].texts:
             text.set_color(_table_figure.PALE)
     return figure
+
+
+_EDGES = 0.15
+"""What the layout leaves free at both edges of a figure, inches."""
 
 
 def _table(

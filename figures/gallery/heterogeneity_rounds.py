@@ -41,7 +41,7 @@ def data(runs: Sequence[Run], *, methods: Sequence[str] | None = None) -> xr.Dat
 
 def draw(ds: xr.Dataset) -> Figure:
     """Stacked classes of the cohorts of one seed; below, three similarities, dotted by data size."""
-    figure, axs = style.panels(2, 3, height=4.2)
+    figure, axs = style.panels(2, 3, height=4.2, stacked=2, cell=0.8)
     parts = [str(name) for name, _ in curves.split_algorithms(ds.overlap)]
     shown = [(name, "cohort_share") for name in parts[:2]]
     if len(shown) == 1:

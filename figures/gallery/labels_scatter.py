@@ -59,7 +59,7 @@ def data(runs: Sequence[Run], *, rounds: int = 20) -> xr.Dataset:
 def draw(ds: xr.Dataset) -> Figure:
     """A row per partition: bubbles, and both divergences."""
     rows = ds.sizes["panel"]
-    figure, axs = style.panels(rows, 2, height=1.6 * rows + 0.9, sharex="col", width_ratios=[2.2, 1], cell=0.27)
+    figure, axs = style.panels(rows, 2, height=1.6 * rows + 0.9, sharex="col", width_ratios=[2.2, 1], cell=0.22)
     for row, panel in enumerate(ds.panel.values):
         count = ds["count"].isel(panel=row)
         if not bool((count > 0).any()):
@@ -69,7 +69,7 @@ def draw(ds: xr.Dataset) -> Figure:
         axs[row, 0].set_title(f"{panel}; largest bubble {most:g} samples", fontsize=style.small())
         for name, (label, colour) in _DIVERGENCES.items():
             axs[row, 1].plot(ds["round"], ds[name].isel(panel=row), color=colour, label=label)
-        axs[row, 1].set_title(str(panel), fontsize=style.small())
+        axs[row, 1].set_title("" if style.is_narrow() else str(panel), fontsize=style.small())
         axs[row, 1].set_ylabel("divergence [nats]")
         axs[row, 1].set_ylim(0, 1.05 * max(float(ds[name].max()) for name in _DIVERGENCES))
         axs[row, 1].xaxis.set_major_locator(MaxNLocator(5, integer=True))

@@ -55,6 +55,7 @@ def draw(ds: xr.Dataset) -> Figure:
         "mean_cosine": {"vmin": -1, "vmax": 1, "cmap": style.SIGNED},
     }
     shared = {"norm": LogNorm(positive.min(), positive.max()), "cmap": style.sequential()} if len(positive) else {}
+    ticks = _evenly(ds["round"].values)
     for ax, (name, label) in zip(axs.flat, _SHOWN.items(), strict=True):
         values = ds[name].transpose("layer", "round")
         image = ax.pcolormesh(np.ma.masked_invalid(values.values), **looks.get(name, shared))
@@ -63,9 +64,17 @@ def draw(ds: xr.Dataset) -> Figure:
         if not np.isfinite(values.values).all():
             ax.text(0.5, 0.5, "grey: clients of this\nor the round before\nnot kept", transform=ax.transAxes, **_NOTE)
         ax.grid(False)
-        ticks = np.unique(np.linspace(0, ds.sizes["round"] - 1, 5).round().astype(int))
         ax.set_xticks(ticks + 0.5, ds["round"].values[ticks])
         ax.set_xlabel("round")
     axs[0, 0].set_yticks(np.arange(ds.sizes["layer"]) + 0.5, [str(name) for name in ds.layer.values])
     axs[0, 0].invert_yaxis()
     return figure
+
+
+def _evenly(rounds: np.ndarray) -> np.ndarray:
+    """Places of rounds with labels: at even steps where the rounds are; else the first, the middle and the last."""
+    if len(rounds) < 3 or np.ptp(np.diff(rounds)) > 0:
+        return np.unique([0, len(rounds) // 2, len(rounds) - 1])
+    step = -(-(len(rounds) - 1) // 4)
+    nice = next(size for power in range(6) for size in (10**power, 2 * 10**power, 5 * 10**power) if size >= step)
+    return np.arange(0, len(rounds), nice)

@@ -41,7 +41,7 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """A panel per round, a line per method over the layers, from the input to the output."""
+    """A panel per round, a dot per method and layer, from the input to the output."""
     rounds = ds.layer_round.values.tolist()
     figure, (row,) = style.panels(1, len(rounds), height=2.9, sharey=True)
     for ax, index in zip(row, rounds, strict=True):

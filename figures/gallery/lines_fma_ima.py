@@ -42,6 +42,6 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, 2, height=2.6)
     for ax, variable in zip(axs.flat, ("loss", "error"), strict=True):
         surfaces.profile(ds, ax=ax, variable=variable)
-        surfaces.ends(ax, "last (FMA)", f"mean of {ds.attrs['window']} (IMA)")
+        surfaces.ends(ax, "last model", f"mean of last {ds.attrs['window']}")
     style.key(figure, axs.flat, title=curves.band(ds))
     return figure

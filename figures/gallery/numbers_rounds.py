@@ -116,14 +116,15 @@ def _with_means(ds: xr.Dataset) -> xr.Dataset:
 def draw(ds: xr.Dataset) -> Figure:
     """A line per run, thin and pale where a group has several, with their mean; or means in intervals."""
     figure, axs = style.panels(1, 1, width=style.WIDE, height=3.4)
-    ax = axs[0, 0]
+    ax, labels = axs[0, 0], _labels([str(name) for name in ds.name.values])
     for place, name in enumerate(map(str, ds.name.values)):
-        method, comma, rest = name.partition(",")
+        method = name.partition(",")[0]
         same = [str(other).partition(",")[0] for other in ds.name.values[:place]].count(method)
         look = {
             "color": style.colour(method),
             "linestyle": _DASHES[same % len(_DASHES)] if same else style.dash(method),
         }
+        dots = {"marker": _MARKERS[same // len(_DASHES)], "markersize": 3, "markevery": 0.13}
         part = ds.value.values[ds.group.values == name]
         mean = ds.group_mean.sel(name=name)
         finite = np.isfinite(mean.values)
@@ -133,8 +134,8 @@ def draw(ds: xr.Dataset) -> Figure:
         if ds.attrs["seeds"] == "interval":
             low, high = (ds[f"group_{end}"].sel(name=name).values[finite] for end in ("low", "high"))
             ax.fill_between(x, low, high, color=look["color"], alpha=0.18, linewidth=0)
-        marker = {"marker": "o", "markersize": 3} if len(x) == 1 else {}
-        ax.plot(x, mean.values[finite], label=style.label(method) + comma + rest, **look, **marker)
+        marker = {"marker": "o", "markersize": 3} if len(x) == 1 else dots
+        ax.plot(x, mean.values[finite], label=labels[name], **look, **marker)
     if ds.attrs["reference"]:
         ax.axhline(0, color="#555555", linewidth=0.6, zorder=1)
     if ds.attrs["number"] in _LOG and not ds.attrs["reference"]:
@@ -147,11 +148,30 @@ def draw(ds: xr.Dataset) -> Figure:
     return figure
 
 
+def _labels(names: Sequence[str]) -> dict[str, str]:
+    """Names of groups in a legend: the first group of a method with its settings, others with those that differ.
+
+    Settings that a group does not have are left out; where two names would be equal, all are in full.
+    """
+    firsts: dict[str, list[str]] = {}
+    labels = {}
+    for name in names:
+        method, *settings = name.split(", ")
+        first = firsts.get(method, [])
+        firsts.setdefault(method, settings)
+        parts = [part.removeprefix("name ") for part in settings if part not in first and not part.endswith(" -")]
+        labels[name] = ", ".join([style.label(method), *parts])
+    if len(set(labels.values())) == len(labels):
+        return labels
+    return {name: style.label(name.partition(",")[0]) + "".join(name.partition(",")[1:]) for name in names}
+
+
 _TEXTS = {
     "mean": "mean over seeds",
     "low": "lower end of its 95 % interval",
     "high": "upper end of its 95 % interval",
 }
 _DASHES = ("-", "--", ":", "-.")
+_MARKERS = ("", "o", "s", "D", "^", "v", "P", "X")
 _LOG = ("loss", "client_variance", "period_variance", "ratio")
 """Numbers whose axis is logarithmic."""

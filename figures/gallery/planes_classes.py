@@ -51,7 +51,7 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """A map per class; the clients that hold samples of it are black, the others white."""
     count = ds.sizes["class"]
-    columns = min(3 if style.is_narrow() else 5, count)
+    columns = min(2 if style.is_narrow() else 5, count)
     rows = -(-count // columns)
     shape = float(np.ptp(ds.beta.values) / np.ptp(ds.alpha.values))
     tall = (style.width() - 1.2) / columns * shape

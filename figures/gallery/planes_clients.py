@@ -55,21 +55,33 @@ def draw(ds: xr.Dataset) -> Figure:
     shapes = [min(max(shape, 0.95), _FLAT) for shape in shapes]
     tall = (style.WIDE - 2.6) / sum(shapes)  # panels of one height, as wide as their planes
     figure, axs = style.panels(2, len(planes), height=2 * tall + 1.2, width_ratios=shapes, turned=True, cell=0.8)
+    wide = style.width() > _NAMED
     for row, variable in zip(axs, ("loss", "error"), strict=True):
         surfaces.row(
             figure,
             row,
             _planes.short_marks(planes),
             variable,
-            names=variable == "loss",
+            names=variable == "loss" and wide,
             top=_TOP[variable],
-            below=style.is_narrow(),
         )
         for ax, plane in zip(row, planes, strict=True):
-            ax.set_title(plane.attrs["label"] if variable == "loss" else "", fontsize=style.small())
+            ax.set_title(_title(plane, wide) if variable == "loss" else "", fontsize=style.small())
     style.name_edges(axs)
     return figure
 
+
+def _title(plane: xr.Dataset, named: bool) -> str:
+    """What the models of a plane are; with their numbers where these are not on the map."""
+    label = str(plane.attrs["label"])
+    if named or not label.startswith("clients"):
+        return label
+    numbers = [str(name).rpartition(" ")[2] for name in plane.mark.values if str(name) != "mean"]
+    return label.replace("clients", f"clients {', '.join(numbers)}", 1)
+
+
+_NAMED = 6.0
+"""Width in inches of a figure from which on there is room for numbers on its maps."""
 
 _FLAT = 2.5
 """Width of a panel, in heights, that a plane through almost collinear models does not exceed."""

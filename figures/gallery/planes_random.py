@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -44,7 +45,7 @@ def data(
 def draw(ds: xr.Dataset) -> Figure:
     """A map per method with common levels; the model stands in the middle."""
     names = style.order(map(str, ds.algorithm.values))
-    columns = min(2 if style.is_narrow() else 3 if len(names) in (3, 5, 6) else 4, len(names))
+    columns = min(2 if style.is_narrow() else 3 if len(names) in (3, 6) else 5 if len(names) == 5 else 4, len(names))
     rows = -(-len(names) // columns)
     figure, axs = style.panels(
         rows, columns, height=rows * 6.0 / max(columns, 3) + 0.6, stacked=columns, cell=0.85, sharex=True, sharey=True
@@ -54,7 +55,9 @@ def draw(ds: xr.Dataset) -> Figure:
         surfaces.contour(ds.sel(algorithm=name).isel(seed=0), ax=ax, levels=levels)
         ax.plot(0, 0, "^", color="black", markeredgecolor="white", markersize=5.5)
         ax.set_aspect("equal")
+        ax.set_xticks(float(ds.alpha.max()) * np.array([-0.5, 0.0, 0.5]))
         ax.set_title(style.label(name), fontsize=style.small())
     style.name_edges(axs, len(names))
-    surfaces.colorbar(figure, axs.flat, levels, f"{ds.attrs['split']} {style.text(ds.loss)}")
+    empty = axs.flat[len(names)] if len(names) < axs.size else None
+    surfaces.colorbar(figure, axs.flat, levels, f"{ds.attrs['split']} {style.text(ds.loss)}", inside=empty)
     return figure

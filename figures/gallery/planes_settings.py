@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
+from typing import Any
 
 import xarray as xr
 from matplotlib.figure import Figure
@@ -21,7 +22,7 @@ COST = "a minute per run"
 
 
 def data(
-    runs: Sequence[Run], *, variable: str = "loss", points: int = 15, most: int = 6, paper: str = "", item: str = ""
+    runs: Sequence[Run], *, variable: str = "loss", points: int = 15, most: int = 5, paper: str = "", item: str = ""
 ) -> xr.Dataset:
     """loss (nats) and error (fraction) over panel, alpha and beta, with coordinates and minimum of each panel.
 
@@ -52,23 +53,46 @@ def data(
 
 
 def draw(ds: xr.Dataset) -> Figure:
-    """Small multiples; levels are common to the client planes of a row, the globals have their own."""
+    """Small multiples; levels are common to the client planes of a row, the globals have their own.
+
+    In a narrow figure, a bar on each map shows a distance in place of ticks.
+
+    Raises:
+        ValueError: If the rows do not fit a page.
+    """
     variable, names = str(ds.attrs["variable"]), list(dict.fromkeys(map(str, ds.row.values)))
-    planes = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])]
-    figure, axs = style.panels(len(names), COLUMNS, height=1.6 * len(names) + 0.75, stacked=2, cell=0.8)
-    for place, (row, name) in enumerate(zip(axs, names, strict=True)):
+    planes, close = [_stack.panel(ds, index) for index in range(ds.sizes["panel"])], style.is_narrow()
+    if len(names) > (fit := MOST[close]):
+        raise ValueError(
+            f"{len(names)} rows of maps do not fit a page; {fit} do at this width. Name fewer runs or methods, or set "
+            f"most={fit}, which shows the first ones."
+        )
+    tall = 1.6 * len(names) + 0.75
+    figure, axs = style.panels(len(names), COLUMNS, height=tall, stacked=COLUMNS, cell=1.6)
+    for place, (row, name) in enumerate(zip(axs, _differing(names), strict=True)):
         shown = planes[place * COLUMNS : (place + 1) * COLUMNS]
-        surfaces.row(figure, row, _planes.short_marks(shown), variable, names=False, below=style.is_narrow())
+        surfaces.row(figure, row, _planes.short_marks(shown), variable, names=False)
         for ax, plane in zip(row, shown, strict=True):
             ax.set(xlabel="", ylabel="")
+            label = plane.attrs["label"]
+            if close:  # the last one leaves a line for the name of the row
+                label = label.replace("last three globals", "last three\nglobals").replace(", round", ",\nround")
+            ax.set_title(label, fontsize=style.small(), pad=2)
+            ax.set_anchor("N")
+            if close:
+                surfaces.scale_bar(ax)
+                continue
             ax.locator_params(nbins=4)
             ax.tick_params(labelsize=style.small(), pad=1.5, length=2)
-            ax.set_title(plane.attrs["label"], fontsize=style.small(), pad=2)
-        if style.is_narrow():
-            row[0].set_title(f"{textwrap.fill(name, 24)}:\n{row[0].get_title()}", fontsize=style.small(), pad=2)
+        if close:
+            letters = int(0.72 * style.width() / (0.57 * style.small() / 72))  # above three of the four maps
+            name = textwrap.shorten(name, letters, placeholder=" ..")
+            above = 3 + 2.5 * style.small()
+            row[0].annotate(name, (0, 1), (0, above), **_NAME, fontsize=style.small()).set_in_layout(False)
         else:
             row[0].set_ylabel(textwrap.fill(name, 20), fontsize=style.small())
-    figure.supxlabel("distance in parameter space along u and, upwards, along v", fontsize=style.small())
+    if not close:
+        figure.supxlabel("distance in parameter space along u and, upwards, along v", fontsize=style.small())
     marks = [
         Line2D([], [], marker=marker, color=face, markeredgecolor=edge, markersize=5, linewidth=0, label=text)
         for marker, face, edge, text in (
@@ -77,12 +101,24 @@ def draw(ds: xr.Dataset) -> Figure:
             ("o", "none", "#555555", "minimum with standard errors"),
         )
     ]
-    style.key(figure, axs.flat, handles=marks, columns=3)
+    style.key(figure, axs.flat, handles=marks, columns=3, title="white bar: a distance in parameter space" * close)
     return figure
+
+
+def _differing(names: Sequence[str]) -> list[str]:
+    """Names of rows without what all of them have; it stands below the figure."""
+    parts = [name.split(", ") for name in names]
+    rest = [[part for part in own if not all(part in other for other in parts)] for own in parts]
+    return [", ".join(own) for own in rest] if all(rest) else list(names)
 
 
 COLUMNS = 4
 """Clients of three rounds, and the last three global models."""
+
+MOST = (6, 5)
+"""Rows that fit a page, in a figure of its width and in a narrow one."""
+
+_NAME: dict[str, Any] = {"xycoords": "axes fraction", "textcoords": "offset points", "va": "bottom"}
 
 
 def _rows(runs: Sequence[Run], paper: str, item: str) -> dict[str, Run]:

@@ -30,9 +30,6 @@ LOSSES = {
 }
 """Name, symbol and colour of the losses on own data."""
 
-HOVERED = ("update_norm", "cosine_mean", "cosine_step", "relative_weight", "own_loss")
-"""Variables that hovering tells of a client."""
-
 SHADES = ("#332288", "#88CCEE", "#44AA99", "#117733", "#999933", "#DDCC77", "#CC6677", "#882255", "#AA4499", "#BBBBBB")
 """Colours of classes, those of `figures.axes.drifts`; of more than ten they repeat."""
 

@@ -99,7 +99,9 @@ def group_bars(ds: xr.Dataset, classes: list[str], labels: tuple[str, str], grou
     client, other = ds.group_client_right.values, ds.group_other_right.values
     parts = {"client": client, "other": other, "neither": 1 - client - other}
     written = {"client": f"{labels[0]} right", "other": f"{labels[1]} right", "neither": "both wrong"}
-    names = [plain(classes[int(label)] if int(label) < len(classes) else int(label)) for label in ds.group_class.values]
+    labels_of_groups = ds.group_class.values.astype(int).tolist()
+    names = [plain(classes[label] if label < len(classes) else label) for label in labels_of_groups]
+    names = [name + _letter(labels_of_groups, place) for place, name in enumerate(names)]
     hover = [
         f"group {place + 1}: class {name}<br>{int(size)} samples with two predictions,<br>{share:.0%} of all like it"
         for place, (name, size, share) in enumerate(
@@ -123,6 +125,12 @@ def group_bars(ds: xr.Dataset, classes: list[str], labels: tuple[str, str], grou
     figure.update_xaxes(title="samples with two predictions")
     figure.update_yaxes(tickmode="array", tickvals=list(range(count)), ticktext=ticks, autorange="reversed")
     return figure
+
+
+def _letter(labels: list[int], place: int) -> str:
+    """Which group of its class it is, in letters; nothing for the only one."""
+    label = labels[place]
+    return "" if labels.count(label) == 1 else f" ({chr(ord('a') + labels[:place].count(label))})"
 
 
 def _box(cell: tuple[int | None, int | None], count: int) -> dict[str, object]:

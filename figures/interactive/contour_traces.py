@@ -7,17 +7,7 @@ from typing import Any
 import plotly.graph_objects as go
 import xarray as xr
 
-from figures.interactive.look import (
-    COLOURS,
-    axis,
-    colour_bar,
-    coordinate,
-    grid,
-    log10,
-    mark_names,
-    short_coordinate,
-    small,
-)
+from figures.interactive import look as parts
 from figures.interactive.slider import Traces
 from figures.interactive.surface_traces import EDGE, at_round, mark_words, symbols
 from figures.interactive.words import Notes, plain
@@ -34,18 +24,18 @@ def flat(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool, 
     contour = contours(ds, variable, bounds, log)
     if "mark" not in ds.dims:
         return [contour]
-    x, y, _ = grid(ds, variable)
+    x, y, _ = parts.grid(ds, variable)
     points = go.Scatter(
-        x=small(ds[f"mark_{x.name}"]),
-        y=small(ds[f"mark_{y.name}"]),
+        x=parts.small(ds[f"mark_{x.name}"]),
+        y=parts.small(ds[f"mark_{y.name}"]),
         mode="markers+text",
-        text=[plain(name) for name in mark_names(ds)],
+        text=[plain(name) for name in parts.mark_names(ds)],
         textposition="top center",
         textfont={"color": "black", "shadow": HALO},
-        customdata=small(ds[f"mark_{variable}"]),
+        customdata=parts.small(ds[f"mark_{variable}"]),
         hovertext=mark_words(ds, notes),
         marker={"size": 11, "color": "white", "symbol": symbols(ds, "triangle-up", "x"), "line": EDGE},
-        hovertemplate=f"{at_round(ds)}%{{hovertext}}<br>{axis(ds[variable])} %{{customdata:.4g}}<extra></extra>",
+        hovertemplate=f"{at_round(ds)}%{{hovertext}}<br>{parts.axis(ds[variable])} %{{customdata:.4g}}<extra></extra>",
         cliponaxis=False,
         showlegend=False,
     )
@@ -54,14 +44,14 @@ def flat(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool, 
 
 def contours(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool) -> go.Contour:
     """The filled contours of a map; customdata are its values where the colours are their logarithms."""
-    x, y, values = grid(ds, variable)
-    unit = axis(ds[variable])
-    across, up = (short_coordinate(ds, str(values.name)) for values in (x, y))
+    x, y, values = parts.grid(ds, variable)
+    unit = parts.axis(ds[variable])
+    across, up = (parts.short_coordinate(ds, str(values.name)) for values in (x, y))
     return go.Contour(
-        x=small(x),
-        y=small(y),
-        z=small(log10(values) if log else values),
-        customdata=small(values),
+        x=parts.small(x),
+        y=parts.small(y),
+        z=parts.small(parts.log10(values) if log else values),
+        customdata=parts.small(values),
         **look(bounds, unit, log),
         hovertemplate=(
             f"{at_round(ds)}{across} %{{x:.3g}}<br>{up} %{{y:.3g}}<br>{unit} %{{customdata:.4g}}<extra></extra>"
@@ -74,19 +64,19 @@ def look(bounds: tuple[float, float], unit: str, log: bool) -> dict[str, Any]:
     """Colours, levels and colour bar of a map."""
     low, high = bounds
     return {
-        "colorscale": COLOURS,
+        "colorscale": parts.COLOURS,
         "zmin": low,
         "zmax": high,
         "contours": {"start": low, "end": high, "size": (high - low) / LEVELS},
         "line": {"width": 0.4, "color": "rgba(255,255,255,0.6)"},
-        "colorbar": colour_bar(unit, low, high, log=log),
+        "colorbar": parts.colour_bar(unit, low, high, log=log),
     }
 
 
 def lay_flat(figure: go.Figure, ds: xr.Dataset, variable: str, **panel: int) -> None:
     """Axes of a map in a figure, or in its panel (row, col); with one scale where both directions have one length."""
     first, second = map(str, ds[variable].dims)
-    figure.update_xaxes(title=coordinate(ds, first), constrain="domain", showgrid=False, zeroline=False, **panel)
-    figure.update_yaxes(title=coordinate(ds, second), constrain="domain", showgrid=False, zeroline=False, **panel)
+    figure.update_xaxes(title=parts.coordinate(ds, first), constrain="domain", showgrid=False, zeroline=False, **panel)
+    figure.update_yaxes(title=parts.coordinate(ds, second), constrain="domain", showgrid=False, zeroline=False, **panel)
     if ds.attrs.get("isometric") == 1:
         figure.update_yaxes(scaleanchor="x", **panel)

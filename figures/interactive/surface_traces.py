@@ -8,18 +8,7 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 
-from figures.interactive.look import (
-    COLOURS,
-    axis,
-    colour_bar,
-    coordinate,
-    grid,
-    log10,
-    mark_names,
-    nice,
-    short_coordinate,
-    small,
-)
+from figures.interactive import look as parts
 from figures.interactive.slider import Traces
 from figures.interactive.words import Notes, plain
 
@@ -31,18 +20,18 @@ EDGE = {"color": "black", "width": 1}
 
 def deep(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool, notes: Notes) -> Traces:
     """Traces of a surface: itself, and stems and heads of the pins where it has marks."""
-    x, y, values = grid(ds, variable)
-    unit = axis(ds[variable])
-    across, up = (short_coordinate(ds, str(values.name)) for values in (x, y))
+    x, y, values = parts.grid(ds, variable)
+    unit = parts.axis(ds[variable])
+    across, up = (parts.short_coordinate(ds, str(values.name)) for values in (x, y))
     surface = go.Surface(
-        x=small(x),
-        y=small(y),
-        z=small(values),
-        surfacecolor=small(log10(values) if log else values),
-        colorscale=COLOURS,
+        x=parts.small(x),
+        y=parts.small(y),
+        z=parts.small(values),
+        surfacecolor=parts.small(parts.log10(values) if log else values),
+        colorscale=parts.COLOURS,
         cmin=bounds[0],
         cmax=bounds[1],
-        colorbar=colour_bar(unit, *bounds, log=log),
+        colorbar=parts.colour_bar(unit, *bounds, log=log),
         hovertemplate=f"{at_round(ds)}{across} %{{x:.3g}}<br>{up} %{{y:.3g}}<br>{unit} %{{z:.4g}}<extra></extra>",
         name=variable,
     )
@@ -58,21 +47,21 @@ def at_round(ds: xr.Dataset) -> str:
 
 def mark_words(ds: xr.Dataset, notes: Notes) -> list[str]:
     """Names of the marks with their notes."""
-    return [f"{plain(name)}<br>{notes[name]}" if name in notes else plain(name) for name in mark_names(ds)]
+    return [f"{plain(name)}<br>{notes[name]}" if name in notes else plain(name) for name in parts.mark_names(ds)]
 
 
 def symbols(ds: xr.Dataset, model: str, mean: str) -> list[str]:
     """Symbol of every mark: means have their own."""
-    return [mean if name in ("mean", "by size") else model for name in mark_names(ds)]
+    return [mean if name in ("mean", "by size") else model for name in parts.mark_names(ds)]
 
 
 def lay_deep(ds: xr.Dataset, variable: str, bounds: tuple[float, float], log: bool) -> dict[str, Any]:
     """The scene of a surface; a few logarithmic heights are labelled."""
     first, second = map(str, ds[variable].dims)
-    few = {"type": "log", "tickvals": nice(10 ** bounds[0], 10 ** bounds[1])[::2]} if log else {"type": "linear"}
+    few = {"type": "log", "tickvals": parts.nice(10 ** bounds[0], 10 ** bounds[1])[::2]} if log else {"type": "linear"}
     return {
-        "xaxis": {"title": {"text": coordinate(ds, first)}},
-        "yaxis": {"title": {"text": coordinate(ds, second)}},
+        "xaxis": {"title": {"text": parts.coordinate(ds, first)}},
+        "yaxis": {"title": {"text": parts.coordinate(ds, second)}},
         "zaxis": {"title": {"text": variable}, **few},
         "annotations": labels(ds, variable, log),
         "aspectmode": "manual",
@@ -87,8 +76,8 @@ def labels(ds: xr.Dataset, variable: str, log: bool) -> list[dict[str, Any]]:
         return []
     first, second = map(str, ds[variable].dims)
     heads = _heads(ds, variable, log)
-    heads = log10(heads) if log else heads  # annotations are placed by exponents on a logarithmic axis
-    places = zip(mark_names(ds), ds[f"mark_{first}"].values, ds[f"mark_{second}"].values, heads, strict=True)
+    heads = parts.log10(heads) if log else heads  # annotations are placed by exponents on a logarithmic axis
+    places = zip(parts.mark_names(ds), ds[f"mark_{first}"].values, ds[f"mark_{second}"].values, heads, strict=True)
     look = {
         "showarrow": False,
         "yshift": 14,
@@ -105,8 +94,8 @@ def labels(ds: xr.Dataset, variable: str, log: bool) -> list[dict[str, Any]]:
 def _pins(ds: xr.Dataset, variable: str, log: bool, notes: Notes) -> Traces:
     """Models as labelled heads of pins that stand on the surface, so that it does not hide them."""
     first, second = map(str, ds[variable].dims)
-    x, y, foot = (small(ds[f"mark_{name}"]) for name in (first, second, variable))
-    head = small(_heads(ds, variable, log))
+    x, y, foot = (parts.small(ds[f"mark_{name}"]) for name in (first, second, variable))
+    head = parts.small(_heads(ds, variable, log))
     gap = np.full_like(foot, np.nan)
     stems = go.Scatter3d(
         x=np.repeat(x, 3),
@@ -125,7 +114,7 @@ def _pins(ds: xr.Dataset, variable: str, log: bool, notes: Notes) -> Traces:
         mode="markers",
         text=mark_words(ds, notes),
         marker={"size": 5, "color": "white", "symbol": symbols(ds, "diamond", "circle"), "line": EDGE},
-        hovertemplate=f"{at_round(ds)}%{{text}}<br>{axis(ds[variable])} %{{customdata:.4g}}<extra></extra>",
+        hovertemplate=f"{at_round(ds)}%{{text}}<br>{parts.axis(ds[variable])} %{{customdata:.4g}}<extra></extra>",
         showlegend=False,
     )
     return [stems, heads]
@@ -134,6 +123,6 @@ def _pins(ds: xr.Dataset, variable: str, log: bool, notes: Notes) -> Traces:
 def _heads(ds: xr.Dataset, variable: str, log: bool) -> np.ndarray:
     """Heights of the pins' heads, shape (marks,)."""
     scale, foot = ds[variable].values, ds[f"mark_{variable}"].values
-    scale = log10(scale) if log else scale
+    scale = parts.log10(scale) if log else scale
     rise = PIN * float(np.nanmax(scale) - np.nanmin(scale))
     return np.asarray(foot * 10**rise if log else foot + rise)

@@ -193,7 +193,8 @@ def _series(ax: Axes) -> dict[str, np.ndarray]:
     for line in _lines(ax):
         x, y = _places(line)
         if not str(line.get_label()).startswith("_") and len(x):
-            series[str(line.get_label())] = np.stack([x, y])
+            dots = line.get_linestyle() == "None"  # side by side at the place of their category
+            series[str(line.get_label())] = np.stack([np.rint(x) if dots else x, y])
     for group in ax.containers:
         if isinstance(group, BarContainer) and not str(group.get_label()).startswith("_"):
             series[str(group.get_label())] = _lengths(group)

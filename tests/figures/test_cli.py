@@ -1,15 +1,13 @@
 """The command line: what it writes where, and what a mistake gets."""
 
-import errno
 import json
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import tiny
+from mistakes import mistake
 
-from drift.store import numpy_files
 from figures import cli
 from figures.commands.opening import opened_all
 from figures.commands.options import arguments
@@ -32,16 +30,6 @@ VERBS = [
     "list",
     "doctor",
 ]
-
-
-def mistake(told):
-    """The one line on stderr of a call that failed with exit code 2 and no data."""
-    code, out, err = told
-    assert (code, out) == (2, "")
-    lines = [line for line in err.splitlines() if line.startswith("fedscape: ")]
-    assert len(lines) == 1
-    assert "Traceback" not in err
-    return lines[0]
 
 
 def test_help_names_every_verb_in_order(fedscape):
@@ -156,7 +144,7 @@ def test_a_mistake_gets_one_line_and_leaves_nothing(fedscape, file, tokens, mess
         (["figures", "draw", "coherence-rounds", "RUN", "--set", "smoth=2"], "Did you mean 'smooth'"),
         (
             ["figures", "draw", "planes-clients", "RUN", "--set", "points=many"],
-            "points of figure planes-clients is 'many'",
+            "points is 'many'; figure planes-clients takes a whole number",
         ),
         (["figures", "draw", "accuracy-rounds", "RUM"], "no run named 'RUM'"),
     ],
@@ -164,44 +152,6 @@ def test_a_mistake_gets_one_line_and_leaves_nothing(fedscape, file, tokens, mess
 def test_a_misspelt_name_beside_a_run_is_met_with_the_nearest(fedscape, file, tokens, message):
     name = Path(fedscape("train", file)[1].strip()).name
     assert message in mistake(fedscape(*[name if token == "RUN" else token for token in tokens]))
-
-
-def test_a_full_disk_is_said_whatever_was_written(fedscape, file, monkeypatch):
-    name = Path(fedscape("train", file)[1].strip()).name
-
-    def full(*_, **__):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("landscape.results.zarr_files.save", full)
-    told = mistake(fedscape("figures", "draw", "accuracy-rounds", name))
-    assert (
-        told
-        == "fedscape: No space left on device. Free space, then give the same command again; what is whole is kept."
-    )
-
-
-def test_a_round_missing_before_the_commit_point_is_said_by_train(fedscape, file):
-    run = Path(fedscape("train", file)[1].strip())
-    (run / "rounds" / "000001.safetensors").unlink()
-    assert "000001.safetensors is missing. To have it again, delete it together with" in mistake(
-        fedscape("train", file)
-    )
-    (run / "state.safetensors").unlink()
-    assert fedscape("train", file)[0] == 0
-    assert fedscape("verify", run)[0] == 0
-
-
-def test_a_run_that_would_not_fit_leaves_no_folder(fedscape, file, monkeypatch):
-    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=1000))
-    assert "0.0 MB free" in mistake(fedscape("train", file))
-    assert not Path("runs").exists()
-
-
-@pytest.mark.filterwarnings("default:.*stopped early")  # the command line says it on stderr
-def test_comparing_runs_that_stop_early_exits_with_2(fedscape, file):
-    told = fedscape("compare", file, "--methods", "fedavg", "--seeds", "1", "--set", "local.lr=1e39")
-    assert told[0] == 2
-    assert "stopped early" in told[2]
 
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
@@ -224,51 +174,6 @@ def test_a_mistake_in_the_code_keeps_its_traceback(monkeypatch, error):
     monkeypatch.setattr(cli, "app", broken)
     with pytest.raises(type(error)):
         cli.main([])
-
-
-def test_verify_exits_with_2_and_names_the_file(fedscape, file):
-    folder = Path(fedscape("train", file)[1].strip())
-    assert "every file is whole" in fedscape("verify", folder)[1]
-    path = folder / "rounds" / "000001.safetensors"
-    path.write_bytes(path.read_bytes()[:-9])
-    code, out, _ = fedscape("verify", folder.name)
-    assert code == 2
-    assert "rounds/000001.safetensors" in out
-
-
-def test_a_full_disk_names_the_last_whole_round_and_resumes(fedscape, file, monkeypatch):
-    whole, write = numpy_files.write_bytes, numpy_files.write_bytes
-
-    def full(path, *data):
-        if path.name == "000002.safetensors":
-            raise OSError(errno.ENOSPC, "No space left on device", str(path))
-        write(path, *data)
-
-    monkeypatch.setattr(numpy_files, "write_bytes", full)
-    code, out, err = fedscape("train", file)
-    assert (code, out) == (2, "")
-    assert "fedscape: the disk is full" in err
-    assert "000002.safetensors could not be written" in err
-    assert "is whole up to round 1" in err
-    monkeypatch.setattr(numpy_files, "write_bytes", whole)
-    code, _, err = fedscape("train", file)
-    assert code == 0
-    assert "2 on disk, going on" in err
-
-
-def test_a_run_that_diverges_says_so(fedscape, file):
-    line = mistake(fedscape("train", file, "--set", "local.lr=1e39"))
-    assert "no finite model is left" in line
-
-
-def test_ctrl_c_says_how_to_go_on(fedscape, file, monkeypatch):
-    def stopped(*_, **__):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(sys.modules["drift.simulation.simulate"], "run_round", stopped)
-    code, _, err = fedscape("train", file)
-    assert code == 130
-    assert "run this again" in err
 
 
 def test_a_figure_is_drawn_with_its_numbers(fedscape, file):

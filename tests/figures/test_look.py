@@ -236,7 +236,7 @@ def test_a_figure_is_drawn_into_axes_and_parts_of_another_one(runs):
 
 @pytest.mark.parametrize("name", [name for name in gallery.names() if name != "ranking-table"])
 def test_every_figure_becomes_a_part_of_another_one(name, numbers):
-    whole = Figure(figsize=(13.8, 9.0), layout="constrained")
+    whole = Figure(figsize=(6.9, 5.0), layout="constrained")
     _, part = whole.subfigures(1, 2)
     gallery.load(name).draw(numbers(name), subfigure=part)
     assert part.axes

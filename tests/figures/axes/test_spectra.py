@@ -62,3 +62,18 @@ def test_heights_above_the_model_are_zero_at_the_model():
     ax = spectra.sharpest(_slice(), ax=_ax(), above=True)
     assert [line.get_ydata()[2] for line in ax.lines] == [0, 0]
     np.testing.assert_allclose(ax.lines[0].get_ydata(), 3 * _slice().t ** 2)
+
+
+def test_layers_are_not_joined_and_negative_eigenvalues_are_hollow():
+    eigenvalue = np.array([[[4.0, 9.0], [2.0, 2.0], [-1.0, -1.0]]])
+    ds = xr.Dataset(
+        {"eigenvalue": (("algorithm", "layer", "seed"), eigenvalue)},
+        coords={"algorithm": ["ima"], "layer": ["body.weight", "body.bias", "head.weight"], "seed": [1, 2]},
+    )
+    ax = spectra.layers(ds, ax=Figure().subplots())
+    assert all(line.get_linestyle() in ("None", "") for line in ax.lines if len(line.get_xdata()) > 2)
+    (dots,) = [line for line in ax.lines if line.get_label() == "IMA"]
+    np.testing.assert_allclose(dots.get_ydata(), [6.0, 2.0, 1.0], err_msg="geometric means of the seeds")
+    (hollow,) = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
+    np.testing.assert_allclose(hollow.get_ydata(), [1.0])
+    assert ax.get_yscale() == "log"

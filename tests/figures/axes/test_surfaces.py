@@ -148,6 +148,26 @@ def test_maps_of_global_models_are_never_one_colour_beside_those_of_clients(vari
     assert len(_bars(figure)) == 2
 
 
+def test_a_bar_of_a_round_length_replaces_the_ticks_of_a_map():
+    ax = surfaces.scale_bar(surfaces.contour(_plane(), ax=_ax(), marks=False))
+    (bar,) = ax.lines
+    assert np.ptp(bar.get_xdata()) == pytest.approx(2.0), "the largest of 1, 2, 5 within 45 % of a width of 6"
+    assert [note.get_text() for note in ax.texts] == ["2"]
+    assert len(ax.get_xticks()) == len(ax.get_yticks()) == 0
+    assert ax.get_xlim() == (-1, 5)
+
+
+def test_bars_of_a_row_lie_below_the_maps_of_their_kind():
+    figure = Figure(figsize=(7, 3), layout="constrained")
+    axs = figure.subplots(1, 3)
+    clients, globals_ = (_plane().assign_attrs(analysis=name) for name in ("round_plane", "global_plane"))
+    surfaces.row(figure, axs, [clients, clients, globals_], "loss")
+    figure.draw_without_rendering()
+    boxes = [bar.get_position() for bar in _bars(figure)]
+    assert all(box.y1 < axs[0].get_position().y0 for box in boxes)
+    assert boxes[0].x1 < axs[2].get_position().x0 <= boxes[1].x0 + 0.05
+
+
 def test_contour_marks_models_mean_and_minimum():
     ax = surfaces.contour(_plane(), ax=_ax())
     places = {line.get_marker(): [] for line in ax.lines}

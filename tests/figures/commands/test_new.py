@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import drift
 from drift.plugins import trust
 from figures.cli import main
 from figures.commands._new_files import TEMPLATES
@@ -66,5 +67,7 @@ def test_nothing_is_replaced_and_names_are_checked(fedscape, tmp_path):
         assert code == 2 and "is no name of a file of Python" in err
     code, _, err = fedscape("new", "method", "other", "--folder", "nowhere")
     assert code == 2 and "there is no folder nowhere" in err
+    code, _, err = fedscape("new", "method", "other", "--folder", Path(drift.__file__).parent / "methods")
+    assert code == 2 and "belongs to fedscape, whose own plug-ins are written as CONTRIBUTING.md says" in err
     code, _, err = fedscape("new", "methods", "other")
     assert code == 2 and "method" in err

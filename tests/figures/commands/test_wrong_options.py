@@ -141,6 +141,8 @@ def test_every_command_has_an_example_that_it_accepts(chain, monkeypatch, tmp_pa
     ("line", "parts"),
     [
         ("trian", ["no command named 'trian'", "Did you mean 'train'", "fedscape --help"]),
+        ("film", ["no command named 'film'; it is: fedscape figures film."]),
+        ("figures train", ["no command of figures named 'train'; it is: fedscape train."]),
         ("figures drwa", ["no command of figures named 'drwa'", "Did you mean 'draw'", "list, draw, gallery"]),
         ("--nosuch", ["option --nosuch stands where a command is expected", "fedscape --help"]),
         ("--runs x train", ["option --runs stands where a command is expected"]),

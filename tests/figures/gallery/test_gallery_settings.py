@@ -215,6 +215,11 @@ def test_planes_have_a_row_a_method(crossed):
     assert ds.sizes["panel"] == 8
     figure = planes_settings.draw(ds)
     assert len([ax for ax in figure.axes if ax.get_label() != "<colorbar>"]) == 8
+    rows = xr.concat(
+        [ds.assign_coords(row=("panel", [f"{name} {copy}" for name in ds.row.values])) for copy in range(3)], "panel"
+    )
+    with pytest.raises(ValueError, match=r"6 rows of maps do not fit a page; 5 do at this width.*most=5"):
+        gallery.load("planes-settings").draw(rows.assign_attrs(ds.attrs), width="column")
     with pytest.raises(ValueError, match="variable is 'losses'"):
         planes_settings.data(crossed, variable="losses")
 

@@ -85,7 +85,9 @@ def test_bars_of_groups_add_up_to_their_sizes(run):
     ds = disagreement(run, round=0, groups=4)
     figure = group_bars(ds, ["a", "b", "c"], ("client 0", "global model"), 0)
     np.testing.assert_allclose(np.sum([bar.x for bar in figure.data], axis=0), ds.group_size)
-    assert figure.layout.yaxis.ticktext[0].startswith("<b>")
+    names = figure.layout.yaxis.ticktext
+    assert names[0].startswith("<b>")
+    assert len(set(names)) == len(names) > len(set(ds.group_class.values)), "groups of one class have letters"
 
 
 def test_a_path_until_a_round_shows_its_cohort_with_and_without_a_map(run):
