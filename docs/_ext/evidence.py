@@ -20,6 +20,7 @@ from statistics import fmean, stdev
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
+from _ext.evidence_tables import cifar10, fmnist, table  # noqa: E402 - after the path is set
 from drift.claims import PAPERS, claims  # noqa: E402 - after the path is set
 from drift.claims.campaign import judge, plan  # noqa: E402
 from drift.claims.campaign.records import RecordedRun  # noqa: E402
@@ -73,16 +74,11 @@ def numbers(files: Path = FILES) -> dict[str, str]:
         "claims": _verdicts(verdicts),
         "waiting": _waiting(verdicts),
         "unasked": _unasked(),
-        "fmnist-2023": _fmnist(),
-        "cifar10": _cifar10(),
-        "quick": _table(("item", "measured", "the paper's claim"), _rows(RESULTS / "quick-variants.csv")),
+        "fmnist-2023": fmnist(RESULTS),
+        "cifar10": cifar10(RESULTS),
+        "quick": table(("item", "measured", "the paper's claim"), _rows(RESULTS / "quick-variants.csv")),
         **{f"findings-{name}": _answers(answers, section) for name, section in SECTIONS.items()},
     }
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 def _rows(path: Path) -> list[list[str]]:
@@ -106,10 +102,11 @@ def _recorded(campaign: plan.Plan, runs: Mapping[str, Sequence[RecordedRun]], ev
         planned = sum(row.seeds for row in item.rows)
         left = sum(row.seeds * row.minutes for row in item.rows) / 60 * (1 - len(runs[item.name]) / planned)
         about = (f"{len(runs[item.name])} of {planned}", f"{seconds(runs[item.name]) / 3600:.2f}", f"{left:.1f}")
-        rows.append((item.name, f"{item.paper}, {item.item}", *about))
+        of_paper = "findings" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
+        rows.append((item.name, of_paper, *about))
     total = f"{len(everything)} runs, {seconds(everything) / 3600:.2f} hours of training."
-    head = ("item of the plan", "of", "runs recorded", "hours of training", "core-hours left, about")
-    return f"{total}\n\n{_table(head, rows)}"
+    head = ("item of the plan", "paper and item", "runs recorded", "hours of training", "core-hours left, about")
+    return f"{total}\n\n{table(head, rows)}"
 
 
 def _accuracies(runs: Mapping[str, Sequence[RecordedRun]]) -> str:
@@ -134,8 +131,8 @@ def _accuracy_table(name: str, runs: Sequence[RecordedRun]) -> str:
             (method, str(len(values)), ours, "" if method == "FedAvg" else _span(ahead, 2), _printed(name, method))
         )
     if not any(row[-1] for row in rows):
-        return _table(("method", "seeds", "accuracy, %", "minus FedAvg"), [row[:-1] for row in rows])
-    return _table(("method", "seeds", "accuracy, %", "minus FedAvg", "paper, %"), rows)
+        return table(("method", "seeds", "accuracy, %", "minus FedAvg"), [row[:-1] for row in rows])
+    return table(("method", "seeds", "accuracy, %", "minus FedAvg", "paper, %"), rows)
 
 
 def variant(run: RecordedRun) -> str:
@@ -204,7 +201,7 @@ def _verdicts(verdicts: Sequence[Verdict]) -> str:
         "p, Holm",
         "verdict",
     )
-    return _table(head, rows) if rows else "None yet."
+    return table(head, rows) if rows else "None yet."
 
 
 def _waiting(verdicts: Sequence[Verdict]) -> str:
@@ -213,7 +210,7 @@ def _waiting(verdicts: Sequence[Verdict]) -> str:
         for verdict in verdicts
         if not verdict.seeds
     ]
-    return _table(("claim", "why it is not tested"), rows)
+    return table(("claim", "why it is not tested"), rows)
 
 
 def _unasked() -> str:
@@ -223,8 +220,8 @@ def _unasked() -> str:
         asked = {place for claim in claims(name) for place in _places(claim.item)}
         for item in paper(name).items:
             if item.claim and not any(place in asked for place in _places(item.item)):
-                rows.append((f"{name}, {item.item}: {item.claim}", f"`{item.figure}`"))
-    return _table(("claim", "figure that shows it"), rows)
+                rows.append((f"{written(name)}, {item.item}: {item.claim}", f"`{item.figure}`"))
+    return table(("claim", "figure that shows it"), rows)
 
 
 def _places(text: str) -> set[str]:
@@ -251,49 +248,7 @@ def _answers(answers: Sequence[Verdict], section: Sequence[object]) -> str:
             )
             rows.append((claim.statement, *about))
     head = ("what", "quantity", "setting", "mean (95 % interval)", "seeds", "p, Holm")
-    return _table(head, rows) if rows else "Not measured yet; the runs wait in the plan."
-
-
-def _columns(path: Path) -> dict[str, list[float]]:
-    with path.open(newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    return {name: [float(row[name]) for row in rows if row[name]] for name in rows[0] if name != "algorithm"}
-
-
-def _fmnist() -> str:
-    columns = _columns(RESULTS / "fmnist-shards2.csv")
-    both = [100 * fmean(columns[f"{name}_accuracy"][-10:]) for name in ("fma", "ima")]
-    first = [100 * columns[f"{name}_accuracy"][225] for name in ("fma", "ima")]
-    swings = [
-        100 * (max(values) - min(values)) for values in (columns["fma_accuracy"][-10:], columns["ima_accuracy"][-10:])
-    ]
-    rows = [
-        ("last 10 of 300 rounds", *(f"{value:.2f}" for value in both), f"{both[1] - both[0]:.2f}"),
-        ("round 225, the first of IMA", *(f"{value:.2f}" for value in first), f"{first[1] - first[0]:.2f}"),
-        ("range within the last 10 rounds, points", *(f"{value:.2f}" for value in swings), ""),
-        ("the paper's last 10 rounds", "81.17", "84.68", "3.51"),
-    ]
-    return _table(("test accuracy, %", "FMA", "IMA", "gain"), rows)
-
-
-def _cifar10() -> str:
-    columns = _columns(RESULTS / "cifar10-dir1.csv")
-    rows = []
-    for title, name, factor, digits in (
-        ("test accuracy, %", "accuracy", 100, 2),
-        ("test loss, nats", "loss_nats", 1, 3),
-    ):
-        values = [factor * fmean(columns[f"{method}_{name}"][30:40]) for method in ("fedavg", "fedlaw")]
-        rows.append((title, *(f"{value:.{digits}f}" for value in values)))
-    loss = columns["fedavg_loss_nats"]
-    rows.append(
-        (
-            "round of the smallest test loss",
-            str(loss.index(min(loss))),
-            str(columns["fedlaw_loss_nats"].index(min(columns["fedlaw_loss_nats"]))),
-        )
-    )
-    return _table(("mean over rounds 30 to 39", "FedAvg", "FedLAW"), rows)
+    return table(head, rows) if rows else "Not measured yet; the runs are planned."
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -59,9 +59,7 @@ def _waiting(claim: Claim, items: Sequence[PlanItem], plan: Plan, recorded: Reco
     if not items:
         return claim.judge([], reason="the plan has no runs for it")
     left = hours(unit for unit in _units(items, plan) if _identity(unit) not in recorded)
-    return claim.judge(
-        [], reason=f"its runs wait in the plan, {left:.1f} core-hours: {', '.join(i.name for i in items)}"
-    )
+    return claim.judge([], reason=f"its runs are planned, {left:.1f} core-hours: {', '.join(i.name for i in items)}")
 
 
 def _units(items: Sequence[PlanItem], plan: Plan) -> list[Unit]:
