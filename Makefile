@@ -14,9 +14,11 @@ QUICK := tests/test_imports.py tests/test_habits.py \
   $(addprefix tests/landscape/,batched_training geometry measures model results surfaces sweep) \
   $(addprefix tests/drift/,config plugins store training analyses/rounds) tests/figures/axes \
   tests/drift/test_conformance.py::test_a_method_has_what_analyses_read[fedavg] \
-  tests/drift/partitions/test_partitions.py tests/landscape/models/test_models.py::test_every_model_is_head_after_body[cnn_fmnist] \
+  tests/drift/partitions/test_partitions.py tests/landscape/datasets/test_datasets.py::test_every_dataset_is_what_it_says[blobs] \
+  tests/landscape/models/test_models.py::test_every_model_is_head_after_body[cnn_fmnist] \
   tests/figures/gallery/test_gallery.py::test_every_file_says_what_it_shows_and_needs
-NOT_QUICK := $(addprefix --ignore=tests/,drift/store/test_exchanges.py drift/training/test_batch_statistics.py) \
+NOT_QUICK := $(addprefix --ignore=tests/,drift/store/test_peak_memory.py drift/store/test_exchanges.py drift/store/test_other_systems.py \
+  drift/training/test_batch_statistics.py landscape/sweep/test_measured_plan.py) \
   $(addprefix --deselect=tests/,drift/config/test_random_keys.py::test_other_processes_draw_the_same \
   landscape/sweep/test_vmap_points.py::test_batched_points_have_the_values_of_single_ones[vgg11_gn] \
   landscape/surfaces/test_adaptive_grid.py::test_stopped_at_any_checkpoint_it_resumes_to_the_same_bits)

@@ -2,15 +2,20 @@
 
     python tests/extras.py                    every environment below, in .venv-extras/
     python tests/extras.py flower             one of them
+    python tests/extras.py --within 600       stop after ten minutes, and say what was not tested
 
 An environment has its own packages and sees those of the environment that runs this file, so that torch is installed
 once. In it a test that skips has failed. A package that cannot be installed, as where no registry answers, fails this
-program (exit code 3); failing tests do too (exit code 1).
+program (exit code 3), unless a limit of time is given, where it is named at the end; failing tests do always (exit
+code 1).
 """
 
 from __future__ import annotations
 
+import argparse
+import math
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -40,6 +45,22 @@ class Environment:
 
 
 ENVIRONMENTS = {
+    "curvlinops": Environment(
+        ("tqdm", "einops<1", "einconv==0.1.0", "linear_operator==0.6.1", "opt-einsum==3.4.0", "unfoldNd==0.2.3"),
+        (
+            *("tests/landscape/curvature/test_curvature.py", "tests/drift/analyses/curvature/test_spectral_density.py"),
+            *("-k", "curvlinops or back_ends"),
+        ),
+        alone=("curvlinops-for-pytorch==3.0.1", "backpack-for-pytorch==1.7.1"),  # backpack asks for torchvision
+    ),
+    "flower": Environment(
+        ("flwr[simulation]==1.41.0", "flwr-datasets==0.6.1"),
+        (
+            *("tests/drift/importers/test_flower.py", "tests/drift/importers/test_flower_app.py"),
+            "tests/drift/partitions",
+            "tests/figures/commands/test_partition_command.py",
+        ),
+    ),
     "services": Environment(
         (
             *("dask==2026.8.0", "distributed==2026.8.0"),
@@ -52,27 +73,11 @@ ENVIRONMENTS = {
             "tests/landscape/models/test_models_hf.py",
         ),
     ),
-    "flower": Environment(
-        ("flwr[simulation]==1.41.0", "flwr-datasets==0.6.1"),
-        (
-            *("tests/drift/importers/test_flower.py", "tests/drift/importers/test_flower_app.py"),
-            "tests/drift/partitions",
-            "tests/figures/commands/test_partition_command.py",
-        ),
-    ),
-    "curvlinops": Environment(
-        ("tqdm", "einops<1", "einconv==0.1.0", "linear_operator==0.6.1", "opt-einsum==3.4.0", "unfoldNd==0.2.3"),
-        (
-            *("tests/landscape/curvature/test_curvature.py", "tests/drift/analyses/curvature/test_spectral_density.py"),
-            *("-k", "curvlinops or back_ends"),
-        ),
-        alone=("curvlinops-for-pytorch==3.0.1", "backpack-for-pytorch==1.7.1"),  # backpack asks for torchvision
-    ),
 }
 
 
-def install(name: str) -> str:
-    """Make an environment, or complete it; the reason why that is impossible, or ""."""
+def install(name: str, seconds: float = SLOWEST) -> str:
+    """Make an environment, or complete it, in `seconds` at most; the reason why that is impossible, or ""."""
     folder, wanted = FOLDER / name, ENVIRONMENTS[name]
     stamp, state = folder / "installed", repr(wanted.packages + wanted.alone)
     if stamp.exists() and stamp.read_text() == state:
@@ -86,9 +91,9 @@ def install(name: str) -> str:
         if not arguments:
             continue
         try:
-            done = subprocess.run([*pip, *arguments], capture_output=True, text=True, timeout=SLOWEST, check=False)
+            done = subprocess.run([*pip, *arguments], capture_output=True, text=True, timeout=seconds, check=False)
         except subprocess.TimeoutExpired:
-            return f"pip took more than {SLOWEST} s"
+            return f"pip took more than {seconds:.0f} s"
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["pip failed"]
             return lines[-1][:300]
@@ -101,36 +106,54 @@ def python(name: str) -> Path:
     return FOLDER / name / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def test(name: str) -> bool:
-    """Whether the tests of an environment pass, none skipped."""
+def test(name: str, seconds: float | None) -> str:
+    """Run the tests of an environment, none skipped, in `seconds` at most; "" if they pass, else what happened."""
     settings = {"FEDSCAPE_NO_SKIPS": "1", "FEDSCAPE_FLOWER": str(python(name)), "OMP_NUM_THREADS": "1"}
     command = [python(name), "-m", "pytest", "-q", "-m", "", *ENVIRONMENTS[name].tests]
-    return subprocess.run(command, cwd=ROOT, env=os.environ | settings, check=False).returncode == 0
+    process = subprocess.Popen(command, cwd=ROOT, env=os.environ | settings, start_new_session=True)
+    try:
+        return FAILED if process.wait(seconds) else ""
+    except subprocess.TimeoutExpired:  # servers and workers that the tests started end with them
+        process.kill() if os.name == "nt" else os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        return UNFINISHED
 
 
-def main(names: list[str]) -> int:
-    """Install and test environments; 3 if one could not be installed, 1 if tests failed."""
-    if unknown := [name for name in names if name not in ENVIRONMENTS]:
-        sys.stderr.write(f"no environment named {unknown[0]!r}; environments: {', '.join(ENVIRONMENTS)}.\n")
-        return 2
-    failed, absent = [], []
-    for name in names or ENVIRONMENTS:
+FAILED, UNFINISHED = "TESTS FAILED", "TESTS NOT FINISHED in the time given"
+
+
+def main(arguments: list[str]) -> int:
+    """Install and test environments; 1 if tests failed, 3 if some were not run though no limit of time was given."""
+    parser = argparse.ArgumentParser(prog="tests/extras.py", description="Test the optional packages, installed.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(ENVIRONMENTS)}; by default all")
+    parser.add_argument("--within", type=float, metavar="SECONDS", help="stop after that; what is left is named")
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in options.names if name not in ENVIRONMENTS]:
+        parser.error(f"no environment named {unknown[0]!r}; environments: {', '.join(ENVIRONMENTS)}.")
+    end = time.monotonic() + (math.inf if options.within is None else options.within)
+    problems: dict[str, str] = {}
+    for name in options.names or ENVIRONMENTS:
         begun = time.monotonic()
-        if reason := install(name):
-            absent.append(name)
-            sys.stdout.write(f"EXTRAS {name}: NOT TESTED, it could not be installed: {reason}\n")
-            continue
-        sys.stdout.write(f"extras {name}: installed in {time.monotonic() - begun:.0f} s\n")
-        sys.stdout.flush()
-        begun = time.monotonic()
-        if not test(name):
-            failed.append(name)
-        sys.stdout.write(f"extras {name}: tested in {time.monotonic() - begun:.0f} s\n")
-    for what, which in (("TESTS FAILED", failed), ("NOT TESTED", absent)):
-        if which:
-            sys.stdout.write(f"EXTRAS {what}: {', '.join(which)}\n")
-    return 1 if failed else 3 if absent else 0
+        if end - begun < LEAST:
+            problems[name] = "NOT TESTED: no time is left"
+        elif reason := install(name, min(SLOWEST, end - begun)):
+            problems[name] = f"NOT TESTED: it could not be installed: {reason}"
+        else:
+            sys.stdout.write(f"extras {name}: installed in {time.monotonic() - begun:.0f} s\n")
+            sys.stdout.flush()
+            begun = time.monotonic()
+            if problem := test(name, None if options.within is None else max(end - begun, 1.0)):
+                problems[name] = problem
+            sys.stdout.write(f"extras {name}: tested in {time.monotonic() - begun:.0f} s\n")
+    for name, problem in problems.items():
+        sys.stdout.write(f"EXTRAS {name}: {problem}\n")
+    if FAILED in problems.values():
+        return 1
+    return 3 if problems and options.within is None else 0
 
+
+LEAST = 30
+"""Seconds without which an environment is not begun."""
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -49,7 +49,7 @@ def test_stub_and_package_have_the_same_names(package):
 def test_a_type_checker_sees_public_names_in_a_script(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
-    command = [sys.executable, "-m", "mypy", "--follow-imports=silent", "--config-file", str(ROOT / "pyproject.toml")]
+    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml")]  # as lint: shares its cache
     told = subprocess.run([*command, str(script)], cwd=ROOT, capture_output=True, text=True, check=False).stdout
     shown = [line.partition('Revealed type is "')[2] for line in told.splitlines() if "Revealed" in line]
     assert shown[0].rstrip('"').endswith(".Run")
