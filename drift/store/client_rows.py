@@ -95,15 +95,23 @@ class RowFile:
         except OSError as reason:
             reason.filename = reason.filename or str(self.path)
             raise
+        memory_budget.return_free_memory()
 
     def read(self, row: int, like: Tensor) -> Tensor:
-        """The model (d,) of a row, of the type of another one."""
+        """The model (d,) of a row, of the type of another one.
+
+        Raises:
+            OSError: If the file ends before the row does.
+        """
         model = torch.empty_like(like)
         with open(self.path, "rb", buffering=0) as file:
             file.seek(self.offset + row * self.width)
             data = model.view(torch.uint8).numpy().data
             while data.nbytes:
-                data = data[file.readinto(data) :]
+                count = file.readinto(data)
+                if not count:
+                    raise OSError(f"{self.path} ends within row {row}; it was changed while it was read.")
+                data = data[count:]
         return model
 
     def move(self, row: int, place: int) -> None:

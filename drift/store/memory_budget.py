@@ -5,10 +5,12 @@ Results do not depend on it: sums over client models have one order of their ter
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -43,6 +45,22 @@ def budget() -> int:
 def fits(dtype: torch.dtype, shape: tuple[int, ...]) -> bool:
     """Whether the client models of a round, or a tensor like them, are to be in memory at once."""
     return os.name == "nt" or ROUNDS * prod(shape) * dtype.itemsize <= budget()  # Windows renames no mapped file
+
+
+def return_free_memory() -> None:
+    """Return to the system what is free within the heap of this process, where the C library can (glibc).
+
+    Between models that come and go, small values that stay split the heap: the next model finds no gap that is large
+    enough, and the heap grows with every client.
+    """
+    trim = _trim()
+    if trim is not None:
+        trim(0)
+
+
+@cache
+def _trim() -> Callable[[int], int] | None:
+    return None if os.name == "nt" else getattr(ctypes.CDLL(None), "malloc_trim", None)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ when it is read again.
 
 from __future__ import annotations
 
+import itertools
 import mmap
 import os
 import tempfile
@@ -20,8 +21,9 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Mapping:
-    """A mapped file: its last address, the mapping, its descriptor, and the path if it is not complete yet."""
+    """A mapped file: its addresses, the mapping, its descriptor, and the path if it is not complete yet."""
 
+    begin: int
     end: int
     memory: weakref.ref[mmap.mmap]
     descriptor: int
@@ -29,7 +31,9 @@ class Mapping:
 
 
 _MAPPINGS: dict[int, Mapping] = {}
-"""Mappings by first address."""
+"""Mappings by number. An address names none: a thread may get one again before the mapping that had it is told gone."""
+
+_NUMBERS = itertools.count()
 
 
 def map_tensor(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int = 0) -> Tensor:
@@ -66,8 +70,8 @@ def read_columns(models: Tensor, columns: slice, block: Tensor) -> None:
 
     Pages of a file may be mapped by 2 MiB at a time, which is several times what a block takes of each row.
     """
-    begin, mapping = _require_mapping(models)
-    first = models.data_ptr() - begin + columns.start * models.element_size()
+    mapping = _require_mapping(models)
+    first = models.data_ptr() - mapping.begin + columns.start * models.element_size()
     for row in range(len(models)):
         data, place = block[row].numpy().view("u1").data, first + row * models.stride(0) * models.element_size()
         while data.nbytes:
@@ -85,7 +89,7 @@ def is_mapped(tensor: Tensor) -> bool:
 def release(address: int) -> None:
     """Free the memory of the mapped file that an address lies in; nothing where there is none."""
     mapping = _mapping(address)
-    memory = None if mapping is None else mapping[1].memory()
+    memory = None if mapping is None else mapping.memory()
     if memory is not None and hasattr(mmap, "MADV_DONTNEED"):
         memory.madvise(mmap.MADV_DONTNEED)
 
@@ -93,9 +97,9 @@ def release(address: int) -> None:
 def incomplete_file(tensor: Tensor) -> tuple[Path, int] | None:
     """Path and place of a tensor of `map_temporary` whose file has not been renamed yet; None for others."""
     mapping = _mapping(tensor.data_ptr())
-    if mapping is None or mapping[1].path is None or not mapping[1].path.exists():
+    if mapping is None or mapping.path is None or not mapping.path.exists():
         return None
-    return mapping[1].path, tensor.data_ptr() - mapping[0]
+    return mapping.path, tensor.data_ptr() - mapping.begin
 
 
 def _map(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int, temporary: Path | None) -> Tensor:
@@ -116,23 +120,23 @@ def _mapped(
     path: Path | None = None,
 ) -> Tensor:
     tensor = torch.frombuffer(memory, dtype=dtype, count=prod(shape), offset=offset).view(shape)
-    begin = tensor.data_ptr() - offset
+    begin, number = tensor.data_ptr() - offset, next(_NUMBERS)
     weakref.finalize(memory, os.close, descriptor)
-    reference = weakref.ref(memory, lambda _: _MAPPINGS.pop(begin, None))
-    _MAPPINGS[begin] = Mapping(begin + len(memory), reference, descriptor, path)
+    reference = weakref.ref(memory, lambda _: _MAPPINGS.pop(number))
+    _MAPPINGS[number] = Mapping(begin, begin + len(memory), reference, descriptor, path)
     return tensor
 
 
-def _require_mapping(tensor: Tensor) -> tuple[int, Mapping]:
+def _require_mapping(tensor: Tensor) -> Mapping:
     mapping = _mapping(tensor.data_ptr())
     if mapping is None:
         raise ValueError("the models lie in no mapped file.")
     return mapping
 
 
-def _mapping(address: int) -> tuple[int, Mapping] | None:
-    """First address and mapping of the file that an address lies in."""
-    for begin, mapping in list(_MAPPINGS.items()):
-        if begin <= address < mapping.end:
-            return begin, mapping
+def _mapping(address: int) -> Mapping | None:
+    """The mapping of the file that an address lies in."""
+    for mapping in list(_MAPPINGS.values()):
+        if mapping.begin <= address < mapping.end and mapping.memory() is not None:
+            return mapping
     return None
