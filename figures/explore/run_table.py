@@ -41,22 +41,11 @@ class RunTable:
         self.none = pn.widgets.Button(label="only the first")
         self.every.on_click(lambda _: self._select(list(self.grid.current_view.index)))
         self.none.on_click(lambda _: self._select(view.selection.runs[:1]))
-        self.grid = pn.widgets.Tabulator(
-            table({}),
-            selectable="checkbox",
-            show_index=True,
-            disabled=True,
-            layout="fit_data_fill",
-            sizing_mode="stretch_width",
-            height=120,
-            theme="simple",
-            css_classes=["run-table"],
-        )
-        self.grid.param.watch(self._ticked, "selection")
-        self.grid.on_click(self._clicked)
+        self.grid = self._made(table({}))
+        self._place = pn.Column(sizing_mode="stretch_width")
         row = pn.Row(self.group, self.every, self.none, css_classes=["pickers"])
         self.problems = html_table.pane("problems")
-        self.panel = pn.Column(row, self.grid, self.problems, sizing_mode="stretch_width")
+        self.panel = pn.Column(row, self._place, self.problems, sizing_mode="stretch_width")
 
     def update(self) -> None:
         """Read the rows of runs that changed, then show all."""
@@ -95,16 +84,35 @@ class RunTable:
         if patch:
             self.grid.patch(patch, as_index=False)
 
-    def _lay(self, frame: pd.DataFrame) -> None:
-        self.grid.height = min(330, 96 + 30 * max(1, len(frame)))  # first: a table that is being made cannot change it
-        self.grid.param.update(
-            value=frame,
+    def _made(self, frame: pd.DataFrame) -> pn.widgets.Tabulator:
+        """A table of these columns for good: the page cannot change those of a table that it is still making."""
+        grid = pn.widgets.Tabulator(
+            frame,
             titles={**COLUMNS, **{name: name.rpartition(".")[2].replace("_", " ") for name in frame.columns[9:]}},
             header_filters=_filters(frame),
             header_tooltips={name: name for name in frame.columns[9:]},
             formatters={"accuracy": _number("0.000"), "loss": _number("0.000")},
             text_align=dict.fromkeys(NUMBERS, "right"),
+            selectable="checkbox",
+            show_index=True,
+            disabled=True,
+            layout="fit_data_fill",
+            sizing_mode="stretch_width",
+            height=_height(frame),
+            theme="simple",
+            css_classes=["run-table"],
         )
+        grid.param.watch(self._ticked, "selection")
+        grid.on_click(self._clicked)
+        return grid
+
+    def _lay(self, frame: pd.DataFrame) -> None:
+        if self._place.objects and list(self.grid.value.columns) == list(frame.columns):
+            self.grid.height = _height(frame)
+            self.grid.value = frame
+        else:
+            self.grid = self._made(frame)
+            self._place[:] = [self.grid]
         self.group.options = GROUPS | {name: name for name in frame.columns[9:]}
 
     def _show_selection(self) -> None:
@@ -149,6 +157,10 @@ def changed_rows(runs: OpenRuns, stamps: dict[str, object]) -> dict[str, tuple[o
         if stamps.get(name) != stamp:
             rows[name] = stamp, run_row(runs, name)
     return rows
+
+
+def _height(frame: pd.DataFrame) -> int:
+    return min(330, 96 + 30 * max(1, len(frame)))
 
 
 def _problems(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -82,17 +82,8 @@ class RoundView(View):
         )
         for widget, look in ((self._across, "across"), (self._up, "up"), (self._order, "order")):
             widget.param.watch(lambda event, look=look: self._looked(look, event.new), "value")
-        self._table = pn.widgets.Tabulator(
-            pd.DataFrame(),
-            show_index=False,
-            disabled=True,
-            selectable="toggle",
-            pagination=None,
-            height=280,
-            sizing_mode="stretch_width",
-            layout="fit_data_fill",
-        )
-        self._table.param.watch(self.guarded(self._rows_picked), "selection")
+        self._table: pn.widgets.Tabulator | None = None
+        self._place = pn.Column(sizing_mode="stretch_width")
         self._summary = pn.pane.HTML("", sizing_mode="stretch_width")
         self._cloud.on("select", self.guarded(self._brushed))
         self._cloud.on("click", self.guarded(self._clicked))
@@ -104,7 +95,7 @@ class RoundView(View):
             self._summary,
             pn.Row(self._cloud, self._matrix, styles=WRAP, sizing_mode="stretch_width"),
             pn.Row(self._bars, self._losses, styles=WRAP, sizing_mode="stretch_width"),
-            self._table,
+            self._place,
             sizing_mode="stretch_width",
         )
 
@@ -195,10 +186,29 @@ class RoundView(View):
             columns["labels"] = [label_words(row, self._labels[1]).removeprefix("labels ") for row in self._labels[0]]
         picked = [place for place, client in enumerate(ids) if client in selected]
         frame = pd.DataFrame(columns)
-        if not frame.equals(self._table.value):
+        if self._table is None or list(self._table.value.columns) != list(frame.columns):
+            self._table = self._made(frame, picked)
+            self._place[:] = [self._table]
+        elif not frame.equals(self._table.value):
             self._table.selection = []
             self._table.value = frame
         self._table.selection = picked
+
+    def _made(self, frame: pd.DataFrame, picked: list[int]) -> pn.widgets.Tabulator:
+        """A table of these columns for good: the page cannot change those of a table that it is still making."""
+        made = pn.widgets.Tabulator(
+            frame,
+            selection=picked,
+            show_index=False,
+            disabled=True,
+            selectable="toggle",
+            pagination=None,
+            height=280,
+            sizing_mode="stretch_width",
+            layout="fit_data_fill",
+        )
+        made.param.watch(self.guarded(self._rows_picked), "selection")
+        return made
 
     def _looked(self, look: str, value: str) -> None:
         if not self._quiet:
