@@ -9,6 +9,14 @@ import numpy as np
 SIZES = {"user": 6, "zip": 5, "item": 24}
 """Numbers of values with the padding 0, as `task.model_options.sizes` of din."""
 
+TASK = {
+    "dataset": "movielens1m",
+    "model": "din",
+    "dataset_options": {"any_size": True, "history": 4},
+    "model_options": {"sizes": SIZES},
+}
+"""A small network that ranks the films."""
+
 
 def write(folder: Path, *, seed: int = 0) -> dict[int, list[int]]:
     """Writes the three files; returns the films of each of the 5 users in the order of time (user 4 rated one)."""

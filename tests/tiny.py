@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import torch
+
 from drift.config.experiment import Experiment
 from drift.config.load import read, validated
 from drift.runs.run import Run
@@ -55,3 +58,19 @@ def experiment(*overrides: str) -> Experiment:
 def trained(runs: Path, *overrides: str) -> Run:
     """A run of it, trained into the folder `runs`."""
     return simulate(experiment(*overrides), runs=runs)
+
+
+def assert_same_bits(first: Run, second: Run) -> None:
+    """Both runs have the same bits in every round and in the state."""
+    assert first.rounds() == second.rounds()
+    for index in first.rounds():
+        one, two = first.round(index), second.round(index)
+        for name in ("ids", "sizes", "weights", "gram", "start", "end", "clients"):
+            assert torch.equal(getattr(one, name), getattr(two, name)), (index, name)
+        assert one.extras.keys() == two.extras.keys()
+        assert all(torch.equal(one.extras[name], two.extras[name]) for name in one.extras)
+        for name in one.metrics.keys() - {"seconds"}:
+            assert one.metrics[name] == two.metrics[name] or np.isnan(one.metrics[name])
+    one, two = first.state()[0], second.state()[0]
+    assert one.keys() == two.keys()
+    assert all(torch.equal(one[name], two[name]) for name in one)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 import tiny
 
@@ -12,12 +11,10 @@ import drift
 from drift.config.experiment import Experiment
 from drift.config.load import read, validated
 
-DIGITS: dict[str, Any] = {
+DIGITS = tiny.DIGITS | {
     "rounds": 12,
-    "seed": 5,
-    "task": {"dataset": "digits", "model": "mlp", "model_options": {"hidden": [16]}, "train_samples": 200},
-    "clients": {"number": 6, "per_round": 3, "partition": "dirichlet", "concentration": 0.5, "variant": "plain"},
-    "local": {"lr": 0.1, "epochs": 2, "batch": 4, "momentum": 0.5},
+    "task": tiny.DIGITS["task"] | {"model_options": {"hidden": [16]}},
+    "local": tiny.DIGITS["local"] | {"epochs": 2, "batch": 4},
 }
 OPTIONS = {
     "ima": ["method.window=2", "method.start=0.4"],

@@ -73,13 +73,7 @@ def test_a_part_that_a_model_lacks_is_named_and_nothing_is_left_behind(changes, 
 @pytest.mark.parametrize("name", ["feddf", "fedbe", "fedfa"])
 def test_methods_of_classes_refuse_one_output_for_two(name, tmp_path):
     movielens.write(tmp_path / "data" / "movielens1m")
-    task = {
-        "dataset": "movielens1m",
-        "model": "din",
-        "dataset_options": {"any_size": True, "history": 4},
-        "model_options": {"sizes": movielens.SIZES},
-    }
-    wanted = read(validated({**SMALL, "task": task}), f"method={name}")
+    wanted = read(validated({**SMALL, "task": movielens.TASK}), f"method={name}")
     with pytest.raises(ValueError, match=f"{name} needs one output per class, and this task has one output for two"):
         simulate(wanted, runs=tmp_path, data=tmp_path / "data")
 

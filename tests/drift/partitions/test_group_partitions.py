@@ -108,16 +108,10 @@ def test_partitions_that_look_at_groups_name_datasets_that_have_them():
 
 def test_din_trains_on_natural_users_and_ranks(tmp_path):
     movielens.write(tmp_path / "data" / "movielens1m")
-    task = {
-        "dataset": "movielens1m",
-        "model": "din",
-        "dataset_options": {"any_size": True, "history": 4},
-        "model_options": {"sizes": movielens.SIZES},
-    }
     wanted = validated(
         {
             **TINY,
-            "task": task,
+            "task": movielens.TASK,
             "clients": {"number": 3, "per_round": 2, "partition": "users"},
             "local": {"optimizer": "adam", "lr": 0.01, "epochs": 2},
         }

@@ -6,27 +6,10 @@ import tiny
 import torch
 
 from drift.config.load import read, validated
-from drift.runs.run import Run
 from drift.simulation.simulate import simulate
 from drift.store import files
 from drift.store.round_record import CLIENTS, PREVIOUS, START, STEP
 from landscape.sweep.evaluate import evaluate
-
-
-def same(first: Run, second: Run) -> None:
-    """Both runs have the same bits in every round and in the state."""
-    assert first.rounds() == second.rounds()
-    for index in first.rounds():
-        one, two = first.round(index), second.round(index)
-        for name in ("ids", "sizes", "weights", "gram", "start", "end", "clients"):
-            assert torch.equal(getattr(one, name), getattr(two, name)), (index, name)
-        assert one.extras.keys() == two.extras.keys()
-        assert all(torch.equal(one.extras[name], two.extras[name]) for name in one.extras)
-        for name in one.metrics.keys() - {"seconds"}:
-            assert one.metrics[name] == two.metrics[name] or np.isnan(one.metrics[name])
-    one, two = first.state()[0], second.state()[0]
-    assert one.keys() == two.keys()
-    assert all(torch.equal(one[name], two[name]) for name in one)
 
 
 def test_a_round_records_what_happened(tmp_path):

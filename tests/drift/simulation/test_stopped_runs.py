@@ -11,29 +11,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import tiny
-import torch
 
 from drift.config.load import read, validated
 from drift.runs.run import Run
 from drift.simulation import background_writer
 from drift.simulation.simulate import simulate
 from drift.store import files
-
-
-def same(first: Run, second: Run) -> None:
-    """Both runs have the same bits in every round and in the state."""
-    assert first.rounds() == second.rounds()
-    for index in first.rounds():
-        one, two = first.round(index), second.round(index)
-        for name in ("ids", "sizes", "weights", "gram", "start", "end", "clients"):
-            assert torch.equal(getattr(one, name), getattr(two, name)), (index, name)
-        assert one.extras.keys() == two.extras.keys()
-        assert all(torch.equal(one.extras[name], two.extras[name]) for name in one.extras)
-        for name in one.metrics.keys() - {"seconds"}:
-            assert one.metrics[name] == two.metrics[name] or np.isnan(one.metrics[name])
-    one, two = first.state()[0], second.state()[0]
-    assert one.keys() == two.keys()
-    assert all(torch.equal(one[name], two[name]) for name in one)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +33,7 @@ def test_a_run_stopped_between_rounds_goes_on_with_the_same_bits(tmp_path, chang
 
     with pytest.raises(KeyboardInterrupt):
         simulate(experiment, runs=tmp_path / "parts", progress=stop)
-    same(simulate(experiment, runs=tmp_path / "parts"), whole)
+    tiny.assert_same_bits(simulate(experiment, runs=tmp_path / "parts"), whole)
 
 
 def test_a_round_written_without_its_commit_is_played_again(tmp_path, monkeypatch):
@@ -72,7 +55,7 @@ def test_a_round_written_without_its_commit_is_played_again(tmp_path, monkeypatc
     stopped = Run(tmp_path / "parts" / whole.name)
     assert stopped.rounds() == [0, 1]
     assert files.round_path(stopped.folder, 2).exists()
-    same(simulate(validated(tiny.DIGITS), runs=tmp_path / "parts"), whole)
+    tiny.assert_same_bits(simulate(validated(tiny.DIGITS), runs=tmp_path / "parts"), whole)
 
 
 CHILD = """
@@ -100,7 +83,7 @@ def test_kill_9_at_random_moments_then_resume_gives_the_same_bits(tmp_path):
         child.send_signal(signal.SIGKILL)
         child.communicate()
     assert kills, "every child finished before it was killed; make the run longer"
-    same(simulate(validated(settings), runs=tmp_path / "parts"), whole)
+    tiny.assert_same_bits(simulate(validated(settings), runs=tmp_path / "parts"), whole)
 
 
 def test_two_processes_give_the_same_bits(tmp_path):
@@ -111,7 +94,7 @@ def test_two_processes_give_the_same_bits(tmp_path):
         capture_output=True,
         env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "77"},
     )
-    same(Run(tmp_path / "there" / here.name), here)
+    tiny.assert_same_bits(Run(tmp_path / "there" / here.name), here)
 
 
 def test_a_run_that_would_not_fit_the_disk_is_refused_before_it_starts(tmp_path, monkeypatch):
@@ -138,4 +121,4 @@ def test_a_disk_that_fills_up_leaves_the_last_round_readable(tmp_path, monkeypat
     stopped = Run(tmp_path / "parts" / whole.name)
     assert stopped.round(-1).index == stopped.committed - 1
     assert not list(stopped.folder.rglob("*.part"))
-    same(simulate(validated(tiny.DIGITS), runs=tmp_path / "parts"), whole)
+    tiny.assert_same_bits(simulate(validated(tiny.DIGITS), runs=tmp_path / "parts"), whole)

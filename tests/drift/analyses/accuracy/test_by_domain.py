@@ -79,13 +79,7 @@ def test_a_proxy_set_takes_its_domains_with_it(with_domains, tmp_path):
 
 def test_rankings_are_those_of_the_scores(tmp_path):
     movielens.write(tmp_path / "data" / "movielens1m")
-    task = {
-        "dataset": "movielens1m",
-        "model": "din",
-        "dataset_options": {"any_size": True, "history": 4},
-        "model_options": {"sizes": movielens.SIZES},
-    }
-    run = trained(tmp_path / "runs", task, tmp_path / "data", partition="users")
+    run = trained(tmp_path / "runs", movielens.TASK, tmp_path / "data", partition="users")
     found = ranking_rounds(run, k=(1, 3, 20))
     assert found.hit_rate.dims == ("round", "rank")
     scores = run.task.outputs(run.round(0).kept("end"), "test")[:, 0]
