@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ["FEDSCAPE_PLANS"] = "off"  # no plan that another sweep of this machine was measured for
@@ -16,6 +18,15 @@ settings.register_profile("fedscape", deadline=None, max_examples=25, derandomiz
 settings.load_profile("fedscape")
 torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
+
+
+LONG = re.compile(r"_browser\.py|test_(docs|notebooks|benchmarks|cli_processes|first_contact)\.py|tests/outside/")
+"""Modules of few tests that take long; they begin first, so that no worker waits for one of them at the end."""
+
+
+def pytest_collection_modifyitems(items):
+    counts = Counter(item.path for item in items)
+    items.sort(key=lambda item: (not LONG.search(item.path.as_posix()), -counts[item.path]))
 
 
 @pytest.fixture(autouse=True)
