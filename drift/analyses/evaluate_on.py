@@ -48,6 +48,7 @@ def evaluate_on(
     precision: Precision = "exact",
     metrics: tuple[str, ...] | None = None,
     groups: Tensor | None = None,
+    folds: int = 0,
     part: int = 0,
     parts: int = 1,
 ) -> xr.Dataset:
@@ -58,18 +59,21 @@ def evaluate_on(
         tolerance: Points may be interpolated to this tolerance; by default all are evaluated.
         interpolate: How: `landscape.adaptive_surface` or `landscape.interpolated_surface`.
         budget: Points that it evaluates at most; by default all.
+        folds: Parts of the samples for the sampling error, as in `landscape.surface`; by default none.
         part, parts: Number of this sweep among `parts` equal sweeps, for the progress.
 
     Raises:
-        ValueError: If both a tolerance and a precision are given.
+        ValueError: If a tolerance is given beside a precision or folds.
     """
     if tolerance is not None and precision != "exact":
         raise ValueError(f"precision is {precision!r} and tolerance {tolerance}; give one of them, not both.")
+    if tolerance is not None and folds:
+        raise ValueError(f"folds is {folds} and tolerance {tolerance}; interpolated points have no sampling error.")
     known, checkpoint = (None, None) if partial is None else (partial.known(), partial.checkpoint)
     options: dict[str, Any] = {"split": split, "metrics": metrics, "groups": groups, "statistics": statistics}
     options |= {"known": known, "checkpoint": checkpoint, **sharing(run, part, parts)}
     if tolerance is None:
-        return surface(task or run.task, sweep, precision=precision, **options)
+        return surface(task or run.task, sweep, precision=precision, folds=folds, **options)
     return interpolate(task or run.task, sweep, tolerance=tolerance, budget=budget, **options)
 
 

@@ -159,15 +159,21 @@ def _announce(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str
 
 
 def arguments_text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dict[str, Any]) -> str:
-    """All arguments of a call, defaults included, as JSON."""
+    """All arguments of a call, defaults included, as JSON; those of `ADDED` where they have another value."""
     bound = inspect.signature(analysis).bind(run, **arguments)
     bound.apply_defaults()
     _, *rest = bound.arguments.items()
-    return json.dumps({name: value for name, value in rest if name not in NOT_IN_KEY}, sort_keys=True, default=_plain)
+    kept = {name: value for name, value in rest if name not in NOT_IN_KEY and (name, value) not in ADDED}
+    return json.dumps(kept, sort_keys=True, default=_plain)
 
 
 NOT_IN_KEY = ("partial", "workers", "memory")
 """Arguments excluded from the cache key: results depend on them by rounding only."""
+
+
+ADDED = [("folds", 0)]
+"""Arguments that came later, with the value at which an analysis computes what it did without them: results that were
+stored before are found."""
 
 
 def _plain(value: Any) -> Any:

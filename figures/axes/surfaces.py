@@ -16,7 +16,9 @@ from figures import style
 from figures.axes.colour_bars import colorbar, norm, remember
 from figures.axes.curves import is_logarithmic, line_look, line_with_band, require_values, split_algorithms
 from figures.look import current
+from figures.selection.sampling_error import SURE
 from landscape.surfaces.minimum import fitted_minimum, label_minimum
+from landscape.surfaces.sampling_error import SUFFIX
 
 __all__ = ["colorbar", "common_levels", "contour", "ends", "norm", "profile", "row", "scale_bar"]
 
@@ -40,7 +42,8 @@ def contour(
     Args:
         ax: Axes to draw into; the current ones of pyplot by default.
         variable: Variable of `ds` to draw.
-        ds: The variable over two dimensions; marks as `landscape.surface` returns them, and perhaps the minimum as
+        ds: The variable over two dimensions, perhaps with its sampling error: what may be as low as the lowest point is
+            then hatched; marks as `landscape.surface` returns them, and perhaps the minimum as
             `landscape.surfaces.minimum.label_minimum` does: `drift.analyses.landscapes.basin` adds the error of the
             samples to that of the fit.
         levels: Shared by maps that are compared; `figures.common_levels` makes them.
@@ -66,6 +69,8 @@ def contour(
     ax.contour(*grid, levels=used, colors="white", linewidths=0.3, alpha=0.6)
     ax.grid(False)
     remember(ax, values.values)
+    if f"{variable}{SUFFIX}" in ds:
+        _hatch_lowest(ds, variable, (first, second), ax)
     style.name_axes(ax, direction(ds, first), direction(ds, second))
     if ds.attrs.get("isometric", 0) == 1:
         ax.set_aspect("equal")
@@ -75,6 +80,18 @@ def contour(
     if bar if bar is not None else levels is None:
         colorbar(cast(Figure, ax.figure), [ax], used, style.text(values), cmap=look["cmap"])
     return ax
+
+
+def _hatch_lowest(ds: xr.Dataset, variable: str, dims: tuple[str, str], ax: Axes) -> None:
+    """Hatch the points whose difference from the lowest one is within its sampling error."""
+    first, second = dims
+    above = (ds[variable] - ds[variable].min()).transpose(second, first).values
+    error = ds[f"{variable}{SUFFIX}"].transpose(second, first).values
+    sure = np.where(error > 0, above / np.where(error > 0, error, 1), np.where(above > 0, np.inf, 0))
+    grid = ds[first].values, ds[second].values, np.minimum(sure, 1e3)
+    hatched = ax.contourf(*grid, levels=[-1, SURE], colors="none", hatches=["....."])
+    hatched.set(edgecolor="white", linewidth=0)
+    ax.contour(*grid, levels=[SURE], colors="white", linewidths=0.8, linestyles="--")
 
 
 def direction(ds: xr.Dataset, name: str) -> str:
@@ -182,6 +199,9 @@ def profile(
         if lowest.state == "inside":
             colour = ax.lines[drawn_before].get_color()
             ax.plot(lowest.at["t"], lowest.value, "o", color=colour, markersize=3.5, markeredgecolor="white", zorder=4)
+    if f"{variable}{SUFFIX}" in ds and values.ndim == 1:
+        reach = SURE * ds[f"{variable}{SUFFIX}"]
+        ax.fill_between(ds["t"], values - reach, values + reach, color=style.GLOBAL, alpha=0.15, linewidth=0)
     if log:
         style.logarithmic(ax)
     ax.xaxis.set_major_locator(MaxNLocator(5))

@@ -13,6 +13,7 @@ from drift.runs.run import Run
 from figures import style
 from figures.axes import surfaces
 from figures.gallery import _runs, _stack
+from landscape.surfaces.sampling_error import SUFFIX
 from landscape.sweep.precision import Precision
 
 NEEDS = "one run that kept the models of a round"
@@ -34,6 +35,7 @@ def data(
     split: str = "test",
     samples: int | None = None,
     precision: Precision = "exact",
+    folds: int = 0,
 ) -> xr.Dataset:
     """loss (nats), error and class_error (fractions) over alpha and beta, or over t between two models.
 
@@ -44,18 +46,23 @@ def data(
         variable: What is drawn: loss, error, or the error of a class, "class NAME".
         points, margin, box: The grid, as in `drift.models_plane`.
         split, samples, precision: How it is evaluated, as in `drift.models_plane`.
+        folds: Parts of the samples for the sampling error, such as 20: what may be as low as the lowest point is
+            hatched, the interval of a line is a band. By default none, and classes have none.
     """
     run = _runs.one_run(runs, method, seed)
     if not run.kept("globals") and not run.kept("clients"):
         raise _runs.missing(f"run {run.name} kept no models", _runs.KEEP_CLIENTS)
     index = run.require_round(-1 if round is None else round)
     options = {"round": index, "models": None if models is None else list(models), "split": split, "samples": samples}
-    options |= {"points": points, "precision": precision}
+    options |= {"points": points, "precision": precision, "folds": folds}
     if models is not None and len(models) == 2:
         ds = run.cached(models_line, **options)
     else:
         ds = run.cached(models_plane, **options, margin=margin, box=None if box is None else list(box))
     return _stack.name_runs(_shown(ds, variable), [run])
+
+
+_FOLDED = "; with folds there are no classes"
 
 
 def _shown(ds: xr.Dataset, variable: str) -> xr.Dataset:
@@ -72,9 +79,11 @@ def _shown(ds: xr.Dataset, variable: str) -> xr.Dataset:
         ds["shown"].attrs["long_name"] = f"error of class {label}"
     elif variable in ("loss", "error") and variable in ds:
         ds = ds.assign(shown=ds[variable], mark_shown=ds[f"mark_{variable}"])
+        if f"{variable}{SUFFIX}" in ds:
+            ds[f"shown{SUFFIX}"] = ds[f"{variable}{SUFFIX}"]
     else:
         known = [name for name in ("loss", "error") if name in ds] + [f"class {name}" for name in classes]
-        raise ValueError(f"no variable {variable!r}; there are {', '.join(known)}.")
+        raise ValueError(f"no variable {variable!r}; there are {', '.join(known)}{_FOLDED * ('folds' in ds.attrs)}.")
     return ds.assign_attrs(variable=variable)
 
 

@@ -25,6 +25,7 @@ def data(
     seed: int | None = None,
     rounds: Sequence[int] | None = None,
     points: int = 21,
+    folds: int = 0,
 ) -> xr.Dataset:
     """loss (nats) and error (fraction) over panel, alpha and beta, with coordinates and minimum of each panel.
 
@@ -32,18 +33,20 @@ def data(
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
         rounds: Rounds of the client planes; by default an early, a middle and the last one that kept its clients.
         points: Grid points per axis.
+        folds: Parts of the samples for the sampling error, such as 20: what may be as low as the lowest point is
+            hatched. By default none.
     """
     run, stored = _runs.run_with_planes(runs, method, seed)
     indices = _planes.early_middle_last(stored) if rounds is None else list(rounds)
+    how = {"points": points} | ({"folds": folds} if folds else {})
     planes = [
-        _planes.round_plane(run, round=index, points=points, clients=_planes.largest_triangle(run, index))
-        for index in indices
+        _planes.round_plane(run, round=index, clients=_planes.largest_triangle(run, index), **how) for index in indices
     ]
     planes = [
         plane.assign_attrs(label=f"clients of\nround {index}") for plane, index in zip(planes, indices, strict=True)
     ]
     if len(run.kept("globals")) >= 3:
-        plane = _planes.global_plane(run, points=points)
+        plane = _planes.global_plane(run, **how)
         planes.append(plane.assign_attrs(label=f"last three\nglobals,\n{_planes.OWN_SCALE}"))
     return _stack.name_runs(_stack.join_panels(planes), [run])
 

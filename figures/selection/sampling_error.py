@@ -7,6 +7,7 @@ import xarray as xr
 
 from figures import style
 from figures.selection import setting_text
+from landscape.surfaces.sampling_error import SUFFIX
 
 SURE = 1.96
 """Standard errors within which a difference may be chance: 95 percent."""
@@ -48,6 +49,7 @@ def sentences(ds: xr.Dataset, samples: int) -> list[str]:
     """
     remarks = []
     for values in ds.data_vars.values():
+        remarks += _lowest(values, samples)
         kind = accuracy_kind(values)
         if kind == "drop":
             remarks += _lost(values, samples)
@@ -57,10 +59,26 @@ def sentences(ds: xr.Dataset, samples: int) -> list[str]:
     return list(dict.fromkeys(remarks))
 
 
+def _lowest(values: xr.DataArray, samples: int) -> list[str]:
+    """What the sampling error of a surface is drawn as."""
+    name = str(values.name)
+    if not name.endswith(SUFFIX) or name.startswith("mark_"):
+        return []
+    chance = f"within the error of {samples} samples (95 %)"
+    if "t" in values.dims:
+        return [f"the band is the difference from the lowest point {chance}"]
+    return [f"hatched points may be as low as the lowest one {chance}"]
+
+
 def accuracy_kind(values: xr.DataArray) -> str:
     """Whether a variable is a "drop", an "accuracy" or an "error" on test samples; else empty."""
     about, units = f"{values.name} {values.attrs.get('long_name', '')}".lower(), values.attrs.get("units")
-    if values.dtype.kind != "f" or units not in ("fraction", "points") or values.name == "gain":
+    if (
+        str(values.name).endswith(SUFFIX)
+        or values.dtype.kind != "f"
+        or units not in ("fraction", "points")
+        or values.name == "gain"
+    ):
         return ""
     return next((kind for kind in ("drop", "accuracy", "error") if kind in about), "")
 

@@ -25,6 +25,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.model.vectors import Model
 from landscape.results.progress import Progress
+from landscape.surfaces.sampling_error import over_folds, sample_folds
 from landscape.sweep.evaluate import evaluate, sweep_work
 from landscape.sweep.grid import Sweep
 from landscape.sweep.measured_plan import sweep_plan
@@ -52,6 +53,7 @@ def surface(
     checkpoint: Callable[[xr.Dataset], None] | None = None,
     progress: Progress | None = None,
     groups: Tensor | None = None,
+    folds: int = 0,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
     workers: int | PointPool = 1,
@@ -74,6 +76,8 @@ def surface(
         checkpoint: Called with the partial dataset every few seconds.
         progress: Called with (points done, all points) of grid and marks; known points count as done.
         groups: Group 0, 1, .. of each sample: metrics get a dimension `group`, from the same forward passes.
+        folds: Parts of the samples from which the sampling error follows, such as 20: each metric, such as loss, gets a
+            variable loss_sampling_error (`landscape.surfaces.sampling_error`); by default none.
         statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; stated in the
             attributes. By default recomputed between models (coefficients that sum to 1, or several models marked),
             not on slices around one model.
@@ -89,9 +93,17 @@ def surface(
         the passes were carried out (`landscape.sweep.measured_plan`).
 
     Raises:
-        ValueError: If `known` belongs to another sweep, or models and task do not match.
+        ValueError: If `known` belongs to another sweep, models and task do not match, or folds are asked for beside
+            groups.
     """
     sweep = as_sweep(task, sweep, models)
+    fold: Tensor | None = None
+    if folds:
+        if groups is not None:
+            raise ValueError(f"folds is {folds} and groups are given; the folds are groups, so give one of them.")
+        if known is not None and "folds" in known.attrs:
+            raise ValueError("the known surface is complete: it has its sampling error; give one of its checkpoints.")
+        groups = fold = sample_folds(len(task.split(split)), folds)
     metrics = tuple(task.measures(metrics))
     if statistics is None and _between(sweep):
         statistics = usual_statistics(task)
@@ -159,7 +171,7 @@ def surface(
         exact = values_at(torch.from_numpy(rows[some]), metrics=("loss",), workers=1)["loss"]
         error = relative_difference(torch.from_numpy(values["loss"][some]), exact)
         ds.attrs.update(precision_error=error, precision_points=len(some))
-    return ds
+    return ds if fold is None else over_folds(ds, np.bincount(fold.numpy()))
 
 
 def _plan(task: Task, sweep: Sweep, split: Split, known: xr.Dataset | None, precision: Precision) -> SweepPlan:

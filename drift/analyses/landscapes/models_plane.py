@@ -36,6 +36,7 @@ def models_plane(
     split: str = "test",
     samples: int | None = None,
     precision: Precision = "exact",
+    folds: int = 0,
     partial: Partial | None = None,
 ) -> xr.Dataset:
     """Loss, error and error per class on the plane through any three models of a run.
@@ -52,6 +53,8 @@ def models_plane(
         split: Samples: test, train, proxy, or "client 3" for what that client trains on in the round.
         samples: At most so many of them, selected at random, the same in every call; by default all.
         precision: "fast" multiplies in bfloat16 and states the error, as `landscape.surface` does.
+        folds: Parts of the samples from which the sampling error of loss and error follows, as in `landscape.surface`;
+            with folds there is no class_error. By default none.
         partial: Unfinished result to go on from.
 
     Returns:
@@ -65,7 +68,7 @@ def models_plane(
     index = run.require_round(round)
     names = default_models(run, index, 3) if models is None else list(models)
     sweep = plane_sweep(run, index, names, points=points, margin=margin, box=box)
-    return _evaluated(run, sweep, index, split, samples, precision, partial, "models_plane")
+    return _evaluated(run, sweep, index, split, samples, precision, folds, partial, "models_plane")
 
 
 @analysis("mark", "t", "class", cost="evaluations")
@@ -78,6 +81,7 @@ def models_line(
     split: str = "test",
     samples: int | None = None,
     precision: Precision = "exact",
+    folds: int = 0,
     partial: Partial | None = None,
 ) -> xr.Dataset:
     """Loss, error and error per class on the line from one model of a run (t = 0) to another (t = 1).
@@ -86,8 +90,8 @@ def models_line(
 
     Args:
         run: Run to analyse.
-        round, models, split, samples, precision, partial: As in `models_plane`, with two models; by default start and
-            end.
+        round, models, split, samples, precision, folds, partial: As in `models_plane`, with two models; by default
+            start and end.
         points: Evaluations from t = -0.5 to 1.5.
 
     Raises:
@@ -96,7 +100,7 @@ def models_line(
     index = run.require_round(round)
     names = default_models(run, index, 2) if models is None else list(models)
     sweep = line_sweep(run, index, names, points=points)
-    return _evaluated(run, sweep, index, split, samples, precision, partial, "models_line")
+    return _evaluated(run, sweep, index, split, samples, precision, folds, partial, "models_line")
 
 
 def default_models(run: Run, round: int, count: int) -> list[str]:
@@ -197,12 +201,14 @@ def _evaluated(
     split: str,
     count: int | None,
     precision: Precision,
+    folds: int,
     partial: Partial | None,
     name: str,
 ) -> xr.Dataset:
     samples = selected_samples(run, index, split, count)
-    task = task_with_classes(run, samples)
-    return labelled(run, evaluate_on(run, sweep, samples, partial, task=task, precision=precision), index, split, name)
+    task = run.task if folds else task_with_classes(run, samples)
+    dataset = evaluate_on(run, sweep, samples, partial, task=task, precision=precision, folds=folds)
+    return labelled(run, dataset, index, split, name)
 
 
 def labelled(run: Run, dataset: xr.Dataset, round: int, split: str, name: str) -> xr.Dataset:

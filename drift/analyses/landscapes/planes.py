@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 import xarray as xr
@@ -34,6 +35,7 @@ def round_plane(
     split: str = "test",
     statistics: Statistics | None = None,
     precision: Precision = "exact",
+    folds: int = 0,
     partial: Partial | None = None,
 ) -> xr.Dataset:
     """Loss and error on the plane through three client models of one round.
@@ -52,6 +54,7 @@ def round_plane(
         statistics: Of batch normalisation between the models: "recomputed" from training samples at every point (the
             default), "averaged" like the models, or "own", those of the untrained task; stated in the attributes.
         precision: "fast" multiplies in bfloat16 and states the error, as `surface` does; not with a tolerance.
+        folds: Parts of the samples from which the sampling error follows, as in `landscape.surface`; by default none.
         partial: Unfinished result to go on from.
 
     Raises:
@@ -59,7 +62,8 @@ def round_plane(
         ValueError: If the cohort does not hold three such clients.
     """
     record, _, sweep = client_sweep(run, round, clients, points=points, margin=margin, box=box)
-    dataset = evaluate_on(run, sweep, split, partial, tolerance=tolerance, statistics=statistics, precision=precision)
+    options: dict[str, Any] = {"statistics": statistics, "precision": precision, "folds": folds}
+    dataset = evaluate_on(run, sweep, split, partial, tolerance=tolerance, **options)
     return dataset.assign_attrs(analysis="round_plane", round=record.index)
 
 
@@ -72,6 +76,7 @@ def global_plane(
     margin: float = 0.3,
     split: str = "test",
     statistics: Statistics | None = None,
+    folds: int = 0,
     partial: Partial | None = None,
 ) -> xr.Dataset:
     """Loss and error on the plane through the global models of three rounds, the last three by default.
@@ -85,9 +90,10 @@ def global_plane(
         margin: Distance from the models to the edge of the grid, as a fraction of their box.
         split: Samples that the numbers are averaged over.
         statistics: Of batch normalisation, as in `landscape.evaluate`.
+        folds: As in `round_plane`.
     """
     indices, sweep = global_sweep(run, rounds, points=points, margin=margin)
-    dataset = evaluate_on(run, sweep, split, partial, statistics=statistics)
+    dataset = evaluate_on(run, sweep, split, partial, statistics=statistics, folds=folds)
     return dataset.assign_attrs(analysis="global_plane", round=indices[-1])
 
 

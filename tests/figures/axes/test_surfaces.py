@@ -41,6 +41,29 @@ def _ax():
     return Figure().subplots()
 
 
+def _with_sampling_error(ds):
+    error = xr.full_like(ds.loss, 0.5).where(ds.loss > ds.loss.min(), 0)
+    return ds.assign(loss_sampling_error=error)
+
+
+def test_points_within_the_sampling_error_of_the_lowest_are_hatched():
+    plain, hatched = (surfaces.contour(ds, ax=_ax()) for ds in (_plane(), _with_sampling_error(_plane())))
+    marked = [part for part in hatched.collections if part.get_hatch() or any(getattr(part, "hatches", None) or [])]
+    assert not any(getattr(part, "hatches", [None])[0] for part in plain.collections)
+    (area,) = marked
+    inside = np.concatenate([path.vertices for path in area.get_paths()])
+    assert abs(inside[:, 0] - 3).max() == pytest.approx(0.99, abs=0.15)  # (alpha - 3)^2 = 1.96 * 0.5
+
+
+def test_a_line_with_sampling_error_has_a_band():
+    line = _line().isel(algorithm=0, drop=True)
+    ax = surfaces.profile(_with_sampling_error(line), ax=_ax())
+    (band,) = ax.collections
+    reach = band.get_paths()[0].vertices
+    assert reach[np.isclose(reach[:, 0], 1.5), 1].max() == pytest.approx(float(line.loss[-1]) + 1.96 * 0.5)
+    assert not surfaces.profile(line, ax=_ax()).collections
+
+
 def test_contour_has_alpha_across_and_beta_up_at_equal_aspect():
     ax = surfaces.contour(_plane(), ax=_ax())
     assert ax.get_xlim() == (-1, 5)
