@@ -163,8 +163,8 @@ def arguments_text(run: Run, analysis: Callable[..., xr.Dataset], arguments: dic
     bound = inspect.signature(analysis).bind(run, **arguments)
     bound.apply_defaults()
     _, *rest = bound.arguments.items()
-    kept = {name: value for name, value in rest if name not in NOT_IN_KEY and (name, value) not in ADDED}
-    return json.dumps(kept, sort_keys=True, default=_plain)
+    stated = {name: value for name, value in rest if name not in NOT_IN_KEY and (name, value) not in ADDED}
+    return json.dumps(stated, sort_keys=True, default=_plain)
 
 
 NOT_IN_KEY = ("partial", "workers", "memory")

@@ -41,7 +41,7 @@ class RunTable:
         self.none = pn.widgets.Button(label="only the first")
         self.every.on_click(lambda _: self._select(list(self.grid.current_view.index)))
         self.none.on_click(lambda _: self._select(view.selection.runs[:1]))
-        self.grid = self._made(table({}))
+        self.grid = self._new_grid(table({}))
         self._place = pn.Column(sizing_mode="stretch_width")
         row = pn.Row(self.group, self.every, self.none, css_classes=["pickers"])
         self.problems = html_table.pane("problems")
@@ -84,7 +84,7 @@ class RunTable:
         if patch:
             self.grid.patch(patch, as_index=False)
 
-    def _made(self, frame: pd.DataFrame) -> pn.widgets.Tabulator:
+    def _new_grid(self, frame: pd.DataFrame) -> pn.widgets.Tabulator:
         """A table of these columns for good: the page cannot change those of a table that it is still making."""
         grid = pn.widgets.Tabulator(
             frame,
@@ -111,7 +111,7 @@ class RunTable:
             self.grid.height = _height(frame)
             self.grid.value = frame
         else:
-            self.grid = self._made(frame)
+            self.grid = self._new_grid(frame)
             self._place[:] = [self.grid]
         self.group.options = GROUPS | {name: name for name in frame.columns[9:]}
 

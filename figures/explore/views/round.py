@@ -187,16 +187,16 @@ class RoundView(View):
         picked = [place for place, client in enumerate(ids) if client in selected]
         frame = pd.DataFrame(columns)
         if self._table is None or list(self._table.value.columns) != list(frame.columns):
-            self._table = self._made(frame, picked)
+            self._table = self._new_table(frame, picked)
             self._place[:] = [self._table]
         elif not frame.equals(self._table.value):
             self._table.selection = []
             self._table.value = frame
         self._table.selection = picked
 
-    def _made(self, frame: pd.DataFrame, picked: list[int]) -> pn.widgets.Tabulator:
+    def _new_table(self, frame: pd.DataFrame, picked: list[int]) -> pn.widgets.Tabulator:
         """A table of these columns for good: the page cannot change those of a table that it is still making."""
-        made = pn.widgets.Tabulator(
+        table = pn.widgets.Tabulator(
             frame,
             selection=picked,
             show_index=False,
@@ -207,8 +207,8 @@ class RoundView(View):
             sizing_mode="stretch_width",
             layout="fit_data_fill",
         )
-        made.param.watch(self.guarded(self._rows_picked), "selection")
-        return made
+        table.param.watch(self.guarded(self._rows_picked), "selection")
+        return table
 
     def _looked(self, look: str, value: str) -> None:
         if not self._quiet:
