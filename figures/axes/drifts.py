@@ -12,6 +12,7 @@ from matplotlib.colors import to_rgb
 
 from figures import palette, style
 from figures.axes.curves import curve, line_with_band, mean, require_values, split_algorithms
+from figures.axes.fit import CELL
 
 LABELS = 34
 """Classes named on an axis; of more, every second, third and so on."""
@@ -198,7 +199,7 @@ def bubbles(ds: xr.Dataset, *, ax: Axes | None = None, largest: float = 60, **lo
 
 
 def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_share", over: str = "round") -> Axes:
-    """Stacked bars of class shares, one bar per round (or client).
+    """Stacked bars of class shares, one bar per round (or client); the parts of a few bars are named.
 
     Args:
         ds: `variable` over `over` and class.
@@ -214,11 +215,19 @@ def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_s
         if shares.any() and not height.any():
             continue  # no bar has it
         ax.bar(shares[over].values, height, width, bottom=bottom, color=colour, label=str(name), linewidth=0)
+        for place, part, low in zip(shares[over].values, height, bottom, strict=True):
+            if len(bottom) <= _NAMED_BARS and part >= _NAMED_PART:
+                look: dict[str, Any] = {"ha": "center", "va": "center", "gid": CELL, "path_effects": style.outline()}
+                ax.text(place, low + part / 2, str(name), fontsize=style.small(), **look)
         bottom += height
     ax.grid(False)
     ax.set_ylim(0, 1)
     ax.margins(x=0.01)
     return style.name_axes(ax, over, style.text(shares), whole=6)
+
+
+_NAMED_BARS, _NAMED_PART = 12, 0.1
+"""Most bars whose parts are named, and the share from which on a part is."""
 
 
 def _critical_points(ds: xr.Dataset, ax: Axes) -> None:

@@ -62,15 +62,16 @@ def draw(ds: xr.Dataset) -> Figure:
     figure, axs = style.panels(1, len(planes), height=tall + 1.1, width_ratios=shapes, cell=0.75 / min(shapes))
     for ax, plane in zip(axs[0], planes, strict=True):
         surfaces.contour(plane, ax=ax, levels=levels, marks=False, cmap=_PALE)
-        for place, colour in zip(range(plane.sizes["client"]), COLOURS, strict=True):
-            _basin(plane, plane.client_loss.isel(client=place), colour, ax)
+        for place, (colour, dash) in enumerate(zip(COLOURS, _DASHES, strict=True)):
+            _basin(plane, plane.client_loss.isel(client=place), colour, dash, ax)
             _mark(plane, place, "^", colour, ax)
         _mark(plane, plane.sizes["client"], "X", "white", ax)
         names = ", ".join(map(str, plane.client.values))
         ax.set_title(f"{plane.attrs['label']}: clients {names}", fontsize=style.small())
     style.name_edges(axs)
     named = [
-        Line2D([], [], color=colour, label=f"{which} client") for which, colour in zip(_WHICH, COLOURS, strict=True)
+        Line2D([], [], color=colour, linestyle=dash, label=f"{which} client")
+        for which, colour, dash in zip(_WHICH, COLOURS, _DASHES, strict=True)
     ]
     parts = [
         Patch(facecolor="#cccccc", edgecolor="black", linewidth=1.3, label="lowest tenth of its own loss"),
@@ -87,10 +88,12 @@ LOWEST = (0.1, 0.25)
 
 _WHICH = ("first", "second", "third")
 
+_DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1.2, 1)))
+
 _PALE = LinearSegmentedColormap.from_list("pale", ["#ffffff", "#7a7a7a"])
 
 
-def _basin(plane: xr.Dataset, loss: xr.DataArray, colour: str, ax: Axes) -> None:
+def _basin(plane: xr.Dataset, loss: xr.DataArray, colour: str, dash: Any, ax: Axes) -> None:
     """Outline the parts of the plane where a client's own loss is lowest; the lower one is filled."""
     grid = plane.alpha.values, plane.beta.values, loss.transpose("beta", "alpha").values
     finite = loss.values[np.isfinite(loss.values)]
@@ -98,7 +101,7 @@ def _basin(plane: xr.Dataset, loss: xr.DataArray, colour: str, ax: Axes) -> None
         raise LookupError(f"the loss of a client is {finite[0]:.3g} on the whole plane; it has no basin to outline.")
     inner, outer = np.quantile(finite, LOWEST)
     ax.contourf(*grid, levels=[np.nextafter(finite.min(), -np.inf), inner], colors=[colour], alpha=0.35)
-    ax.contour(*grid, levels=np.unique([inner, outer]), colors=[colour], linewidths=[1.3, 0.7])
+    ax.contour(*grid, levels=np.unique([inner, outer]), colors=[colour], linewidths=[1.3, 0.7], linestyles=[dash])
 
 
 def _mark(plane: xr.Dataset, place: int, marker: str, colour: str, ax: Axes) -> None:

@@ -23,6 +23,7 @@ COST = "a minute per run"
 
 _COLOURS = {"fma": "#555555", "uniform": "#56B4E9", "gamma": "#882255", "weights": "#009E73"}
 _LABELS = {"fma": "data-size weights", "uniform": "equal weights", "gamma": r"best $\gamma$", "weights": "best weights"}
+_MARKERS = "osD^vPX"
 _WINDOWS = ("#F0B48A", "#D55E00", "#7A3300", "#E69F00", "#999933")
 
 
@@ -57,7 +58,8 @@ def draw(ds: xr.Dataset) -> Figure:
             continue  # the recorded model itself
         colour = _WINDOWS[windows.index(name) % len(_WINDOWS)] if name in windows else _COLOURS[name]
         label = f"mean of {name[4:]} rounds" if name in windows else _LABELS[name]
-        look = {"color": colour, "label": label, "linestyle": "--" if name == "uniform" else "-"}  # it often hides fma
+        look = {"color": colour, "label": label, "marker": _MARKERS[names.index(name) % len(_MARKERS)]}
+        look |= {"linestyle": "--" if name == "uniform" else "-"}  # it often hides fma
         _line(gains, axs[0, 0], **look)
         _line(100 * shown.error_gain.sel(variant=name), axs[0, 1], **look)
     _line(shown.gamma, axs[0, 2], color=_COLOURS["gamma"])
@@ -73,4 +75,6 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _line(values: xr.DataArray, ax: Axes, **look: Any) -> None:
     """The mean of the seeds; bands of so many variants would hide each other."""
-    curves.line_with_band(curves.mean(values, "seed"), ax=ax, over="round", marker="o", markersize=2, **look)
+    curves.line_with_band(
+        curves.mean(values, "seed"), ax=ax, over="round", **{"marker": "o", "markersize": 2.8, **look}
+    )

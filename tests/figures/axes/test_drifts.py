@@ -126,6 +126,16 @@ def test_mixture_stacks_to_one():
     assert tops == {0: 1, 1: 1}
 
 
+def test_parts_of_a_few_bars_are_named_where_there_is_room():
+    ds = _partition()
+    named = {(text.get_text(), *text.get_position()) for text in drifts.mixture(ds, ax=_ax()).texts}
+    assert named == {("cat", 0, 0.25), ("dog", 0, 0.625), ("owl", 0, 0.875), ("cat", 1, 0.5)}
+    many = ds.isel(round=[0] * 13).assign_coords(round=range(13))
+    assert not drifts.mixture(many, ax=_ax()).texts
+    ds["cohort_share"][0] = [0.86, 0.09, 0.05]
+    assert [text.get_text() for text in drifts.mixture(ds.isel(round=[0]), ax=_ax()).texts] == ["cat"]
+
+
 @pytest.mark.parametrize("count", [3, 10, 27])
 def test_classes_have_different_colours(count):
     assert len({str(colour) for colour in drifts.shade(count)}) == count
