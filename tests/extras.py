@@ -1,7 +1,8 @@
 """Tests of the optional packages, each in an environment that has them: `make test-extras`.
 
-    python tests/extras.py                    every environment below, in .venv-extras/
+    python tests/extras.py                    every environment below, in .venv-extras/, two at a time
     python tests/extras.py flower             one of them
+    python tests/extras.py --install          make the environments and test nothing
     python tests/extras.py --within 600       stop after ten minutes, and say what was not tested
 
 An environment has its own packages and sees those of the environment that runs this file, so that torch is installed
@@ -13,20 +14,25 @@ code 1).
 from __future__ import annotations
 
 import argparse
-import math
+import asyncio
 import os
 import signal
-import subprocess
 import sys
 import sysconfig
 import time
+from asyncio.subprocess import STDOUT
 from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / ".venv-extras"
+LANES = 2
+"""Environments that are installed and tested at the same time: Flower's tests wait more than they compute."""
 SLOWEST = 420
 """Seconds that an installation may take."""
+LEAST = 30
+"""Seconds without which an environment is not begun."""
+FAILED, UNFINISHED = "TESTS FAILED", "TESTS NOT FINISHED in the time given"
 
 
 @dataclass(frozen=True)
@@ -35,7 +41,7 @@ class Environment:
 
     Args:
         packages: Requirements, with exact versions: those that passed together.
-        tests: Arguments of pytest.
+        tests: Arguments of pytest; `-k` leaves out what `make test` runs without these packages.
         alone: Packages to install without what they require: theirs is here, or breaks torch's.
     """
 
@@ -57,8 +63,8 @@ ENVIRONMENTS = {
         ("flwr[simulation]==1.41.0", "flwr-datasets==0.6.1"),
         (
             *("tests/drift/importers/test_flower.py", "tests/drift/importers/test_flower_app.py"),
-            "tests/drift/partitions",
-            "tests/figures/commands/test_partition_command.py",
+            *("tests/drift/partitions", "tests/figures/commands/test_partition_command.py"),
+            *("-k", "flower or flwr"),
         ),
     ),
     "services": Environment(
@@ -68,34 +74,37 @@ ENVIRONMENTS = {
             *("transformers==5.23.0", "peft==0.21.2", "accelerate==1.15.0", "lightning==2.6.6"),
         ),
         (
-            *("tests/drift/engines/test_cluster.py", "tests/drift/simulation/test_sweep_points.py"),
-            *("tests/drift/runs/test_export_model.py", "tests/landscape/test_record.py"),
-            "tests/landscape/models/test_models_hf.py",
+            *("tests/drift/runs/test_export_model.py", "tests/landscape/test_record.py", "tests/test_earlier.py"),
+            *("tests/landscape/models/test_models_hf.py", "tests/drift/engines/test_cluster.py"),
+            *("tests/drift/simulation/test_sweep_points.py", "-k"),
+            "trackers or transformers or lightning or models_hf or cluster or worker_plugin",
         ),
     ),
 }
 
 
-def install(name: str, seconds: float = SLOWEST) -> str:
+async def install(name: str, seconds: float = SLOWEST) -> str:
     """Make an environment, or complete it, in `seconds` at most; the reason why that is impossible, or ""."""
     folder, wanted = FOLDER / name, ENVIRONMENTS[name]
     stamp, state = folder / "installed", repr(wanted.packages + wanted.alone)
     if stamp.exists() and stamp.read_text() == state:
         return ""
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    end, log = time.monotonic() + seconds, FOLDER / f"{name}-install.log"
+    if await run([sys.executable, "-m", "venv", "--without-pip", folder], log, seconds) != 0:
+        return f"no virtual environment: {log.read_text()[-300:]}"
     own = Path(sysconfig.get_path("purelib", vars={"base": str(folder)}))
     lower = [sysconfig.get_path("purelib"), str(ROOT)]
     (own / "lower.pth").write_text("".join(f"import site; site.addsitedir({path!r})\n" for path in lower))
-    pip = [sys.executable, "-m", "pip", "--python", python(name), "install", "-q", "--disable-pip-version-check"]
+    # without compiling, which takes as long as the rest: most of these modules are never imported
+    pip = [sys.executable, "-m", "pip", "--python", python(name), "install", "-q", "--no-compile"]
     for arguments in (wanted.packages, ("--no-deps", *wanted.alone) if wanted.alone else ()):
         if not arguments:
             continue
-        try:
-            done = subprocess.run([*pip, *arguments], capture_output=True, text=True, timeout=seconds, check=False)
-        except subprocess.TimeoutExpired:
+        code = await run([*pip, "--disable-pip-version-check", *arguments], log, end - time.monotonic())
+        if code is None:
             return f"pip took more than {seconds:.0f} s"
-        if done.returncode:
-            lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or ["pip failed"]
+        if code:
+            lines = [line for line in log.read_text().splitlines() if line.startswith("ERROR")] or ["pip failed"]
             return lines[-1][:300]
     stamp.write_text(state)
     return ""
@@ -106,54 +115,76 @@ def python(name: str) -> Path:
     return FOLDER / name / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
 
-def test(name: str, seconds: float | None) -> str:
-    """Run the tests of an environment, none skipped, in `seconds` at most; "" if they pass, else what happened."""
-    settings = {"FEDSCAPE_NO_SKIPS": "1", "FEDSCAPE_FLOWER": str(python(name)), "OMP_NUM_THREADS": "1"}
-    command = [python(name), "-m", "pytest", "-q", "-m", "", *ENVIRONMENTS[name].tests]
-    process = subprocess.Popen(command, cwd=ROOT, env=os.environ | settings, start_new_session=True)
+async def run(command: list[str | Path], log: Path, seconds: float | None, **settings: str) -> int | None:
+    """Exit code of a command, whose output goes to a file; None after `seconds`, when all that it started is ended."""
+    log.parent.mkdir(exist_ok=True)
+    with log.open("w") as file:
+        process = await asyncio.create_subprocess_exec(
+            *command, cwd=ROOT, env=os.environ | settings, stdout=file, stderr=STDOUT, start_new_session=True
+        )
     try:
-        return FAILED if process.wait(seconds) else ""
-    except subprocess.TimeoutExpired:  # servers and workers that the tests started end with them
-        process.kill() if os.name == "nt" else os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        return UNFINISHED
+        return await asyncio.wait_for(process.wait(), seconds)
+    except TimeoutError:
+        return None
+    finally:
+        if process.returncode is None:
+            process.kill() if os.name == "nt" else os.killpg(process.pid, signal.SIGKILL)
 
 
-FAILED, UNFINISHED = "TESTS FAILED", "TESTS NOT FINISHED in the time given"
+async def check(name: str, end: float | None, install_only: bool) -> str:
+    """Install an environment and run its tests, none skipped, until the clock is at `end`; the problem, or ""."""
+    begun = time.monotonic()
+    if end is not None and end - begun < LEAST:
+        return "NOT TESTED: no time is left"
+    if reason := await install(name, SLOWEST if end is None else min(SLOWEST, end - begun)):
+        return f"NOT TESTED: it could not be installed: {reason}"
+    say(f"extras {name}: installed in {time.monotonic() - begun:.0f} s")
+    if install_only:
+        return ""
+    begun = time.monotonic()
+    settings = {"FEDSCAPE_NO_SKIPS": "1", "FEDSCAPE_FLOWER": str(python(name)), "OMP_NUM_THREADS": "1"}
+    command = [python(name), "-m", "pytest", "-q", "--durations=5", "-m", "", *ENVIRONMENTS[name].tests]
+    log = FOLDER / f"{name}.log"
+    code = await run(command, log, None if end is None else max(end - begun, 1.0), **settings)
+    say(f"{log.read_text(errors='replace')}\nextras {name}: tested in {time.monotonic() - begun:.0f} s")
+    return UNFINISHED if code is None else FAILED if code else ""
+
+
+def say(line: str) -> None:
+    """Print at once, as what comes next takes minutes."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+async def check_all(names: list[str], end: float | None, install_only: bool) -> dict[str, str]:
+    """Problems by environment, `LANES` of them at a time, in the order of `names`."""
+    lanes = asyncio.Semaphore(LANES)
+
+    async def one(name: str) -> str:
+        async with lanes:
+            return await check(name, end, install_only)
+
+    problems = await asyncio.gather(*map(one, names))
+    return {name: problem for name, problem in zip(names, problems, strict=True) if problem}
 
 
 def main(arguments: list[str]) -> int:
     """Install and test environments; 1 if tests failed, 3 if some were not run though no limit of time was given."""
     parser = argparse.ArgumentParser(prog="tests/extras.py", description="Test the optional packages, installed.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(ENVIRONMENTS)}; by default all")
+    parser.add_argument("--install", action="store_true", help="make the environments and test nothing")
     parser.add_argument("--within", type=float, metavar="SECONDS", help="stop after that; what is left is named")
     options = parser.parse_args(arguments)
     if unknown := [name for name in options.names if name not in ENVIRONMENTS]:
         parser.error(f"no environment named {unknown[0]!r}; environments: {', '.join(ENVIRONMENTS)}.")
-    end = time.monotonic() + (math.inf if options.within is None else options.within)
-    problems: dict[str, str] = {}
-    for name in options.names or ENVIRONMENTS:
-        begun = time.monotonic()
-        if end - begun < LEAST:
-            problems[name] = "NOT TESTED: no time is left"
-        elif reason := install(name, min(SLOWEST, end - begun)):
-            problems[name] = f"NOT TESTED: it could not be installed: {reason}"
-        else:
-            sys.stdout.write(f"extras {name}: installed in {time.monotonic() - begun:.0f} s\n")
-            sys.stdout.flush()
-            begun = time.monotonic()
-            if problem := test(name, None if options.within is None else max(end - begun, 1.0)):
-                problems[name] = problem
-            sys.stdout.write(f"extras {name}: tested in {time.monotonic() - begun:.0f} s\n")
+    end = None if options.within is None else time.monotonic() + options.within
+    problems = asyncio.run(check_all(options.names or list(ENVIRONMENTS), end, options.install))
     for name, problem in problems.items():
-        sys.stdout.write(f"EXTRAS {name}: {problem}\n")
+        say(f"EXTRAS {name}: {problem}")
     if FAILED in problems.values():
         return 1
-    return 3 if problems and options.within is None else 0
+    return 3 if problems and end is None else 0
 
-
-LEAST = 30
-"""Seconds without which an environment is not begun."""
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))
