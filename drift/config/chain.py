@@ -23,7 +23,8 @@ from drift.config.load import validated
 from drift.config.migrations import migrate
 from drift.config.random_keys import cohort
 from drift.store import files, links, round_headers
-from drift.store.round_headers import Header, round_file, round_numbers
+from drift.store.paths import round_file
+from drift.store.round_headers import Header, round_numbers
 
 REMEDY = "Put the run's own file in its place, or see fedscape verify --repair."
 

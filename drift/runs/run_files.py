@@ -18,7 +18,7 @@ from drift.config.method_values import State
 from drift.config.random_keys import cohort
 from drift.plugins.reserved_names import USER_TASK
 from drift.plugins.trust import names_in, warn_changed
-from drift.store import files, links, round_headers
+from drift.store import files, links, paths, round_headers
 from drift.store.round_record import Round
 from landscape.results.notebook_table import notebook_table
 
@@ -146,7 +146,7 @@ class RunFiles:
             LookupError: If the run has no such round, or its file is damaged or of another run.
         """
         number = self.require_round(index)
-        chain.require_own(self.folder, round_headers.round_file(number))
+        chain.require_own(self.folder, paths.round_file(number))
         return files.read_round(self.folder, number)
 
     def require_round(self, index: int) -> int:

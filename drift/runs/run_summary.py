@@ -22,6 +22,10 @@ _TRAINED_HERE = ("hash", "corrections", "fingerprint")
 """What run.json states of a run that this package trained."""
 
 
+PACKAGES = ("landscape.datasets", "landscape.models", "drift.partitions", "drift.methods")
+"""Packages whose plug-ins the settings of a run name."""
+
+
 @dataclass(frozen=True)
 class RunSummary:
     """A run in plain values.
@@ -72,11 +76,7 @@ def summary(folder: Path, *, whole: bool) -> RunSummary | None:
         if label is None or (whole and not all(is_whole(path) for path in files)):
             return None
         task, partition = experiment["task"], experiment["clients"]["partition"]["name"]
-        for package, name in (
-            ("landscape.datasets", task["dataset"]),
-            ("landscape.models", task["model"]),
-            ("drift.partitions", partition),
-        ):
+        for package, name in zip(PACKAGES[:3], (task["dataset"], task["model"], partition), strict=True):
             _require_known(package, name)
         rounds, keep = experiment["rounds"], Keep(**experiment["keep"])
         return RunSummary(

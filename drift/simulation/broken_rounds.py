@@ -15,7 +15,7 @@ from drift.config import chain
 from drift.config.experiment import Experiment
 from drift.config.gram_chain import lead
 from drift.runs.run import Run
-from drift.store import files, round_headers
+from drift.store import files, paths, round_headers
 from drift.store.round_record import Round
 
 
@@ -68,7 +68,7 @@ def _fault(
         return Fault(reason.what, "newer"), None
     except files.Damaged as reason:
         return Fault(reason.what), None
-    what = _complaint(record, experiment, size) or faults.get(f"rounds/{index:06d}.safetensors")
+    what = _complaint(record, experiment, size) or faults.get(paths.round_file(index))
     return (Fault(what) if what else None), record
 
 

@@ -14,7 +14,7 @@ from drift.runs.run import Run
 from drift.simulation.broken_rounds import Fault, broken_rounds
 from drift.simulation.recompute import Inexact, Recomputed, recompute_rounds, recompute_state
 from drift.simulation.verify import Problem, results_of, verify
-from drift.store import files, links, locks, round_headers
+from drift.store import files, links, locks, paths, round_headers
 from drift.store.number_ranges import consecutive
 from drift.training.server import Server
 from landscape.results import zarr_files
@@ -138,7 +138,7 @@ def _training(folder: Path, data: Path | None) -> list[Repair]:
                 repairs.append(_written(run, recomputed, problems[recomputed.record.index]))
                 whole.append(recomputed.record.index)
         except (Inexact, LookupError, ValueError) as reason:
-            repairs += [_lost(f"rounds/{index:06d}.safetensors", problems[index], reason) for index in group]
+            repairs += [_lost(paths.round_file(index), problems[index], reason) for index in group]
     if lost:
         try:
             server = recompute_state(run, sorted(whole))

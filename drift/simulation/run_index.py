@@ -1,7 +1,8 @@
 """Index of the runs in a folder: a table in index.sqlite, rebuilt from the folders when it is lost.
 
-The table remembers which folders were read in full. It is not trusted: a row counts only if settings and
-headers in the folder agree with it. Opening the run checks all of its files again.
+A row counts only if this user wrote it on this machine, as its digest with the user's secret proves, if the names that
+settings use are the same, and if none of the run's files that it was read from has changed since; other rows are read
+again from the folder. Opening the run checks all of its files again.
 
 Runs that this package trained are read without importing torch (`drift.runs.run_summary`); those of other programs or
 with code from outside, compressed ones, and all that are not as they should be are opened.
@@ -9,8 +10,9 @@ with code from outside, compressed ones, and all that are not as they should be 
 
 from __future__ import annotations
 
-import hashlib
+import hmac
 import json
+import os
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
@@ -20,12 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 from safetensors import SafetensorError, safe_open
 
+import drift.methods
 from drift.runs.run_names import find
-from drift.runs.run_summary import RunSummary, summary
+from drift.runs.run_summary import PACKAGES, RunSummary, summary
 from drift.store import paths, round_headers
 from drift.store.atomic_write import write_bytes
 from drift.store.numpy_files import escaped, is_text
+from landscape import plugins
 from landscape.results.parsed_text import json_table
+from landscape.results.user_folder import secret
 
 if TYPE_CHECKING:
     from drift.runs.run import Run
@@ -47,29 +52,35 @@ STEPS = 100_000
 def index(runs: str | Path = "runs") -> list[Row]:
     """One row per run in the folder `runs`, by name.
 
-    Folders that have not changed since the last call are read in part only: settings and last numbers. A damaged run
-    has a row with `problem` and no numbers, and so has one whose name is not valid UTF-8, which the table cannot hold.
-    Where the folder cannot be written, no table is stored and the rows are the same.
+    Folders that have not changed since the last call are not read. A damaged run has a row with `problem` and no
+    numbers, and so has one whose name is not valid UTF-8, which the table cannot hold. Where the folder or the user's
+    cache cannot be written, no row is remembered and the rows are the same.
 
     Returns:
         Rows with name, folder, method, dataset, model, partition, seed, done and rounds (rounds on disk and in all),
         accuracy (last one, fraction), updated (UTC, ISO), problem.
     """
     folder = Path(runs)
-    names = sorted(path.parent.name for path in folder.glob("*/run.json"))
-    stored = dict(_read(folder / "index.sqlite", [name for name in names if is_text(name)]))
+    names, key = _run_names(folder), _key()
+    stored = dict(_read(folder / "index.sqlite", [name for name in names if is_text(name)], key))
     rows, fresh = list[Row](), dict[str, tuple[str, str]]()
     for name in names:
+        place = os.path.join(folder, name)
         if not is_text(name):
-            rows.append({"folder": str(folder / name), "name": escaped(name), "problem": NO_TEXT})
+            rows.append({"folder": place, "name": escaped(name), "problem": NO_TEXT})
             continue
-        stamp, row = _stamp(folder / name), _row(folder / name)
-        if stored.get(name) != (stamp, json.dumps(row)):
-            row = _row(folder / name, whole=True)
-        rows.append({"folder": str(folder / name), **row})
-        fresh[name] = stamp, json.dumps(row)
+        known = stored.get(name)
+        row = None if known is None else _unchanged(place, *known)
+        if row is None or known is None:
+            before = _stamp(place)
+            row, remembered = _row(folder / name)
+            if remembered:
+                fresh[name] = f"{before}; {_last_stamp(place, row['done'])}", json.dumps(row)
+        else:
+            fresh[name] = known
+        rows.append({"folder": place, **row})
     if fresh != stored:
-        _write(folder / "index.sqlite", fresh)
+        _write(folder / "index.sqlite", fresh, key)
     return rows
 
 
@@ -77,20 +88,38 @@ NO_TEXT = "the name of its folder is not valid UTF-8; rename the folder"
 """Problem of a run that is listed without being read."""
 
 
-def _row(folder: Path, *, whole: bool = False) -> Row:
-    """The row of a run from its settings and headers; `whole`: after state and last round were read in full."""
-    if (short := summary(folder, whole=whole)) is not None:
-        return _summarised(short)
+def _run_names(folder: Path) -> list[str]:
+    """Names of the folders that hold a run.json, sorted."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(entry.name for entry in entries if os.path.exists(os.path.join(entry.path, "run.json")))
+    except OSError:
+        return []
+
+
+def _unchanged(place: str, stamp: str, content: str) -> Row | None:
+    """A stored row of the run in the folder `place`; None if a file that it was read from has changed."""
+    row: Row = json.loads(content)
+    return row if stamp == f"{_stamp(place)}; {_last_stamp(place, row['done'])}" else None
+
+
+def _row(folder: Path) -> tuple[Row, bool]:
+    """The row of a run, whose state and last round are read in full, and whether it may be remembered.
+
+    What is damaged, and what other code has a say in, is read again every time.
+    """
+    if (short := summary(folder, whole=True)) is not None:
+        return _summarised(short), True
     from drift.runs.run import Run
 
     try:
         run = Run(folder)
-        if whole and run.rounds():
+        if run.rounds():
             run.state()
             run.round(-1)
-        return _columns(run)
+        return _columns(run), False
     except (LookupError, ValueError, OSError, TypeError, AttributeError) as reason:  # a damaged run is listed too
-        return {"name": folder.name, "problem": " ".join(str(reason).split())}
+        return {"name": folder.name, "problem": " ".join(str(reason).split())}, False
 
 
 def _summarised(run: RunSummary) -> Row:
@@ -101,7 +130,7 @@ def _summarised(run: RunSummary) -> Row:
         "model": run.model,
         "partition": run.partition,
         "seed": run.seed,
-        **_progress(run.folder, run.done, run.rounds),
+        **_progress(run.folder, run.done, run.rounds, run.metrics.get("accuracy")),
     }
 
 
@@ -122,11 +151,12 @@ def _columns(run: Run) -> Row:
     }
 
 
-def _progress(folder: Path, done: list[int], rounds: int) -> Row:
+def _progress(folder: Path, done: list[int], rounds: int, last: float | None = None) -> Row:
+    """Numbers of the complete rounds; `last` is the accuracy of the last one, where it is at hand."""
     return {
         "done": len(done),
         "rounds": rounds,
-        "accuracy": _last_accuracy(folder, done),
+        "accuracy": _last_accuracy(folder, done) if last is None else last,
         "updated": _updated(folder),
         "problem": None,
     }
@@ -168,17 +198,29 @@ def _updated(folder: Path) -> str:
     return datetime.fromtimestamp(latest, UTC).isoformat(timespec="seconds")
 
 
-def _stamp(folder: Path) -> str:
-    """Changes whenever a round is committed."""
-    facts = [path.stat() for path in _files(folder)]
-    return " ".join(f"{fact.st_mtime_ns} {fact.st_size}" for fact in facts)
+def _stamp(place: str) -> str:
+    """Changes whenever a round is committed, or one of the files that a row is read from is another one."""
+    return " ".join([_fact(f"{place}/{name}") for name in ("run.json", paths.STATE, "rounds")])
+
+
+def _last_stamp(place: str, done: int) -> str:
+    return _fact(f"{place}/{paths.round_file(done - 1)}") if done else ""
+
+
+def _fact(path: str) -> str:
+    """Times, size and number of a file; nobody but the system sets the time of its last change."""
+    try:
+        fact = os.stat(path)
+    except OSError:
+        return "-"
+    return f"{fact.st_mtime_ns} {fact.st_ctime_ns} {fact.st_size} {fact.st_ino}"
 
 
 def _files(folder: Path) -> list[Path]:
     return [path for name in ("run.json", paths.STATE) if (path := folder / name).exists()]
 
 
-def _read(path: Path, names: list[str]) -> Iterator[tuple[str, tuple[str, str]]]:
+def _read(path: Path, names: list[str], key: bytes) -> Iterator[tuple[str, tuple[str, str]]]:
     """Stamps and rows of these runs; none where the table is lost, damaged, or anything but what `_write` writes."""
     if path.is_symlink() or not path.is_file():  # a link may lead to any database, and a pipe is waited for
         return
@@ -192,7 +234,7 @@ def _read(path: Path, names: list[str]) -> Iterator[tuple[str, tuple[str, str]]]
             for name in names:
                 query = "SELECT stamp, content, digest FROM fedscape_2 WHERE name = ? LIMIT 1"
                 for stamp, content, digest in _query(base, query, name):
-                    if digest == _digest(name, stamp, content):
+                    if digest == _digest(key, name, stamp, content):
                         yield name, (stamp, content)
     except (sqlite3.Error, TypeError, ValueError, OSError):
         return
@@ -204,19 +246,26 @@ def _query(base: sqlite3.Connection, query: str, *values: str) -> list[tuple[str
     return base.execute(query, values).fetchall()
 
 
-def _write(path: Path, rows: Mapping[str, tuple[str, str]]) -> None:
+def _write(path: Path, rows: Mapping[str, tuple[str, str]], key: bytes) -> None:
     """Write a new table and put it in the old one's place; where that cannot be, the next call tries again."""
     texts = [(name, *row) for name, row in rows.items()]
     base = sqlite3.connect(":memory:")
     with closing(base), base:
         base.execute(f"CREATE TABLE {_COLUMNS}")
-        base.executemany("INSERT INTO fedscape_2 VALUES (?, ?, ?, ?)", [(*text, _digest(*text)) for text in texts])
+        base.executemany("INSERT INTO fedscape_2 VALUES (?, ?, ?, ?)", [(*text, _digest(key, *text)) for text in texts])
         base.commit()
         content = base.serialize()
     with suppress(OSError):
         write_bytes(path, content)
 
 
-def _digest(*texts: str) -> str:
-    """Digest by which rows altered on disk are detected and rebuilt."""
-    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+def _key() -> bytes:
+    """What rows are signed with: the user's secret, the names that settings may use, the state of methods' files."""
+    known = [plugins.names(package) for package in PACKAGES]
+    written = [_fact(str(place / f"{name}.py")) for place in map(Path, drift.methods.__path__) for name in known[-1]]
+    return hmac.digest(secret(), json.dumps([known, written]).encode(), "sha256")
+
+
+def _digest(key: bytes, *texts: str) -> str:
+    """Digest that nobody without the user's secret can give a row."""
+    return hmac.digest(key, "\0".join(texts).encode(), "sha256").hex()[:32]

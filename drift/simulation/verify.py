@@ -12,7 +12,7 @@ from drift.config.load import validated
 from drift.runs.cache import complaint
 from drift.runs.run import Run
 from drift.simulation.broken_rounds import broken_rounds, has_later_rounds
-from drift.store import files, round_headers
+from drift.store import files, paths, round_headers
 from drift.store.number_ranges import spans
 from landscape.results import zarr_files
 
@@ -142,9 +142,7 @@ def _rounds(folder: Path, experiment: Experiment, imported: bool) -> list[Proble
         "newer": _lower(files.Newer.remedy),
         "extra": "nothing of the run reads it; move it elsewhere",
     }
-    return [
-        Problem(f"rounds/{index:06d}.safetensors", fault.what, usable[fault.kind]) for index, fault in faults.items()
-    ]
+    return [Problem(paths.round_file(index), fault.what, usable[fault.kind]) for index, fault in faults.items()]
 
 
 def results_of(folder: Path) -> list[Problem]:

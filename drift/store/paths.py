@@ -12,7 +12,12 @@ STATE = "state.safetensors"
 
 def round_path(folder: Path, index: int) -> Path:
     """File of round `index`."""
-    return folder / "rounds" / f"{index:06d}.safetensors"
+    return folder / round_file(index)
+
+
+def round_file(index: int) -> str:
+    """Path of the file of round `index` inside the run's folder."""
+    return f"rounds/{index:06d}.safetensors"
 
 
 def require_inside(path: Path, folder: Path) -> None:

@@ -95,7 +95,7 @@ def read_round_file(folder: Path, index: int) -> Header | None:
             about = json_table((file.metadata() or {}).get("about", "{}"))
             names = [*links.LINKED, *({"extras.excluded"} & set(file.keys()))]
             arrays = {name: file.get_tensor(name) for name in names}
-        return Header(round_file(index), int(about["round"]), *_names(about), arrays)
+        return Header(paths.round_file(index), int(about["round"]), *_names(about), arrays)
     except _UNREADABLE:
         return None
 
@@ -113,11 +113,6 @@ def read_state(folder: Path) -> Header | None:
         return Header(paths.STATE, int(about["next"]), run, before, squares)
     except _UNREADABLE:
         return None
-
-
-def round_file(index: int) -> str:
-    """Path of a round's file inside the run's folder."""
-    return f"rounds/{index:06d}.safetensors"
 
 
 def _names(about: Mapping[str, Any]) -> tuple[str | None, str | None]:

@@ -171,9 +171,9 @@ def data_folder(data: Path | None) -> Finding:
 
 def cache_folder() -> Finding:
     """Where decoded images are kept."""
-    from landscape.datasets import _cache
+    from landscape.results import user_folder
 
-    folder = _cache.directory()
+    folder = user_folder.cache_folder()
     files = sorted(path.name for path in folder.glob("*.safetensors"))
     place = next(parent for parent in [folder, *folder.parents] if parent.exists())
     advice = "" if os.access(place, os.W_OK) else "it cannot be written; set FEDSCAPE_CACHE to a folder that can."

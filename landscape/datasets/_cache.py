@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import sys
 import threading
 import warnings
 from collections.abc import Mapping
@@ -40,16 +39,6 @@ class Content:
     def fingerprint(self) -> str:
         """Short hash of samples and groups."""
         return fingerprint(self.train, self.test, self.groups)
-
-
-def directory() -> Path:
-    """FEDSCAPE_CACHE, else `fedscape` in the platform's cache folder of the user."""
-    if configured := os.environ.get("FEDSCAPE_CACHE"):
-        return Path(configured).expanduser()
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "fedscape"
-    variable, otherwise = ("LOCALAPPDATA", "AppData/Local") if os.name == "nt" else ("XDG_CACHE_HOME", ".cache")
-    return Path(os.environ.get(variable) or Path.home() / otherwise) / "fedscape"
 
 
 def read(path: Path) -> tuple[Content, str] | None:

@@ -18,6 +18,7 @@ from landscape.datasets._dataset import Dataset, Groups
 from landscape.datasets._source import Files, Source
 from landscape.model.samples import Samples
 from landscape.results.parsed_text import json_table
+from landscape.results.user_folder import cache_folder
 
 __all__ = ["Source", "load", "loader"]
 
@@ -53,7 +54,7 @@ def load(source: Source, folder: Path | None = None) -> Dataset:
     if folder is None and (data_folder := os.environ.get("FEDSCAPE_DATA")):
         folder = Path(data_folder)
     files = None if folder is None else _source.find_files(source, folder.expanduser() / source.name)
-    path = _cache.directory() / f"{source.name}-{_source.key(source, files)}.safetensors"
+    path = cache_folder() / f"{source.name}-{_source.key(source, files)}.safetensors"
     cached = _cache.read(path)
     if cached is None or _complaint(source, cached[0]):
         content = _decode(source, _source.download(source) if files is None else files)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from landscape.model.samples import leaves
+from landscape.results.user_folder import cache_folder
 from landscape.sweep.processor import processor
 from landscape.sweep.sweep_plan import SweepPlan
 from landscape.sweep.worker import Work
@@ -59,7 +60,5 @@ def write_plan(identity: dict[str, Any], plan: SweepPlan, seconds: dict[str, flo
 
 
 def _path(identity: dict[str, Any]) -> Path:
-    from landscape.datasets._cache import directory  # where datasets are cached, too
-
     name = hashlib.blake2b(json.dumps(identity, sort_keys=True).encode(), digest_size=8).hexdigest()
-    return directory() / "plans" / f"{name}.json"
+    return cache_folder() / "plans" / f"{name}.json"

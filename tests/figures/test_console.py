@@ -29,3 +29,13 @@ def test_what_runs_say_cannot_steer_the_terminal(capsys, text):
     console.put(text)
     shown = capsys.readouterr()
     assert not {"\x1b", "\x07", "\x9b"} & set(shown.out + shown.err)
+
+
+def test_a_long_table_has_the_lines_of_a_short_one(capsys, monkeypatch):
+    rows = [{"name": "run-1", "seed": 5, "accuracy": 0.123456}, {"name": "\u6f22\u5b57 long name", "seed": 11}]
+    columns = {"name": "run", "seed": "seed", "accuracy": "accuracy", "absent": "not there"}
+    console.table(rows, columns)
+    expected = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    monkeypatch.setattr(console, "MANY", 2)
+    console.table(rows, columns)
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == expected

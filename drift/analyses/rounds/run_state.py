@@ -126,7 +126,7 @@ def _diverged(run: Run, values: np.ndarray, constant: float) -> bool:
 
 def _nothing_left(run: Run) -> bool:
     """Whether training stopped in the round after the last complete one, as nothing finite was left."""
-    if not (run.folder / "rounds" / f"{run.committed:06d}.safetensors").exists():
+    if not files.round_path(run.folder, run.committed).exists():
         return False
     record = files.read_round(run.folder, run.committed)
     return not len(record.ids) or (record.end is not None and not bool(torch.isfinite(record.end).all()))

@@ -1,6 +1,7 @@
 """A table of runs that a stranger forged: the rows are those of the folders, at once, and a sound table replaces it."""
 
 import json
+import os
 import sqlite3
 import time
 from contextlib import closing
@@ -33,12 +34,15 @@ def _rows(path):
         return base.execute("SELECT name, stamp, content, digest FROM fedscape_2").fetchall()
 
 
+STRANGER = b"a secret of somebody else, which is as long"
+
+
 def _forged(path, **changes):
-    """The table's rows with changed content and the digest that belongs to it."""
+    """The table's rows with changed content, and a digest as a stranger can give it."""
     rows = []
     for name, stamp, content, _ in _rows(path):
         text = json.dumps({**json.loads(content), **changes})
-        rows.append((name, stamp, text, module._digest(name, stamp, text)))
+        rows.append((name, stamp, text, module._digest(STRANGER, name, stamp, text)))
     _based(path, TABLE, rows=rows)
 
 
@@ -147,8 +151,47 @@ def test_a_row_of_a_damaged_run_is_not_believed(tmp_path):
     path.write_bytes(content)
     (row,) = index(tmp_path)
     assert "altered" in row["problem"]
-    name, stamp, _, _ = _rows(tmp_path / "index.sqlite")[0]
+    assert not _rows(tmp_path / "index.sqlite"), "what is damaged is read again every time"
+    name, stamp = run.name, f"{module._stamp(str(run.folder))}; {module._last_stamp(str(run.folder), 3)}"
     text = json.dumps({**{key: value for key, value in sound.items() if key != "folder"}, "accuracy": 1.0})
-    _based(tmp_path / "index.sqlite", TABLE, rows=[(name, stamp, text, module._digest(name, stamp, text))])
+    _based(tmp_path / "index.sqlite", TABLE, rows=[(name, stamp, text, module._digest(STRANGER, name, stamp, text))])
     assert index(tmp_path) == [row]
     assert fact.st_size == path.stat().st_size
+
+
+@pytest.mark.parametrize("name", ["run.json", "state.safetensors", "rounds/000002.safetensors"])
+def test_a_file_that_was_changed_behind_the_same_size_and_time_is_read_again(tmp_path, name):
+    run = tiny.trained(tmp_path)
+    index(tmp_path)
+    path = run.folder / name
+    fact, content = path.stat(), bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    os.utime(path, ns=(fact.st_atime_ns, fact.st_mtime_ns))
+    assert (path.stat().st_mtime_ns, path.stat().st_size) == (fact.st_mtime_ns, fact.st_size)
+    assert index(tmp_path)[0]["problem"]
+
+
+def test_rows_of_another_user_are_not_believed(tmp_path, monkeypatch):
+    tiny.trained(tmp_path / "runs")
+    rows, read = index(tmp_path / "runs"), []
+    short = module.summary
+    monkeypatch.setattr(module, "summary", lambda folder, whole: read.append(folder) or short(folder, whole=whole))
+    assert index(tmp_path / "runs") == rows
+    assert not read
+    monkeypatch.setenv("FEDSCAPE_CACHE", str(tmp_path / "cache of another user"))
+    assert index(tmp_path / "runs") == rows
+    assert len(read) == 1
+    secret = tmp_path / "cache of another user" / "secret"
+    assert len(secret.read_bytes()) == 32
+    if os.name != "nt":
+        assert secret.stat().st_mode & 0o777 == 0o600
+
+
+def test_where_no_secret_can_be_stored_the_rows_are_the_same(tmp_path, monkeypatch):
+    tiny.trained(tmp_path / "runs")
+    rows = index(tmp_path / "runs")
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("FEDSCAPE_CACHE", str(tmp_path / "file"))
+    assert index(tmp_path / "runs") == rows
+    assert index(tmp_path / "runs") == rows
