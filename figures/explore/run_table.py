@@ -84,7 +84,7 @@ class RunTable:
         if patch:
             self.grid.patch(patch, as_index=False)
 
-    def _new_grid(self, frame: pd.DataFrame) -> pn.widgets.Tabulator:
+    def _new_grid(self, frame: pd.DataFrame, **state: Any) -> pn.widgets.Tabulator:
         """A table of these columns for good: the page cannot change those of a table that it is still making."""
         grid = pn.widgets.Tabulator(
             frame,
@@ -98,21 +98,21 @@ class RunTable:
             disabled=True,
             layout="fit_data_fill",
             sizing_mode="stretch_width",
-            height=_height(frame),
+            height=min(330, 96 + 30 * max(1, len(frame))),
             theme="simple",
             css_classes=["run-table"],
+            **state,
         )
         grid.param.watch(self._ticked, "selection")
         grid.on_click(self._clicked)
         return grid
 
     def _lay(self, frame: pd.DataFrame) -> None:
-        if self._place.objects and list(self.grid.value.columns) == list(frame.columns):
-            self.grid.height = _height(frame)
-            self.grid.value = frame
-        else:
-            self.grid = self._new_grid(frame)
-            self._place[:] = [self.grid]
+        """Make the table of other rows, with the order and the filters of the one before."""
+        filters = [{"field": own["field"], "value": own["value"]} for own in self.grid.filters]
+        configuration = {"initialHeaderFilter": filters}
+        self.grid = self._new_grid(frame, sorters=self.grid.sorters, configuration=configuration)
+        self._place[:] = [self.grid]
         self.group.options = GROUPS | {name: name for name in frame.columns[9:]}
 
     def _show_selection(self) -> None:
@@ -157,10 +157,6 @@ def changed_rows(runs: OpenRuns, stamps: dict[str, object]) -> dict[str, tuple[o
         if stamps.get(name) != stamp:
             rows[name] = stamp, run_row(runs, name)
     return rows
-
-
-def _height(frame: pd.DataFrame) -> int:
-    return min(330, 96 + 30 * max(1, len(frame)))
 
 
 def _problems(rows: Mapping[str, Mapping[str, Any]]) -> list[str]:

@@ -137,6 +137,23 @@ def test_runs_appear_and_grow_while_they_are_trained(shown, folder):
     assert shown.errors == []
 
 
+def test_order_and_filters_stay_when_runs_appear(shown, folder):
+    page = shown.open()
+    curves(shown, least=4)
+    table = page.locator(".run-table")
+    table.locator("[tabulator-field=loss] .tabulator-col-sorter").click()
+    least = table.locator("[tabulator-field=seed] .tabulator-header-filter input")
+    least.press_sequentially("6")
+    until(shown, lambda: table.locator(".tabulator-row").count() < 3, "fewer rows")
+    for number, overrides in ((11, []), (12, ["local.lr=0.03"])):  # the second one brings a column
+        run = tiny.trained(folder, "rounds=4", f"seed={number}", *overrides)
+        table.get_by_text(run.name).wait_for()
+        assert least.input_value() == "6"
+        losses = [float(text) for text in table.locator(".tabulator-row [tabulator-field=loss]").all_inner_texts()]
+        assert losses == sorted(losses) and len(losses) == number - 9
+    assert shown.errors == []
+
+
 def test_a_recorded_run_is_explored_while_it_grows_and_its_texts_stay_texts(shown, folder):
     page = shown.open()
     recorder = Recorder(folder / "stranger", method=MARKUP, data=MARKUP, seed=5)
