@@ -69,10 +69,11 @@ WATCH = """() => {
     window.aggregate = () => within(document).filter(part => part.matches('p.number')).at(-1)?.textContent;
     window.slider = name => within(document).find(part => part.matches('input[type=range]')
         && part.getAttribute('aria-label') === name);
-    window.until = test => new Promise(done => {
-        const look = () => { const value = test(); value ? done(performance.now()) : requestAnimationFrame(look); };
+    window.until = (test, soon = requestAnimationFrame) => new Promise(done => {
+        const look = () => { const value = test(); value ? done(performance.now()) : soon(look); };
         look();
     });
+    window.later = look => setTimeout(look, 50); // looking at the whole page in every frame takes a part of a core
     window.planes = () => {
         const plot = drawing('on the plane'), before = Number(plot.dataset.drawn);
         let begun;
@@ -81,7 +82,7 @@ WATCH = """() => {
             const first = await until(() => Number(plot.dataset.drawn) > before);
             const whole = await until(() => Number(plot.dataset.drawn) > before && plot._fullData[0].x.length >= 21);
             const exact = await until(() => within(document).some(part => part.matches('p')
-                && /shown: 21 x 21 points exact/.test(part.textContent)));
+                && /shown: 21 x 21 points exact/.test(part.textContent)), later);
             return [first - begun, whole - begun, exact - begun];
         })();
     };

@@ -57,7 +57,7 @@ class OnDemand:
         if key == self._key:
             return
         self._key, self._run, self._arguments, self._job = key, run, arguments, None
-        self.button.param.update(name=f"Compute {self._title}", disabled=False, visible=True)
+        self.button.param.update(label=f"Compute {self._title}", disabled=False, visible=True)
         self._say(self._about)
         self._show(None)
         self._latest.ask(lambda: (key, cache.stored(run, self._analysis, arguments)), self._stored)

@@ -142,6 +142,11 @@ def rounds_with_clients(
     return list(rounds) if rounds is not None else evenly_spaced(stored, count or len(stored))
 
 
+def rounds_among(available: Sequence[int], rounds: int | Sequence[int]) -> list[int]:
+    """The rounds that are named, or so many of the available ones, evenly spaced."""
+    return evenly_spaced(available, rounds) if isinstance(rounds, int) else list(rounds)
+
+
 def select_suited(
     runs: Sequence[Run], suits: Callable[[Run], object], *, what: str, command: str, why: str
 ) -> Sequence[Run]:

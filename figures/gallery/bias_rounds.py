@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses import per_round
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.runs.run import Run
 from figures import style
@@ -23,17 +22,19 @@ _SHOWN = {"train_bias": "train bias", "heterogeneity_bias": "heterogeneity bias"
 _ERRORS = {"error": ("test error", "-"), "fma_error": ("training error", ":")}
 
 
-def data(runs: Sequence[Run], *, rounds: int = 8, samples_per_client: int = 50, by: str = "") -> xr.Dataset:
+def data(
+    runs: Sequence[Run], *, rounds: int | Sequence[int] = 8, samples_per_client: int = 50, by: str = ""
+) -> xr.Dataset:
     """train_bias, heterogeneity_bias, fma_error and error over algorithm, seed and round (and case).
 
     Args:
-        rounds: How many rounds are evaluated, evenly spaced among those that kept clients.
+        rounds: The rounds that are evaluated, or how many, evenly spaced among those that kept clients.
         samples_per_client: Training samples of each client that the biases and fma_error are averaged over.
         by: A setting whose values are shown below each other, such as local.lr_decay.
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = per_round.evenly_spaced(run.kept("clients"), rounds)
+        indices = _runs.rounds_among(run.kept("clients"), rounds)
         biases = run.cached(decomposition, rounds=indices, samples_per_client=samples_per_client)
         return biases[[*_SHOWN, "fma_error"]].assign(error=run.metrics()["error"].sel(round=biases["round"]))
 

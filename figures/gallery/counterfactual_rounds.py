@@ -9,7 +9,6 @@ import xarray as xr
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from drift.analyses import per_round
 from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.runs.run import Run
 from figures import style
@@ -36,19 +35,24 @@ _DRAWN += [f"{drift}_{kind}" for drift in ("period", "client") for kind in ("var
 
 
 def data(
-    runs: Sequence[Run], *, method: str | None = None, rounds: int = 8, scale: str = "fit", workers: int = 1
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    rounds: int | Sequence[int] = 8,
+    scale: str = "fit",
+    workers: int = 1,
 ) -> xr.Dataset:
     """norm and loss_cost (nats) over algorithm, seed, round and part; norms and variances of the drifts over round.
 
     Args:
         method: Whose runs are shown; by default those of FedAvg, or of the first method.
-        rounds: How many rounds are retrained, evenly spread over those that kept their globals.
+        rounds: The rounds that are retrained, or how many, evenly spread over those that kept their globals.
         scale: Of the gradients at the start, "fit" or "steps".
         workers: Processes that share the trainings.
     """
 
     def compute(run: Run) -> xr.Dataset:
-        indices = per_round.evenly_spaced(run.kept("globals"), rounds) or None
+        indices = _runs.rounds_among(run.kept("globals"), rounds) or None
         return run.cached(counterfactual, rounds=indices, scale=scale, workers=workers)[_DRAWN]
 
     return _stack.stack_runs(_runs.runs_of_method(runs, method), compute)

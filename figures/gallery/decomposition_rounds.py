@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import xarray as xr
 from matplotlib.figure import Figure
 
-from drift.analyses import per_round
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.runs.run import Run
 from figures import style
@@ -31,7 +30,7 @@ _SHOWN = {
 def data(
     runs: Sequence[Run],
     *,
-    rounds: int = 4,
+    rounds: int | Sequence[int] = 4,
     replicates: int = 3,
     samples_per_client: int = 50,
     estimator: str = "local",
@@ -40,7 +39,7 @@ def data(
     """bias2, var, cov, cov_bound, residual and locality over algorithm, seed and round.
 
     Args:
-        rounds: How many rounds are evaluated, evenly spaced among those that kept clients.
+        rounds: The rounds that are evaluated, or how many, evenly spaced among those that kept clients.
         replicates: Models of each client for the estimator local.
         samples_per_client: Training samples of each client that everything is averaged over.
         estimator: "local" trains the clients of these rounds again; "runs" takes the given runs of a method with
@@ -52,7 +51,7 @@ def data(
     shown = [group[0] for group in groups.values()] if estimator == "runs" else selected
 
     def compute(run: Run) -> xr.Dataset:
-        indices = per_round.evenly_spaced(_runs.rounds_with_clients(run), rounds)
+        indices = _runs.rounds_among(_runs.rounds_with_clients(run), rounds)
         more: dict[str, object] = {"estimator": estimator, "replicates": replicates, "workers": workers}
         if estimator == "runs":
             more["others"] = [str(other.folder) for other in groups[run.label][1:]]

@@ -30,16 +30,23 @@ _NOTE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": style.small
 
 
 def data(
-    runs: Sequence[Run], *, method: str | None = None, seed: int | None = None, momentum: str = "previous"
+    runs: Sequence[Run],
+    *,
+    method: str | None = None,
+    seed: int | None = None,
+    rounds: Sequence[int] | None = None,
+    momentum: str = "previous",
 ) -> xr.Dataset:
     """client_variance, period_variance, gain and mean_cosine over round and layer.
 
     Args:
         method, seed: Whose run is shown; by default that of FedAvg, or of the first method, with the smallest seed.
+        rounds: The rounds shown; by default at most 20 that kept their clients, evenly spaced.
         momentum: What a round's update is compared with, as in `drift.layer_drift`.
     """
     run, _ = _runs.run_with_planes(runs, method, seed)
-    return _stack.name_runs(run.cached(layer_drift, momentum=momentum)[list(_SHOWN)], [run])
+    shown = {} if rounds is None else {"rounds": list(rounds)}
+    return _stack.name_runs(run.cached(layer_drift, **shown, momentum=momentum)[list(_SHOWN)], [run])
 
 
 def draw(ds: xr.Dataset) -> Figure:

@@ -12,6 +12,7 @@ from drift.diagnosis.causes import Cause
 from drift.diagnosis.findings import Finding
 from figures.explore import html_table
 from figures.explore.activity import duration
+from figures.explore.as_figure import Request
 from figures.explore.diagnosed import Diagnosed, diagnosed, place_of
 from figures.explore.jobs import Job
 from figures.explore.view import View
@@ -39,6 +40,7 @@ class Diagnosis(View):
         self._key: tuple[str, str] | None = None
         self._job: Job | None = None
         self._told = 0.0
+        self._result: Diagnosed | None = None
         self.quick = pn.widgets.Button(label="Read the record", color="primary")
         self.full = pn.widgets.Button(label="Test causes by training")
         self.cancel = pn.widgets.Button(label="Cancel", visible=False)
@@ -58,7 +60,7 @@ class Diagnosis(View):
         key = (str(run.folder), run.last_link)
         if key == self._key:
             return
-        self._key, self._job = key, None
+        self._key, self._job, self._result = key, None, None
         self._busy(False)
         known = _RESULTS.get((*key, False)) or _RESULTS.get((*key, True))
         if known is not None:
@@ -66,6 +68,17 @@ class Diagnosis(View):
         else:
             self.answers.objects = []
             self._say(ABOUT)
+
+    def figures(self) -> list[Request]:
+        """The figures that answers name."""
+        if self._result is None:
+            raise LookupError("no diagnosis yet; read the record, then open this again.")
+        run, diagnosis = self.explorer.run(), self._result.diagnosis
+        titles: dict[str, str] = {}
+        answers: list[Finding | Cause] = [*diagnosis.findings, *diagnosis.causes]
+        for answer in answers:
+            titles.setdefault(answer.figure, _title(answer))
+        return [Request.from_runs(name, run, title=title) for name, title in titles.items() if name]
 
     def _start(self, *, quick: bool) -> None:
         run, key = self.explorer.run(), self._key
@@ -110,7 +123,7 @@ class Diagnosis(View):
         self.text.object = html_table.lines([text])
 
     def _show(self, result: Diagnosed) -> None:
-        diagnosis = result.diagnosis
+        diagnosis, self._result = result.diagnosis, result
         rounds = f"{diagnosis.rounds} rounds, {diagnosis.per_round} of {diagnosis.clients} clients per round."
         self._say(f"{verdict(diagnosis)} {rounds}")
         rows = [self._cause(cause, result) for cause in diagnosis.causes]
@@ -122,14 +135,13 @@ class Diagnosis(View):
         gain = interval(cause.gain.value, cause.gain.low, cause.gain.high, "nats")
         tested = "; ".join(filter(None, (cause.test, cause.followed, cause.note)))
         text = f"{'clear: ' if cause.clear else ''}gains {gain}, {percent(cause.share)} of the loss ({tested})"
-        return self._answer(cause.title, text, cause.command if cause.clear else "", cause, result)
+        return self._answer(_title(cause), text, cause.command if cause.clear else "", cause, result)
 
     def _finding(self, finding: Finding, result: Diagnosed) -> pn.Row:
         number = ""
         if finding.value == finding.value:
             number = f"; {finding.measure} {interval(finding.value, finding.low, finding.high, finding.unit)}"
-        title = QUESTIONS.get(finding.name, finding.name)
-        return self._answer(title, f"{finding.statement}{number}", finding.suggestion, finding, result)
+        return self._answer(_title(finding), f"{finding.statement}{number}", finding.suggestion, finding, result)
 
     def _answer(self, title: str, text: str, advice: str, answer: Finding | Cause, result: Diagnosed) -> pn.Row:
         """A line of an answer with a button that leads to the view that shows it."""
@@ -143,6 +155,10 @@ class Diagnosis(View):
         button = pn.widgets.Button(label=f"Show in {views[place['view']].title}", width=140)
         button.on_click(self.guarded(lambda _: self.selection.change(**place)))
         return pn.Row(content, button, sizing_mode="stretch_width", css_classes=["answer"])
+
+
+def _title(answer: Finding | Cause) -> str:
+    return answer.title if isinstance(answer, Cause) else QUESTIONS.get(answer.name, answer.name)
 
 
 def _head(text: str) -> pn.pane.HTML:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import panel as pn
 import plotly.graph_objects as go
 import xarray as xr
 
+from drift.analyses.cost_estimate import complete_options
 from drift.analyses.counterfactual.counterfactual import counterfactual
 from drift.analyses.decomposition.decomposition import decomposition
 from drift.analyses.per_round import evenly_spaced
@@ -34,6 +36,8 @@ from figures.explore.plot import Plot
 from figures.explore.series import of_record, recorded_runs
 from figures.explore.view import View
 from figures.explore.views.runs import span
+
+STEPS = "parts of the step"
 
 PANELS = {
     "client_variance": "client-drift variance over rounds",
@@ -92,7 +96,7 @@ class Drift(View):
         self.factors = OnDemand(self, decomposition, "decomposition", FACTORS, self._show_factors)
         self.factors_plot = Plot("bias, variance and covariance of the averaged model", height=360, visible=False)
         self.layers = LayerPanel(self)
-        self.step = OnDemand(self, counterfactual, "parts of the step", STEP, self._show_step)
+        self.step = OnDemand(self, counterfactual, STEPS, STEP, self._show_step)
         self.norms = Plot("norms of the parts of the global step", height=320)
         self.costs = Plot("loss that each part of the global step costs", height=320)
         self.clients = Plot("loss that the drift of each client costs", height=280, visible=False)
@@ -126,14 +130,24 @@ class Drift(View):
         gallery_names = ("variance-rounds", "coherence-rounds", "locality-rounds")
         texts = ("drift variances and gain", "coherence with its change point", "locality")
         requests = [Request.from_runs(name, runs, title=text) for name, text in zip(gallery_names, texts, strict=True)]
-        first = runs[0]
-        rounds = len(self._rounds(first, "clients") or [0])
-        return [
-            *requests,
-            Request.from_runs("layers-drift", first, title="drift by layer"),
-            Request.from_runs("bias-rounds", first, title="decomposition of the recorded models"),
-            Request.from_runs("counterfactual-rounds", first, title="parts of the step", rounds=min(rounds, FEW)),
-        ]
+        return [*requests, *self._on_demand(self.explorer.run())]
+
+    def _on_demand(self, run: Run) -> Iterator[Request]:
+        """Figures of the analyses that are offered, of the rounds that they are offered for."""
+        samples = complete_options(decomposition, run, {}).samples_per_client
+        factors: dict[str, Any] = {"samples_per_client": samples}
+        if self.selection.look("drift.models"):
+            named = ("decomposition-rounds", "decomposition of models that are trained again", factors)
+        else:
+            named = ("bias-rounds", "bias of the recorded models", factors)
+        by_layer: tuple[str, str, dict[str, Any]] = ("layers-drift", "drift by layer", {})
+        for what, analyses in (("clients", (by_layer, named)), ("globals", (("counterfactual-rounds", STEPS, {}),))):
+            try:
+                rounds = self._rounds(run, what)
+            except LookupError:  # the view says so
+                continue
+            for name, text, options in analyses:
+                yield Request.from_runs(name, run, title=text, rounds=rounds, **options)
 
     def _show(self, read: Recorded) -> None:
         for name, plot in self.plots.items():

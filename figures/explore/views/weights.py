@@ -45,6 +45,7 @@ class WeightsView(View):
         self._history: dict[str, Weights] = {}
         self._quiet = self._new_place = False
         self._title = ""
+        self._learning: Job | None = None
         self.sliders = Sliders(self.guarded(self._moved), sizing_mode="stretch_width", margin=(0, 8))
         usual = (
             ("FedAvg", lambda: self._sizes),
@@ -178,16 +179,22 @@ class WeightsView(View):
 
     def _go(self, weights: Weights, title: str) -> None:
         """Select weights: all views follow, and the back button leads here."""
+        if self._learning is not None:
+            self._learning.cancel()  # its weights would take the place of these
         self._title, self._new_place = title, False
         self.selection.change(weights=[round(share, 6) for share in weights.shares], gamma=round(weights.gamma, 6))
 
     def _learn(self, function: Any, title: str) -> None:
         run, number = self.explorer.run(), self.explorer.round()
+        if self._learning is not None:
+            self._learning.cancel()
         self.say(f"{title} weights are learned on the proxy set ...")
 
         def ended(job: Job) -> None:
             if job.state == "failed":
                 self.explorer.push(lambda: self.say(str(job.error)))
+            elif job.state == "cancelled":
+                self.explorer.push(lambda: self.say() if job is self._learning else None)
 
         def take(_: int, weights: Weights) -> None:
             self.explorer.push(self.guarded(lambda: ready(weights)))
@@ -198,7 +205,9 @@ class WeightsView(View):
                 self._go(weights, title)
 
         job_title = f"{title} weights of round {number}"
-        self.explorer.jobs.quick(function, run, [number], title=job_title, priority=5, on_result=take, on_end=ended)
+        self._learning = self.explorer.jobs.quick(
+            function, run, [number], title=job_title, priority=5, on_result=take, on_end=ended
+        )
 
     def _numbers(self, row: list[float], numbers: Numbers) -> None:
         """Remember what was tried, once its numbers are there."""

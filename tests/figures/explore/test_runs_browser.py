@@ -215,6 +215,10 @@ def test_an_analysis_is_computed_on_demand_and_stored(shown, folder):
     assert traces[0]["y"] == pytest.approx([stored.fma_loss.item()], rel=1e-5)
     page.reload()
     assert curves(shown, "bias, variance and covariance")[0]["y"] == traces[0]["y"]
+    page.get_by_role("button", name="as figure").click()
+    lines = page.locator(".as-figures").get_by_label("command line")
+    page.get_by_text("parts of the step", exact=True).wait_for()
+    assert sum("'rounds=[1]'" in line for line in lines.all_inner_texts()) == 3
 
 
 def test_drift_by_layer_shows_the_selected_layers(shown, folder):
@@ -243,4 +247,6 @@ def test_findings_lead_to_the_views_that_show_them_and_a_diagnosis_can_be_cancel
     until(shown, lambda: query(page)["view"] == "drift", "Drift in the address")
     page.go_back()
     page.get_by_text("where training stands").wait_for()
+    page.get_by_role("button", name="as figure").click()
+    page.locator(".as-figures").get_by_text("figures draw coherence-rounds").wait_for()
     assert shown.foreign == [] and shown.errors == []

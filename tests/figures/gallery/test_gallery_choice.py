@@ -60,6 +60,12 @@ def test_an_absent_seed_is_refused_and_those_that_there_are_are_named(name, runs
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("name", ["bias-rounds", "counterfactual-rounds", "decomposition-rounds", "layers-drift"])
+def test_named_rounds_are_shown(name, runs):
+    ds = gallery.load(name).data(suited(name, runs)[:1], rounds=[1])
+    assert ds["round"].values.tolist() == [1]
+
+
 @pytest.mark.parametrize("value", [99, -99])
 @pytest.mark.parametrize(
     ("name", "option"),
