@@ -39,9 +39,9 @@ class RunTable:
         self.group.param.watch(self._grouped, "value")
         self.every = pn.widgets.Button(label="select all shown")
         self.none = pn.widgets.Button(label="only the first")
-        self.every.on_click(lambda _: self._select(list(self.grid.current_view.index)))
+        self.every.on_click(lambda _: self._select([] if self.grid is None else list(self.grid.current_view.index)))
         self.none.on_click(lambda _: self._select(view.selection.runs[:1]))
-        self.grid = self._new_grid(table({}))
+        self.grid: pn.widgets.Tabulator | None = None
         self._place = pn.Column(sizing_mode="stretch_width")
         row = pn.Row(self.group, self.every, self.none, css_classes=["pickers"])
         self.problems = html_table.pane("problems")
@@ -59,22 +59,22 @@ class RunTable:
         self.problems.object = html_table.lines(_problems(self._rows))
         if not fresh:
             return
-        first = [name for name in self.view.selection.runs if name in self._rows] if self.grid.value.empty else []
+        first = [name for name in self.view.selection.runs if name in self._rows] if self.grid is None else []
         self._rows = {name: self._rows[name] for name in dict.fromkeys([*first, *self._rows])}
         frame = table(self._rows)
-        before = self.grid.value
-        self._quiet = True
+        grid, self._quiet = self.grid, True
         try:
-            if list(before.columns) == list(frame.columns) and list(before.index) == list(frame.index):
-                self._patch(before, frame, list(fresh))
+            if grid is not None and all(map(pd.Index.equals, grid.value.axes, frame.axes)):
+                self._patch(grid, frame, list(fresh))
             else:
                 self._lay(frame)
         finally:
             self._quiet = False
         self._show_selection()
 
-    def _patch(self, before: pd.DataFrame, frame: pd.DataFrame, names: list[str]) -> None:
+    def _patch(self, grid: pn.widgets.Tabulator, frame: pd.DataFrame, names: list[str]) -> None:
         """Change the cells that changed, so that order, filters and place stay."""
+        before = grid.value
         places = {name: place for place, name in enumerate(frame.index)}
         patch = {
             column: [(places[name], _plain(frame.loc[name, column])) for name in names]
@@ -82,7 +82,7 @@ class RunTable:
             if any(_differs(before.loc[name, column], frame.loc[name, column]) for name in names)
         }
         if patch:
-            self.grid.patch(patch, as_index=False)
+            grid.patch(patch, as_index=False)
 
     def _new_grid(self, frame: pd.DataFrame, **state: Any) -> pn.widgets.Tabulator:
         """A table of these columns for good: the page cannot change those of a table that it is still making."""
@@ -104,19 +104,23 @@ class RunTable:
             **state,
         )
         grid.param.watch(self._ticked, "selection")
-        grid.on_click(self._clicked)
+        grid.on_click(lambda event: self._clicked(str(grid.value.index[event.row])))
         return grid
 
     def _lay(self, frame: pd.DataFrame) -> None:
         """Make the table of other rows, with the order and the filters of the one before."""
-        filters = [{"field": own["field"], "value": own["value"]} for own in self.grid.filters]
-        configuration = {"initialHeaderFilter": filters}
-        self.grid = self._new_grid(frame, sorters=self.grid.sorters, configuration=configuration)
+        state: dict[str, Any] = {}
+        if self.grid is not None:
+            filters = [{"field": own["field"], "value": own["value"]} for own in self.grid.filters]
+            state = {"sorters": self.grid.sorters, "configuration": {"initialHeaderFilter": filters}}
+        self.grid = self._new_grid(frame, **state)
         self._place[:] = [self.grid]
         self.group.options = GROUPS | {name: name for name in frame.columns[9:]}
 
     def _show_selection(self) -> None:
         """Tick the selected runs, and group as the address says."""
+        if self.grid is None:
+            return
         places = {name: place for place, name in enumerate(self.grid.value.index)}
         wanted = sorted(places[name] for name in self.view.selection.runs if name in places)
         group = self.view.selection.look("runs.group")
@@ -133,15 +137,14 @@ class RunTable:
 
     def _ticked(self, event: Any) -> None:
         if not self._quiet:
-            self._select([str(self.grid.value.index[place]) for place in event.new])
+            self._select([str(event.obj.value.index[place]) for place in event.new])
 
     def _select(self, names: list[str]) -> None:
         """Select runs; the one that is looked at in detail stays first where it is among them."""
         first = self.view.selection.run
         self.view.selection.change(runs=[first, *(n for n in names if n != first)] if first in names else names)
 
-    def _clicked(self, event: Any) -> None:
-        name = str(self.grid.value.index[event.row])
+    def _clicked(self, name: str) -> None:
         self.view.selection.change(runs=[name, *(other for other in self.view.selection.runs if other != name)])
 
     def _grouped(self, event: Any) -> None:
