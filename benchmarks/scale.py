@@ -4,6 +4,7 @@
     python -m benchmarks.scale --workers 2   a cohort of the FMNIST CNN shared by processes, against one, wall time
     python -m benchmarks.scale --large 200   a round of 200 clients of ResNet18 by --memory 2GB, and what reads it;
                                              seconds and peak memory of each process, 45 MB of disk per client
+    python -m benchmarks.scale --runs 10000  `fedscape runs` over so many runs of ten rounds, without and with its table
 
 A client trains one step on 4 samples, so that a round's cost is that of the server, of the record and of what each
 client costs besides its samples. Every line is a process of its own: FedAvg, a multilayer perceptron, 3 rounds, all
@@ -151,6 +152,33 @@ print(time.perf_counter() - begun, time.process_time() - cpu, peak * 1024 / 1e6)
     return results
 
 
+def listed(count: int, folder: Path) -> dict[str, Any]:
+    """Seconds and CPU seconds of `fedscape runs` over copies of one run: first without a table, then twice with it.
+
+    The files are in the cache of the system, in which copying them has left them.
+    """
+    import shutil
+
+    import drift
+    from drift.config.load import validated
+
+    task = {"dataset": "blobs", "model": "linear", "dataset_options": {"samples": 60}}
+    clients = {"number": 4, "per_round": 3, "partition": "iid"}
+    whole = drift.simulate(validated({"rounds": 10, "task": task, "clients": clients}), runs=folder / "one").folder
+    for number in range(count):
+        shutil.copytree(whole, folder / "runs" / f"run-{number:06d}")
+    command = [sys.executable, "-m", "figures.cli", "runs", "--runs", str(folder / "runs")]
+    results: dict[str, Any] = {"runs": count}
+    for name in ("without a table", "with it", "with it again"):
+        begun, cpu = time.perf_counter(), _cpu()
+        lines = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+        results[name] = {"seconds": time.perf_counter() - begun, "cpu": _cpu() - cpu}
+        if len(lines) != count + 2:
+            raise RuntimeError(f"{len(lines)} lines for {count} runs")
+        print(f"{name:16} {results[name]['seconds']:6.2f} s  {results[name]['cpu']:6.2f} CPU s", flush=True)
+    return results
+
+
 def shared(workers: int, rounds: int) -> dict[str, Any]:
     """Wall and CPU seconds of rounds of the FMNIST CNN, 10 clients of 600 samples, by one process and by several.
 
@@ -195,6 +223,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--large", type=int, metavar="CLIENTS")
     parser.add_argument("--memory", default="2GB")
+    parser.add_argument("--runs", type=int, metavar="COUNT")
     parser.add_argument("--line", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.line:
@@ -207,6 +236,9 @@ def main() -> None:
     if given.large:
         with tempfile.TemporaryDirectory() as place:
             results["large"] = large(given.large, given.memory, Path(place))
+    elif given.runs:
+        with tempfile.TemporaryDirectory() as place:
+            results["runs"] = listed(given.runs, Path(place))
     elif given.workers > 1:
         results["workers"] = shared(given.workers, given.rounds)
     else:
@@ -223,6 +255,7 @@ def main() -> None:
                 f"{found.get('method', 'fedavg')}",
                 flush=True,
             )
+    RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps(results, indent=1) + "\n")
 
 

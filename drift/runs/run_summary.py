@@ -55,14 +55,15 @@ class RunSummary:
     metrics: dict[str, float]
 
 
-def summary(folder: Path, *, whole: bool) -> RunSummary | None:
+def summary(folder: Path, *, whole: bool, chained: bool = True) -> RunSummary | None:
     """The summary of a run that this package trained with built-in plug-ins, whose files agree with each other.
 
     Its settings were accepted when they were written; here only the names in them are looked up.
 
     Args:
         folder: Folder of the run.
-        whole: Also compare state and last round with their digests, and every round with the one before it.
+        whole: Also compare state and last round with their digests.
+        chained: With it, also every round with the one before it.
 
     Returns:
         None where code must be asked, or anything is not as it should be: opening the run says what.
@@ -71,7 +72,7 @@ def summary(folder: Path, *, whole: bool) -> RunSummary | None:
         about = _description(folder)
         experiment = about["experiment"]
         label = _label(experiment["method"], int(about["corrections"]))
-        done = _complete(folder, links.identity(about), chained=whole)
+        done = _complete(folder, links.identity(about), chained=whole and chained)
         files = [round_path(folder, done[-1]), folder / STATE] if done else []
         if label is None or (whole and not all(is_whole(path) for path in files)):
             return None

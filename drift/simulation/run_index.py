@@ -45,8 +45,11 @@ _SCHEMA = {("table", "fedscape_2", f"CREATE TABLE {_COLUMNS}"), ("index", "sqlit
 LONGEST = 1 << 16
 """Bytes of a row, and of the schema, that are read."""
 
-STEPS = 100_000
-"""Limit of SQLite virtual machine steps per query; a lookup by key takes a few dozen."""
+STEPS = 1_000
+"""Limit of SQLite virtual machine steps per row; one takes a dozen."""
+
+SPARE = 100
+"""Rows that are read beyond the number of runs: of runs that were deleted."""
 
 
 def index(runs: str | Path = "runs") -> list[Row]:
@@ -106,9 +109,10 @@ def _unchanged(place: str, stamp: str, content: str) -> Row | None:
 def _row(folder: Path) -> tuple[Row, bool]:
     """The row of a run, whose state and last round are read in full, and whether it may be remembered.
 
-    What is damaged, and what other code has a say in, is read again every time.
+    What is damaged, and what other code has a say in, is read again every time. Rounds before the last one are not
+    read: those of a long run take seconds.
     """
-    if (short := summary(folder, whole=True)) is not None:
+    if (short := summary(folder, whole=True, chained=False)) is not None:
         return _summarised(short), True
     from drift.runs.run import Run
 
@@ -231,19 +235,19 @@ def _read(path: Path, names: list[str], key: bytes) -> Iterator[tuple[str, tuple
             base.execute("PRAGMA trusted_schema = OFF")
             if set(_query(base, "SELECT type, name, sql FROM sqlite_master LIMIT 3")) != _SCHEMA:
                 return
-            for name in names:
-                query = "SELECT stamp, content, digest FROM fedscape_2 WHERE name = ? LIMIT 1"
-                for stamp, content, digest in _query(base, query, name):
-                    if digest == _digest(key, name, stamp, content):
-                        yield name, (stamp, content)
+            wanted, most = set(names), len(names) + SPARE
+            query = "SELECT name, stamp, content, digest FROM fedscape_2 LIMIT ?"
+            for name, stamp, content, digest in _query(base, query, most, steps=STEPS * most):
+                if name in wanted and digest == _digest(key, name, stamp, content):
+                    yield name, (stamp, content)
     except (sqlite3.Error, TypeError, ValueError, OSError):
         return
 
 
-def _query(base: sqlite3.Connection, query: str, *values: str) -> list[tuple[str, ...]]:
-    """Rows of a query, which is aborted after `STEPS`."""
-    base.set_progress_handler(lambda: 1, STEPS)
-    return base.execute(query, values).fetchall()
+def _query(base: sqlite3.Connection, query: str, *values: int, steps: int = STEPS) -> Iterator[tuple[str, ...]]:
+    """Rows of a query one by one, which is aborted after so many steps."""
+    base.set_progress_handler(lambda: 1, steps)
+    yield from base.execute(query, values)
 
 
 def _write(path: Path, rows: Mapping[str, tuple[str, str]], key: bytes) -> None:

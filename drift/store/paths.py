@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from drift.store.numpy_files import Damaged
@@ -22,5 +23,16 @@ def round_file(index: int) -> str:
 
 def require_inside(path: Path, folder: Path) -> None:
     """Raise Damaged for a link out of the run's folder: a run from elsewhere reads its own files only."""
+    if _is_plain(path, folder):
+        return
     if not path.resolve().is_relative_to(folder.resolve()):
         raise Damaged(path, f"leads out of {folder}, which is not followed", "Put the file itself in its place.")
+
+
+def _is_plain(path: Path, folder: Path) -> bool:
+    """Whether neither a link nor a step upwards lies between the folder and the path."""
+    parts = path.parts[len(folder.parts) :]
+    if path.parts[: len(folder.parts)] != folder.parts or ".." in parts:
+        return False
+    steps = ("/".join(parts[: count + 1]) for count in range(len(parts)))
+    return not any(os.path.islink(f"{folder}/{step}") for step in steps)

@@ -26,9 +26,15 @@ def names(package: str) -> list[str]:
 def _entries(folder: str) -> tuple[str, ...]:
     """Entries of a folder of a package; none if it is no folder, as inside an archive."""
     try:
-        return tuple(os.listdir(folder))
+        return _listing(folder, os.stat(folder).st_mtime_ns)
     except OSError:
         return ()
+
+
+@lru_cache(maxsize=64)
+def _listing(folder: str, changed: int) -> tuple[str, ...]:
+    """Entries of a folder, whose time is that of its last added or removed entry."""
+    return tuple(os.listdir(folder))
 
 
 @lru_cache(maxsize=64)
@@ -146,6 +152,11 @@ def _parsed(package: str, name: str) -> ast.Module:
     folders = [Path(folder) for folder in importlib.import_module(package).__path__]  # a user may have added one
     places = [folder / name for folder in folders for name in (f"{plain}.py", f"{plain}/__init__.py")]
     written = next(place for place in places if place.exists())
+    return _tree(written, written.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=512)
+def _tree(written: Path, changed: int) -> ast.Module:
     return ast.parse(written.read_text(encoding="utf-8"))
 
 

@@ -121,7 +121,7 @@ def test_rows_are_those_of_the_folders(trained, forge):
 
 def test_a_lookup_that_does_not_end_is_given_up(trained, monkeypatch):
     with closing(sqlite3.connect(":memory:")) as base, pytest.raises(sqlite3.OperationalError, match="interrupted"):
-        module._query(base, ENDLESS)
+        list(module._query(base, ENDLESS))
 
 
 def test_a_linked_table_is_not_written_through(trained):
@@ -176,7 +176,7 @@ def test_rows_of_another_user_are_not_believed(tmp_path, monkeypatch):
     tiny.trained(tmp_path / "runs")
     rows, read = index(tmp_path / "runs"), []
     short = module.summary
-    monkeypatch.setattr(module, "summary", lambda folder, whole: read.append(folder) or short(folder, whole=whole))
+    monkeypatch.setattr(module, "summary", lambda folder, **how: read.append(folder) or short(folder, **how))
     assert index(tmp_path / "runs") == rows
     assert not read
     monkeypatch.setenv("FEDSCAPE_CACHE", str(tmp_path / "cache of another user"))
