@@ -110,7 +110,14 @@ def import_(
         return
     console.put(str(run.folder))
     console.say(f"imported rounds {', '.join(map(str, run.rounds()))}. Not known: {'; '.join(run.about['unknown'])}.")
-    console.say(f"see it:  fedscape figures gallery {run.folder}{f' --task {task}' if task else ''}")
+    if task is not None or model is not None:
+        console.say(f"see it:  fedscape figures gallery {run.folder}{f' --task {task}' if task else ''}")
+        return
+    console.say(
+        f"see it:  fedscape figures draw norms-rounds {run.folder}\n"
+        f"         fedscape figures draw planes-clients {run.folder} --task FILE.py:FUNCTION\n"
+        "         (losses need model, loss and data: docs/howto-checkpoints.md)"
+    )
 
 
 _PLACES = {

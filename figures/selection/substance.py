@@ -28,6 +28,8 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
     Raises:
         LookupError: If no part of it shows anything; with the reason, and the runs that it takes.
     """
+    if absent := _without_values(ds):
+        raise LookupError(f"nothing to show: these runs have no {absent}. The figure takes {needs}.")
     shown = panels(figure)
     mute = _collected((panel.mute, panel.name) for panel in shown if panel.mute)
     if shown and all(panel.mute for panel in shown):
@@ -38,6 +40,14 @@ def remarks(figure: Figure, ds: xr.Dataset, *, needs: str, samples: int | None =
     limits = _collected((limit, panel.name) for panel in shown for limit in panel.limits)
     same = [f"{_listed(names)} show the same" for names in equal_panels(shown)]
     return [*mute, *limits, *same, *(sampling_error.sentences(ds, samples) if samples else [])]
+
+
+def _without_values(ds: xr.Dataset) -> str:
+    """What the measured numbers of a figure are, where each of them is missing; empty where there are some."""
+    numbers = [values for values in ds.data_vars.values() if values.dtype.kind == "f"]
+    if any(values.notnull().any() for values in numbers):
+        return ""
+    return " and no ".join(dict.fromkeys(str(values.attrs.get("long_name", values.name)) for values in numbers))
 
 
 def _collected(pairs: Iterable[tuple[str, str]]) -> list[str]:

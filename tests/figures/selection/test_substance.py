@@ -53,6 +53,15 @@ def test_matrices_and_maps_of_one_value_are_refused(value):
     assert substance.remarks(figure, xr.Dataset(), needs="runs") == [f"plane: {value:g} throughout"]
 
 
+def test_numbers_that_no_run_recorded_are_refused():
+    ds = xr.Dataset({"measured": ("seed", [np.nan, np.nan], {"long_name": "accuracy"}), "quick": ("seed", [0, 0])})
+    figure, _ = style.panels(1, 1)
+    with pytest.raises(LookupError, match=r"these runs have no accuracy\. The figure takes runs\."):
+        substance.remarks(figure, ds, needs="runs")
+    ds.measured[1] = 0.5
+    assert substance.remarks(figure, ds, needs="runs") == []
+
+
 def test_two_rounds_joined_over_many_are_told():
     figure, axs = style.panels(1, 1)
     axs[0, 0].plot([3, 49], [1, 2])
