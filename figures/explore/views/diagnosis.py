@@ -55,7 +55,7 @@ class Diagnosis(View):
     def update(self, changed: set[str]) -> None:
         if not self.selection.run:
             self.answers.objects = []
-            raise LookupError("No run is selected; tick one in Runs.")
+            self.explorer.run()  # says why there is none
         run = self.explorer.runs.recorded(self.selection.run)
         key = (str(run.folder), run.last_link)
         if key == self._key:

@@ -112,7 +112,7 @@ class Drift(View):
     def update(self, changed: set[str]) -> None:
         selection, runs = self.selection, self.explorer.runs
         if not selection.runs:
-            raise LookupError("No run is selected; tick some in Runs.")
+            self.explorer.run()  # says why there is none
         if changed == {"layers"}:
             self.layers.update()
             return
@@ -188,8 +188,10 @@ class Drift(View):
         """
         number, look = self.explorer.round(), self.selection.look("drift.rounds")
         available = run.kept(what)
+        if not available:
+            raise LookupError(f"{run.name} kept no {what}; train with --set keep.{what}=all.")
         if not look and number not in available:
-            some = ", ".join(map(str, evenly_spaced(available, 8))) or "none"
+            some = ", ".join(map(str, evenly_spaced(available, 8)))
             raise LookupError(
                 f"round {number} of {run.name} kept no {what}; rounds that did are, among others: {some}."
             )

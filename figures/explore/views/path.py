@@ -82,6 +82,8 @@ class PathView(View):
             self._ds = None
         self._about, self._jobs = about, []
         rounds = path_rounds(run)
+        if len(rounds) < 2 and rounds == list(self.explorer.recorded().rounds()):
+            raise LookupError(f"{run.name} has one round so far; a path takes two.")
         if len(rounds) < 2:
             many = "no global model" if not rounds else "one global model"
             raise LookupError(f"{run.name} kept {many}; a path takes two. Train with --set keep.globals=all.")
