@@ -95,6 +95,12 @@ FORGERIES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def own_secret(tmp_path_factory, monkeypatch):
+    """A cache folder of this test alone, where the secret that rows are signed with lies."""
+    monkeypatch.setenv("FEDSCAPE_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     folder = tmp_path_factory.mktemp("runs")

@@ -15,6 +15,12 @@ from figures.commands.runs import runs
 from landscape import plugins
 
 
+@pytest.fixture(autouse=True)
+def own_secret(tmp_path_factory, monkeypatch):
+    """A cache folder of this test alone, where the secret that rows are signed with lies."""
+    monkeypatch.setenv("FEDSCAPE_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
 def test_a_row_says_what_the_run_is(tmp_path):
     run = tiny.trained(tmp_path)
     (row,) = index(tmp_path)
