@@ -194,6 +194,7 @@ class Session:
         runs = sorted(str(path) for path in Path("runs").glob("*-*"))
         word = re.sub(r"\$(\w+)", lambda name: self.variables.get(name[1]) or STAND_INS.get(name[1], "2"), token)
         word = word.replace("fashion-mnist", "blobs")  # the data of the tiny experiment
+        word = word.replace("folds=20", "folds=3")  # which has seven test samples
         word = {"RUNS": "runs", "RUN": next(iter(runs), ""), "FILE": "tiny.toml", "DIR": "."}.get(word, word)
         return sorted(glob.glob(word)) or [word] if "*" in word else [word]
 

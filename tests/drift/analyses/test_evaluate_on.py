@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache, wraps
@@ -154,7 +155,9 @@ def watch(monkeypatch) -> Callable[..., Seen]:
 def seen_of(analysis: Analysis, runs: list[Callable[[], Run]], watch: Callable[..., Seen]) -> Seen:
     """What an analysis does on the first run that has what it needs."""
     function = getattr(importlib.import_module(analysis.module), analysis.name)
-    options, reasons = {name: value for name, value in QUICK.items() if name in analysis.options}, []
+    usual = {name: parameter.default for name, parameter in inspect.signature(function).parameters.items()}
+    options = {name: value for name, value in QUICK.items() if name in analysis.options and usual[name] != 0}
+    reasons = []
     for make in runs:
         run = make()
         try:
