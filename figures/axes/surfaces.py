@@ -239,7 +239,13 @@ def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -
     x, y, wide, high = (float(ds[f"minimum_{name}"]) for name in (first, second, f"{first}_error", f"{second}_error"))
     bars: dict[str, Any] = {"ecolor": "white", "elinewidth": 0.7, "markersize": 4.5, "zorder": 4, "clip_on": True}
     ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": "white", "markeredgewidth": 0.9}
-    ax.errorbar(x, y, xerr=wide, yerr=high, fmt="o", **bars, **ring)
+    across, up = (_within(ds[name], at, error) for name, at, error in ((first, x, wide), (second, y, high)))
+    ax.errorbar(x, y, xerr=across, yerr=up, fmt="o", **bars, **ring)
+
+
+def _within(places: xr.DataArray, at: float, error: float) -> list[list[float]]:
+    """Lengths of a bar to both sides, which end where the map does: a longer one would make the panel larger."""
+    return [[min(error, at - float(places.min()))], [min(error, float(places.max()) - at)]]
 
 
 _NOTES = {"edge": "minimum at or\nbeyond the edge", "none": "no minimum\nlocated"}

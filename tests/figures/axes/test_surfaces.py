@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from figures import style
 from figures.axes import surfaces
 from figures.axes.colour_bars import round_numbers
+from landscape.surfaces.minimum import fitted_minimum, label_minimum
 
 
 def _plane() -> xr.Dataset:
@@ -62,6 +63,16 @@ def test_a_line_with_sampling_error_has_a_band():
     reach = band.get_paths()[0].vertices
     assert reach[np.isclose(reach[:, 0], 1.5), 1].max() == pytest.approx(float(line.loss[-1]) + 1.96 * 0.5)
     assert not surfaces.profile(line, ax=_ax()).collections
+
+
+def test_bars_of_an_uncertain_minimum_end_where_the_map_does():
+    ds = label_minimum(fitted_minimum(_plane()), _plane())
+    ds = _plane().assign(ds.data_vars).assign(minimum_alpha_error=50.0, minimum_beta_error=0.1)
+    ax = surfaces.contour(ds, ax=_ax())
+    assert (ax.get_xlim(), ax.get_ylim()) == ((-1, 5), (-1, 1))
+    across, up = (bars.get_segments()[0] for bars in ax.containers[0].lines[2])
+    np.testing.assert_allclose(across[:, 0], [-1, 5])
+    np.testing.assert_allclose(up[:, 1], float(ds.minimum_beta) + np.array([-0.1, 0.1]))
 
 
 def test_contour_has_alpha_across_and_beta_up_at_equal_aspect():
