@@ -244,8 +244,12 @@ def _minimum(ds: xr.Dataset, variable: str, first: str, second: str, ax: Axes) -
 
 
 def _within(places: xr.DataArray, at: float, error: float) -> list[list[float]]:
-    """Lengths of a bar to both sides, which end where the map does: a longer one would make the panel larger."""
-    return [[min(error, at - float(places.min()))], [min(error, float(places.max()) - at)]]
+    """Lengths of a bar to both sides, which end where the map does: a longer one would make the panel larger.
+
+    A place beyond the map has no bar away from it.
+    """
+    room = (at - float(places.min()), float(places.max()) - at)
+    return [[max(0.0, min(error, length))] for length in room]
 
 
 _NOTES = {"edge": "minimum at or\nbeyond the edge", "none": "no minimum\nlocated"}

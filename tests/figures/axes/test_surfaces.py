@@ -75,6 +75,11 @@ def test_bars_of_an_uncertain_minimum_end_where_the_map_does():
     np.testing.assert_allclose(up[:, 1], float(ds.minimum_beta) + np.array([-0.1, 0.1]))
 
 
+def test_a_minimum_beyond_the_map_has_no_bar_away_from_it():
+    lengths = surfaces._within(_plane().alpha, 7.0, 9.0)
+    assert lengths == [[8.0], [0.0]]
+
+
 def test_contour_has_alpha_across_and_beta_up_at_equal_aspect():
     ax = surfaces.contour(_plane(), ax=_ax())
     assert ax.get_xlim() == (-1, 5)
