@@ -93,7 +93,10 @@ def _shifts(count: int) -> np.ndarray:
 
 
 def _cloud(name: str, run: Run, values: xr.DataArray, shift: float) -> go.Scatter:
-    """One point for each client and round; customdata: round, client, relative weight, test loss after the round."""
+    """One point for each client and round; customdata: round, client, relative weight, test loss after the round.
+
+    Its meta names the column of the clients, so that a page can mark one.
+    """
     weights = run.cached(learned).weights
     per_round = max(1, int(np.isfinite(values.values).sum(1).max()))
     rounds = evenly_spaced(values["round"].values.tolist(), max(2, POINTS // per_round))
@@ -108,6 +111,7 @@ def _cloud(name: str, run: Run, values: xr.DataArray, shift: float) -> go.Scatte
         x=small(at + shift),
         y=small(values_of_rounds.values[rows, clients]),
         customdata=small(custom),
+        meta={"client": 1},
         text=[notes[index].get(client, "") for index, client in zip(at.tolist(), clients.tolist(), strict=True)],
         mode="markers",
         marker={"size": 5, "opacity": 0.6, "color": palette.colour(name.partition(",")[0])},

@@ -57,6 +57,7 @@ def label_points(run: Run, *, rounds: int = 20) -> go.Figure:
                 "opacity": 0.9,
             },
             customdata=small(np.concatenate([custom_rows[:, :3], np.asarray(sizes, np.int64).reshape(-1, 1)], axis=1)),
+            meta={"client": 1},
             text=words,
             hovertext=[classes[int(column)] for column in y],
             hovertemplate=(

@@ -83,7 +83,8 @@ def page(content: dict[str, Any]) -> str:
     )
     environment.filters["shown"] = shown
     figures = _script_safe(json.dumps(content["figures"], separators=(",", ":"), allow_nan=False))
-    files = {"css": "report.css", "looks": "report.looks.js", "csv": "report.csv.js", "js": "report.js"}
+    scripts = {name: f"report.{name}.js" for name in ("looks", "csv", "clients")}
+    files = {"css": "report.css", **scripts, "js": "report.js"}
     parts = {name: (TEMPLATES / file).read_text(encoding="utf-8") for name, file in files.items()}
     template = environment.get_template("report.html.j2")
     return template.render(**{**content, "figures": figures}, **parts, plotly=get_plotlyjs())

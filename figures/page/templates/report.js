@@ -53,6 +53,7 @@ function draw(plot) {
   if (isPicture(plot)) layout.uirevision = picker.value; // zoom is kept from round to round
   if (layout.scene) layout.scene.uirevision = "kept"; // and how a surface is turned, from run to run
   recolour(figure);
+  emphasise(figure);
   if (phone.matches && !printing) narrow(figure);
   if (printing) Object.assign(layout, paperSize(plot));
   if (overRounds(plot)) { base.set(plot, layout.shapes || []); layout.shapes = shapesOf(plot); }
@@ -71,9 +72,12 @@ function markRound() {
   for (const plot of plots) if (drawn.has(plot) && near.has(plot) && base.has(plot)) Plotly.relayout(plot, { shapes: shapesOf(plot) });
 }
 function follow(plot) {
-  if (!overRounds(plot) || "followed" in plot.dataset) return;
+  if ("followed" in plot.dataset) return;
   plot.dataset.followed = "";
-  plot.on("plotly_click", ({ points: [at] }) => goTo(Math.round(at.x), at.data.legendgroup));
+  plot.on("plotly_click", ({ points: [at] }) => {
+    if (overRounds(plot)) goTo(Math.round(at.x), at.data.legendgroup);
+    pickClient(clientAt(at));
+  });
 }
 function goTo(wanted, method) {
   const own = [...picker.options].find((one) => method && one.text.startsWith(`${method}, seed`));
@@ -177,6 +181,7 @@ function paintSwatches() {
 
 if (picker) {
   offerRounds();
+  offerClients();
   picker.addEventListener("change", () => { offerRounds(); renew(isPicture); markRound(); });
   slider.addEventListener("input", () => { tellRound(); renew(isPicture); markRound(); });
   player.addEventListener("click", () => { setPlaying(!playing); if (playing) play(); });

@@ -204,3 +204,39 @@ def test_the_numbers_of_every_picture_can_be_downloaded(page):
 def test_the_contents_lead_to_every_section(page):
     targets = page.evaluate("[...document.querySelectorAll('.contents a')].map(one => one.hash.slice(1))")
     assert targets == page.evaluate("[...document.querySelectorAll('h2')].map(one => one.id)")
+
+
+def test_a_client_that_is_picked_is_marked_in_every_picture_of_clients(page):
+    point = """() => { const plot = document.getElementById("plot-clients"), trace = plot._fullData[0];
+        plot.emit("plotly_click", { points: [{ x: 1, y: 0, pointNumber: 4, data: plot.data[0] }] });
+        return [trace.customdata[4][1], trace.customdata.map((row) => row[1])] }"""
+    for name in ("matrix", "labels", "clients"):  # drawn once each
+        page.locator(f"#plot-{name}").scroll_into_view_if_needed()
+        page.wait_for_function("name => drawn.has(document.getElementById(name))", arg=f"plot-{name}")
+    client, clients = page.evaluate(point)
+    assert page.input_value("#client") == str(client)
+    assert 0 < clients.count(client) < len(clients)
+    page.wait_for_function("document.getElementById('plot-clients').data[0].selectedpoints")
+    chosen = page.evaluate("document.getElementById('plot-clients').data[0].selectedpoints")
+    assert chosen == [at for at, one in enumerate(clients) if one == client]
+    page.locator("#plot-labels").scroll_into_view_if_needed()
+    page.wait_for_function("(document.getElementById('plot-labels').data[0].selectedpoints || []).length > 0")
+    page.locator("#plot-matrix").scroll_into_view_if_needed()
+    page.wait_for_function("drawn.has(document.getElementById('plot-matrix'))")
+    cohort = page.evaluate("document.getElementById('plot-matrix').data[0].y")
+    frames = page.evaluate("(document.getElementById('plot-matrix').layout.shapes || []).length")
+    assert frames == 2 * (str(client) in cohort)
+    page.locator("#plot-clients").scroll_into_view_if_needed()
+    page.evaluate(point)  # again: let go
+    page.wait_for_function("!document.getElementById('plot-clients').data[0].selectedpoints")
+    assert page.input_value("#client") == ""
+
+
+def test_the_clients_that_can_be_picked_are_those_shown(page):
+    offered = page.evaluate("[...document.querySelectorAll('#client option')].map(one => one.value)")
+    shown = page.evaluate(
+        "document.getElementById('plot-clients')._fullData.flatMap(one => one.customdata.map(row => row[1]))"
+    )
+    assert offered[0] == ""
+    assert set(map(int, offered[1:])) >= set(shown)
+    assert len(offered) == len(set(offered))
