@@ -4,6 +4,7 @@ selection      what is looked at: one value, all of it in the address of the pag
 view           what a view is: a body, and what it does when the selection changes
 app            Explorer: selection, runs, jobs and views in one layout; shows itself in a notebook
 plot           a plotly figure on the page: clicks, selections, a point to drag; drawn by plotly.py's own plotly.js
+root           the outermost layout, changed by one thread at a time
 page           the page around the views: address and back button, keys, light and dark
 frame          what every view has around it
 activity       what is being computed, with progress and a button that cancels

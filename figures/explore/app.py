@@ -18,6 +18,7 @@ from figures.explore.header import Header
 from figures.explore.jobs import Jobs
 from figures.explore.open_runs import Changes, OpenRuns
 from figures.explore.page import Page
+from figures.explore.root import Root
 from figures.explore.selection import Selection
 from figures.explore.view import View
 from figures.explore.workspace import Workspace
@@ -46,6 +47,7 @@ class Explorer:
         self._ready = not address
         self.opening = True
         self._early: list[Callable[[], Any]] = []
+        self._placed = 0
         problems = self.selection.read(query)
         self._begin()
         self.views: dict[str, View] = {name: view(self) for name, view in CLASSES.items()}
@@ -55,7 +57,7 @@ class Explorer:
         if address:
             self.header.activity.panel.css_classes = ["activity", "floating"]
         self.page = Page(self._go, self.header.key, self._flush, address=address)
-        self._root = pn.Column(
+        self._root = Root(
             self.page,
             self.header.panel,
             pn.Row(*self._slots, css_classes=["slots"], sizing_mode="stretch_width"),
@@ -64,7 +66,7 @@ class Explorer:
         )
         self.selection.follow(self._selected)
         self._update(set(self.selection.fields()))
-        self.page.write(self.selection.query, "", self.shown())
+        self.page.write(self.selection.query, "", self.shown(), self._placed)
         self._say(problems)
         self.opening = False
         self._unfollow = workspace.follow(
@@ -120,7 +122,8 @@ class Explorer:
         Raises:
             ValueError: If there is no such field, or it does not accept the value.
         """
-        self.selection.change(**fields)
+        with self._root.lock:
+            self.selection.change(**fields)
         return self
 
     def push(self, act: Callable[[], Any]) -> None:
@@ -128,7 +131,15 @@ class Explorer:
 
         From any thread.
         """
-        self._push(lambda: act() if self._ready or self._unasked() else self._early.append(act))
+
+        def pushed() -> None:
+            with self._root.lock:
+                if self._ready or self._unasked():
+                    act()
+                else:
+                    self._early.append(act)
+
+        self._push(pushed)
 
     def shown(self) -> list[str]:
         """Names of the views on the page, one or two."""
@@ -147,8 +158,9 @@ class Explorer:
         return self._root
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        self._displayed, self._ready = True, False
-        return self._root._repr_mimebundle_(include, exclude)
+        with self._root.lock:
+            self._displayed, self._ready = True, False
+            return self._root._repr_mimebundle_(include, exclude)
 
     def _unasked(self) -> bool:
         """Whether no browser has asked for the content of the page yet, which then comes with what changes now."""
@@ -171,7 +183,7 @@ class Explorer:
     def _selected(self, changed: set[str]) -> None:
         """Show a change of the selection everywhere."""
         self._update(changed)
-        self.page.write(self.selection.query, ",".join(sorted(changed)), self.shown())
+        self.page.write(self.selection.query, ",".join(sorted(changed)), self.shown(), self._placed)
         if "runs" in changed:
             self._say()
 
@@ -204,12 +216,15 @@ class Explorer:
             if slot.objects != wanted:
                 slot.objects = wanted
                 self._ready = not self._displayed
+                self._placed += 1
             slot.visible = bool(name)
         for name, frame in self._frames.items():
             frame.place(second=len(shown) > 1 and name in shown)
 
-    def _flush(self) -> None:
-        """The browser has drawn the page: what was pushed before follows."""
+    def _flush(self, placed: int) -> None:
+        """The browser has drawn views: what was pushed before follows, if they still are those on the page."""
+        if placed != self._placed:
+            return
         self._ready, early, self._early = True, self._early, []
         for act in early:
             act()

@@ -29,16 +29,18 @@ async function lost() {
 // Parts of the page by their class, within shadow roots too.
 const within = (root, name) => [...root.querySelectorAll("*")].some((part) => part.classList.contains(name) || (part.shadowRoot && within(part.shadowRoot, name)));
 
-// Waits until views are on the page: Bokeh fails if a widget changes while its view is being made.
-async function drawn(views) {
-  for (let waited = 0; waited < 100 && !views.every((name) => within(document, `view-${name}`)); waited++) {
-    await new Promise((again) => { setTimeout(again, 50); });
+// Panel sends back from a notebook what came from the kernel, which then sends it once more: only the page's own
+// changes go to the kernel.
+function keepEchoes(document) {
+  for (const root of document.roots()) {
+    const changed = root._document_changed; // of the model that connects page and kernel
+    if (changed) root._document_changed = (event) => { if (event.sync) changed.call(root, event); };
   }
-  await new Promise((again) => { setTimeout(again, 50); });
 }
 
-export function render({ model, el }) {
+export function render({ model, el, view }) {
   const app = model.address;
+  if (!app) keepEchoes(view.model.document);
   const url = () => location.pathname + (model.state.query && `?${model.state.query}`);
   // The answer to an earlier step back must not undo a later one: answers have the number of what they answer.
   let asked = 0, answered = 0;
@@ -67,16 +69,23 @@ export function render({ model, el }) {
     addEventListener("popstate", back);
     addEventListener("keydown", key);
   }
-  let names = null;
+  // Reports that the views are on the page: Bokeh fails if a widget changes while its view is being made.
+  let placed = null;
   const report = async () => {
-    if (String(model.state.views) === names) return;
-    names = String(model.state.views);
-    await drawn(model.state.views);
-    model.send_msg({ event: "drawn" });
-    if (app) document.documentElement.dataset.explorer = names;
+    const { views, placed: now } = model.state;
+    if (placed === now) return;
+    placed = now;
+    const there = () => views.every((name) => within(el.getRootNode().host?.getRootNode() ?? document, `view-${name}`));
+    do {
+      await new Promise((again) => { setTimeout(again, 50); });
+      if (placed !== now) return;
+    } while (!there());
+    model.send_msg({ event: "drawn", number: now });
+    if (app) document.documentElement.dataset.explorer = String(views);
   };
   report();
   model.on("remove", () => {
+    placed = null;
     removeEventListener("popstate", back);
     removeEventListener("keydown", key);
   });

@@ -1,11 +1,15 @@
-"""The explorer without a browser: what a closed page leaves behind."""
+"""The explorer without a browser: what a closed page leaves behind, and what waits."""
 
 from __future__ import annotations
+
+import threading
 
 import pytest
 import tiny
 
 pytest.importorskip("panel", reason="no panel here; pip install 'fedscape[explore]'")
+
+import panel as pn
 
 from figures.explore.app import Explorer
 from figures.explore.job import Job
@@ -23,5 +27,47 @@ def test_work_that_only_a_closed_page_waits_for_is_ended(tmp_path):
         explorer.close()
         assert len(stopped) == 1 and survey._cancelled
         assert not other.views["plane"]._survey._cancelled
+    finally:
+        workspace.close()
+
+
+def test_what_is_pushed_waits_while_a_message_of_the_page_is_handled(tmp_path, monkeypatch):
+    """JupyterLab hands messages to a thread of their own; what both threads send must not be mixed up."""
+    run = tiny.trained(tmp_path)
+    workspace, order = Workspace([run.folder]), []
+    arrived, pushed = threading.Event(), threading.Event()
+
+    def handle(*_):
+        order.append("begins")
+        arrived.set()
+        pushed.wait(0.5)
+        order.append("ends")
+
+    try:
+        explorer = Explorer(workspace, "view=round")
+        monkeypatch.setattr(pn.Column, "_on_msg", handle)
+        page = threading.Thread(target=explorer.__panel__()._on_msg, args=("", None, None))
+        page.start()
+        assert arrived.wait(10)
+        explorer.push(lambda: (order.append("pushed"), pushed.set()))
+        page.join(10)
+        assert order == ["begins", "ends", "pushed"]
+    finally:
+        workspace.close()
+
+
+def test_what_is_pushed_waits_until_the_browser_has_the_views_that_are_placed(tmp_path):
+    run = tiny.trained(tmp_path)
+    workspace, done = Workspace([run.folder]), []
+    try:
+        explorer = Explorer(workspace, "view=round")
+        explorer._repr_mimebundle_()
+        first = explorer.page.state["placed"]
+        explorer.show(view="runs")
+        explorer.push(lambda: done.append("pushed"))
+        explorer._flush(first)
+        assert not done
+        explorer._flush(explorer.page.state["placed"])
+        assert done == ["pushed"]
     finally:
         workspace.close()
