@@ -67,6 +67,7 @@ ENVIRONMENTS = {
             *("-k", "flower or flwr"),
         ),
     ),
+    "frameworks": Environment(("nvflare==2.9.0", "pfl==0.6.0"), ("tests/drift/record/test_frameworks.py",)),
     "services": Environment(
         (
             *("dask==2026.8.0", "distributed==2026.8.0"),

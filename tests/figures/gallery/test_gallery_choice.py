@@ -7,12 +7,16 @@ import re
 from pathlib import Path
 
 import pytest
+import recordings
 from gallery_runs import QUICK, suited
 from matplotlib.text import Text
 
 from drift.plugins import tables
+from drift.record.recorder import Recorder
+from drift.runs.run import Run
 from figures import gallery, style
 from figures.commands._draw_files import draw_one
+from figures.gallery import _runs
 from figures.selection.identity import PARTS
 from landscape.results import zarr_files
 
@@ -172,3 +176,14 @@ def test_an_option_chooses_among_runs_that_are_named(fedscape, runs):
     code, _, err = fedscape(*words, "--set", "method=fedlaw", "seed=4", "points=5")
     assert code == 0, err
     assert zarr_files.load("out/figures/lines-globals.zarr").attrs["runs"] == some[2].name
+
+
+def test_recorded_rounds_with_too_few_clients_are_not_chosen(tmp_path):
+    """A cohort of another program differs in size from round to round, as where clients fail."""
+    recorder, start = Recorder(tmp_path / "run", recordings.net()), recordings.net().state_dict()
+    for number in (3, 2, 4, 2):
+        clients = {client: (recordings.moved(recordings.net(), client), 5) for client in range(number)}
+        recorder.round(start=start, clients=clients, end=start)
+    run = Run(tmp_path / "run")
+    assert _runs.run_with_planes([run], None)[1] == [0, 2]
+    assert _runs.rounds_with_clients(run, least=2) == [0, 1, 2, 3]
