@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from landscape.model.task import Task
 from landscape.results import pictures
+from landscape.results.notebook_table import notebook_table
 
 pictures.register()
 
@@ -62,6 +63,11 @@ class Record(Sequence[Path]):
         steps = self.steps
         span = f"{len(steps)} checkpoints, steps {steps[0]} to {steps[-1]}" if steps else "no checkpoint"
         return f"Record({str(self.folder)!r}: {span})"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks: folder, steps, metrics of the last one that has any."""
+        rows: dict[str, object] = {"folder": self.folder, "steps": self.steps, "recorded": f"every {self.every}"}
+        return notebook_table(repr(self), rows | ({"part": self.part} if self.part else {}))
 
     def __call__(self, model: nn.Module | Mapping[str, Tensor], step: int, /, **metrics: float) -> None:
         """Record a model if its step is a multiple of `every`.

@@ -21,6 +21,7 @@ from drift.plugins.reserved_names import USER_TASK, require_free
 from drift.plugins.strict_numbers import StrictNumbers
 from drift.store.keep import Keep
 from landscape import outside, plugins
+from landscape.results.notebook_table import notebook_table
 
 
 class Part(StrictNumbers):
@@ -195,6 +196,12 @@ class Experiment(Part):
             )
         self.method.check(self)
         return self
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks: the name of its run, and the settings that differ from their defaults."""
+        settings = self.model_dump(mode="json", exclude_defaults=True)
+        settings["method"] = {"name": self.method.name(), **settings.get("method", {})}
+        return notebook_table(f"Experiment {self.slug}", settings)
 
     def resolved(self) -> dict[str, Any]:
         """Every setting with its value, for JSON."""

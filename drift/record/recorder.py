@@ -21,6 +21,7 @@ from drift.record.run_description import (
 from drift.store import keep_rules, numpy_files
 from drift.store.atomic_write import clear
 from drift.store.locks import locked
+from landscape.results.notebook_table import notebook_table
 
 
 class Recorder:
@@ -95,6 +96,14 @@ class Recorder:
         self._flat: FlatArrays | None = None
         if model is not None:
             self._layout(model)
+
+    def __repr__(self) -> str:
+        """One line: folder and number of rounds."""
+        return f"Recorder({str(self.folder)!r}: {self.next} rounds)"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks: rounds, policies, what was said about the training."""
+        return notebook_table(repr(self), {"rounds": self.next, **self._keep, **self._training})
 
     @property
     def next(self) -> int:

@@ -34,10 +34,12 @@ class RunFiles:
     folder: Path
 
     def __repr__(self) -> str:
-        """One line: method, dataset, seed, rounds and folder; the folder alone where its files cannot be read."""
+        """One line: method, dataset, seed (where stated), rounds, folder; the folder alone if it cannot be read."""
         try:
-            data, done, planned = self.data_name, self.committed, self.experiment.rounds
-            return f"Run({self.label} on {data}, seed {self.seed}: {done} of {planned} rounds, in {self.folder})"
+            method, data = (None if name == UNKNOWN else name for name in (self.label, self.data_name))
+            words = f"{method or 'recorded'}{f' on {data}' if data else ''}"
+            words += "" if self.seed is None else f", seed {self.seed}"
+            return f"Run({words}: {self.committed} of {self.experiment.rounds} rounds, in {self.folder})"
         except (LookupError, ValueError, OSError) as problem:
             return f"Run({self.folder}: {problem})"
 

@@ -64,6 +64,10 @@ class Client:
     replicate: int = 0
     stream: int | None = None
 
+    def __repr__(self) -> str:
+        """One line: number, round, samples, size of the model."""
+        return f"Client({self.id} of round {self.index}: {len(self.samples)} samples, {len(self.start)} parameters)"
+
     def purpose(self, what: str) -> tuple[int | str, ...]:
         """Key of a random draw of this client in this round."""
         return (self.index, self.id, what) if self.replicate == 0 else (self.index, self.id, what, self.replicate)

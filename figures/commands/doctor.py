@@ -200,7 +200,7 @@ def available_cores() -> int:
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = Path("/sys/fs/cgroup/cpu.max")
     if quota.exists():
-        limit, period = quota.read_text().split()
+        limit, period = quota.read_text(encoding="ascii").split()
         if limit != "max":
             count = min(count, max(1, round(int(limit) / int(period))))
     return count

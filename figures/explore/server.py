@@ -85,7 +85,9 @@ def _page(workspace: Workspace) -> pn.viewable.Viewable:
     query = urlencode([(name, text.decode()) for name, texts in arguments.items() for text in texts])
     pn.extension("tabulator", apply_signatures=False)  # which serve editors, and take time for every page
     document.template = Template((HERE / "page.html.j2").read_text(encoding="utf-8"), autoescape=False)
-    document.template_variables.update(nonce=secrets.token_urlsafe(16), sheet=(HERE / "page.css").read_text())
+    document.template_variables.update(
+        nonce=secrets.token_urlsafe(16), sheet=(HERE / "page.css").read_text(encoding="utf-8")
+    )
     document.template_variables["plotly"] = library_address()
     explorer = Explorer(workspace, query, address=True)
     document.on_session_destroyed(lambda _: explorer.close())

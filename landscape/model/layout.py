@@ -9,6 +9,8 @@ from math import prod
 import torch
 from torch import Tensor, nn
 
+from landscape.results.notebook_table import notebook_table
+
 Entry = tuple[str, tuple[int, ...]]
 
 
@@ -39,6 +41,15 @@ class Layout:
             tuple((name, tuple(p.shape)) for name, p in module.named_parameters() if p.requires_grad),
             tuple((name, tuple(b.shape)) for name, b in module.named_buffers() if b.is_floating_point()),
         )
+
+    def __repr__(self) -> str:
+        """One line: numbers of parameters and of buffer entries."""
+        buffers = f", {self.buffer_size} buffer entries in {len(self.buffers)}" if self.buffers else ""
+        return f"Layout({self.size} parameters in {len(self.parameters)} tensors{buffers})"
+
+    def _repr_html_(self) -> str:
+        """A table for notebooks: the shape of each tensor."""
+        return notebook_table(repr(self), dict(self.parameters + self.buffers))
 
     @property
     def size(self) -> int:

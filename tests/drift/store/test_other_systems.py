@@ -1,5 +1,6 @@
-"""What Linux has and Windows or macOS lack is not needed: a process without it trains, analyses and resumes."""
+"""What Linux has and Windows or macOS lack is not needed: a process without it trains, analyses, draws and resumes."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -43,6 +44,11 @@ SYSTEMS = {
                 "O_NOFOLLOW",
                 "nice",
                 "fork",
+                "pread",
+                "preadv",
+                "pwrite",
+                "killpg",
+                "getloadavg",
                 "getuid",
                 "geteuid",
             ),
@@ -54,12 +60,13 @@ SYSTEMS = {
 USE = """
 if __name__ == "__main__":
     import drift
-    from drift.runs.run import Run
+    import figures
     from drift.store import locks
 
     run = drift.simulate("tiny.toml", runs="runs", workers=2)
     assert run.rounds() == [0, 1, 2]
     run.cached(drift.coherence)
+    assert all(path.exists() for path in figures.draw("norms-rounds", [run], "drawn"))
     with locks.locked(run.folder):
         try:
             drift.simulate("tiny.toml", "rounds=4", runs="runs")
@@ -84,6 +91,16 @@ def test_a_run_is_trained_in_two_processes_locked_and_analysed(tmp_path, system)
     assert told.returncode == 0, told.stderr[-3000:]
     assert "refused:" in told.stdout and "done" in told.stdout
     assert not list((tmp_path / "temporary").iterdir()), "shared memory is removed"
+
+
+def test_text_files_name_their_encoding():
+    """On Windows it is another one by default."""
+    for package in ("landscape", "drift", "figures"):
+        for path in (ROOT / package).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                called = node.func if isinstance(node, ast.Call) else None
+                if isinstance(called, ast.Attribute) and called.attr in ("read_text", "write_text"):
+                    assert "encoding" in [word.arg for word in node.keywords], f"{path}:{node.lineno}"
 
 
 def test_processes_are_never_forked():
