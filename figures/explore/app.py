@@ -173,7 +173,7 @@ class Explorer:
             return self.selection.run
         if self.runs.names:
             raise LookupError("no run is selected; select one above.")
-        raise LookupError("no run here yet; one that is trained into this folder appears while it is trained.")
+        raise LookupError(self.runs.none_yet)
 
     def _begin(self) -> None:
         """Select runs to begin with, where the address names none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 import time
 import warnings
@@ -76,6 +77,13 @@ class OpenRuns:
     def names(self) -> list[str]:
         """Names of all runs, also of those that vanished."""
         return list(self._runs)
+
+    @property
+    def none_yet(self) -> str:
+        """What to do where there is no run yet."""
+        folder = shlex.quote(str(self._places[0])) if self._places else "runs"
+        train = f"fedscape train digits-shards2 --runs {folder}"
+        return f"No run here yet. Train one ({train}): it appears here while it is trained."
 
     @property
     def suggested(self) -> list[str]:

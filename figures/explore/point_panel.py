@@ -17,8 +17,6 @@ from figures.explore.plot import Plot
 from figures.explore.points import client_losses, numbers
 from figures.explore.view import View
 
-HINT = "Click on the picture, or drag the ring: that point is evaluated whole."
-
 
 class PointPanel:
     """The numbers of a point beside those of the round's end; what is asked last is what is shown.
@@ -38,10 +36,9 @@ class PointPanel:
         title: str = "Selected point",
     ) -> None:
         self.view, self._model, self._on_numbers, self._title = view, model, on_numbers, title
-        self._hint = HINT if on_numbers is None else ""
         self._names: Sequence[str] = ()
         self._ids: Sequence[int] = ()
-        self.text = pn.pane.HTML(f"<p>{self._hint}</p>", sizing_mode="stretch_width", margin=(0, 8))
+        self.text = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8))
         place = {"height": SMALL, "styles": {"flex": "1 1 300px", "width": "auto"}}
         self.classes = Plot("Error per class of the point", **place)
         self.clients = Plot("Loss of the point on the samples of each client", **place)
@@ -62,8 +59,13 @@ class PointPanel:
         """Show no point."""
         self._cancel()
         self._asked = self._numbers = None
-        self.text.object = f"<p>{self._hint}</p>"
+        self.text.object = ""
         self.plots.visible = False
+
+    def invite(self, hint: str) -> None:
+        """Say how a point is selected, while none is."""
+        if self._asked is None:
+            self.text.object = f"<p>{hint}</p>"
 
     def show(
         self,

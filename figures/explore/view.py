@@ -111,8 +111,10 @@ class View(ABC):
             self.update(waiting)
         except Exception as reason:  # noqa: BLE001 - see _problem
             self._problem(reason)
-        if self._body is not None and len(self._panel) == 1:
-            self._panel.append(self._body)
+        if self._body is not None:
+            self._body.visible = bool(self.explorer.runs.names)  # without a run there is nothing to pick
+            if len(self._panel) == 1:
+                self._panel.append(self._body)
 
     def _problem(self, reason: Exception) -> None:
         """Say a problem in a line; a mistake of the code is printed besides, and stops no other view."""

@@ -27,6 +27,7 @@ from landscape.surfaces.minimum import Minimum
 
 EVERY = 0.25
 """Seconds between two lines of progress."""
+HINT = "Click on the picture, or drag the ring: that point is evaluated whole."
 
 
 class Plane(View):
@@ -158,9 +159,11 @@ class Plane(View):
         self._tell(survey)
         if survey.error is not None:
             self.plot.show(None)
+            self.point.clear()
             self.status.object = ""
             raise survey.error
         self._draw()
+        self.point.invite(HINT)
         if survey.ended and not survey.stopped:
             self._find_minimum(survey)
 
@@ -272,9 +275,12 @@ class Plane(View):
         if self._grid is None:
             return
         place, point = self._grid.place, self.selection.point
+        evaluated = self._survey is not None and self._survey.surface is not None
         if len(point) != len(place.models):
             self.point.clear()
+            if evaluated:
+                self.point.invite(HINT)
             return
         self.point.show(run, place, list(point), whole=True, ids=self._ids)
-        if self._survey is not None and self._survey.surface is not None:
+        if evaluated:
             self._draw()

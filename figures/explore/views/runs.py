@@ -101,7 +101,7 @@ class Runs(View):
     def _empty(self) -> str:
         if self.explorer.runs.names:
             return "No run is selected; tick some in the table."
-        return "No run yet. Train one (fedscape train digits-shards2) or make some (fedscape demo): it appears here."
+        return self.explorer.runs.none_yet
 
     def _show(self, read: Curves, figure: go.Figure, results: list[Summary]) -> None:
         """Show what was read and computed, with what is selected."""

@@ -25,6 +25,10 @@ from figures.explore.triangle_panel import TrianglePanel
 from figures.explore.view import View
 
 SAMPLES = {"1000": "1000 samples", "": "2000 samples", "all": "all samples"}
+NO_PROXY = (
+    "FedLAW's weights and the best ones are learned on a proxy set; this run has none: train with "
+    "<code>--set proxy.per_class=10</code>."
+)
 HISTORY = 30
 """Weights that were tried, in the list."""
 
@@ -70,6 +74,8 @@ class WeightsView(View):
         self.samples.param.watch(self.guarded(lambda event: self._picked("weights.samples", event.new)), "value")
         self.tried = pn.widgets.Select(label="tried so far", options={}, size=6, sizing_mode="stretch_width")
         self.tried.param.watch(self.guarded(self._back), "value")
+        self.absent = pn.pane.HTML(f"<p>{NO_PROXY}</p>", css_classes=["muted"], visible=False, margin=(0, 8))
+        self.absent.sizing_mode = "stretch_width"
         self.step = pn.pane.HTML("", sizing_mode="stretch_width", margin=(0, 8))
         self.triangle = TrianglePanel(self, self._dragged)
         self.point = PointPanel(self, "weights", self._numbers, "The aggregate")
@@ -81,7 +87,7 @@ class WeightsView(View):
         halves = pn.Row(left, right, css_classes=["wrap"], sizing_mode="stretch_width")
         buttons = pn.Row(*self.buttons, *self.learning, css_classes=["wrap"])
         controls = pn.Row(self.split, self.samples, css_classes=["wrap"])
-        parts = [controls, buttons, self.step, halves, self.point.panel]
+        parts = [controls, buttons, self.absent, self.step, halves, self.point.panel]
         return pn.Column(*parts, sizing_mode="stretch_width")
 
     def update(self, changed: set[str]) -> None:
@@ -131,8 +137,8 @@ class WeightsView(View):
         self._quiet = False
         for button in self.learning:
             button.disabled = not has_proxy
-            button.description = "" if has_proxy else "This run has no proxy set: train with --set proxy.per_class=10."
         self.learning[0].disabled = not has_proxy and run.method.name() != "fedlaw"
+        self.absent.visible = not has_proxy
         self._tell_step(run, record.index)
 
     def _tell_step(self, run: Run, number: int) -> None:

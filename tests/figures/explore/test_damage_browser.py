@@ -80,11 +80,10 @@ def test_an_empty_folder_waits_for_runs_and_an_absent_one_is_refused(trained, tm
     folder.mkdir()
     assert _place(str(folder), tmp_path, asked=True) == folder
     with exploring(folder) as address, watched(address) as shown:
-        for view, text in (("runs", "No run yet"), ("plane", "no run here yet"), ("diagnosis", "No run")):
+        for view in ("plane", "diagnosis", "runs"):
             page = shown.open(f"view={view}")
-            page.get_by_text(text).first.wait_for()
+            page.get_by_text(f"fedscape train digits-shards2 --runs '{folder}'").first.wait_for()
         shutil.copytree(trained.folder, folder / trained.name)
-        page = shown.open("view=runs")
         page.locator(".run-table").get_by_text(trained.name).wait_for()
         assert shown.errors == []
 
