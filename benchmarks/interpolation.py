@@ -6,6 +6,8 @@ For every stored round of the runs: all points of the grid are evaluated once, a
 the points that it asks for. `smooth` is `landscape.interpolated_surface`; `quadtree` is `landscape.adaptive_surface`.
 Errors are the largest difference of log losses over the range of the log loss on the plane; "stated" is what the
 result itself says before anything else is known. The table after it compares radial basis functions on the lattices.
+`subset` is `landscape.sampled_surface` with --samples samples, its cost in passes of all samples through one model, and
+`alone` the mean over the same subset at every point; both are medians over ten draws.
 Writes benchmarks/results/interpolation.json.
 """
 
@@ -27,10 +29,13 @@ from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from landscape.surfaces.adaptive_grid import adaptive_surface
 from landscape.surfaces.interpolated_surface import interpolate, interpolated_surface, lattices
+from landscape.surfaces.sampled_surface import sampled_surface
 from landscape.surfaces.surface import surface
+from landscape.sweep.grid import Sweep
 
 RESULTS = Path(__file__).parent / "results" / "interpolation.json"
 KERNELS = ("thin_plate_spline", "cubic", "quintic")
+DRAWS = 10
 LATTICES = 5
 """First lattices that the kernels are compared on: 25 to 289 points."""
 
@@ -42,6 +47,7 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=41, help="grid points per axis, 2^k m + 1")
     parser.add_argument("--rounds", type=int, nargs="+", help="stored rounds; by default all")
     parser.add_argument("--tolerance", type=float, default=0.01)
+    parser.add_argument("--samples", type=int, default=400, help="samples of a subset")
     arguments = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
@@ -50,7 +56,7 @@ def main() -> None:
         run = open_run(folder)
         stored = run.kept("clients")
         for index in stored if arguments.rounds is None else [one for one in arguments.rounds if one in stored]:
-            rows.append(_measured(run, index, arguments.points, arguments.tolerance))
+            rows.append(_measured(run, index, arguments.points, arguments.tolerance, arguments.samples))
             _print(rows[-1])
     _print_kernels(rows)
     covered = sum(row["smooth"]["error"] <= row["smooth"]["stated"] for row in rows)
@@ -60,7 +66,7 @@ def main() -> None:
     RESULTS.write_text(json.dumps(about, indent=1) + "\n")
 
 
-def _measured(run: Run, index: int, points: int, tolerance: float) -> dict[str, Any]:
+def _measured(run: Run, index: int, points: int, tolerance: float, samples: int) -> dict[str, Any]:
     _, _, sweep = client_sweep(run, index, None, points=points, margin=0.3)
     full = surface(run.task, sweep)
     smooth = interpolated_surface(run.task, sweep, tolerance=tolerance, known=full)
@@ -82,9 +88,26 @@ def _measured(run: Run, index: int, points: int, tolerance: float) -> dict[str, 
             "evaluated": quadtree.attrs["evaluated"],
             "error": _error(np.log(quadtree.loss.transpose("alpha", "beta").values), full),
         },
+        "subset": _subset(run, sweep, full, tolerance, samples),
         "all": full.loss.size,
         "kernels": kernels,
     }
+
+
+def _subset(run: Run, sweep: Sweep, full: xr.Dataset, tolerance: float, samples: int) -> dict[str, Any]:
+    """Errors over draws of a subset of samples; None where the run has too few samples."""
+    whole = run.task.split("test")
+    if samples >= len(whole):
+        return {"error": None}
+    found: dict[str, list[float]] = {"error": [], "alone": [], "cost": []}
+    for seed in range(DRAWS):
+        ds = sampled_surface(run.task, sweep, samples=samples, seed=seed, tolerance=tolerance)
+        drawn = np.random.default_rng(seed).permutation(len(whole))[:samples]
+        alone = surface(run.task, sweep, split=whole[torch.from_numpy(np.sort(drawn))], metrics=("loss",))
+        found["error"].append(_error(np.log(ds.loss.transpose("alpha", "beta").values), full))
+        found["alone"].append(_error(np.log(alone.loss.transpose("alpha", "beta").values), full))
+        found["cost"].append(ds.attrs["passes"] / len(whole))
+    return {name: float(np.median(values)) for name, values in found.items()} | {"samples": samples}
 
 
 def _error(logs: np.ndarray, full: xr.Dataset) -> float:
@@ -93,10 +116,16 @@ def _error(logs: np.ndarray, full: xr.Dataset) -> float:
 
 
 def _print(row: dict[str, Any]) -> None:
-    smooth, quadtree = row["smooth"], row["quadtree"]
+    smooth, quadtree, subset = row["smooth"], row["quadtree"], row["subset"]
+    last = (
+        "too few samples"
+        if subset["error"] is None
+        else (f"{subset['cost']:.0f} passes, error {subset['error']:.2%} (the subset alone {subset['alone']:.2%})")
+    )
     print(
         f"{row['plane']:52s} smooth {smooth['evaluated']:4d} of {row['all']}, error {smooth['error']:.2%} "
-        f"(stated {smooth['stated']:.2%}); quadtree {quadtree['evaluated']:4d}, error {quadtree['error']:.2%}",
+        f"(stated {smooth['stated']:.2%}); quadtree {quadtree['evaluated']:4d}, error {quadtree['error']:.2%}; "
+        f"subset {last}",
         flush=True,
     )
 

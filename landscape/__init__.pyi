@@ -41,6 +41,7 @@ from landscape.surfaces.interpolated_surface import interpolated_surface as inte
 from landscape.surfaces.merge_tree import merge_tree as merge_tree
 from landscape.surfaces.passes import passes as passes
 from landscape.surfaces.persistence import persistence as persistence
+from landscape.surfaces.sampled_surface import sampled_surface as sampled_surface
 from landscape.surfaces.surface import surface as surface
 from landscape.surfaces.surface_distances import surface_distances as surface_distances
 from landscape.sweep.evaluate import evaluate as evaluate

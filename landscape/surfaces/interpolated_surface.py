@@ -136,13 +136,16 @@ def _guesses(grid: PartialGrid) -> dict[str, np.ndarray]:
     return {name: interpolate(grid.values(name), grid.requested) for name in grid.metrics}
 
 
-def interpolate(values: np.ndarray, requested: np.ndarray, kernel: str = KERNEL) -> np.ndarray:
-    """Values (k, *grid) from those at the requested points, of the logarithm where all of these are positive.
+def interpolate(
+    values: np.ndarray, requested: np.ndarray, kernel: str = KERNEL, *, logarithmic: bool | None = None
+) -> np.ndarray:
+    """Values (k, *grid) from those at the requested points.
 
     Args:
         values: NaN in all requested points of a group without samples; others are not read.
         requested: Mask over the grid.
         kernel: Radial basis function, as `scipy.interpolate.RBFInterpolator` names them.
+        logarithmic: Whether logarithms are interpolated; by default where all requested values are positive.
 
     Raises:
         ValueError: If a value is infinite.
@@ -150,7 +153,8 @@ def interpolate(values: np.ndarray, requested: np.ndarray, kernel: str = KERNEL)
     some = values[:, requested]
     if np.isinf(some).any():
         raise ValueError("a value on the plane is infinite, so nothing smooth leads through it; evaluate every point.")
-    present, logarithmic = ~np.isnan(some).any(axis=1), in_log(some)
+    present = ~np.isnan(some).any(axis=1)
+    logarithmic = in_log(some) if logarithmic is None else logarithmic
     known = np.log(some[present]) if logarithmic else some[present]
     places = np.stack(np.meshgrid(*(np.linspace(-1, 1, count) for count in requested.shape), indexing="ij"), -1)
     middle = known.mean(axis=1, keepdims=True)

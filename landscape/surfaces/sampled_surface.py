@@ -1,0 +1,144 @@
+"""Surfaces on fine grids from a part of the samples: the rest is seen at a coarse lattice, and the error is stated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+import xarray as xr
+
+from landscape.model.batchnorm import CALIBRATION, Statistics
+from landscape.model.samples import Samples
+from landscape.model.task import Split, Task, metric_units, split_name
+from landscape.results.progress import Progress, share
+from landscape.surfaces.interpolated_surface import TESTED, in_log, interpolate, lattices, share_of_range
+from landscape.surfaces.partial_grid import PartialGrid, require_plane, with_errors
+from landscape.surfaces.sampling_error import sample_folds
+from landscape.surfaces.surface import surface
+from landscape.sweep.grid import Sweep
+from landscape.sweep.threads import PointPool
+
+FOLDS = 20
+"""Parts of the subset that the stated standard error rests on."""
+
+
+def sampled_surface(
+    task: Task,
+    sweep: Sweep,
+    *,
+    samples: int,
+    seed: int = 0,
+    tolerance: float = 0.01,
+    split: Split = "test",
+    metric: str = "loss",
+    progress: Progress | None = None,
+    statistics: Statistics | None = None,
+    calibration: Samples | int = CALIBRATION,
+    workers: int | PointPool = 1,
+) -> xr.Dataset:
+    """A metric on the whole grid of a 2-D sweep, from all samples at 25 points and a random subset at others.
+
+    Losses of one sample at neighbouring points are almost equal, so the mean over a subset errs by nearly the same
+    amount at all of them. With s(p) the mean over the subset, L(a) that over all samples at the points a of a lattice
+    of 5 x 5, and I the interpolation of values at these to the whole grid, the estimate is
+
+        s(p) + I[L - s](p),
+
+    exact at the lattice and unbiased over subsets at every point where s is evaluated: the difference estimator of
+    survey sampling. s is evaluated on nested lattices until the next points are predicted to `tolerance`, and
+    interpolated elsewhere, as by `interpolated_surface`. Samples are drawn with equal chances: chances in proportion to
+    a sample's residual on the lattice gave larger errors (docs/reading-landscapes).
+
+    Source: Särndal, Swensson and Wretman 1992, Model Assisted Survey Sampling, section 6.3.
+
+    Args:
+        task, sweep: As `surface` takes them; the sweep is a full grid of two dimensions.
+        samples: Size of the subset, from 20 to one less than all.
+        seed: Of the draw of the subset.
+        tolerance: Largest accepted error of interpolation, as a share of the range (of logarithms where positive).
+        metric: "loss" or a metric of the task with one value per sample.
+        progress: As `surface` takes it.
+        split, statistics, calibration, workers: As `surface` takes them.
+
+    Returns:
+        `<metric>` over the grid and its exact values mark_<metric> at the marks; `<metric>_subset_error` over the grid,
+        the standard error that comes from the subset, 0 at the lattice; `interpolated`, True where not even the subset
+        was evaluated; `<metric>_interpolation_error`, `_worst` and `_share` of these, as from `interpolated_surface`.
+        The attribute `passes` counts passes of a sample through the model, `passes_of_all` those of the whole grid.
+
+    Raises:
+        ValueError: If the sweep is no full 2-D grid, or the subset has too few samples or not fewer than all.
+    """
+    require_plane(sweep, tolerance, "range")
+    whole = task.split(split)
+    if not FOLDS <= samples < len(whole):
+        raise ValueError(
+            f"samples is {samples} of the {len(whole)} of {split_name(split)}; give {FOLDS} or more, fewer than all: "
+            "interpolated_surface evaluates all."
+        )
+    subset = np.sort(np.random.default_rng(seed).permutation(len(whole))[:samples])
+    folds = sample_folds(samples, FOLDS)
+    options: dict[str, Any] = {"metrics": (metric,), "statistics": statistics, "calibration": calibration}
+    options |= {"workers": workers}
+    first, *finer = lattices((sweep.shape[0], sweep.shape[1]))
+    at_lattice = replace(sweep, inside=first)
+    exact = surface(task, at_lattice, split=split, progress=share(progress, 0, 2), **options)
+    part = whole[torch.from_numpy(subset)]
+    grid = PartialGrid(task, sweep, first, None, split=part, groups=folds, progress=share(progress, 1, 2), **options)
+    shares = np.bincount(folds.numpy())[:, None, None] / samples
+    control = exact[metric].transpose(*grid.dims).values - (grid.values(metric) * shares).sum(0)
+    correction = interpolate(control[None], first, logarithmic=False)
+
+    def estimate() -> np.ndarray:
+        mean = (grid.values(metric) * shares).sum(0, keepdims=True)
+        return interpolate(mean, grid.requested) + correction
+
+    away, stated = np.zeros(0), np.nan
+    for mask in finer:
+        guess, fresh = estimate(), mask & ~grid.requested
+        grid.evaluate(mask)
+        now = estimate()
+        away = (guess - now)[:, fresh]
+        stated = share_of_range(guess, now, now, fresh, in_log(now.reshape(1, -1)))
+        if mask.all() or (fresh.sum() >= TESTED and stated <= tolerance):
+            break
+    estimated, error = estimate()[0], _standard_error(grid.values(metric), grid.requested, first, shares)
+    left = np.sqrt(1 - samples / len(whole))
+    complete = bool(grid.requested.all())
+    unit = metric_units(task, metric)
+    about = exact[metric].attrs
+    dims = list(grid.dims)
+    ds = exact.drop_vars(metric).assign({metric: (dims, estimated, about)})
+    words = f"standard error of {about['long_name']} from the subset of samples"
+    ds = ds.assign({f"{metric}_subset_error": (dims, error * left, {"long_name": words, "units": unit})})
+    ds = with_errors(
+        ds, metric, np.zeros(0) if complete else away, "at the last lattice's points, before they were used"
+    )
+    long = {"long_name": f"largest error of interpolated {metric}, as a share of its range", "units": "1"}
+    ds[f"{metric}_interpolation_share"] = ((), np.nan if complete else stated, long)
+    marks, lattice, points = len(sweep.marks), int(first.sum()), int(grid.requested.sum())
+    passes = (lattice + marks) * len(whole) + (points + marks) * samples
+    return grid.marked(ds).assign_attrs(
+        samples=samples,
+        samples_of=len(whole),
+        seed=seed,
+        tolerance=tolerance,
+        evaluated=points,
+        lattice=lattice,
+        passes=passes,
+        passes_of_all=(estimated.size + marks) * len(whole),
+    )
+
+
+def _standard_error(folds: np.ndarray, requested: np.ndarray, first: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    """Standard error over the grid of the mean residual of the subset, from the residuals of its folds (F, *grid).
+
+    The residual of a fold is its mean less what the lattice tells of it; at the lattice it is 0.
+    """
+    residual = interpolate(folds, requested) - interpolate(folds, first, logarithmic=False)
+    mean = (residual * shares).sum(0)
+    error = np.sqrt(((residual - mean) ** 2 * shares).sum(0) / (len(folds) - 1))
+    error[first] = 0.0
+    return error

@@ -1,0 +1,98 @@
+"""Surfaces from a subset of the samples: exact where all are seen, unbiased elsewhere, with an honest error."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from landscape.geometry.lines import line
+from landscape.geometry.planes import plane
+from landscape.model.samples import Samples
+from landscape.model.task import Task
+from landscape.surfaces.interpolated_surface import lattices
+from landscape.surfaces.sampled_surface import sampled_surface
+from landscape.surfaces.surface import surface
+
+
+@pytest.fixture(scope="module")
+def case():
+    """A small classifier in float64, a plane through three copies of it, and its full surface."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(6, 16), nn.Tanh(), nn.Linear(16, 4)).double()
+    task = Task(model, {"test": Samples(torch.randn(600, 6).double(), torch.randint(4, (600,)))})
+    three = task.theta + 0.5 * torch.randn(3, task.layout.size, dtype=torch.float64)
+    sweep = plane(*three, points=(21, 17), margin=0.3)
+    return task, sweep, surface(task, sweep)
+
+
+def test_the_lattice_and_the_marks_have_all_samples(case):
+    task, sweep, full = case
+    ds = sampled_surface(task, sweep, samples=60)
+    first, *_ = lattices(sweep.shape)
+    np.testing.assert_allclose(ds.loss.values[first], full.loss.values[first], rtol=1e-12)
+    np.testing.assert_array_equal(ds.loss_subset_error.values[first], 0)
+    np.testing.assert_array_equal(ds.mark_loss, full.mark_loss)
+    assert not ds.interpolated.values[first].any()
+
+
+def test_it_is_nearer_than_the_subset_alone_for_a_fraction_of_the_passes(case):
+    task, sweep, full = case
+    ds = sampled_surface(task, sweep, samples=60)
+    alone = surface(task, sweep, split=task.split("test")[torch.arange(60)], metrics=("loss",))
+    away, worse = (np.abs(one.loss - full.loss).values for one in (ds, alone))
+    assert away.max() < 0.1 * worse.max()
+    assert ds.attrs["passes"] < 0.15 * ds.attrs["passes_of_all"]
+    marks = len(sweep.marks)
+    assert ds.attrs["passes"] == (25 + marks) * 600 + (ds.attrs["evaluated"] + marks) * 60
+    assert ds.attrs["passes_of_all"] == (21 * 17 + marks) * 600
+
+
+def test_estimates_are_unbiased_and_their_standard_error_covers(case):
+    task, sweep, full = case
+    away, error = [], []
+    for seed in range(60):
+        ds = sampled_surface(task, sweep, samples=60, seed=seed, tolerance=1e-9)  # no point is interpolated
+        assert not ds.interpolated.any()
+        away.append((ds.loss - full.loss).values)
+        error.append(ds.loss_subset_error.values)
+    off = ~lattices_first(sweep)
+    away, error = np.stack(away)[:, off], np.stack(error)[:, off]
+    spread = away.std(axis=0, ddof=1)
+    assert (np.abs(away.mean(axis=0)) < 4 * spread / np.sqrt(60)).all()
+    assert np.sqrt((error**2).mean(axis=0)) / spread == pytest.approx(np.ones(off.sum()), abs=0.35)
+    assert 0.9 < (np.abs(away) < 2.09 * error).mean() < 0.99  # Student's t with 19 degrees of freedom: 0.95
+
+
+def lattices_first(sweep):
+    return next(iter(lattices(sweep.shape)))
+
+
+def test_the_stated_error_of_interpolation_is_that_of_the_next_points(case):
+    task, sweep, full = case
+    ds = sampled_surface(task, sweep, samples=200, tolerance=0.05)
+    assert ds.interpolated.any()
+    assert 0 < float(ds.loss_interpolation_share) <= 0.05
+    logs = np.log(ds.loss.values), np.log(full.loss.values)
+    within = 3 * (ds.loss_subset_error / ds.loss).max()
+    assert np.abs(logs[0] - logs[1]).max() < 0.05 * np.ptp(logs[1]) + within
+
+
+def test_progress_ends_at_its_total(case):
+    task, sweep, _ = case
+    told = []
+    sampled_surface(task, sweep, samples=30, progress=lambda done, total: told.append((done, total)))
+    assert told[-1][0] == told[-1][1]
+    assert all(0 <= done <= total for done, total in told)
+
+
+@pytest.mark.parametrize("samples", [19, 600, 5000])
+def test_a_subset_is_a_part_with_enough_samples(case, samples):
+    task, sweep, _ = case
+    with pytest.raises(ValueError, match=f"samples is {samples} of the 600 of test; give 20 or more, fewer than all"):
+        sampled_surface(task, sweep, samples=samples)
+
+
+def test_a_line_is_refused(case):
+    task, _, _ = case
+    with pytest.raises(ValueError, match="full grids of two"):
+        sampled_surface(task, line(task.theta, 2 * task.theta, points=9), samples=60)
