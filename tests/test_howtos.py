@@ -13,7 +13,10 @@ MADE = {
     "howto-compare-strategies.md": ["out/figures/planes-clients.png", "report.html"],
     "howto-training.md": ["trajectory.png", "curvature.png", "curve.png", "figures/trajectory-plane.png"],
     "howto-method.md": ["out/figures/accuracy-rounds.png", "out/figures/Spread.png"],
-    "howto-paper.md": ["figures/accuracy-rounds.pdf", "figures/accuracy-table.pdf", "film.gif", "gain.pdf"],
+    "howto-paper.md": [
+        *("figures/accuracy-rounds.pdf", "wide/accuracy-rounds.pdf", "slides/accuracy-rounds.png"),
+        *("figures/accuracy-table.pdf", "film.gif", "gain.pdf"),
+    ],
     "howto-look.md": ["figures/accuracy-rounds.pdf", "two-figures.pdf"],
     "howto-figure.md": ["out/figures/planes-clients.png", "out/figures/lines-fma-ima.pdf", "accuracy.pdf"],
 }
