@@ -38,6 +38,7 @@ LINES = [
     {"clients": 10_000, "cohort": 10_000, "width": 60},
     *({"clients": 100, "cohort": 10, "width": width} for width in (60, 6_000, 60_000)),
     {"clients": 1_000, "cohort": 10, "width": 600, "method": "scaffold"},
+    {"clients": 10_000, "cohort": 10, "width": 14_000, "method": "scaffold"},
 ]
 
 
@@ -67,7 +68,7 @@ def measured(line: dict[str, Any]) -> dict[str, Any]:
     """In a process of its own: a line's seconds a round, bytes on disk and peak of memory."""
     from drift.config.method_values import Setting
     from drift.simulation.one_round import run_round
-    from drift.store import files
+    from drift.store import files, server_state
     from drift.training.data import build_task, read_data
     from drift.training.server import Server
 
@@ -83,9 +84,10 @@ def measured(line: dict[str, Any]) -> dict[str, Any]:
             played.append(time.process_time() - begun)
             begun = time.process_time()
             files.write_round(Path(place), record, wanted.keep, wanted.rounds)
-            files.write_tensors(Path(place) / "state.safetensors", server.tensors(), {"next": index + 1})
+            server_state.write(Path(place), server.tensors(), server.clients, index + 1)
             written.append(time.process_time() - begun)
-        state = (Path(place) / "state.safetensors").stat().st_size
+        clients = list((Path(place) / "clients").glob(f"*-{wanted.rounds - 1:06d}.safetensors"))
+        state = sum(path.stat().st_size for path in (Path(place) / "state.safetensors", *clients))
         size = files.round_path(Path(place), 1).stat().st_size
     d = task.layout.size
     return {

@@ -18,7 +18,7 @@ from drift.config.method_values import State
 from drift.config.random_keys import cohort
 from drift.plugins.reserved_names import USER_TASK
 from drift.plugins.trust import names_in, warn_changed
-from drift.store import files, links, paths, round_headers
+from drift.store import files, links, paths, round_headers, server_state
 from drift.store.round_record import Round
 from landscape.results.notebook_table import notebook_table
 
@@ -181,11 +181,20 @@ class RunFiles:
         return cohort(self.experiment.seed, index, clients.number, clients.per_round)
 
     def state(self) -> tuple[State, int]:
-        """Everything needed to resume, and the next round.
+        """Everything needed to resume, with the states of all clients in memory, and the next round.
 
         Raises:
-            LookupError: If the file is absent or damaged, or that of another run.
+            LookupError: If a file is absent or damaged, or that of another run.
         """
-        state = files.read_state(self.folder)
+        stored = self.stored_state()
+        return stored.tensors | stored.clients.tensors(), stored.next
+
+    def stored_state(self) -> server_state.StoredState:
+        """Everything needed to resume; states of clients in files of their own are read when they are used.
+
+        Raises:
+            LookupError: If a file is absent or damaged, or that of another run.
+        """
+        stored = server_state.read(self.folder)
         chain.require_own(self.folder, files.STATE)
-        return state
+        return stored

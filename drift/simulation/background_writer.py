@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -14,7 +15,7 @@ import psutil
 from torch import Tensor
 
 from drift.config.method_values import State
-from drift.store import files, links
+from drift.store import files, links, server_state
 from drift.store.keep import Keep
 from drift.store.round_record import Round
 from drift.training.server import Server
@@ -32,6 +33,7 @@ class _Write:
     number: int
     record: Round
     state: State | None
+    clients: Mapping[int, State]
     following: int
 
 
@@ -52,7 +54,8 @@ class Writer:
                 writer.put(record, server)
                 done = writer.committed()
 
-    A round is its file, then state.safetensors, the commit point; the next one is begun after that. A write that fails
+    A round is its file, then the states of its clients, then state.safetensors, the commit point; the next one is
+    begun after that. A write that fails
     stops the writer: rounds after it are dropped, and its error is raised by the next call. Left by an exception, as
     by Ctrl-C, it writes what waits first.
 
@@ -83,9 +86,12 @@ class Writer:
         Raises:
             OSError: If an earlier round could not be written.
         """
-        state = None if server is None else {name: value.detach().cpu() for name, value in server.tensors().items()}
         self._wait(WAITING)
-        self._jobs.put(_Write(self._put + 1, _on_cpu(record), state, 0 if server is None else server.next))
+        job = _Write(self._put + 1, _on_cpu(record), None, {}, 0)
+        if server is not None:
+            state = {name: value.detach().cpu() for name, value in server.tensors().items()}
+            job = replace(job, state=state, clients=server.clients, following=server.next)
+        self._jobs.put(job)
         self._put += 1
         if _bytes(record) * (WAITING + 1) > SHARE * psutil.virtual_memory().available:
             self._wait(0)
@@ -159,7 +165,8 @@ class Writer:
         files.write_round(self.folder, job.record, self.keep, self.rounds, origin)
         self._before = files.link(job.record)
         if job.state is not None:
-            files.write_state(self.folder, job.state, job.following, links.origin(self._run, self._before))
+            origin = links.origin(self._run, self._before)
+            server_state.write(self.folder, job.state, job.clients, job.following, origin)
 
 
 def _on_cpu(record: Round) -> Round:

@@ -17,6 +17,7 @@ from drift.engines.choice import exact
 from drift.store.client_rows import ClientRows, temporary_rows
 from drift.store.round_file import expected_round
 from drift.store.round_record import Round, gram, gram_of_models
+from drift.store.server_state import ClientStates
 from drift.training.arrivals import Arrivals, Receive
 from drift.training.client import Update
 from drift.training.data import Data, client_samples
@@ -45,7 +46,7 @@ def run_round(setting: Setting, data: Data, server: Server, rows_of: RowsOf = te
     updates = dict(zip(trained_ids.tolist(), trained.updates, strict=True))
     sound = {client: update for client, update in updates.items() if client in arrivals.sound}
     client_states = {client: update.state for client, update in sound.items() if update.state}
-    after = replace(server, clients={**server.clients, **client_states}, next=index + 1)
+    after = replace(server, clients=ClientStates(server.clients).updated(client_states), next=index + 1)
 
     finite = [client for client in ids.tolist() if client in sound]
     excluded = torch.tensor(sorted(set(ids.tolist()) - set(finite)), dtype=torch.int64)

@@ -104,10 +104,11 @@ def _memory(run: Run) -> str:
     if run.method.initial(run.setting, run.task.theta):
         return "a state of the server"
     try:
-        tensors, _ = run.state()
+        stored = run.stored_state()
     except files.Damaged:
         return ""
-    names = [name for name in tensors if name.startswith(("server.", "client."))]
+    names = [name for name in stored.tensors if name.startswith("server.")]
+    names += [f"client.{client}" for client in stored.clients]
     return f"a state ({names[0]})" if names else ""
 
 
@@ -123,11 +124,11 @@ def _proof(run: Run, last: int, server: Server, whole: Sequence[int]) -> str:
             same = same and bool(torch.isclose(vector.double() @ vector.double(), square, rtol=_ROUNDING, atol=0.0))
         return _require_same(same, f"and leads to the start of round {last + 1}")
     try:
-        tensors, following_index = run.state()
+        stored = run.stored_state()
     except files.Damaged:
-        following_index, tensors = -1, {}
-    if following_index == last + 1:
-        mine = server.tensors()
+        stored = None
+    if stored is not None and stored.next == last + 1:
+        mine, tensors = server.tensors(), stored.tensors
         same = mine.keys() == tensors.keys() and all(torch.equal(mine[name], tensors[name]) for name in mine)
         return _require_same(same, "and leads to the run's state")
     if run.about["versions"] != versions():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from drift.runs.run import Run
 from drift.simulation.broken_rounds import Fault, broken_rounds
 from drift.simulation.recompute import Inexact, Recomputed, recompute_rounds, recompute_state
 from drift.simulation.verify import Problem, results_of, verify
-from drift.store import files, links, locks, paths, round_headers
+from drift.store import files, links, locks, paths, round_headers, server_state
 from drift.store.number_ranges import consecutive
 from drift.training.server import Server
 from landscape.results import zarr_files
@@ -66,10 +67,12 @@ def repair(folder: str | Path, *, data: Path | None = None) -> list[Repair]:
 
 def _leftovers(folder: Path) -> list[Repair]:
     """Temporary files of stopped writes; the run is locked, so that no living process writes them."""
-    paths = sorted([*folder.glob(".*.part"), *(folder / "rounds").glob(".*.part")])
-    for path in paths:
+    stopped = [path for place in (".", "rounds", paths.CLIENTS) for path in (folder / place).glob(".*.part")]
+    with suppress(files.Damaged):
+        stopped += server_state.superseded(folder, server_state.read(folder).clients)
+    for path in stopped:
         path.unlink()
-    return [_repaired(folder, path, "was left by a stopped write; removed") for path in paths]
+    return [_repaired(folder, path, "was left by a stopped write; removed") for path in sorted(stopped)]
 
 
 def _results(folder: Path) -> list[Repair]:
@@ -200,7 +203,7 @@ def _written(run: Run, recomputed: Recomputed, problem: str) -> Repair:
 def _written_state(run: Run, server: Server) -> Repair:
     path = run.folder / files.STATE
     moved = _room(path)
-    files.write_state(run.folder, server.tensors(), server.next, _origin(run, server.next))
+    server_state.write(run.folder, server.tensors(), server.clients, server.next, _origin(run, server.next))
     return _repaired(run.folder, path, f"was lost; made again from round {server.next - 1}{moved}")
 
 

@@ -119,7 +119,7 @@ def _row(folder: Path) -> tuple[Row, bool]:
     try:
         run = Run(folder)
         if run.rounds():
-            run.state()
+            run.stored_state()
             run.round(-1)
         return _columns(run), False
     except (LookupError, ValueError, OSError, TypeError, AttributeError) as reason:  # a damaged run is listed too

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from drift.config.experiment import Experiment
 from drift.runs.run import Run
-from drift.store import files, links, locks
+from drift.store import files, links, locks, server_state
 from drift.training.server import Server
 
 
@@ -31,8 +31,7 @@ def begin_from(run: Run, experiment: Experiment, *, runs: str | Path) -> int:
         raise ValueError(
             f"{run.name} has {done} rounds and {folder.name} shares {shared}; train the latter from round 0."
         )
-    tensors, following = run.state()
-    server = Server.from_tensors(tensors, following)
+    server = Server.from_stored(run.stored_state())
     server = replace(server, state=experiment.method.state_from(server.state))
     (folder / "rounds").mkdir(parents=True, exist_ok=True)
     name = links.identity({"hash": experiment.hash, "fingerprint": run.about["fingerprint"]})
@@ -43,5 +42,5 @@ def begin_from(run: Run, experiment: Experiment, *, runs: str | Path) -> int:
             about = {"round": index, **links.origin(name, before)}
             files.write_tensors(files.round_path(folder, index), stored, about, compress=experiment.keep.compress)
             before = files.link(run.round(index))
-        files.write_state(folder, server.tensors(), following, links.origin(name, before))
-    return following
+        server_state.write(folder, server.tensors(), server.clients, server.next, links.origin(name, before))
+    return server.next

@@ -28,7 +28,7 @@ from drift.runs.run import Run
 from drift.simulation.background_writer import Writer
 from drift.simulation.disk_space import require_space
 from drift.simulation.one_round import run_round
-from drift.store import atomic_write, files, links, locks, numpy_files
+from drift.store import atomic_write, files, links, locks, numpy_files, paths
 from drift.store.round_file import RoundFiles
 from drift.store.round_headers import last_link
 from drift.store.round_record import Round
@@ -100,10 +100,10 @@ def simulate(
         setting = Setting(task, experiment, content.samples.get("proxy"))
         fresh = Server.fresh(setting)  # a method that does not suit the model raises before anything is written
         with locks.locked(folder):
-            atomic_write.clear(folder, folder / "rounds")
+            atomic_write.clear(folder, folder / "rounds", folder / paths.CLIENTS)
             store_initial_model(folder, experiment.init)
-            resumed = (folder / "state.safetensors").exists()
-            server = Server.from_tensors(*run.state()) if resumed else fresh
+            resumed = (folder / paths.STATE).exists()
+            server = Server.from_stored(run.stored_state()) if resumed else fresh
             about = _description(folder, experiment)  # another process may have begun it
             place = _device(about, setting, content, server, alone=workers == 1 and cluster is None)
             setting = replace(setting, device=torch.device(place.name))

@@ -12,7 +12,7 @@ from drift.config.load import validated
 from drift.runs.cache import complaint
 from drift.runs.run import Run
 from drift.simulation.broken_rounds import broken_rounds, has_later_rounds
-from drift.store import files, paths, round_headers
+from drift.store import files, paths, round_headers, server_state
 from drift.store.number_ranges import spans
 from landscape.results import zarr_files
 
@@ -82,12 +82,14 @@ def verify(folder: str | Path) -> list[Problem]:
 
 def _foreign(folder: Path) -> list[Problem]:
     """Files that no run has; temporary ones of a stopped write and what repair has set aside excepted."""
-    expected = {"run.json", files.STATE, "init.safetensors", "rounds", "results", ".lock"}
-    paths = [path for path in _visible(folder) if path.name not in expected]
-    paths += [path for path in _visible(folder / "rounds") if not round_headers.ROUND_FILE.fullmatch(path.name)]
-    paths += [path for path in _visible(folder / "results") if path.suffix != ".zarr" and path.name[0] != "."]
+    expected = {"run.json", files.STATE, "init.safetensors", "rounds", paths.CLIENTS, "results", ".lock"}
+    foreign = [path for path in _visible(folder) if path.name not in expected]
+    named = {"rounds": round_headers.ROUND_FILE, paths.CLIENTS: server_state.CLIENT_FILE}
+    for place, names in named.items():
+        foreign += [path for path in _visible(folder / place) if not names.fullmatch(path.name)]
+    foreign += [path for path in _visible(folder / "results") if path.suffix != ".zarr" and path.name[0] != "."]
     usable = "nothing of the run reads it; move it elsewhere"
-    return [Problem(str(path.relative_to(folder)), "no file of a run", usable) for path in paths]
+    return [Problem(str(path.relative_to(folder)), "no file of a run", usable) for path in foreign]
 
 
 def _visible(folder: Path) -> list[Path]:
@@ -120,7 +122,8 @@ def _state(folder: Path, experiment: Experiment) -> list[Problem]:
         return [Problem(path.name, what, usable)]
     if following > experiment.rounds:
         return [Problem(path.name, f"it names round {following} as the next of {experiment.rounds}", usable)]
-    return []
+    faults = server_state.damaged_clients(folder)
+    return [Problem(str(fault.path.relative_to(folder)), fault.what, usable) for fault in faults]
 
 
 def _start(folder: Path) -> list[Problem]:

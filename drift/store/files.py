@@ -18,6 +18,7 @@ from drift.store import compression, large_tensors, links, numpy_files
 from drift.store.column_blocks import release
 from drift.store.keep import Keep
 from drift.store.numpy_files import FORMAT as FORMAT
+from drift.store.numpy_files import SEPARATE as SEPARATE
 from drift.store.numpy_files import Content, description
 from drift.store.numpy_files import Damaged as Damaged
 from drift.store.numpy_files import Newer as Newer
@@ -33,11 +34,13 @@ from landscape.results.parsed_text import json_table
 PACKED = "fedscape-2"
 """Format of files with compressed tensors, which the first versions cannot read."""
 
+_FORMATS = (FORMAT, PACKED, SEPARATE)
+
 
 def write_tensors(
-    path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any], *, compress: bool = False
-) -> None:
-    """Write named tensors and a JSON-able description as one safetensors file with a digest in its header.
+    path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any], *, compress: bool = False, kind: str = FORMAT
+) -> str:
+    """Write named tensors and a JSON-able description as one safetensors file; returns the digest in its header.
 
     The digest is that of the tensors, whether they are compressed (`drift.store.compression`) or not.
 
@@ -46,13 +49,14 @@ def write_tensors(
         OSError: If the disk is full or the folder cannot be written; the old file stays.
     """
     stored, text = _contents(tensors), json.dumps(about, sort_keys=True)
-    head = header(text, numpy_files.digest_contents(stored, text))
+    head = header(text, numpy_files.digest_contents(stored, text)) | {"format": kind}
     if compress:
         smaller, table = compression.compress({name: tensor.detach().cpu() for name, tensor in tensors.items()})
         if table:
             head |= {"format": PACKED, "packed": json.dumps(table, sort_keys=True)}
             stored = _contents(smaller)
     numpy_files.write_contents(path, stored, head)
+    return head["digest"]
 
 
 def header(about: str, digest: str) -> dict[str, str]:
@@ -72,7 +76,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         tensors = {name: file.get_tensor(name) for name in file.keys() if name not in large}  # noqa: SIM118
         tensors |= large_tensors.mapped(path, large)
     require_known(path, header.get("format"))
-    if header.get("format") not in (FORMAT, PACKED):
+    if header.get("format") not in _FORMATS:
         raise Damaged(path, f"was not written by fedscape (format {header.get('format')!r})", ANEW)
     if header["format"] == PACKED:
         try:
@@ -104,6 +108,16 @@ ANEW = (
     "the same bits are computed anew from round 0."
 )
 """How to recover a lost round or state: resuming needs the server's state, and only the last one is stored."""
+
+
+def stored_digest(path: Path) -> str:
+    """The digest that the header of a file states.
+
+    Raises:
+        Damaged: If the file is absent, truncated or foreign.
+    """
+    with _open(path) as file:
+        return str((file.metadata() or {}).get("digest"))
 
 
 def digest(tensors: Mapping[str, Tensor], text: str = "") -> str:
@@ -211,10 +225,15 @@ def require_number(path: Path, about: Mapping[str, Any], index: int) -> None:
 
 
 def write_state(
-    folder: Path, tensors: Mapping[str, Tensor], following: int, origin: Mapping[str, str] = MappingProxyType({})
+    folder: Path,
+    tensors: Mapping[str, Tensor],
+    following: int,
+    origin: Mapping[str, str] = MappingProxyType({}),
+    *,
+    kind: str = FORMAT,
 ) -> None:
-    """Write the commit point: tensors of the server, number of the next round, and the origin."""
-    write_tensors(folder / STATE, tensors, {"next": following, **origin})
+    """Write the commit point: its tensors, number of the next round, and the origin."""
+    write_tensors(folder / STATE, tensors, {"next": following, **origin}, kind=kind)
 
 
 def read_next(folder: Path) -> int:
@@ -229,7 +248,7 @@ def read_next(folder: Path) -> int:
         header, names = file.metadata() or {}, set(file.keys())
     require_known(path, header.get("format"))
     following = description(path, header, ANEW).get("next")
-    if header.get("format") not in (FORMAT, PACKED) or not isinstance(following, int) or "theta" not in names:
+    if header.get("format") not in _FORMATS or not isinstance(following, int) or "theta" not in names:
         raise Damaged(path, "holds no state of a run; it was renamed or copied", ANEW)
     return following
 

@@ -23,7 +23,10 @@ from landscape.results.parsed_text import from_json, json_table
 
 FORMAT = "fedscape-1"
 
-NEWEST = 2
+SEPARATE = "fedscape-3"
+"""Format of a state whose clients have files of their own: earlier versions, which would go on without, refuse it."""
+
+NEWEST = 3
 """Number of the newest format that is read."""
 
 _RECORDER_REMEDY = "Record into another folder, or see the report of fedscape verify on this one."

@@ -10,6 +10,9 @@ from drift.store.numpy_files import Damaged
 STATE = "state.safetensors"
 """Name of the commit point in a run's folder."""
 
+CLIENTS = "clients"
+"""Name of the folder of the states of clients in a run's folder."""
+
 
 def round_path(folder: Path, index: int) -> Path:
     """File of round `index`."""

@@ -9,18 +9,18 @@ from pathlib import Path
 from safetensors import SafetensorError, safe_open
 
 from drift.store.file_layout import read_places
-from drift.store.numpy_files import FORMAT, PIECE
+from drift.store.numpy_files import FORMAT, PIECE, SEPARATE
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a file of the first format has the content that was written; False also where that is not known.
+    """Whether a file that is not compressed has the content that was written; False also where that is not known.
 
     False is no verdict: compressed files are decompressed by `drift.store.files.read_tensors`, which names the damage.
     """
     with suppress(SafetensorError, OSError, ValueError, LookupError, TypeError, AttributeError):
         with safe_open(path, framework="numpy") as file:  # checks places and sizes of the tensors
             stated = file.metadata() or {}
-        if stated.get("format") != FORMAT:
+        if stated.get("format") not in (FORMAT, SEPARATE):
             return False
         total = hashlib.sha256(stated.get("about", "").encode())
         with open(path, "rb", buffering=0) as content:

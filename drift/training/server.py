@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ from torch import Tensor
 from drift.config.method import Method
 from drift.config.method_values import Setting, State
 from drift.config.random_keys import cohort
+from drift.store.server_state import ClientStates, StoredState
 from drift.training.client import Client, to_device
 from drift.training.data import Data, client_samples
 
@@ -32,33 +33,27 @@ class Server:
     buffers: Tensor
     previous: Tensor
     state: State
-    clients: dict[int, State]
+    clients: Mapping[int, State]
     next: int = 0
 
     def tensors(self) -> State:
-        """Everything as named tensors."""
-        flat = {"theta": self.theta, "buffers": self.buffers, "previous": self.previous}
-        flat |= {f"server.{name}": value for name, value in self.state.items()}
-        for client, state in self.clients.items():
-            flat |= {f"client.{client}.{name}": value for name, value in state.items()}
-        return flat
+        """Named tensors of everything but the clients' states."""
+        own = {"theta": self.theta, "buffers": self.buffers, "previous": self.previous}
+        return own | {f"server.{name}": value for name, value in self.state.items()}
 
     @classmethod
-    def from_tensors(cls, tensors: State, next: int) -> Server:
-        """Inverse of `tensors`."""
+    def from_stored(cls, stored: StoredState) -> Server:
+        """The server of a stored state."""
+        tensors, clients, following = stored
         state = {name.removeprefix("server."): value for name, value in tensors.items() if name.startswith("server.")}
-        clients: dict[int, State] = {}
-        for name, value in tensors.items():
-            if name.startswith("client."):
-                _, client, rest = name.split(".", 2)
-                clients.setdefault(int(client), {})[rest] = value
-        return cls(tensors["theta"], tensors["buffers"], tensors["previous"], state, clients, next)
+        return cls(tensors["theta"], tensors["buffers"], tensors["previous"], state, clients, following)
 
     @classmethod
     def fresh(cls, setting: Setting) -> Server:
         """The server before round 0: the initial model, and the method's initial state."""
         theta, method = setting.task.theta, setting.experiment.method
-        return cls(theta, setting.task.buffers.to(theta), torch.zeros_like(theta), method.initial(setting, theta), {})
+        state = method.initial(setting, theta)
+        return cls(theta, setting.task.buffers.to(theta), torch.zeros_like(theta), state, ClientStates())
 
 
 def clients(

@@ -100,7 +100,7 @@ NEAR = 1e-5
 
 def remembers(run: Run) -> bool:
     """Whether server or clients have a state besides the model."""
-    server = Server.from_tensors(*run.state())
+    server = Server.from_stored(run.stored_state())
     return bool(server.state or server.clients)
 
 
@@ -121,11 +121,11 @@ def server_before(run: Run, first: int) -> tuple[Server, bool]:
     if first == 0:
         return Server.fresh(setting), True
     if first == run.committed:
-        return Server.from_tensors(*run.state()), True
+        return Server.from_stored(run.stored_state()), True
     record, method = run.round(first), run.method
     anew = replace(Server.fresh(setting), theta=record.kept("start"), buffers=record.start_buffers, next=first)
     anew = replace(anew, state=method.initial(setting, anew.theta))
-    last = Server.from_tensors(*run.state())
+    last = Server.from_stored(run.stored_state())
     if not last.state and not last.clients:
         return anew, True
     state = record.sent if set(record.sent) >= set(last.state) else _aggregated(run, setting, first)
