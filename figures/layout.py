@@ -217,7 +217,7 @@ def key(
             figure.set_size_inches(wide, tall + 1.5 * small() / 72 * (down - 2))
         where = {"above": "outside upper center", "below": "outside lower center", "right": "outside right upper"}
         options["loc"] = where[place]
-        figure.legend(list(entries.values()), names, **options)
+        figure.legend(list(entries.values()), names, **options).set_label(place)
 
 
 def fitting(names: Sequence[str], inches: float, most: int) -> int:

@@ -14,6 +14,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.text import Text
 
 from figures import style
+from figures.axes.legends import move_legends
 from figures.look import Drawing, Range
 
 
@@ -97,7 +98,6 @@ def _title(figure: Figure, text: str) -> None:
     if isinstance(engine, ConstrainedLayoutEngine):
         left, low, wide, high = engine.get()["rect"]
         engine.set(rect=(left, low * part, wide, high * part))
-    for legend in figure.legends:
-        legend.set_bbox_to_anchor((0, 0, 1, part), transform=figure.transFigure)
+    move_legends(figure, lambda y: y * part, beside="above")
     look = {"ha": "center", "va": "top", "fontsize": mpl.rcParams["axes.titlesize"], "fontweight": "bold"}
     figure.text(0.5, 1 - 0.04 / (height + more), text, in_layout=False, **look)

@@ -10,6 +10,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine, TightLayoutEngine
 from matplotlib.transforms import ScaledTranslation
 
 from figures import style
+from figures.axes.legends import move_legends
 
 _LABEL = "footnote"
 """Label of the texts that are footnotes."""
@@ -54,7 +55,6 @@ def _grow(figure: Figure, more: float) -> None:
 
     engine = figure.get_layout_engine()
     texts = [text for text in figure.texts if text.get_transform() == figure.transFigure]
-    boxes = [legend.get_bbox_to_anchor().transformed(figure.transFigure.inverted()) for legend in figure.legends]
     figure.set_size_inches(width, taller)
     if isinstance(engine, ConstrainedLayoutEngine):  # it places legends and titles of the figure too
         for text in figure.texts:
@@ -62,6 +62,7 @@ def _grow(figure: Figure, more: float) -> None:
                 text.set_transform(text.get_transform() + ScaledTranslation(0, more, figure.dpi_scale_trans))
         left, low, wide, high = engine.get()["rect"]
         engine.set(rect=(left, up(low), wide, high * height / taller))
+        move_legends(figure, up, beside="below")
         return
     if isinstance(engine, TightLayoutEngine):
         left, low, right, high = engine.get()["rect"]
@@ -72,6 +73,4 @@ def _grow(figure: Figure, more: float) -> None:
             ax.set_position((place.x0, up(place.y0), place.width, place.height * height / taller))
     for text in texts:
         text.set_y(up(text.get_position()[1]))
-    for legend, box in zip(figure.legends, boxes, strict=True):
-        anchor = (box.x0, up(box.y0), box.width, box.height * height / taller)
-        legend.set_bbox_to_anchor(anchor, transform=figure.transFigure)
+    move_legends(figure, up, beside="below")

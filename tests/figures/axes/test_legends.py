@@ -1,0 +1,42 @@
+"""Legends beside titles and notes: nothing lies over anything else, wherever the legend is asked for."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from figures import gallery
+from figures.axes.footnote import footnote
+
+
+@pytest.fixture(scope="module")
+def curves():
+    values = np.random.default_rng(0).uniform(0.2, 0.9, (2, 1, 12))
+    names = ("accuracy", "loss", "local_loss")
+    variables = {name: (("algorithm", "seed", "round"), values, {"long_name": name}) for name in names}
+    return xr.Dataset(variables, coords={"algorithm": ["fedavg", "ima"], "seed": [0], "round": range(12)})
+
+
+@pytest.mark.parametrize("notes", [0, 1, 2])
+@pytest.mark.parametrize("title", ["", "FedAvg and IMA"])
+@pytest.mark.parametrize("place", ["above", "below", "right"])
+@pytest.mark.parametrize("width", ["column", "page", "slide"])
+def test_legend_title_notes_and_panels_are_apart(curves, width, place, title, notes):
+    figure = gallery.load("accuracy-rounds").draw(
+        curves, width=width, legend=place, **({"title": title} if title else {})
+    )
+    for number in range(notes):
+        footnote(figure, f"Note {number} below the panels, long enough for a column to break it into two lines.")
+    figure.draw_without_rendering()
+    parts = {f"panel {number}": ax.get_tightbbox() for number, ax in enumerate(figure.axes)}
+    parts |= {text.get_text(): text.get_window_extent() for text in figure.texts}
+    (legend,) = figure.legends
+    parts["legend"] = legend.get_window_extent()
+    assert len(parts) == len(figure.axes) + bool(title) + notes + 1
+    over = [pair for pair in itertools.combinations(parts, 2) if parts[pair[0]].overlaps(parts[pair[1]])]
+    assert over == []
+    page = figure.bbox.padded(1)
+    assert all(page.contains(*corner) for box in parts.values() for corner in (box.min, box.max))
