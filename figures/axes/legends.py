@@ -1,4 +1,4 @@
-"""Legends of a figure that becomes taller by a title or a note: they keep clear of it, and panels keep clear of them."""
+"""Legends of a figure that becomes taller by a title or a note: clear of it, and panels clear of them."""
 
 from __future__ import annotations
 
