@@ -1,9 +1,14 @@
-"""Rounds of any loop, recorded: a small model, what training makes of it, and a run of a few rounds."""
+"""Rounds of any loop, recorded: a small model, what training makes of it, and runs of a few rounds."""
+
+import linecache
 
 import torch
 from torch import nn
 
+import drift
+import landscape
 from drift.record.recorder import Recorder
+from drift.runs.run import Run
 
 
 def net() -> nn.Sequential:
@@ -26,3 +31,31 @@ def recorded(folder, rounds=3, **options) -> Recorder:
         start = start if index == 0 else moved(net(), 99 + index)
         recorder.round(start=start, clients=clients, end=end, metrics={"loss": 1 / (1 + index)})
     return recorder
+
+
+COHORTS = ((0, 1, 2, 3), (1, 4, 2), (3, 0), (2,), (), (0, 1, 4), ())
+"""Clients that replied, by round, in `unequal`."""
+
+
+def unequal(folder, **options) -> Run:
+    """A run whose rounds have four clients to none, with a task of two classes and samples of a sixth client."""
+    recorder, start = Recorder(folder, **options), net().state_dict()
+    for index, cohort in enumerate(COHORTS):
+        clients = {client: (moved(net(), 10 * index + client), 16) for client in cohort}
+        end = moved(net(), 100 + index)
+        recorder.round(start=start, clients=clients, end=end, metrics={"loss": 1 / (1 + index)})
+        start = end
+    inputs = torch.randn(96, 4, generator=torch.Generator().manual_seed(0))
+    samples = (inputs, (inputs[:, 0] > 0).long())
+    task = landscape.make_task(net(), nn.CrossEntropyLoss(), {"train": samples, "test": samples})
+    return drift.open(folder, task=task, parts=torch.arange(96).chunk(6))
+
+
+def require_stated(reason: Exception) -> None:
+    """Fail unless an error was raised by a statement `raise`, as one about shapes in a library is not."""
+    frame = reason.__traceback__
+    while frame.tb_next is not None:
+        frame = frame.tb_next
+    path = frame.tb_frame.f_code.co_filename
+    line = linecache.getline(path, frame.tb_lineno).strip()
+    assert line.startswith("raise ") and "site-packages" not in path, f"{reason!r} at {path}: {line}"

@@ -9,6 +9,8 @@ import recordings
 import tiny
 import torch
 
+import drift
+import figures
 import landscape
 from drift.runs.run import Run
 from landscape.geometry.curves import Curve
@@ -26,6 +28,7 @@ SHOWN = {
     "task": lambda run: run.task,
     "samples": lambda run: run.task.samples["train"],
     "data": lambda run: run.dataset,
+    "experiment": lambda run: run.experiment,
     "sweep": lambda run: landscape.line(*run.round(-1).clients[:2], points=5),
     "curve": lambda run: Curve("bezier", torch.zeros(3, 36)),
     "client": lambda run: run.client(1, run.round(1).ids[0]),
@@ -33,7 +36,14 @@ SHOWN = {
     "recorder": lambda run: recordings.recorded(run.folder.parent / "recorded", settings={"lr": 0.1}),
     "record": lambda run: _record(run),
 }
-TABLES = {what: SHOWN[what] for what in ("run", "task", "sweep", "round", "layout", "recorder", "record")}
+TABLES = {what: show for what, show in SHOWN.items() if what not in ("data", "client")}
+
+
+@pytest.mark.parametrize("package", [landscape, drift, figures], ids=lambda package: package.__name__)
+def test_every_public_class_is_among_those_whose_tables_are_tested(run, package):
+    tested = {type(show(run)) for show in TABLES.values()}
+    public = {value for name in package.__all__ if isinstance(value := getattr(package, name), type)}
+    assert public <= tested, public - tested
 
 
 def _record(run):

@@ -128,9 +128,8 @@ def resolve_round(run: Run, index: int, what: str) -> int:
     if index not in available:
         run.require_round(index)
         text = ", ".join(map(str, available[:20])) or "none"
-        raise LookupError(
-            f"run {run.name} kept no {what} in round {index}; kept: {text}. Train with --set keep.{what}=all."
-        )
+        advice = "Name one of these." if run.about.get("imported") else f"Train with --set keep.{what}=all."
+        raise LookupError(f"run {run.name} kept no {what} in round {index}; kept: {text}. {advice}")
     return index
 
 

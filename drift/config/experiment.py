@@ -197,11 +197,15 @@ class Experiment(Part):
         self.method.check(self)
         return self
 
+    def __repr__(self) -> str:
+        """One line: the name of its run."""
+        return f"Experiment({self.slug})"
+
     def _repr_html_(self) -> str:
         """A small table for notebooks: the name of its run, and the settings that differ from their defaults."""
         settings = self.model_dump(mode="json", exclude_defaults=True)
         settings["method"] = {"name": self.method.name(), **settings.get("method", {})}
-        return notebook_table(f"Experiment {self.slug}", settings)
+        return notebook_table(repr(self), settings)
 
     def resolved(self) -> dict[str, Any]:
         """Every setting with its value, for JSON."""

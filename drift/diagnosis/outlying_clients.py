@@ -50,7 +50,8 @@ def apart(run: Run) -> xr.Dataset:
     """
     dataset = series(run, lambda record: _updates(run, record), _UPDATES, analysis="apart", source="this project")
     if "client" not in dataset.dims:  # no round has two clients
-        dataset = dataset.expand_dims(client=run.experiment.clients.number, axis=1)
+        dataset = dataset.expand_dims(client=range(run.experiment.clients.number), axis=1)
+    dataset = dataset.reindex(client=range(len(run.parts)))  # a user's task may name clients that never took part
     values = {name: dataset[name].values for name in _UPDATES}
     means = {name: _mean(table) for name, table in values.items()}
     samples = np.array([len(part) for part in run.parts])

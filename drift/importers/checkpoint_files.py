@@ -107,7 +107,9 @@ def _list_files(folder: Path) -> tuple[list[str], list[str]]:
     names, links = [], []
     for parent, folders, files in os.walk(folder):
         base = Path(parent)
-        links += [str((base / name).relative_to(folder)) for name in sorted(folders) if (base / name).is_symlink()]
+        links += [
+            (base / name).relative_to(folder).as_posix() for name in sorted(folders) if (base / name).is_symlink()
+        ]
         names += [(base / name).relative_to(folder).as_posix() for name in files if Path(name).suffix in SUFFIXES]
     return sorted(names), links
 

@@ -102,7 +102,7 @@ def run_name(
     for round_files in with_progress(list(files.rounds.values()), progress):
         for path in round_files.paths():
             require_room(path, path.stat().st_size)  # before it is digested: a sparse file may have any size
-            total.update(str(path.relative_to(folder)).encode())
+            total.update(path.relative_to(folder).as_posix().encode())
             with open(path, "rb") as file:
                 total.update(hashlib.file_digest(file, "sha256").digest())
     sizes = folder / "sizes.json"

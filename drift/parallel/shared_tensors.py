@@ -56,11 +56,11 @@ class MemoryRegion:
 
     def __init__(self, size: int) -> None:
         self.size, self.on_disk = max(1, size), not hasattr(os, "memfd_create")
-        if self.on_disk:  # not Linux
-            self._file, self.path = tempfile.mkstemp(prefix="fedscape-")
-        else:
+        if hasattr(os, "memfd_create"):
             self._file = os.memfd_create("fedscape")
             self.path = f"/proc/{os.getpid()}/fd/{self._file}"
+        else:  # not Linux
+            self._file, self.path = tempfile.mkstemp(prefix="fedscape-")
         os.truncate(self._file, self.size)
 
     def __enter__(self) -> MemoryRegion:

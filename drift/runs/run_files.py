@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -50,7 +51,7 @@ class RunFiles:
             partition = self.about["experiment"].get("clients", {}).get("partition", "")
             rows: dict[str, Any] = {"method": self.label, "dataset": self.data_name}
             rows["partition"] = ", ".join(map(str, partition.values())) if isinstance(partition, dict) else partition
-            rows |= {"model": self.experiment.task.model, "clients": clients.number, "in a round": clients.per_round}
+            rows |= {"model": self.model_name, "clients": clients.number, "in a round": clients.per_round}
             rows |= {"seed": self.seed, "rounds": f"{self.committed} of {self.experiment.rounds}"}
             rows |= self.round(-1).metrics if self.committed else {}
         except (LookupError, ValueError, OSError):
@@ -113,6 +114,18 @@ class RunFiles:
         name = self.experiment.task.dataset
         return str(self.about.get("told", {}).get("data", UNKNOWN)) if name == USER_TASK else name
 
+    @property
+    def model_name(self) -> str:
+        """Name of the model; `external_run.UNKNOWN` for a run of another program, which records no name."""
+        name = self.experiment.task.model
+        return UNKNOWN if name == USER_TASK else name
+
+    @property
+    def task_name(self) -> str:
+        """Dataset and model, such as "digits, mlp"; those of them that are known."""
+        known = [name.replace("_", " ") for name in (self.data_name, self.model_name) if name != UNKNOWN]
+        return ", ".join(known) or f"data {UNKNOWN}"
+
     def rounds(self) -> list[int]:
         """Indices of the rounds on disk, ascending; only those before the commit point."""
         done = self.committed
@@ -164,11 +177,31 @@ class RunFiles:
             raise LookupError(f"run {self.name} has no round {index}; it has {present}.")
         return number
 
-    def kept(self, what: str = "clients") -> list[int]:
-        """Rounds with stored "clients" or "globals"."""
+    def kept(self, what: str = "clients", *, least: int = 1) -> list[int]:
+        """Rounds with stored "clients" or "globals".
+
+        Args:
+            what: Which of them.
+            least: Fewest clients of a round, for "clients". Rounds of other programs differ in their number of clients;
+                one in which no client replied stored none.
+        """
         rounds, keep = self.experiment.rounds, self.experiment.keep
         keeps = keep.keeps_clients if what == "clients" else keep.keeps_globals
-        return [index for index in self.rounds() if keeps(index, rounds)]
+        stored = [index for index in self.rounds() if keeps(index, rounds)]
+        if what != "clients" or (least == 1 and not self.about.get("imported")):
+            return stored
+        return [index for index in stored if self._cohort_size(index) >= least]
+
+    def _cohort_size(self, index: int) -> float:
+        """Number of clients of a round; infinite where the file cannot be read, so that reading it says why."""
+        if index not in self._cohort_sizes:
+            header = round_headers.read_round(self.folder, index)
+            self._cohort_sizes[index] = math.inf if header is None else len(header.arrays["ids"])
+        return self._cohort_sizes[index]
+
+    @cached_property
+    def _cohort_sizes(self) -> dict[int, float]:
+        return {}
 
     def trained(self, index: int) -> np.ndarray:
         """Clients that trained in round `index`: the cohort, or all with `clients.train_all`, ascending."""

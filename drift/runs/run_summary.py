@@ -112,7 +112,7 @@ def opened_summary(run: Run) -> RunSummary:
         about=run.about,
         label=run.label,
         data_name=run.data_name,
-        model=experiment.task.model,
+        model=run.model_name,
         partition=tables.name(experiment.clients.partition),
         seed=run.seed,
         rounds=experiment.rounds,

@@ -229,7 +229,7 @@ def _left(problem: Problem) -> str:
 
 
 def _repaired(folder: Path, path: Path, what: str) -> Repair:
-    return Repair(str(path.relative_to(folder)), True, what)
+    return Repair(path.relative_to(folder).as_posix(), True, what)
 
 
 def _loads(path: Path) -> bool:

@@ -139,16 +139,14 @@ def _summarised(run: RunSummary) -> Row:
 
 
 def _columns(run: Run) -> Row:
-    from drift.config.external_run import UNKNOWN
     from drift.plugins import tables
-    from drift.plugins.reserved_names import USER_TASK
 
     experiment = run.experiment
     return {
         "name": run.name,
         "method": run.label,
         "dataset": run.data_name,
-        "model": UNKNOWN if experiment.task.model == USER_TASK else experiment.task.model,
+        "model": run.model_name,
         "partition": tables.name(experiment.clients.partition),
         "seed": run.seed,
         **_progress(run.folder, _complete(run.folder), experiment.rounds),

@@ -89,7 +89,7 @@ def _foreign(folder: Path) -> list[Problem]:
         foreign += [path for path in _visible(folder / place) if not names.fullmatch(path.name)]
     foreign += [path for path in _visible(folder / "results") if path.suffix != ".zarr" and path.name[0] != "."]
     usable = "nothing of the run reads it; move it elsewhere"
-    return [Problem(str(path.relative_to(folder)), "no file of a run", usable) for path in foreign]
+    return [Problem(path.relative_to(folder).as_posix(), "no file of a run", usable) for path in foreign]
 
 
 def _visible(folder: Path) -> list[Path]:
@@ -164,7 +164,7 @@ def results_of(folder: Path) -> list[Problem]:
             what = complaint(stored, run, heads)
             usable = "everything else can be used; nothing of the run reads it, move it elsewhere"
         if what:
-            problems.append(Problem(str(path.relative_to(folder)), what, usable))
+            problems.append(Problem(path.relative_to(folder).as_posix(), what, usable))
     return problems
 
 

@@ -79,11 +79,10 @@ def _lock(file: IO[bytes], *, wait: bool) -> None:
 
 def _lock_first_byte(file: IO[bytes], *, wait: bool) -> None:
     """The same on Windows."""
-    import msvcrt
-
+    msvcrt: Any = importlib.import_module("msvcrt")
     while True:
         try:
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         except PermissionError as reason:  # it is locked
             if not wait:
                 raise BlockingIOError(*reason.args) from reason

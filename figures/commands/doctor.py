@@ -100,7 +100,7 @@ def torchvision() -> Finding:
         return Finding("torchvision", "not installed (not needed)")
     command = [sys.executable, "-c", "import torchvision"]
     try:
-        outcome = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        outcome = subprocess.run(command, capture_output=True, timeout=60, check=False)
         whole = outcome.returncode == 0
     except subprocess.TimeoutExpired:
         whole = False

@@ -112,7 +112,7 @@ def _draw(figure: Figure, plane: xr.Dataset, levels: np.ndarray, azimuth: float,
 
 
 def _planes(run: Run, rounds: int, points: int) -> list[xr.Dataset]:
-    suited = [index for index in run.kept("clients") if len(run.round(index).ids) >= 3]
+    suited = run.kept("clients", least=3)
     if not suited:
         raise LookupError(
             f"run {run.name} kept no round with three clients or more; train it with --set keep.clients=all."

@@ -135,9 +135,7 @@ def rounds_with_clients(
     Raises:
         LookupError: If there is none.
     """
-    stored = run.kept("clients")
-    if run.about.get("imported"):  # rounds of another program differ in their numbers of clients
-        stored = [index for index in stored if len(run.round(index).ids) >= least]
+    stored = run.kept("clients", least=least)
     if not (stored if rounds is None else rounds) or run.experiment.clients.per_round < least:
         few = {1: "clients", 2: "round with two clients", 3: "round with three clients"}[least]
         raise missing(f"run {run.name} kept no {few}", KEEP_CLIENTS)

@@ -162,8 +162,8 @@ def _in_words(runs: Sequence[Run]) -> dict[Any, str]:
     """Each run's setting in words: data, partition, and of model, clients and rounds those that differ."""
     parts = {
         run.folder: (
-            run.experiment.task.dataset.replace("_", " "),
-            run.experiment.task.model.replace("_", " "),
+            run.data_name.replace("_", " "),
+            run.model_name.replace("_", " "),
             partition_text.partition_label(run),
             f"{run.experiment.clients.per_round} of {run.experiment.clients.number} clients",
             f"{run.experiment.rounds} rounds",

@@ -77,8 +77,7 @@ def _panel(run: Run, over: Sequence[str]) -> str:
     spec = run.experiment
     few = spec.clients.per_round < spec.clients.number
     parts = (
-        spec.task.dataset.replace("_", " "),
-        spec.task.model.replace("_", " "),
+        run.task_name,
         partition_text.partition_label(run),
         f"{spec.clients.per_round} of {spec.clients.number} clients" if few else "",
         *(f"{setting_text.key_label(key)} {setting_text.value_text(setting_text.value(run, key))}" for key in over),

@@ -132,8 +132,7 @@ def _rows(runs: Sequence[Run], paper: str, item: str) -> dict[str, Run]:
     rows: dict[str, Run] = {}
     for run in sorted(able, key=lambda run: run.experiment.seed):
         words = (
-            item_labels.get(run.folder)
-            or f"{run.experiment.task.dataset.replace('_', ' ')}, {partition_text.partition_label(run)}"
+            item_labels.get(run.folder) or f"{run.data_name.replace('_', ' ')}, {partition_text.partition_label(run)}"
         )
         rows.setdefault(f"{style.label(run.label)}, {words}" if len(labels) > 1 else words, run)
     order = list(item_labels) or [run.folder for run in runs]
@@ -142,12 +141,12 @@ def _rows(runs: Sequence[Run], paper: str, item: str) -> dict[str, Run]:
 
 def _able(run: Run) -> bool:
     """Whether it kept three clients of three rounds or more, and three global models."""
-    enough = len(_planes.early_middle_last(run.kept("clients"))) == COLUMNS - 1 and len(run.kept("globals")) >= 3
-    return enough and run.experiment.clients.per_round >= 3
+    rounds = _planes.early_middle_last(run.kept("clients", least=3))
+    return len(rounds) == COLUMNS - 1 and len(run.kept("globals")) >= 3
 
 
 def _row(run: Run, points: int) -> list[xr.Dataset]:
-    rounds = _planes.early_middle_last(run.kept("clients"))
+    rounds = _planes.early_middle_last(run.kept("clients", least=3))
     planes = [
         _planes.round_plane(run, round=index, points=points, clients=_planes.largest_triangle(run, index)).assign_attrs(
             label=f"clients, round {index}"

@@ -31,14 +31,16 @@ def data(runs: Sequence[Run], *, rounds: int = 3, points: int = 21, split: str =
     """
     comparable = _runs.select_comparable(runs)
     first = min(run.experiment.seed for run in comparable)
-    selected: Sequence[Run] = [run for run in comparable if run.kept("clients") and run.experiment.seed == first]
-    if not selected or selected[0].experiment.clients.per_round < 3:
+    selected: Sequence[Run] = [
+        run for run in comparable if run.experiment.seed == first and run.kept("clients", least=3)
+    ]
+    if not selected:
         raise _runs.missing("no run kept rounds with three clients", _runs.KEEP_CLIENTS)
     selected = run_selection.narrow(comparable, selected, "this figure shows one seed, of runs that kept clients")
     planes = {}
     for name in style.order(run.label for run in selected):
         for run in (run for run in selected if run.label == name):
-            for index in per_round.evenly_spaced(run.kept("clients"), rounds):
+            for index in per_round.evenly_spaced(run.kept("clients", least=3), rounds):
                 plane = run.cached(round_plane, round=index, points=points, split=split)
                 planes[f"{style.label(name)} {index}"] = plane
     if len(planes) < 2:

@@ -32,13 +32,13 @@ def data(runs: Sequence[Run], *, rounds: int = 5, points: int = 25, split: str =
         split: Samples that the loss is averaged over.
     """
     comparable = _runs.select_comparable(runs)
-    selected: Sequence[Run] = [run for run in comparable if run.kept("clients")]
-    if not selected or selected[0].experiment.clients.per_round < 3:
+    selected: Sequence[Run] = [run for run in comparable if run.kept("clients", least=3)]
+    if not selected:
         raise _runs.missing("no run kept rounds with three clients", _runs.KEEP_CLIENTS)
-    selected = run_selection.narrow(comparable, selected, "it kept no clients")
+    selected = run_selection.narrow(comparable, selected, "it kept no round with three clients")
 
     def compute(run: Run) -> xr.Dataset:
-        indices = per_round.evenly_spaced(run.kept("clients"), rounds)
+        indices = per_round.evenly_spaced(run.kept("clients", least=3), rounds)
         return run.cached(topology_rounds, rounds=indices, points=points, strides=STRIDES, split=split)
 
     return _stack.stack_runs(selected, compute).assign_attrs(split=split)

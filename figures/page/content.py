@@ -24,6 +24,7 @@ from figures.page.remembered_runs import Failed, Job, JobProgress, PageProgress,
 from figures.page.summary import summary
 from figures.page.tables import configuration, cost_table, fingerprints, summary_table
 from figures.selection.groups import groups
+from figures.selection.identity import seed_text
 
 Grouped = dict[str, list[Run]]
 """Runs that differ in their seed only, by the name of their method and settings."""
@@ -120,12 +121,10 @@ def _shown(grouped: Grouped, points: int, failed: Failed) -> dict[str, Any]:
     kinds = [kind for kind in KINDS if any(not isinstance(by_kind[kind], str) for by_kind in single.values())]
     lacking = {kind: str(by_kind[kind]) for by_kind in single.values() for kind in KINDS if kind not in kinds}
     return {
-        "title": "; ".join(
-            dict.fromkeys(f"{run.experiment.task.dataset}, {run.experiment.task.model}" for run in runs)
-        ),
+        "title": "; ".join(dict.fromkeys(run.task_name for run in runs)),
         "number": len(runs),
         "methods": [(written_name(name), palette.colour(name.partition(",")[0])) for name in grouped],
-        "runs": [(name, written_name(name), group[0].experiment.seed) for name, group in grouped.items()],
+        "runs": [(name, written_name(name), seed_text(group[0])) for name, group in grouped.items()],
         "kinds": kinds,
         "lacking": lacking,
         "failed": failed.reasons,

@@ -60,8 +60,7 @@ def jobs(run: Run, points: int) -> list[Job]:
 
 def planar(run: Run) -> list[int]:
     """A few evenly spaced rounds that kept three clients or more."""
-    some = evenly_spaced(run.kept("clients"), 4 * ROUNDS) if run.experiment.clients.per_round >= 3 else []
-    return evenly_spaced([index for index in some if len(run.round(index).ids) >= 3], ROUNDS)
+    return evenly_spaced(run.kept("clients", least=3), ROUNDS)
 
 
 def _planes(run: Run, indices: Sequence[int], points: int) -> list[xr.Dataset]:

@@ -15,6 +15,7 @@ from figures.axes.units import amount, ranged
 from figures.interactive.curves import written_name
 from figures.page.summary import summary
 from figures.selection.groups import differing_names, settings
+from figures.selection.identity import seed_text
 
 COLUMNS = {
     "accuracy_mean": "Accuracy",
@@ -40,7 +41,7 @@ def summary_table(grouped: dict[str, list[Run]]) -> Table:
     rows = []
     for name, group in grouped.items():
         row = ds.sel(algorithm=name)
-        cells = [", ".join(str(run.experiment.seed) for run in group)]
+        cells = [", ".join(map(seed_text, group))]
         cells += [shown(float(row[column])) for column in COLUMNS]
         cells[1 + list(COLUMNS).index("centre_offset")] = _offset(row)
         cells[1] = f"{float(row.accuracy_mean):.3f}"
@@ -125,7 +126,7 @@ def fingerprints(grouped: dict[str, list[Run]]) -> Table:
             data = run.about.get("fingerprint", "")
             stored = run.kept("globals")
             last = digest({"end": run.round(stored[-1]).kept("end")})[:16] if stored else None
-            cells = [run.experiment.seed, done, run.experiment.hash, data, last, versions]
+            cells = [seed_text(run), done, run.experiment.hash, data, last, versions]
             rows.append((run.name, [shown(cell) for cell in cells]))
     return {"head": ["Run", "Seed", "Rounds", "Settings", "Data", "Last model", "Versions"], "rows": rows}
 

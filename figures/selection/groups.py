@@ -53,8 +53,7 @@ def differing_names(tables: Sequence[dict[str, Any]]) -> list[str]:
 
 def has_planes(run: Run) -> bool:
     """Whether a run kept a round with three clients or more."""
-    rounds = run.kept("clients")
-    return bool(rounds) and len(run.round(rounds[-1]).ids) >= 3
+    return bool(run.kept("clients", least=3))
 
 
 def _names(whole: list[list[Run]], tables: Mapping[Path, dict[str, Any]]) -> list[str]:

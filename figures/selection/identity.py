@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from drift.config.external_run import UNKNOWN
 from drift.runs.run import Run
 from figures import palette
 from figures.selection.partition_text import partition_label
@@ -30,21 +31,21 @@ def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], opti
         runs: Runs among which it could choose.
         options: Of the figure, defaults included.
     """
-    tasks = [run.experiment.task for run in shown]
+    seeds = _distinct(map(seed_text, sorted(shown, key=lambda run: run.experiment.seed)))
     parts = {
         "methods": join_names(list(map(palette.label, palette.order(run.label for run in shown))), 8),
-        "data": join_names(_distinct(f"{task.dataset}, {task.model}".replace("_", " ") for task in tasks)),
+        "data": join_names(_distinct(run.task_name for run in shown)),
         "partition": join_names(_distinct(_partition(run) for run in shown)),
-        "seeds": join_names([str(seed) for seed in sorted({run.experiment.seed for run in shown})], 6),
+        "seeds": join_names(seeds, 6),
         "rounds": _rounds(ds, shown),
         "samples": _samples(ds, shown, options),
     }
-    seeds = f"seed{'s' * (len({run.experiment.seed for run in shown}) > 1)} {parts['seeds']}"
+    named_seeds = f"seed{'s' * (len(seeds) > 1)} {parts['seeds']}"
     rest = group_left_out(runs, shown)
     brief = "; ".join(f"{len(names)} differing in {why}" for why, names in list(rest.items())[:MOST])
     if others := sum(len(names) for names in list(rest.values())[MOST:]):
         brief += f"; {others} more"
-    line = " · ".join({**parts, "seeds": seeds}.values())
+    line = " · ".join({**parts, "seeds": named_seeds}.values())
     return ds.assign_attrs(
         {f"identity_{name}": text for name, text in parts.items()},
         identity=line,
@@ -60,6 +61,11 @@ def add_identity(ds: xr.Dataset, shown: Sequence[Run], runs: Sequence[Run], opti
 def caption(ds: xr.Dataset) -> str:
     """The small lines below a figure: its identity, and which groups of runs it left out; empty without one."""
     return "\n".join(filter(None, (str(ds.attrs.get(name, "")) for name in ("identity", "left_out_brief"))))
+
+
+def seed_text(run: Run) -> str:
+    """The seed of a run; "not said" where a run of another program does not state it."""
+    return UNKNOWN if run.seed is None else str(run.seed)
 
 
 def _partition(run: Run) -> str:

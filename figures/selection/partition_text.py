@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from drift.config.external_run import UNKNOWN
 from drift.partitions import Partitioner
 from drift.plugins import tables
 from drift.runs.run import Run
@@ -9,7 +10,8 @@ from drift.runs.run import Run
 
 def partition_label(run: Run) -> str:
     """The run's partition, like "Dir(0.1)", "2 shards per client" or "period drift, Dir(0.01)"."""
-    return describe_partition(run.experiment.clients.partition)
+    text = describe_partition(run.experiment.clients.partition)
+    return f"partition {text}" if text == UNKNOWN else text
 
 
 def describe_partition(partition: Partitioner) -> str:

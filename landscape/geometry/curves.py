@@ -24,6 +24,7 @@ from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, metric_units, split_name
 from landscape.model.vectors import takes_models
 from landscape.plugins import unknown
+from landscape.results.notebook_table import notebook_table
 from landscape.results.progress import Progress
 from landscape.sweep.evaluate import evaluate
 from landscape.sweep.grid import axis, stack_models
@@ -61,6 +62,13 @@ class Curve:
     def __repr__(self) -> str:
         """One line without the points."""
         return f"Curve({self.kind}, {len(self.points)} points of {self.points.shape[1]} parameters)"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks: kind, points, parameters, and the distance of the two ends."""
+        points, size = self.points.shape
+        distance = float((self.points[-1] - self.points[0]).norm())
+        rows = {"kind": self.kind, "points": points, "parameters": size, "distance of the ends": distance}
+        return notebook_table(repr(self), rows)
 
     def coefficients(self, t: np.ndarray | float) -> np.ndarray:
         """Coefficients (T, n) of the points at the places t (T,), float64; each row sums to 1."""

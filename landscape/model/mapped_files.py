@@ -71,6 +71,9 @@ def read_columns(models: Tensor, columns: slice, block: Tensor) -> None:
     Pages of a file may be mapped by 2 MiB at a time, which is several times what a block takes of each row.
     """
     mapping = _require_mapping(models)
+    if not hasattr(os, "preadv"):  # Windows
+        block.copy_(models[:, columns])
+        return
     first = models.data_ptr() - mapping.begin + columns.start * models.element_size()
     for row in range(len(models)):
         data, place = block[row].numpy().view("u1").data, first + row * models.stride(0) * models.element_size()
@@ -90,7 +93,7 @@ def release(address: int) -> None:
     """Free the memory of the mapped file that an address lies in; nothing where there is none."""
     mapping = _mapping(address)
     memory = None if mapping is None else mapping.memory()
-    if memory is not None and hasattr(mmap, "MADV_DONTNEED"):
+    if memory is not None and hasattr(memory, "madvise") and hasattr(mmap, "MADV_DONTNEED"):
         memory.madvise(mmap.MADV_DONTNEED)
 
 

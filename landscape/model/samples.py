@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from landscape.results.notebook_table import notebook_table
+
 Inputs = Tensor | tuple[Tensor, ...] | dict[str, Tensor]
 
 
@@ -36,6 +38,14 @@ class Samples:
         """One line: number of samples, and the shapes of one."""
         inner = ", ".join(str(tuple(leaf.shape[1:])) for leaf in leaves(self.inputs))
         return f"Samples({len(self)} of shape {inner}, targets {tuple(self.targets.shape[1:])} {self.targets.dtype})"
+
+    def _repr_html_(self) -> str:
+        """A small table for notebooks: number of samples, shape and type of each input, and of the targets."""
+        named = self.inputs if isinstance(self.inputs, dict) else dict(enumerate(leaves(self.inputs), 1))
+        rows = {"samples": str(len(self))}
+        rows |= {f"input {name}": f"{tuple(leaf.shape[1:])} {leaf.dtype}" for name, leaf in named.items()}
+        rows["targets"] = f"{tuple(self.targets.shape[1:])} {self.targets.dtype}"
+        return notebook_table(repr(self), rows)
 
     def __len__(self) -> int:
         return self.targets.shape[0]  # len of a tensor is slow

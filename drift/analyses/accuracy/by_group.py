@@ -37,8 +37,7 @@ def domain_accuracy(run: Run, *, rounds: Sequence[int] | None = None) -> xr.Data
     group = run.dataset.groups.get("domain")
     if group is None:
         raise LookupError(
-            f"run {run.name} is of {run.experiment.task.dataset}, which has no domains; train on digits3, digit5, pacs "
-            "or domainnet."
+            f"run {run.name} is of {run.data_name}, which has no domains; train on digits3, digit5, pacs or domainnet."
         )
     indices = selected_rounds(run, "globals", rounds, None)
     accuracy = np.full((len(indices), len(group.names)), np.nan)
@@ -87,8 +86,7 @@ def ranking_rounds(run: Run, *, rounds: Sequence[int] | None = None, k: Sequence
     group = run.dataset.groups.get("user")
     if group is None or run.dataset.loss != "binary":
         raise LookupError(
-            f"run {run.name} is of {run.experiment.task.dataset}, which has no candidates to rank; train on "
-            "movielens1m."
+            f"run {run.name} is of {run.data_name}, which has no candidates to rank; train on movielens1m."
         )
     indices = selected_rounds(run, "globals", rounds, None)
     targets, rows = run.task.split("test").targets, []

@@ -35,8 +35,9 @@ def error_averaged(
 ) -> xr.Dataset:
     """Test error and loss of the mean of s of the cohort's client models, for s = 1..m, over rounds.
 
-    Rounds in which every client diverged are left out. Batch statistics of a mean as in `round_plane`; with
-    statistics = "averaged" the mean of the whole cohort is the global model that FedAvg recorded.
+    Rounds without clients, as where every one diverged, are left out; NaN for more models than a round has clients.
+    Batch statistics of a mean as in `round_plane`; with statistics = "averaged" the mean of the whole cohort is the
+    global model that FedAvg recorded.
 
     Source: IMA paper, Fig. 4; methods.md 3.2.6.
 
@@ -71,7 +72,9 @@ def error_averaged(
         )
     if not errors:
         raise LookupError(f"every client diverged in rounds {spans(indices)} of run {run.name}; name others.")
-    stacked = xr.concat(list(errors.values()), "round", join="outer").assign_coords(round=list(errors))
+    draws = max(part.sizes["draw"] for part in errors.values())
+    parts = [part.pad(draw=(0, draws - part.sizes["draw"]), keep_attrs=True) for part in errors.values()]
+    stacked = xr.concat(parts, "round", join="outer").assign_coords(round=list(errors))
     return stacked.assign_attrs(analysis="error_averaged", source="IMA paper, Fig. 4")
 
 

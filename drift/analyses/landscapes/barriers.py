@@ -203,7 +203,7 @@ def pool_barriers(
         ValueError: If the cohort does not hold this client.
     """
     if not isinstance(run.method, LSS):
-        raise LookupError(f"run {run.name} was trained by {run.method.name()}; pools of models are grown by lss.")
+        raise LookupError(f"run {run.name} was trained by {run.label}; pools of models are grown by lss.")
     record = run.round(resolve_round(run, round, "globals"))
     number = int(record.ids[0]) if client is None else client
     rows_of(record, [number])

@@ -12,6 +12,7 @@ from drift.analyses.evaluate_on import evaluate_on
 from drift.analyses.per_round import global_model, resolve_round
 from drift.runs.registry import analysis
 from drift.runs.run import Run
+from drift.store.number_ranges import spans
 from drift.store.round_record import Round
 from landscape.geometry.directions import random_plane as random_sweep
 from landscape.geometry.lines import line
@@ -219,11 +220,16 @@ def round_clients(
     record = run.round(resolve_round(run, index, "clients"))
     ids = record.ids.tolist()
     selected = ids[: first or number] if clients is None else list(clients)
-    if number and not len(selected) == len(set(selected) & set(ids)) == number:
+    word = ("any", "one", "two", "three")[number]
+    if len(ids) < number:
+        suited = spans(run.kept("clients", least=number))
+        advice = f"Rounds with {word} or more: {suited}." if suited else f"No round has {word}."
         raise ValueError(
-            f"round {record.index} has clients {ids}, and {selected} were asked for; name "
-            f"{('one', 'two', 'three')[number - 1]} of them, or train with clients.per_round >= {number}."
+            f"round {record.index} of run {run.name} has {f'clients {ids}' if ids else 'no clients'}, and {word} are "
+            f"needed. {advice}"
         )
+    if number and not len(selected) == len(set(selected) & set(ids)) == number:
+        raise ValueError(f"round {record.index} has clients {ids}, and {selected} were asked for; name {word} of them.")
     return record, selected, rows_of(record, selected)
 
 

@@ -49,7 +49,7 @@ def topology_rounds(
     Raises:
         LookupError: If no round kept three clients or more.
     """
-    suited = [index for index in run.kept("clients") if len(run.round(index).ids) >= 3]
+    suited = run.kept("clients", least=3)
     if not suited:
         raise LookupError(
             f"run {run.name} kept no round with three clients or more; train it with --set keep.clients=all and "

@@ -51,10 +51,10 @@ def cost(run: Run, *, round: int = -1, repeats: int = REPEATS, plain: bool = Tru
         LookupError: If the round kept no start, none of its clients has samples, or their state was not recorded.
     """
     record = run.round(resolve_round(run, round, "globals"))
+    if not record.sizes.any():
+        raise LookupError(f"no client of round {record.index} of run {run.name} has samples; choose another round.")
     client = int(record.ids[record.sizes.argmax()])
     ready = run.client(record.index, client)
-    if len(ready.samples) == 0:
-        raise LookupError(f"no client of round {record.index} of run {run.name} has samples; choose another round.")
     base = step_cost(run.task, ready.start, batch=ready.local.batch, split=ready.samples, repeats=1)
     trained = measure_cost(lambda: run.method.local(ready), repeats=1)
     measured = measure_seconds(lambda: run.method.local(ready), *([ready.train] if plain else []), repeats=repeats)

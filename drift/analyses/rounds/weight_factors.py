@@ -51,6 +51,7 @@ def weight_factors(run: Run, *, over: str = "sum", confidence: float = 0.95) -> 
     dataset["product"] = dataset["size"] * dataset["balance"]
     values = np.full(dataset.sizes["client"], np.nan)
     if "client" in lambdas.dims:
+        lambdas = lambdas.reindex(client=range(len(values)))  # a user's task may name clients that never took part
         values = getattr(lambdas, over)("round", skipna=True).where(lambdas.notnull().any("round")).values
     dataset["weight"] = ("client", np.where(np.isfinite(dataset["balance"]), values, np.nan))
     dataset = dataset.assign_coords(client=np.arange(dataset.sizes["client"]))

@@ -50,6 +50,17 @@ def test_updates_by_blocks_are_those_of_the_whole(models, scale, monkeypatch):
     torch.testing.assert_close(blocks.products(vector), products.double(), rtol=1e-4, atol=1e-2)
 
 
+@pytest.mark.parametrize("system", ["has preadv", "lacks preadv"])
+def test_columns_of_a_mapped_file_are_read_into_a_block(tmp_path, monkeypatch, system):
+    if system == "lacks preadv":
+        monkeypatch.delattr("os.preadv")
+    path, values = tmp_path / "models", torch.arange(12.0).view(3, 4)
+    path.write_bytes(bytes(64) + values.numpy().tobytes())
+    block = torch.zeros(3, 2)
+    mapped_files.read_columns(mapped_files.map_tensor(path, torch.float32, (3, 4), 64), slice(1, 3), block)
+    assert torch.equal(block, values[:, 1:3])
+
+
 def test_a_mapped_file_is_read_again_after_its_release(tmp_path):
     path = tmp_path / "models"
     values = torch.arange(12.0).view(3, 4)

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -93,22 +94,73 @@ def test_a_run_is_trained_in_two_processes_locked_and_analysed(tmp_path, system)
     assert not list((tmp_path / "temporary").iterdir()), "shared memory is removed"
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("system", ["win32", "darwin"])
+def test_every_name_exists_on_other_systems(system, tmp_path):
+    """By the stubs of the standard library, which state what each system has; what is asked for by hasattr may lack."""
+    pytest.importorskip("mypy")
+    command = [sys.executable, "-m", "mypy", "--platform", system, "--cache-dir", tmp_path, "--no-warn-unreachable"]
+    told = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    errors = [line for line in told.stdout.splitlines() if ": error:" in line]
+    assert [line for line in errors if "PipeConnection" not in line] == []  # Windows' name for an end of a pipe
+    assert "checked" in told.stdout or "no issues found" in told.stdout, told.stdout + told.stderr
+
+
+SOURCES = [path for package in ("landscape", "drift", "figures") for path in (ROOT / package).rglob("*.py")]
+
+
+def calls():
+    """Every call in the packages, with the place where it is."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call):
+                yield node, f"{path.relative_to(ROOT)}:{node.lineno}"
+
+
 def test_text_files_name_their_encoding():
     """On Windows it is another one by default."""
-    for package in ("landscape", "drift", "figures"):
-        for path in (ROOT / package).rglob("*.py"):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                called = node.func if isinstance(node, ast.Call) else None
-                if isinstance(called, ast.Attribute) and called.attr in ("read_text", "write_text"):
-                    assert "encoding" in [word.arg for word in node.keywords], f"{path}:{node.lineno}"
+    for node, place in calls():
+        words = {word.arg: word.value for word in node.keywords}
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name in ("read_text", "write_text") or (isinstance(node.func, ast.Name) and name == "open"):
+            mode = words.get("mode", node.args[1] if name == "open" and len(node.args) > 1 else None)
+            binary = isinstance(mode, ast.Constant) and "b" in mode.value
+            variable = mode is not None and not isinstance(mode, ast.Constant)  # its type is Literal["xb", "r+b"]
+            assert "encoding" in words or binary or variable, place
+        assert "encoding" in words or not {"text", "universal_newlines"} & words.keys() or name != "run", place
+
+
+def test_stored_names_have_slashes():
+    """A path as text has backslashes on Windows, and a run or an import from there would name other files."""
+    for node, place in calls():
+        if isinstance(node.func, ast.Name) and node.func.id == "str" and "explore" not in place:
+            called = [part.func for part in ast.walk(node) if isinstance(part, ast.Call)]
+            assert not any(isinstance(part, ast.Attribute) and part.attr == "relative_to" for part in called), place
+
+
+def test_only_a_free_name_is_taken_by_rename():
+    """On Windows, `rename` refuses a name that is taken; `os.replace` does not."""
+    renaming = {
+        place.partition(":")[0]
+        for node, place in calls()
+        if isinstance(node.func, ast.Attribute)
+        and node.func.attr == "rename"
+        and node.args
+        and not isinstance(node.args[0], ast.Dict | ast.DictComp)  # which renames variables of a dataset
+    }
+    free = {"drift/simulation/repair.py", "landscape/results/zarr_files.py", "figures/commands/export.py"}
+    assert renaming == free
 
 
 def test_processes_are_never_forked():
     """Windows has no fork, and a fork of a process with threads may hang."""
-    sources = [path for package in ("landscape", "drift", "figures") for path in (ROOT / package).rglob("*.py")]
-    assert len(sources) > 100
-    for path in sources:
+    assert len(SOURCES) > 100
+    for path in SOURCES:
         text = path.read_text(encoding="utf-8")
+        for name in ("fcntl", "resource", "pwd", "grp", "termios", "msvcrt"):
+            assert not re.search(rf"^\s*(import {name}\b|from {name} import)", text, re.MULTILINE), path
+        assert not re.search(r"signal\.SIG(KILL|ALRM|HUP|USR)|\"/(tmp|dev)/", text), path
         assert "os.fork" not in text and 'get_context("fork' not in text, path
         if "import multiprocessing" in text or "from multiprocessing" in text:
             assert "get_context" not in text or 'get_context("spawn")' in text, path
