@@ -123,7 +123,7 @@ def _state(folder: Path, experiment: Experiment) -> list[Problem]:
     if following > experiment.rounds:
         return [Problem(path.name, f"it names round {following} as the next of {experiment.rounds}", usable)]
     faults = server_state.damaged_clients(folder)
-    return [Problem(str(fault.path.relative_to(folder)), fault.what, usable) for fault in faults]
+    return [Problem(fault.path.relative_to(folder).as_posix(), fault.what, usable) for fault in faults]
 
 
 def _start(folder: Path) -> list[Problem]:
