@@ -10,13 +10,14 @@ import xarray as xr
 from torch import Tensor
 
 from drift.runs.run import Run
+from drift.store import memory_budget
 from landscape.model.batchnorm import Statistics, usual_statistics
 from landscape.model.task import Split, Task
 from landscape.results.progress import Progress, share
 from landscape.results.zarr_files import Partial
 from landscape.surfaces.adaptive_grid import adaptive_surface
 from landscape.surfaces.surface import surface
-from landscape.sweep.evaluate import evaluate
+from landscape.sweep.evaluate import MEMORY, evaluate
 from landscape.sweep.grid import Sweep
 from landscape.sweep.precision import Precision
 from landscape.sweep.threads import PointPool
@@ -94,4 +95,6 @@ def evaluate_models(
     points = torch.eye(len(models), dtype=torch.float64) if coefficients is None else coefficients
     own, workers = usual_statistics(run.task) if buffers is None else None, run.context.pool or 1
     options: dict[str, Any] = {"split": split, "metrics": metrics, "buffers": buffers, "groups": groups}
+    if models.device.type == "cpu":
+        options["memory"] = min(MEMORY, memory_budget.budget())
     return evaluate(run.task, models, points, statistics=own, workers=workers, **options)

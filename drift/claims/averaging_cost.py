@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import torch
@@ -12,7 +13,7 @@ from torch import Tensor
 from drift.analyses.per_round import buffers_or_none, result, stack_rows
 from drift.config.random_keys import rng
 from drift.runs.run import Run
-from drift.store.column_blocks import weighted_models
+from drift.store.column_blocks import rows, weighted_models
 from drift.store.round_record import Round
 from landscape.curvature.hessian import top_eigenvalues
 from landscape.curvature.hessian_products import linearise
@@ -20,6 +21,9 @@ from landscape.model.samples import Samples
 from landscape.sweep.evaluate import evaluate
 
 KINDS = ("client", "period", "random")
+
+AT_ONCE = 16
+"""Displacements in memory at a time."""
 
 
 def averaging_cost(run: Run, *, rounds: Sequence[int], k: int = 10, samples: int = 500) -> xr.Dataset:
@@ -60,11 +64,8 @@ def _measure(run: Run, record: Round, before: Round, k: int, samples: Samples) -
     active = weights > 0
     start, clients = record.kept("start"), record.kept("clients")
     mean = weighted_models(weights, clients)
-    drifts = (clients - mean)[active]
+    numbers = active.nonzero().flatten().tolist()
     period = (before.kept("end") - before.kept("start")) - (mean - start)
-    shape = tuple(drifts.shape)
-    noise = torch.from_numpy(rng(run.experiment.seed, record.index, "directions").normal(size=shape)).to(drifts)
-    noise *= drifts.norm(dim=1, keepdim=True) / noise.norm(dim=1, keepdim=True)
     flat, buffers = run.task.flat(mean), buffers_or_none(record.end_buffers)
     flat.load(mean, buffers)
     product, gradient = linearise(flat, mean, samples)
@@ -73,12 +74,36 @@ def _measure(run: Run, record: Round, before: Round, k: int, samples: Samples) -
     )
     span = torch.from_numpy(leading["eigenvector"].values).to(mean)
     shares = weights[active] / weights[active].sum()
-    groups = {"client": (drifts, shares), "period": (period[None], torch.ones(1).double()), "random": (noise, shares)}
+    groups: dict[str, tuple[Iterable[Tensor], Tensor]] = {
+        "client": (_drifts(clients, mean, numbers), shares),
+        "period": ([period], torch.ones(1).double()),
+        "random": (_noise(run, record.index, _drifts(clients, mean, numbers)), shares),
+    }
     values: dict[str, list[float]] = {name: [] for name in _ABOUT}
     for moves, own in groups.values():
-        for name, column in _of_moves(run, mean, moves, product, gradient, span, samples).items():
-            values[name].append(float(own @ column))
+        parts = [_of_moves(run, mean, part, product, gradient, span, samples) for part in _batches(moves)]
+        for name in _ABOUT:
+            values[name].append(float(own @ torch.cat([part[name] for part in parts])))
     return values
+
+
+def _drifts(clients: Tensor, mean: Tensor, numbers: Sequence[int]) -> Iterator[Tensor]:
+    return (client - mean for client in rows(clients, numbers))
+
+
+def _noise(run: Run, index: int, drifts: Iterable[Tensor]) -> Iterator[Tensor]:
+    """Gaussian directions as long as the drifts."""
+    source = rng(run.experiment.seed, index, "directions")
+    for drift in drifts:
+        noise = torch.from_numpy(source.normal(size=len(drift))).to(drift)
+        yield noise * (drift.norm() / noise.norm())
+
+
+def _batches(moves: Iterable[Tensor]) -> Iterator[Tensor]:
+    """Displacements (d,) as matrices of at most AT_ONCE rows."""
+    remaining = iter(moves)
+    while batch := list(islice(remaining, AT_ONCE)):
+        yield torch.stack(batch)
 
 
 def _of_moves(

@@ -104,14 +104,13 @@ def distillation(teacher: Tensor) -> BatchLoss:
     return lambda outputs, where: F.kl_div(F.log_softmax(outputs, 1), teacher[where], reduction="batchmean")
 
 
-def logits(setting: Setting, models: Tensor, buffers: Tensor, samples: Samples) -> Tensor:
-    """Outputs (M, n, C) of models (M, d) with buffers (M, b) in eval mode."""
+def logits(setting: Setting, models: Iterable[Tensor], buffers: Tensor, samples: Samples) -> Tensor:
+    """Outputs (M, n, C) of M models (d,) with buffers (M, b) in eval mode."""
     pairs = zip(models, buffers, strict=True)
     return torch.stack([setting.task.outputs(theta, samples, buffers=statistics) for theta, statistics in pairs])
 
 
-def active(cohort: Cohort) -> tuple[Tensor, Tensor]:
-    """Models (M, d) and buffers (M, b) of the clients that have samples; all clients where none has."""
-    active = cohort.sizes > 0
-    rows = active if bool(active.any()) else slice(None)
-    return cohort.clients[rows], cohort.buffers[rows]
+def active(cohort: Cohort) -> list[int]:
+    """Rows of the clients that have samples; of all clients where none has."""
+    numbers: list[int] = (cohort.sizes > 0).nonzero().flatten().tolist()
+    return numbers or list(range(len(cohort.sizes)))

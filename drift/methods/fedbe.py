@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
 from typing import ClassVar, Literal
 
 import torch
@@ -12,6 +15,7 @@ from drift.config.method_values import Cohort, Combined, Setting, State
 from drift.config.random_keys import generator
 from drift.methods._server_training import CODE, LACKS, ServerTraining, active, distillation, logits, proxy
 from drift.plugins.bundles import Bundle
+from drift.store.column_blocks import WIDTH, blocks, narrowed, rows
 from drift.training.model_parts import require_classes
 from landscape.model.layout import Layout
 
@@ -53,13 +57,13 @@ class FedBE(ServerTraining):
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The mean, taught by the ensemble."""
-        proxy_samples, (clients, buffers) = proxy(setting, self.name()), active(cohort)
-        mean, averaged = cohort.fma[None], cohort.weights.to(cohort.buffers)[None] @ cohort.buffers
-        noise = generator(setting.experiment.seed, cohort.index, "fedbe", device=clients.device)
-        layout, number = setting.task.layout, self.samples
-        models = [gaussian(layout, cohort.start, clients, self.spread, noise)[None] for _ in range(number)]
-        teachers = torch.cat([mean, clients, *models])
-        statistics = torch.cat([averaged, buffers, *[averaged] * number])
+        proxy_samples, numbers = proxy(setting, self.name()), active(cohort)
+        averaged = cohort.weights.to(cohort.buffers)[None] @ cohort.buffers
+        noise = generator(setting.experiment.seed, cohort.index, "fedbe", device=cohort.start.device)
+        around = Gaussian.of(setting.task.layout, cohort.start, cohort.clients, numbers) if self.samples else None
+        models = [] if around is None else [around.draw(self.spread, noise) for _ in range(self.samples)]
+        teachers = chain([cohort.fma], rows(cohort.clients, numbers), models)
+        statistics = torch.cat([averaged, cohort.buffers[numbers], *[averaged] * self.samples])
         outputs = logits(setting, teachers, statistics, proxy_samples)
         teacher = outputs.mean(0).softmax(1) if self.ensemble == "logits" else outputs.softmax(2).mean(0)
         theta, total, counted = cohort.fma, torch.zeros_like(cohort.start), 0
@@ -69,15 +73,45 @@ class FedBE(ServerTraining):
         return Combined(total / counted if counted else theta, cohort.weights)
 
 
-def gaussian(layout: Layout, start: Tensor, clients: Tensor, spread: float, noise: torch.Generator) -> Tensor:
-    """One model (d,) drawn around clients (m, d) that began at `start` (d,), with statistics of each tensor."""
-    sample = start.clone()
-    for part in layout.slices().values():
-        moves = clients[:, part] - start[part]
-        norms = moves.norm(dim=1, keepdim=True)
-        directions = torch.where(norms > 0, moves / norms.clamp(min=torch.finfo(moves.dtype).tiny), 0.0)
-        mean = directions.mean(0)
-        variance = (directions.square().mean(0) - mean.square()).clamp(min=1e-5)
-        draws = torch.randn(mean.shape, generator=noise, dtype=mean.dtype, device=mean.device)
-        sample[part] += norms.mean() * (mean + spread * variance.sqrt() * draws)
-    return sample
+@dataclass(frozen=True)
+class Gaussian:
+    """Models around clients that began at one start, with statistics of each tensor.
+
+    Args:
+        layout: Of the model.
+        start: The model that the clients received, shape (d,).
+        mean, variance: Of the clients' moves scaled to length 1 tensor by tensor, shape (d,).
+        lengths: Mean length of the moves, by tensor.
+    """
+
+    layout: Layout
+    start: Tensor
+    mean: Tensor
+    variance: Tensor
+    lengths: dict[str, Tensor]
+
+    @classmethod
+    def of(cls, layout: Layout, start: Tensor, clients: Tensor, numbers: Sequence[int]) -> Gaussian:
+        """That of the rows `numbers` of client models (m, d), read by blocks."""
+        mean, variance, lengths = torch.empty_like(start), torch.empty_like(start), {}
+        for name, part in layout.slices().items():
+            norms = torch.cat(
+                [(model[part] - start[part])[None].norm(dim=1, keepdim=True) for model in rows(clients, numbers)]
+            )
+            lengths[name] = norms.mean()
+            for columns, block in blocks(clients[:, part], start[part], width=narrowed(WIDTH, len(clients))):
+                moves = block if len(numbers) == len(clients) else block[list(numbers)]
+                directions = torch.where(norms > 0, moves / norms.clamp(min=torch.finfo(moves.dtype).tiny), 0.0)
+                place = slice(part.start + columns.start, part.start + columns.stop)
+                mean[place] = directions.mean(0)
+                variance[place] = (directions.square().mean(0) - mean[place].square()).clamp(min=1e-5)
+        return cls(layout, start, mean, variance, lengths)
+
+    def draw(self, spread: float, noise: torch.Generator) -> Tensor:
+        """One model (d,)."""
+        sample = self.start.clone()
+        for name, part in self.layout.slices().items():
+            mean, variance = self.mean[part], self.variance[part]
+            draws = torch.randn(mean.shape, generator=noise, dtype=mean.dtype, device=mean.device)
+            sample[part] += self.lengths[name] * (mean + spread * variance.sqrt() * draws)
+        return sample

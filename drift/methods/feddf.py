@@ -9,6 +9,7 @@ from pydantic import Field
 from drift.config.method_values import Cohort, Combined, Setting, State
 from drift.methods._server_training import CODE, LACKS, PAPER, ServerTraining, active, distillation, last, logits, proxy
 from drift.plugins.bundles import Bundle
+from drift.store.column_blocks import rows
 from drift.training.model_parts import require_classes
 
 
@@ -31,6 +32,7 @@ class FedDF(ServerTraining):
 
     def combine(self, setting: Setting, state: State, cohort: Cohort) -> Combined:
         """The mean, taught by the clients."""
-        samples = proxy(setting, self.name())
-        teacher = logits(setting, *active(cohort), samples).mean(0).softmax(1)
+        samples, numbers = proxy(setting, self.name()), active(cohort)
+        outputs = logits(setting, rows(cohort.clients, numbers), cohort.buffers[numbers], samples)
+        teacher = outputs.mean(0).softmax(1)
         return Combined(last(self.trained(setting, cohort, self.server_epochs, distillation(teacher))), cohort.weights)

@@ -121,19 +121,24 @@ class Workers:
         Args:
             progress: Called with the number of finished jobs and of all, first with 0.
         """
-        report, results = progress or (lambda done, total: None), [None] * len(jobs)
-        report(0, len(jobs))
-        for done, (place, result) in enumerate(self.as_completed(work, jobs), 1):
-            results[place] = result
-            report(done, len(jobs))
-        return results
+        results = dict(self.as_completed(work, jobs, progress))
+        return [results[place] for place in range(len(jobs))]
 
-    def as_completed(self, work: Callable[[Any, Any], Any], jobs: Sequence[Any]) -> Iterator[tuple[int, Any]]:
-        """Place and result of each job in the order in which they finish; the first error is raised."""
-        for finished in self.results(work, jobs):
+    def as_completed(
+        self, work: Callable[[Any, Any], Any], jobs: Sequence[Any], progress: Callable[[int, int], None] | None = None
+    ) -> Iterator[tuple[int, Any]]:
+        """Place and result of each job in the order in which they finish; the first error is raised.
+
+        Args:
+            progress: Called with the number of finished jobs and of all, first with 0.
+        """
+        report = progress or (lambda done, total: None)
+        report(0, len(jobs))
+        for done, finished in enumerate(self.results(work, jobs), 1):
             if finished.error is not None:
                 raise finished.error
             yield finished.place, finished.result
+            report(done, len(jobs))
 
     def pids(self) -> list[int]:
         """Process numbers of the workers."""

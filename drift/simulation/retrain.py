@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from drift.parallel.worker_pool import Workers
 from drift.runs.context import Context
 from drift.runs.run import Run
+from drift.store.column_blocks import empty_rows, release
 from landscape.results.progress import Progress, with_progress
 
 Item = TypeVar("Item")
@@ -28,7 +29,7 @@ def replay(
 
     Any client may be trained in any round that kept its start, drawn into the cohort or not. Replicate 0 repeats the
     recorded training bit for bit (for methods without state on clients); others draw fresh batches. One process or
-    several give the same bits.
+    several give the same bits. Models that do not fit the budget are in a temporary file.
 
     Args:
         workers: Processes that share the trainings; each holds the dataset and one model.
@@ -40,8 +41,18 @@ def replay(
     """
     if not jobs or workers < 1:
         raise ValueError(f"{len(jobs)} trainings by {workers} processes were asked for; give one or more of each.")
-    models = share_jobs(run, _train, jobs, workers=workers, progress=progress)
-    return torch.stack([theta for theta, _ in models]), torch.stack([buffers for _, buffers in models])
+    models, buffers = empty_rows(len(jobs), run.task.theta), list[Tensor](torch.zeros(0) for _ in jobs)
+    for place, (theta, own) in replayed(run, jobs, workers=workers, progress=progress):
+        models[place], buffers[place] = theta, own
+        release(models)
+    return models, torch.stack(buffers)
+
+
+def replayed(
+    run: Run, jobs: Sequence[Job], *, workers: int = 1, progress: Progress | None = None
+) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
+    """Place, model (d,) and buffers (b,) of each training of `replay` when it is finished."""
+    return _completed(run, _train, jobs, workers, progress)
 
 
 def share_jobs(
@@ -54,10 +65,20 @@ def share_jobs(
         workers: Number of processes; each opens the run once.
         progress: Called with the number of jobs done and in all.
     """
+    results = dict(_completed(run, work, jobs, workers, progress))
+    return [results[place] for place in range(len(jobs))]
+
+
+def _completed(
+    run: Run, work: Callable[[Run, Item], Result], jobs: Sequence[Item], workers: int, progress: Progress | None
+) -> Iterator[tuple[int, Result]]:
+    """Place and result of each job when it is finished."""
     if workers == 1 or len(jobs) < 2:
-        return [work(run, job) for job in with_progress(jobs, progress)]
+        for place, job in enumerate(with_progress(jobs, progress)):
+            yield place, work(run, job)
+        return
     with Workers(min(workers, len(jobs)), _open_run, run.folder, run.context.data) as pool:
-        return pool.in_order(work, jobs, progress)
+        yield from pool.as_completed(work, jobs, progress)
 
 
 def _train(run: Run, job: Job) -> tuple[Tensor, Tensor]:

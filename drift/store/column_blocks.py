@@ -6,7 +6,7 @@ weighted sum by blocks has the bits of the sum over the whole matrix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
@@ -111,16 +111,27 @@ class Rows(Sequence[Tensor]):
 
 def stacked(parts: Sequence[Tensor]) -> Tensor:
     """Models (n, d) of several matrices one below the other; in a temporary file if they do not fit the budget."""
-    first, shape = parts[0], (sum(map(len, parts)), parts[0].shape[1])
-    if memory_budget.fits(first.dtype, shape):
+    first, number = parts[0], sum(map(len, parts))
+    if memory_budget.fits(first.dtype, (number, first.shape[1])):
         return torch.cat(list(parts))
-    models, row = mapped_files.scratch_tensor(first.dtype, shape), 0
-    for part in parts:
-        for model in Rows(part):
-            models[row] = model
-            release(models)
-            row += 1
-    return models
+    return filled(number, first[0], (model for part in parts for model in Rows(part)))
+
+
+def empty_rows(number: int, like: Tensor) -> Tensor:
+    """A matrix of any content for models like a model (d,); in a temporary file if it does not fit the budget."""
+    shape = number, len(like)
+    if memory_budget.fits(like.dtype, shape):
+        return torch.empty(shape, dtype=like.dtype)
+    return mapped_files.scratch_tensor(like.dtype, shape)
+
+
+def filled(number: int, like: Tensor, models: Iterable[Tensor]) -> Tensor:
+    """A matrix of `number` models, which are converted to the type of a model (d,); in a file as by `empty_rows`."""
+    matrix = empty_rows(number, like)
+    for row, model in enumerate(models):
+        matrix[row] = model
+        release(matrix)
+    return matrix
 
 
 def selected(models: Tensor, wanted: Tensor) -> Tensor:

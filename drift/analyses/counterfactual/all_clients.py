@@ -9,7 +9,8 @@ from torch import Tensor
 
 from drift.methods.fednova import path_length
 from drift.runs.run import Run
-from drift.simulation.retrain import replay
+from drift.simulation.retrain import replayed
+from drift.store.column_blocks import Rows, filled, release
 from drift.store.round_record import Round
 from drift.training.client import Client, steps
 from landscape.model.batchnorm import normalisers, use_batches
@@ -36,12 +37,12 @@ class ClientsToTrain:
 
 @dataclass(frozen=True)
 class AllClients:
-    """Models (K, d), the start for clients of weight 0; weights q_k over all clients and p_k over the cohort, (K,).
+    """K models (d,), the start for clients of weight 0; weights q_k over all clients and p_k over the cohort, (K,).
 
     Both sum to 1; p is all zero where every client of the cohort has weight 0.
     """
 
-    models: Tensor
+    models: Rows
     shares: Tensor
     weights: Tensor
 
@@ -66,18 +67,20 @@ def train_all_clients(
 ) -> AllClients:
     """All clients of a round after local training; one that diverges has weight 0."""
     record, start = plan.record, plan.record.kept("start")
-    models = start.repeat(len(plan.counts), 1)
-    for client, model in plan.recorded.items():
-        models[client] = model
+    models = filled(len(plan.counts), start, (plan.recorded.get(client, start) for client in range(len(plan.counts))))
     if plan.trained:
         jobs = [(record.index, client, 0) for client in plan.trained]
-        models[plan.trained] = replay(run, jobs, workers=workers, progress=progress)[0].to(models)
-    finite = torch.isfinite(models).all(1)
+        for place, (model, _) in replayed(run, jobs, workers=workers, progress=progress):
+            models[plan.trained[place]] = model
+            release(models)
+    finite = torch.tensor([bool(model.isfinite().all()) for model in Rows(models)])
+    for client in (~finite).nonzero().flatten().tolist():
+        models[client] = start
     q, p = torch.where(finite, plan.counts, 0.0), torch.zeros_like(plan.counts)
     if len(record.ids):
         p[record.ids] = run.experiment.cohort_weights(record.sizes)
     p = torch.where(q > 0, p, 0.0)
-    return AllClients(torch.where(finite[:, None], models, start), q / q.sum(), p / p.sum() if bool(p.any()) else p)
+    return AllClients(Rows(models), q / q.sum(), p / p.sum() if bool(p.any()) else p)
 
 
 def frozen_update(client: Client) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -24,6 +25,7 @@ from drift.analyses.per_round import parameters, result, selected_rounds, stack_
 from drift.analyses.rounds.variance import client_variance, period_variance
 from drift.runs.registry import analysis
 from drift.runs.run import Run
+from drift.store.column_blocks import Rows, filled
 from drift.store.round_record import Round
 from landscape.results.progress import Progress
 
@@ -138,8 +140,9 @@ def _measure(
     record, q, p = plan.record, models.shares, models.weights
     start, end = record.kept("start"), record.kept("end")
     nothing = torch.zeros_like(start)
-    frozen = [frozen_update(run.client(record.index, k)) if q[k] > 0 else nothing for k in range(len(q))]
-    parts = step_parts(start, end, models.models, torch.stack(frozen), q, p, fit=scale == "fit")
+    updates = (frozen_update(run.client(record.index, k)) if q[k] > 0 else nothing for k in range(len(q)))
+    frozen = Rows(filled(len(q), start, updates))
+    parts = step_parts(start, end, models.models, frozen, q, p, fit=scale == "fit")
     rounding = 4 * torch.finfo(end.dtype).eps * float(end.double().norm())
     row: dict[str, np.ndarray | float] = {name: values.numpy() for name, values in parts.clients.items()}
     row |= {"norm": parts.norms.numpy(), "cosine": parts.cosines(rounding).numpy()}
@@ -153,8 +156,8 @@ def _costs(run: Run, parts: StepParts, models: AllClients, end: Tensor, split: s
     """Losses and errors of the end, and of the end without each part and without each client's drift."""
     cohort = models.weights.nonzero().flatten()
     mean = parts["mean"] + parts.start
-    drifts = [float(models.weights[k]) * (models.models[k].double() - mean) for k in cohort.tolist()]
-    basis = torch.stack([end, *(row.to(end) for row in (*parts.vectors, *drifts))])
+    drifts = (float(models.weights[k]) * (models.models[k].double() - mean) for k in cohort.tolist())
+    basis = filled(1 + len(PARTS) + len(cohort), end, chain([end], parts.vectors, drifts))
     points = torch.eye(len(basis), dtype=torch.float64).neg_()
     points[:, 0] = 1  # the first row is the end itself, the others lack one vector each
     values = evaluate_models(run, basis, split, points, metrics=("loss", "error"))

@@ -49,7 +49,14 @@ class StepParts:
 
 
 def step_parts(
-    start: Tensor, end: Tensor, models: Tensor, frozen: Tensor, shares: Tensor, weights: Tensor, *, fit: bool = True
+    start: Tensor,
+    end: Tensor,
+    models: Tensor | Sequence[Tensor],
+    frozen: Tensor | Sequence[Tensor],
+    shares: Tensor,
+    weights: Tensor,
+    *,
+    fit: bool = True,
 ) -> StepParts:
     """Parts of end - start, with updates D_k = w_k - start of all K clients, client minus start:
 
@@ -66,7 +73,7 @@ def step_parts(
 
     Args:
         start, end: Shape (d,).
-        models, frozen: w_k and U_k, shape (K, d).
+        models, frozen: w_k and U_k, shape (K, d), or K vectors (d,).
         shares: q_k, weights of all clients, sum 1, shape (K,), float64.
         weights: p_k, weights of the cohort, sum 1, shape (K,), float64; 0 for the others.
         fit: a is the least-squares factor sum_k q_k <D_k, U_k> / sum_k q_k |U_k|^2; else a = 1.
@@ -116,7 +123,7 @@ def expected_period(distances: Tensor, shares: Tensor, cohort: int) -> float:
     return (number * (number - cohort) / (cohort * (number - 1)) * spread) ** 0.5
 
 
-def _fit(origin: Tensor, models: Tensor, frozen: Tensor, shares: Tensor) -> float:
+def _fit(origin: Tensor, models: Tensor | Sequence[Tensor], frozen: Tensor | Sequence[Tensor], shares: Tensor) -> float:
     above = below = 0.0
     for share, model, straight in zip(shares.tolist(), models, frozen, strict=True):
         if share > 0:

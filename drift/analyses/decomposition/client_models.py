@@ -16,7 +16,7 @@ from torch import Tensor
 
 from drift.config import chain
 from drift.runs.run import Run
-from drift.simulation.retrain import replay
+from drift.simulation.retrain import replayed
 from drift.simulation.run_index import find
 from drift.store import column_blocks, files
 from drift.store.round_record import Round
@@ -65,17 +65,11 @@ def retrain_models(
     """
     ids, start = record.ids.tolist(), record.kept("start")
     jobs = [(record.index, client, number) for number in range(1, replicates + 1) for client in ids]
-    size, extra = len(start), len(record.start_buffers)
-    at_once = max(workers, memory // (4 * start.element_size() * (size + extra)))
     with TemporaryDirectory(prefix="fedscape-") as folder:
         thetas = _table(Path(folder) / "thetas", len(jobs), start, memory)
-        buffers = torch.empty(len(jobs), extra, dtype=record.start_buffers.dtype)
-        for low in range(0, len(jobs), at_once):
-            part = jobs[low : low + at_once]
-            shifted = _shifted(progress, low, len(jobs))
-            thetas[low : low + len(part)], buffers[low : low + len(part)] = replay(
-                run, part, workers=workers, progress=shifted
-            )
+        buffers = torch.empty(len(jobs), len(record.start_buffers), dtype=record.start_buffers.dtype)
+        for place, models in replayed(run, jobs, workers=workers, progress=progress):
+            thetas[place], buffers[place] = models
         yield [_rows(thetas[low : low + len(ids)], buffers[low:]) for low in range(0, len(jobs), len(ids))]
         del thetas  # unmapped before its file goes
 
@@ -89,10 +83,6 @@ def _table(path: Path, rows: int, like: Tensor, memory: int) -> Tensor:
     if rows * like.numel() * like.element_size() <= memory:
         return torch.empty(rows, len(like), dtype=like.dtype)
     return torch.from_file(str(path), shared=True, size=rows * like.numel(), dtype=like.dtype).view(rows, -1)
-
-
-def _shifted(progress: Progress | None, before: int, total: int) -> Progress | None:
-    return None if progress is None else lambda done, _: progress(before + done, total)
 
 
 IGNORED = ("seed", "keep", "evaluate_every", "threads")

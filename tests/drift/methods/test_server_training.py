@@ -7,9 +7,11 @@ import torch
 
 from drift.config import method as methods
 from drift.config.random_keys import generator
-from drift.methods.fedbe import gaussian
+from drift.methods.fedbe import Gaussian
 from drift.simulation.simulate import simulate
+from drift.store.column_blocks import WIDTH
 from landscape.model.layout import Layout
+from landscape.model.mapped_files import map_tensor
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.models import build_model
@@ -75,7 +77,8 @@ def test_feddf_follows_the_mean_logits_of_the_clients_with_samples(setting, grou
 def test_fedbe_asks_mean_clients_and_drawn_models(setting, group):
     found = methods.load("fedbe")(**ONE_STEP, samples=2, ensemble="probabilities").aggregate(setting, {}, group).end
     noise = generator(setting.experiment.seed, 0, "fedbe")
-    drawn = [gaussian(setting.task.layout, group.start, group.clients[:2], 0.1, noise) for _ in range(2)]
+    around = Gaussian.of(setting.task.layout, group.start, group.clients, [0, 1])
+    drawn = [around.draw(0.1, noise) for _ in range(2)]
     teachers = [group.fma, group.clients[0], group.clients[1], *drawn]
     teacher = torch.stack([logits(setting, model).softmax(1) for model in teachers]).mean(0)
 
@@ -98,12 +101,36 @@ def test_gaussian_has_the_statistics_of_the_normalised_moves():
     layout = Layout((("a", (2,)), ("b", (3,))))
     start = hand.vector(0, 0, 1, 1, 1)
     clients = start + torch.tensor([[3.0, 4, 0, 0, 0], [0.0, 1, 0, 0, 0]], dtype=torch.float64)
-    mean = gaussian(layout, start, clients, 0.0, torch.Generator())
+    around = Gaussian.of(layout, start, clients, range(2))
+    mean = around.draw(0.0, torch.Generator())
     torch.testing.assert_close(mean, hand.vector(3 * 0.3, 3 * 0.9, 1, 1, 1))
-    draws = torch.stack([gaussian(layout, start, clients, 0.1, generator(0, i)) for i in range(4000)])
+    draws = torch.stack([around.draw(0.1, generator(0, i)) for i in range(4000)])
     expected = 3 * 0.1 * hand.vector(0.3, 0.1)  # standard deviations over g: (0.6, 0) and (0.8, 1)
     torch.testing.assert_close(draws[:, :2].std(0), expected, rtol=0.05, atol=0)
     torch.testing.assert_close(draws[:, 2:].std(0), torch.zeros(3, dtype=torch.float64), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("mapped", [False, True])
+def test_gaussian_by_blocks_has_the_bits_of_whole_matrices(tmp_path, mapped):
+    layout = Layout((("a", (7,)), ("b", (2 * WIDTH + 77,)), ("c", (3, 5))))
+    start, rows = torch.randn(layout.size, generator=generator(1)), [0, 1, 3]
+    clients = start + torch.randn(4, layout.size, generator=generator(2))
+    clients[1, :7] = start[:7]  # a tensor that did not move
+    stored = clients
+    if mapped:
+        (tmp_path / "clients").write_bytes(b"header__" + clients.numpy().tobytes())
+        stored = map_tensor(tmp_path / "clients", torch.float32, tuple(clients.shape), 8)
+    drawn = Gaussian.of(layout, start, stored, rows).draw(0.1, generator(3))
+    expected, noise = start.clone(), generator(3)
+    for part in layout.slices().values():
+        moves = clients[rows][:, part] - start[part]
+        norms = moves.norm(dim=1, keepdim=True)
+        directions = torch.where(norms > 0, moves / norms.clamp(min=torch.finfo(moves.dtype).tiny), 0.0)
+        mean = directions.mean(0)
+        variance = (directions.square().mean(0) - mean.square()).clamp(min=1e-5)
+        draws = torch.randn(mean.shape, generator=noise)
+        expected[part] += norms.mean() * (mean + 0.1 * variance.sqrt() * draws)
+    assert torch.equal(drawn, expected)
 
 
 @pytest.mark.parametrize("name", NAMES)

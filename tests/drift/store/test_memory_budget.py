@@ -42,6 +42,8 @@ def digests(run):
         ["method=fedlaw"],
         ["method=fednova"],
         ["method=fedgma"],
+        ["method=feddf", "method.server_epochs=2"],
+        ["method=fedbe", "method.server_epochs=2", "task.model=mlp", "task.model_options.hidden=[3000]"],
         ["method=feddyn"],
         ["method=scaffold", "local.momentum=0.0", "keep.compress=true"],
         ["keep.dtype=bfloat16 deltas", "engine=batched"],

@@ -15,6 +15,20 @@ COHORT, WIDTH = 40, 16_000
 MODELS = COHORT * (75 * WIDTH + 10) * 4
 """Bytes of the client models of a round."""
 
+RECORDED = f"""
+assert record.clients.shape == (len(record.ids), {75 * WIDTH + 10})
+record.fma, record.mean_update(record.weights), record.clients[1]
+drift.coherence(run), drift.drift_variances(run), drift.layer_drift(run)
+"""
+
+TRAINED_AGAIN = """
+assert record.clients is None
+drift.coherence(run), drift.drift_variances(run)
+assert drift.counterfactual(run, rounds=[1]).trainings == len(record.ids)
+for name in ("feddf", "fedbe"):
+    drift.simulate(experiment, f"method={name}", "method.server_epochs=1", "proxy.per_class=1", runs=runs)
+"""
+
 CODE = f"""
 import sys
 import torch
@@ -27,26 +41,26 @@ options = {{"features": 64, "classes": 10, "samples": 4 * {COHORT}}}
 task = {{"dataset": "blobs", "dataset_options": options, "model": "mlp", "model_options": {{"hidden": [{WIDTH}]}}}}
 clients = {{"number": number, "per_round": number, "partition": "iid"}}
 local = {{"steps": 1, "batch": 4}}
-settings = {{"rounds": 2, "task": task | {{"test_samples": 10}}, "clients": clients, "local": local}}
-run = drift.open(drift.simulate(validated(settings), runs=runs).folder)
+settings = {{"rounds": 2, "task": task | {{"test_samples": 20}}, "clients": clients, "local": local}}
+experiment = validated(settings | {{"keep": {{"clients": sys.argv[3]}}}})
+run = drift.open(drift.simulate(experiment, runs=runs).folder)
 record = run.round(1)
-assert record.clients.shape == (number, {75 * WIDTH + 10})
-record.fma, record.mean_update(record.weights), record.clients[1]
-drift.coherence(run), drift.drift_variances(run), drift.layer_drift(run)
+exec(sys.argv[4])
 (peak,) = (int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(1024 * peak)
 """
 
 
-def peak(runs, number):
+def peak(runs, number, keep, what):
     """Largest memory in bytes of a process with `number` clients, whose models are to take 10 MB."""
     variables = os.environ | {"FEDSCAPE_MEMORY": "10MB", "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", CODE, str(runs), str(number)]
+    command = [sys.executable, "-c", CODE, str(runs), str(number), keep, what]
     child = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert child.returncode == 0, child.stderr
     return int(child.stdout.splitlines()[-1])
 
 
-def test_memory_does_not_grow_with_the_cohort(tmp_path):
-    least, many = peak(tmp_path / "least", 2), peak(tmp_path / "many", COHORT)
+@pytest.mark.parametrize(("keep", "what"), [("all", RECORDED), ("none", TRAINED_AGAIN)], ids=["kept", "trained again"])
+def test_memory_does_not_grow_with_the_cohort(tmp_path, keep, what):
+    least, many = (peak(tmp_path / str(number), number, keep, what) for number in (2, COHORT))
     assert many - least < 0.6 * MODELS, f"{(many - least) / 1e6:.0f} MB more for models of {MODELS / 1e6:.0f} MB"

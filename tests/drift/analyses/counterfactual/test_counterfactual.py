@@ -143,13 +143,13 @@ def test_clients_without_samples_and_diverged_ones_do_not_count(runs):
 
 def test_a_client_that_diverges_is_left_out(run, monkeypatch):
     outside = next(client for client in range(4) if client not in run.round(1).ids.tolist())
-    real = all_clients.replay
+    real = all_clients.replayed
 
     def diverging(run, jobs, **options):
-        theta, buffers = real(run, jobs, **options)
-        return torch.full_like(theta, torch.nan), buffers
+        for place, (theta, buffers) in real(run, jobs, **options):
+            yield place, (torch.full_like(theta, torch.nan), buffers)
 
-    monkeypatch.setattr(all_clients, "replay", diverging)
+    monkeypatch.setattr(all_clients, "replayed", diverging)
     found = counterfactual(run, rounds=[1]).isel(round=0)
     assert float(found.clients) == 3
     assert np.isnan(found.distance.sel(client=outside))

@@ -21,7 +21,7 @@ from drift.analyses.decomposition.decomposition import decomposition, decomposit
 from drift.analyses.decomposition.gap import gap_scaling
 from drift.analyses.decomposition.ntk import ntk_variance
 from drift.runs.run import Run
-from drift.simulation.retrain import replay
+from drift.simulation.retrain import replay, replayed
 from drift.store import files
 from tests import older
 
@@ -80,11 +80,11 @@ def test_little_memory_changes_nothing(run: Run) -> None:
 def test_workers_reach_the_trainings(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     heard: list[int] = []
 
-    def alone(*args: Any, workers: int, **options: Any) -> tuple[Tensor, Tensor]:
+    def alone(*args: Any, workers: int, **options: Any) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
         heard.append(workers)
-        return replay(*args, **options)
+        return replayed(*args, **options)
 
-    monkeypatch.setattr("drift.analyses.decomposition.client_models.replay", alone)
+    monkeypatch.setattr("drift.analyses.decomposition.client_models.replayed", alone)
     decomposition(run, estimator="local", rounds=[0], workers=7)
     assert heard == [7]
 
