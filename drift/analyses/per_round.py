@@ -58,7 +58,7 @@ def series(run: Run, measure: Callable[[Round], Measured], about: About, *, anal
     """Values of `measure` in every round: numbers over `round`, values of a cohort over `round` and `client`.
 
     Clients outside the cohort have NaN, and so has every variable that a round lacks. A variable that no round has is
-    NaN over `round`.
+    NaN over `round`. The records have no models (`Run.without_models`).
 
     Args:
         run: Supplies the records and the number of clients K.
@@ -68,8 +68,7 @@ def series(run: Run, measure: Callable[[Round], Measured], about: About, *, anal
     """
     indices, clients = run.rounds(), run.experiment.clients.number
     columns: dict[str, tuple[tuple[str, ...], np.ndarray]] = {}
-    for row, index in enumerate(run.context.track(indices)):
-        record = run.round(index)
+    for row, record in zip(run.context.track(range(len(indices))), run.without_models(indices), strict=True):
         for name, value in measure(record).items():
             per_client = isinstance(value, Tensor) and value.ndim > 0
             dims, shape = (

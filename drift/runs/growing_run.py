@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
 from threading import RLock
-from typing import Any
 
 import numpy as np
-import torch
 import xarray as xr
 
 from drift.runs.metrics import number_attributes
 from drift.runs.run import Run
-from drift.store import files, links, round_headers
+from drift.store import files, round_headers
 from drift.store.numpy_files import Damaged
 from drift.store.round_record import Round
 from drift.store.small_arrays import SmallArrays, read_small_arrays
@@ -70,15 +69,11 @@ class GrowingRun(Run):
             LookupError: If the run has no such round, or its file is damaged.
         """
         number = self.require_round(index)
-        small = read_small_arrays(files.round_path(self.folder, number))
-        tensors = {name: torch.from_numpy(value.copy()) for name, value in small.arrays.items()}
-        named: dict[str, dict[str, Any]] = {"metric": {}, "extras": {}}
-        for name, value in tensors.items():
-            group, _, rest = name.partition(".")
-            named.get(group, {})[rest] = value
-        linked: dict[str, Any] = {name: tensors[name] for name in links.LINKED}
-        metrics = {name: float(value) for name, value in named["metric"].items()}
-        return Round(index=number, metrics=metrics, extras=named["extras"], **linked)
+        return Round.without_models(read_small_arrays(files.round_path(self.folder, number)))
+
+    def without_models(self, indices: Sequence[int]) -> Iterator[Round]:
+        """Records of rounds, as `round` returns them."""
+        return (self.round(index) for index in indices)
 
     def listed_rounds(self) -> list[int]:
         """Indices of the committed rounds in the folder, ascending; none of them is read."""

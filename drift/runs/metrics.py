@@ -22,7 +22,7 @@ def recorded_metrics(run: Run) -> xr.Dataset:
         run: Run to analyse.
     """
     indices = run.rounds()
-    records = [run.round(index).metrics for index in indices]
+    records = [record.metrics for record in run.without_models(indices)]
     names = sorted({*_USUAL, *(name for record in records for name in record)})
     values = {name: ("round", [record.get(name, np.nan) for record in records]) for name in names}
     result = xr.Dataset(

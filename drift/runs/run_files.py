@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +22,7 @@ from drift.plugins.reserved_names import USER_TASK
 from drift.plugins.trust import names_in, warn_changed
 from drift.store import files, links, paths, round_headers, server_state
 from drift.store.round_record import Round
+from drift.store.small_arrays import read_small_arrays
 from landscape.results.notebook_table import notebook_table
 
 
@@ -164,12 +166,29 @@ class RunFiles:
         chain.require_own(self.folder, paths.round_file(number))
         return files.read_round(self.folder, number)
 
+    def without_models(self, indices: Sequence[int]) -> Iterator[Round]:
+        """Records of rounds on disk with their numbers, cohort, Gram matrix and small extras; no model is read.
+
+        The digest of a file, which covers the models as well, is not compared: `round` and `fedscape verify` do that.
+
+        Raises:
+            LookupError: If a file is damaged or of another run.
+        """
+        for index in indices:
+            path = files.round_path(self.folder, index)
+            chain.require_own(self.folder, paths.round_file(index))
+            small = read_small_arrays(path)
+            files.require_number(path, {"round": small.index}, index)
+            yield Round.without_models(small)
+
     def require_round(self, index: int) -> int:
         """Number of a round of the run; negative indices count from the last complete one.
 
         Raises:
             LookupError: If the run has no such round.
         """
+        if 0 <= index < self.committed and files.round_path(self.folder, index).is_file():
+            return index
         rounds = self.rounds()
         number = rounds[index] if -len(rounds) <= index < 0 else index
         if number not in rounds:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from drift.store import links
 from drift.store.column_blocks import WIDTH, block_buffer, blocks, narrowed, weighted_models, weighted_updates
+from drift.store.small_arrays import SmallArrays
 from landscape.results.notebook_table import notebook_table
 
 _NONE = torch.zeros(0)
@@ -46,6 +49,18 @@ class Round:
     extras: dict[str, Tensor] = field(default_factory=dict)
     sent: dict[str, Tensor] = field(default_factory=dict)
     carried: dict[str, Tensor] = field(default_factory=dict)
+
+    @classmethod
+    def without_models(cls, small: SmallArrays) -> Round:
+        """The record of which the small arrays of its file are all that is read."""
+        tensors = {name: torch.from_numpy(value) for name, value in small.arrays.items()}
+        named: dict[str, dict[str, Any]] = {"metric": {}, "extras": {}}
+        for name, value in tensors.items():
+            group, _, rest = name.partition(".")
+            named.get(group, {})[rest] = value
+        linked: dict[str, Any] = {name: tensors[name] for name in links.LINKED}
+        metrics = {name: float(value) for name, value in named["metric"].items()}
+        return cls(index=small.index, metrics=metrics, extras=named["extras"], **linked)
 
     def __repr__(self) -> str:
         """One line: number, cohort, size, stored models, and loss and accuracy if they were computed."""

@@ -29,6 +29,9 @@ LONGEST_HEADER = 1 << 22
 LARGEST_EXTRA = 1 << 12
 """Count of numbers up to which what a method recorded counts as small."""
 
+ALIGNMENT = 64
+"""Bytes that a processor reads at once, at most."""
+
 _TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "I32": "<i4", "BOOL": "?"}
 _ANEW = "See fedscape verify --repair."
 
@@ -111,6 +114,10 @@ def _is_small(name: str, entry: Mapping[str, Any]) -> bool:
 
 
 def _array(piece: bytes, base: int, entry: Mapping[str, Any]) -> np.ndarray:
-    first, last = entry["data_offsets"]
-    values = np.frombuffer(piece[base + first : base + last], _TYPES[entry["dtype"]])
-    return values.reshape(entry["shape"])
+    """An array as far from a multiple of ALIGNMENT as in a mapped file, so that products of it have the same bits."""
+    first, last = (base + offset for offset in entry["data_offsets"])
+    memory = np.empty(last - first + ALIGNMENT, np.uint8)
+    shift = (first - memory.ctypes.data) % ALIGNMENT
+    values = memory[shift : shift + last - first]
+    values[:] = np.frombuffer(piece, np.uint8, last - first, first)
+    return values.view(_TYPES[entry["dtype"]]).reshape(entry["shape"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -158,6 +158,10 @@ class HandRun:
     def rounds(self) -> list[int]:
         """Indices of the records."""
         return [made.index for made in self.records]
+
+    def without_models(self, indices: Sequence[int]) -> Iterator[Round]:
+        """Records of rounds."""
+        return (self.round(index) for index in indices)
 
     def round(self, index: int) -> Round:
         """The record of a round; negative from the last."""

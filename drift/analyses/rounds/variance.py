@@ -134,7 +134,7 @@ def _against_previous(run: Run, record: Round) -> Tensor | None:
         return matrix
     if record.index - 1 not in run.rounds():
         return None
-    before = run.round(record.index - 1)
+    record, before = run.round(record.index), run.round(record.index - 1)
     if record.clients is None or before.clients is None:
         return None
     previous = before.mean_update(run.experiment.cohort_weights(before.sizes))
