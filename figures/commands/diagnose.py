@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from figures import console
 from figures.commands.opening import opened
-from figures.commands.options import Data, Json, RunName, Runs, Task, Workers, flag
+from figures.commands.options import Data, Json, Memory, RunName, Runs, Task, Workers, flag
 from figures.page.diagnosis_text import QUESTIONS, answer, interval, number, percent, verdict
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def diagnose(
     data: Data = None,
     task: Task = None,
     workers: Workers = 1,
+    memory: Memory = None,
     json: Json = False,
 ) -> None:
     """Say what is wrong with a run, test what would help, and name the figures to look at.
@@ -41,8 +42,9 @@ def diagnose(
     """
     diagnosed = opened(run, runs, data, task)
     from drift.diagnosis.diagnose import diagnose as diagnosis
+    from drift.store.memory_budget import limited
 
-    with console.parts(f"diagnosing {diagnosed.name}") as part:
+    with limited(memory), console.parts(f"diagnosing {diagnosed.name}") as part:
         result = diagnosis(diagnosed.with_progress(part, console.say), quick=quick, workers=workers)
     if json:
         console.put_json(result.to_dict())

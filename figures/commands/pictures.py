@@ -16,6 +16,7 @@ from figures.commands.options import (
     Data,
     FigureName,
     Json,
+    Memory,
     Options,
     RunNames,
     Runs,
@@ -95,6 +96,7 @@ def draw(
         several("--format", "FORMAT", "Formats of the picture: pdf, png, svg, eps. By default the first three."),
     ] = None,
     look: LookOptions | None = None,
+    memory: Memory = None,
     json: Json = False,
 ) -> int:
     """Draw one figure as PDF, PNG and SVG, with its numbers beside it as zarr and CSV; or a paper's whole set.
@@ -113,6 +115,8 @@ def draw(
         out: Folder for the pictures.
     """
     require_folder(out)
+    from drift.store.memory_budget import limited
+
     if paper is not None:
         from figures.papers.catalogue import load
 
@@ -125,7 +129,8 @@ def draw(
 
         texts = [name, *(run or [])]
         home = Path(texts[0]) if Path(texts[0]).is_dir() and not (Path(texts[0]) / "run.json").exists() else runs
-        return draw_paper(paper, opened_or_none(texts, runs, data, task), item or [], home, out, json)
+        with limited(memory):
+            return draw_paper(paper, opened_or_none(texts, runs, data, task), item or [], home, out, json)
     if item:
         raise ValueError(f"--item {item[0]} is an item of a paper; name the paper by --paper.")
     if not run:
@@ -145,7 +150,7 @@ def draw(
     split_words(name, options)
     require_formats(formats or FORMATS)
     console.say(f"{name}: {constant(name, 'COST')}")
-    with console.parts(f"drawing {name}") as part:
+    with limited(memory), console.parts(f"drawing {name}") as part:
         shown_runs = map_runs(opened_runs, lambda run: run.with_progress(part, console.say))
         paths = draw_one(name, shown_runs, out, formats=formats or FORMATS, **options)
     for line in left_out(paths):
@@ -170,6 +175,7 @@ def gallery(
         bool, flag("--tiny", "Few points, rounds and random draws: quick and coarse, for a first look.")
     ] = False,
     workers: Workers = 1,
+    memory: Memory = None,
     json: Json = False,
 ) -> int:
     """Draw every figure that these runs allow; exit code 2 if they allow none.
@@ -184,12 +190,13 @@ def gallery(
     """
     require_folder(out)
     opened_runs = opened_all(run, runs, data, task)
+    from drift.store.memory_budget import limited
     from figures.commands._draw_files import Job, draw_all, left_out
     from figures.commands._tiny_options import options
     from figures.gallery import names
 
     jobs: dict[str, Job] = {name: (opened_runs, options(name) if tiny else {}) for name in names()}
-    with console.progress("drawing", len(jobs)) as step:
+    with limited(memory), console.progress("drawing", len(jobs)) as step:
         outcomes = draw_all(jobs, out, workers=workers, progress=step, task=task)
     refused = {name: outcome for name, outcome in outcomes.items() if isinstance(outcome, str)}
     drawn_files = {name: outcome for name, outcome in outcomes.items() if not isinstance(outcome, str)}
@@ -227,6 +234,7 @@ def report(
             "Figures (fedscape figures list) that the page shows as well; FILE.py:NAME for your own. By default none.",
         ),
     ] = None,
+    memory: Memory = None,
     json: Json = False,
 ) -> int:
     """Write one interactive HTML page about runs, with everything it needs inside.
@@ -240,6 +248,7 @@ def report(
     """
     require_file(out)
     from drift.plugins.trust import allow_figure
+    from drift.store.memory_budget import limited
     from figures.gallery import require
 
     for name in also or []:
@@ -250,7 +259,7 @@ def report(
     from figures.page.report import report as write
 
     failed = Failed()
-    with console.progress("writing the report", len(opened_runs)) as step:
+    with limited(memory), console.progress("writing the report", len(opened_runs)) as step:
         write(opened_runs, out, figures=also or [], progress=step, failed=failed)
     if json:
         console.put_json({"file": out, "runs": [item.name for item in opened_runs], "failed": failed.reasons})

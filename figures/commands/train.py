@@ -118,6 +118,7 @@ def compare(
     runs: Runs = Path("runs"),
     data: Data = None,
     workers: Workers = 1,
+    memory: Memory = None,
     json: Json = False,
 ) -> int:
     """Train several methods and seeds of one experiment and tabulate them.
@@ -133,6 +134,7 @@ def compare(
     from drift.runs.run import Run
     from drift.simulation.compare import summary, train_all
     from drift.simulation.crossed_settings import cross_settings
+    from drift.store.memory_budget import limited
 
     refused: list[Refused] = []
     experiments = cross_settings(experiment, {"method": methods, "seed": seeds}, *(set or ()), hear=refused.append)
@@ -140,6 +142,7 @@ def compare(
     if any(run.committed < spec.rounds for run, spec in zip(planned, experiments, strict=True)):
         require_folder(runs)
     with (
+        limited(memory),
         naming_whole_rounds(planned),
         progress_of_all(len(experiments), sum(spec.rounds for spec in experiments)) as report,
     ):
