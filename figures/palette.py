@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from drift.plugins.reserved_names import UNKNOWN
 from landscape import plugins
 
 GLOBAL = "black"
@@ -109,6 +110,8 @@ def label(name: str) -> str:
     """A method's name as its paper writes it; a variant in brackets, a method averaged by IMA before a plus."""
     if name in METHODS:
         return METHODS[name][0]
+    if name == UNKNOWN:
+        return f"method {UNKNOWN}"
     if "+" in name:
         return "+".join(map(label, name.split("+")))
     base, _, variant = name.partition("-")

@@ -11,9 +11,8 @@ from drift.config import method as methods
 from drift.config.method import Method
 from drift.config.migrations import migrate
 from drift.partitions import Partitioner
+from drift.plugins.reserved_names import UNKNOWN
 from drift.plugins.tables import table_name
-
-UNKNOWN = "not said"
 
 
 class ExternalMethod(Method):

@@ -37,8 +37,9 @@ def experiment_file(source: str | Path) -> Path:
                 "experiments), the path of a TOML file or the folder of a run."
             )
         if path.suffix == ".toml":
+            preset = f" The preset of this name is given as {path.stem}." if path.stem in available else ""
             raise LookupError(
-                f"there is no file {source}. Give the path of a TOML file, the name of a preset (fedscape list "
+                f"there is no file {source}.{preset} Give the path of a TOML file, the name of a preset (fedscape list "
                 "experiments) or the folder of a run."
             )
         message = plugins.unknown("experiment", str(source), available)

@@ -1,4 +1,4 @@
-"""Names that options of datasets and models must not have, as settings have them."""
+"""Names with a meaning of their own: of a task that the user supplies, of what is unknown, and of settings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from typing import Any
 
 USER_TASK = "given"
 """Name of dataset and model in a run that was recorded without them: the task is supplied when it is opened."""
+
+
+UNKNOWN = "not said"
+"""Method, data, partition or seed of a run of another program that does not state it."""
 
 
 def require_free(what: str, options: Mapping[str, Any]) -> None:

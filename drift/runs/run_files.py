@@ -13,12 +13,12 @@ import numpy as np
 
 from drift.config import chain
 from drift.config.experiment import Experiment
-from drift.config.external_run import UNKNOWN, complete_experiment, seed_of
+from drift.config.external_run import complete_experiment, seed_of
 from drift.config.load import validated
 from drift.config.method import Method
 from drift.config.method_values import State
 from drift.config.random_keys import cohort
-from drift.plugins.reserved_names import USER_TASK
+from drift.plugins.reserved_names import UNKNOWN, USER_TASK
 from drift.plugins.trust import names_in, warn_changed
 from drift.store import files, links, paths, round_headers, server_state
 from drift.store.round_record import Round
@@ -112,13 +112,13 @@ class RunFiles:
 
     @property
     def data_name(self) -> str:
-        """Name of the dataset; `external_run.UNKNOWN` where the run was recorded without one."""
+        """Name of the dataset; `reserved_names.UNKNOWN` where the run was recorded without one."""
         name = self.experiment.task.dataset
         return str(self.about.get("told", {}).get("data", UNKNOWN)) if name == USER_TASK else name
 
     @property
     def model_name(self) -> str:
-        """Name of the model; `external_run.UNKNOWN` for a run of another program, which records no name."""
+        """Name of the model; `reserved_names.UNKNOWN` for a run of another program, which records no name."""
         name = self.experiment.task.model
         return UNKNOWN if name == USER_TASK else name
 

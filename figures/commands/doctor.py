@@ -69,7 +69,7 @@ def libraries() -> Finding:
     """Versions of the core dependencies."""
     versions = {name: version(name) for name in NEEDED}
     absent = [name for name, value in versions.items() if value is None]
-    advice = f"install {', '.join(absent)}: pip install -e ." if absent else ""
+    advice = f"install what is absent: pip install {' '.join(absent)}" if absent else ""
     text = ", ".join(f"{name} {value}" for name, value in versions.items() if value)
     return Finding("libraries", text, advice, broken=bool(absent))
 
@@ -183,7 +183,7 @@ def cache_folder() -> Finding:
 def extras() -> Finding:
     """Which optional parts are installed."""
     there = [name for name, package in EXTRAS.items() if find_spec(package) is not None]
-    advice = "" if "data" in there else 'MNIST, CIFAR-10 and others need the extra data: pip install -e ".[data]".'
+    advice = "" if "data" in there else "MNIST, CIFAR-10 and others need the extra data: pip install 'fedscape[data]'."
     return Finding("extras", ", ".join(there) or "none", advice)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import keyword
 from pathlib import Path
 from typing import Literal
@@ -50,4 +51,5 @@ def new(kind: Kind, name: str, /, *, folder: Path = Path()) -> None:
     for path, text in zip(paths, (template.code, template.test), strict=True):
         path.write_text(filled(text), encoding="utf-8")
         console.put(str(path))
-    console.say(f"Next: python -m pytest {paths[1]}\n      {filled(template.command)}")
+    needed = "" if importlib.util.find_spec("pytest") else "  (pip install pytest)"
+    console.say(f"Next: python -m pytest {paths[1]}{needed}\n      {filled(template.command)}")

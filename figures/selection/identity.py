@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from drift.config.external_run import UNKNOWN
+from drift.plugins.reserved_names import UNKNOWN
 from drift.runs.run import Run
 from figures import palette
 from figures.selection.partition_text import partition_label

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from drift.config.external_run import UNKNOWN
 from drift.partitions import Partitioner
 from drift.plugins import tables
+from drift.plugins.reserved_names import UNKNOWN
 from drift.runs.run import Run
 
 

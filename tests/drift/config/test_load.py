@@ -173,6 +173,12 @@ def test_a_file_that_cannot_be_extended_is_named(named, error, message, tmp_path
         read(path)
 
 
+def test_the_name_of_a_preset_is_told_where_its_file_is_absent(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(LookupError, match=r"no file experiments/demo\.toml\. The preset of this name is given as demo"):
+        read("experiments/demo.toml")
+
+
 def test_a_broken_file_is_named(tmp_path):
     path = tmp_path / "broken.toml"
     path.write_text("rounds = = 3")
