@@ -89,7 +89,7 @@ def diagnose(run: Run, *, quick: bool = False, workers: int = 1) -> Diagnosis:
     if not indices:
         raise LookupError(f"run {run.name} has no complete round; train it first.")
     state = run_state(run)
-    tests = TestedCauses(untested="nothing was trained (--quick)") if quick else run_tests(run, state, workers)
+    tests = TestedCauses(untested="nothing was trained, as was asked") if quick else run_tests(run, state, workers)
     spec = run.experiment.clients
     last = {name: _last(metrics[name].values) if name in metrics else np.nan for name in ("loss", "error")}
     return Diagnosis(

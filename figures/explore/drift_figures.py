@@ -111,7 +111,8 @@ def factors_figure(ds: xr.Dataset, marks: Marks) -> go.Figure:
     figure = blank(height=360, uirevision="factors")
     for name, (label, colour, dash, symbol) in FACTORS.items():
         if bool(ds[name].notnull().any()):
-            marker = {"symbol": symbol, "size": 8, "color": colour}
+            around = symbol.endswith("open")  # seen where it equals another one, as with one model per client
+            marker = {"symbol": symbol, "size": 14 if around else 8, "color": colour}
             line = {"color": colour, "dash": dash, "width": 2}
             hover = f"{label}<br>round %{{x}}: %{{y:.4g}}<extra></extra>"
             shown = {"x": small(ds["round"]), "y": small(ds[name]), "name": label, "hovertemplate": hover}
