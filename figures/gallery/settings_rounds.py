@@ -81,10 +81,10 @@ def _drift_settings(runs: Sequence[Run]) -> list[Run]:
     for run in runs:
         spec = run.experiment
         if tables.name(spec.clients.partition) == "drift":
-            local = spec.local.model_copy(update={"epochs": 1})
-            setting = spec.model_copy(update={"seed": 0, "clients": None, "local": local})
-            best = f"{run.label} {setting!r} {spec.clients.number} {spec.clients.per_round}"
-            groups.setdefault(best, []).append(run)
+            setting = {name: value for name, value in spec.resolved().items() if name not in ("seed", "clients")}
+            setting["local"].pop("epochs")
+            same = f"{run.label} {setting!r} {spec.clients.number} {spec.clients.per_round}"
+            groups.setdefault(same, []).append(run)
     selected = max(groups.values(), key=lambda group: (len({_setting(run) for run in group}), len(group)), default=[])
     settings = {_setting(run) for run in selected}
     if len(settings) < 2:

@@ -21,7 +21,8 @@ FAULTS = {
 @pytest.mark.parametrize("name", [name for name in gallery.names() if name != "ranking-table"])
 def test_every_figure_is_readable(name, width, numbers):
     ds = numbers(name)
-    with look.drawing(look.read(width=width)):
+    title = "Methods compared" if width == "page" else ""
+    with look.drawing(look.read(width=width, title=title)):
         faults = lint(gallery.load(name).draw(ds))
     part, _ = FAULTS.get(name, ("-", ""))
     assert [fault for fault in faults if part not in fault] == []
