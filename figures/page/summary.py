@@ -13,21 +13,20 @@ from drift.analyses.rounds.variance import drift_variances
 from drift.runs.run import Run
 from drift.simulation.compare import last_ten
 from figures.interactive.curvature import eigenvalues
-from figures.selection.groups import groups, has_planes
+from figures.selection.groups import groups
 
 
-def summary(runs: Sequence[Run], *, round: int = -1) -> xr.Dataset:
+def summary(runs: Sequence[Run]) -> xr.Dataset:
     """Accuracy, landscape and drift of every method, as means over its seeds.
 
     Accuracy and loss are means of the last ten rounds of a run (methods.md 7). The centre offset is the distance
     from the mean of three clients to the minimum of the loss on their plane, fitted below the grid, in the last round
-    that kept its clients (3.1.2): a mean over the seeds whose minimum is inside their plane. The eigenvalue is the
+    that kept three clients (3.1.2): a mean over the seeds whose minimum is inside their plane. The eigenvalue is the
     largest one of the Hessian of the training loss at the last global model kept; coherence and both drift variances
     are means over rounds.
 
     Args:
         runs: Any runs; those that differ in their seed only are one row, named as in `groups`.
-        round: Of the plane; negative counts from the last round that kept its clients.
 
     Returns:
         Dataset over algorithm with accuracy_mean and accuracy_std (fractions; sample standard deviation over
@@ -40,7 +39,7 @@ def summary(runs: Sequence[Run], *, round: int = -1) -> xr.Dataset:
         LookupError: If no run was given, or one has no complete round.
     """
     grouped = groups(runs)
-    rows = [_row(group, round) for group in grouped.values()]
+    rows = [_row(group) for group in grouped.values()]
     columns = {name: ("algorithm", [row[name] for row in rows]) for name in _ABOUT}
     ds = xr.Dataset(
         columns, coords={"algorithm": list(grouped)}, attrs={"analysis": "summary", "source": "methods.md 7"}
@@ -65,7 +64,7 @@ _ABOUT = {
 }
 
 
-def _row(runs: list[Run], round: int) -> dict[str, float]:
+def _row(runs: list[Run]) -> dict[str, float]:
     measures: dict[str, Callable[[Run], float]] = {
         "loss": lambda run: last_ten(run, "loss"),
         "eigenvalue": _eigenvalue,
@@ -76,13 +75,13 @@ def _row(runs: list[Run], round: int) -> dict[str, float]:
     accuracy = np.array([last_ten(run) for run in runs])
     deviation = float(accuracy.std(ddof=1)) if len(runs) > 1 else float("nan")
     row = {"seeds": len(runs), "accuracy_mean": float(accuracy.mean()), "accuracy_std": deviation}
-    row |= _centre_offset(runs, round)
+    row |= _centre_offset(runs)
     return row | {name: float(np.mean([measure(run) for run in runs])) for name, measure in measures.items()}
 
 
-def _centre_offset(runs: list[Run], round: int) -> dict[str, float]:
+def _centre_offset(runs: list[Run]) -> dict[str, float]:
     """Mean offset of the runs whose minimum is inside their plane, its standard error, and the number of these runs."""
-    fits = [run.cached(round_minimum, round=round) for run in runs if has_planes(run)]
+    fits = [run.cached(round_minimum, round=rounds[-1]) for run in runs if (rounds := run.kept("clients", least=3))]
     inside = [fit for fit in fits if str(fit.minimum_state.values) == "inside"]
     offsets, errors = (
         np.array([float(fit[name]) for fit in inside]) for name in ("minimum_offset", "minimum_offset_error")

@@ -51,11 +51,6 @@ def differing_names(tables: Sequence[dict[str, Any]]) -> list[str]:
     return [name for name in names if any(table.get(name) != tables[0].get(name) for table in tables)]
 
 
-def has_planes(run: Run) -> bool:
-    """Whether a run kept a round with three clients or more."""
-    return bool(run.kept("clients", least=3))
-
-
 def _names(whole: list[list[Run]], tables: Mapping[Path, dict[str, Any]]) -> list[str]:
     """Names of groups of runs, whose settings by folder are `tables`: label, and how those of one label differ."""
     labels = [group[0].label for group in whole]

@@ -7,7 +7,9 @@ import pytest
 import recordings
 from gallery_runs import QUICK
 
+import drift
 from figures import gallery
+from figures.page.summary import summary
 from figures.selection.identity import caption
 
 BY_ROUND = ("error-averaged", "planes-settings", "topology-distances", "topology-rounds")
@@ -48,3 +50,9 @@ def test_a_caption_names_what_nobody_said(run, tmp_path):
     described = recordings.unequal(tmp_path / "told", method="Mine", data="digits", partition="Dir(1)", seed=3)
     words = caption(gallery.load("norms-rounds").data([described]))
     assert "Mine · digits · Dir(1), 4 of 5 clients per round · seed 3" in words
+
+
+def test_a_summary_takes_the_last_plane_of_three_clients(run):
+    assert len(run.round(-1).ids) == 0
+    inside = str(run.cached(drift.round_minimum, round=5).minimum_state.values) == "inside"
+    assert summary([run]).centre_offset_seeds.item() == inside  # NaN where no round kept three clients
