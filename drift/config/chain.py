@@ -9,7 +9,7 @@ one's previous update, and the state is the last end. Only headers and small arr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,11 +33,36 @@ def faults(folder: Path) -> dict[str, str]:
     """Files of a run that belong to another run or to another place in it, with what is wrong with each.
 
     `run.json` is named where all other files agree on another run. Between files that name no run, a place where the
-    chain breaks names the side with fewer files. Files that cannot be read are left out.
+    chain breaks names the side with fewer files. Files that cannot be read, or were altered, are left out.
     """
+    wrong = _faults(folder, frozenset())
+    altered = frozenset(file for file in _near(folder, wrong) if _is_altered(folder / file))
+    return _faults(folder, altered) if altered else wrong
+
+
+def _near(folder: Path, wrong: Mapping[str, str]) -> list[str]:
+    """Files at which the chain may break: the named ones, and those beside them."""
+    files_of_run = [*map(round_file, round_numbers(folder)), files.STATE]
+    at = [place for place, file in enumerate(files_of_run) if file in wrong]
+    places = {place + step for place in at for step in (-1, 0, 1)}
+    return [file for place, file in enumerate(files_of_run) if place in places]
+
+
+def _is_altered(path: Path) -> bool:
+    """Whether a file does not match its digest, so that what its header states is not to be believed."""
+    try:
+        files.read_tensors(path)
+    except files.Newer:
+        return False
+    except files.Damaged:
+        return True
+    return False
+
+
+def _faults(folder: Path, altered: Collection[str]) -> dict[str, str]:
     about = _about(folder)
     run, settings = links.identity(about), _settings(about)
-    headers = list(_read_all(folder))
+    headers = [None if header is None or header.file in altered else header for header in _read_all(folder)]
     wrong = {
         header.file: f"holds round {header.index}, not {int(header.file[-18:-12])}; it was renamed or copied"
         for header in headers

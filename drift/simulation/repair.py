@@ -208,7 +208,8 @@ def _written_state(run: Run, server: Server) -> Repair:
 
 
 def _origin(run: Run, following: int) -> dict[str, str]:
-    return links.origin(run.identity, round_headers.last_link(run.folder, following))
+    """Origin by the round before: what a file that is to be replaced states is not believed."""
+    return links.origin(run.identity, round_headers.link_before(run.folder, following))
 
 
 def _room(path: Path) -> str:

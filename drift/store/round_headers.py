@@ -66,6 +66,11 @@ def last_link(folder: Path, following: int) -> str:
     state = read_state(folder)
     if state is not None and state.before is not None and state.index == following:
         return state.before
+    return link_before(folder, following)
+
+
+def link_before(folder: Path, following: int) -> str:
+    """The same, from the file of that round."""
     before = [index for index in round_numbers(folder) if index < following]
     header = read_round(folder, before[-1]) if before else None
     return "" if header is None else header.link

@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ from drift.simulation.repair import repair
 from drift.simulation.run_index import index
 from drift.simulation.simulate import simulate
 from drift.simulation.verify import verify
-from drift.store import files
+from drift.store import files, server_state
 from landscape.datasets import _cache
 from landscape.model.samples import Samples
 from landscape.results import zarr_files
@@ -42,9 +43,12 @@ def damage(budget: Budget) -> list[Outcome]:
         packed = simulate(small, runs=Path(place) / "packed")
         plain = simulate(read(small, "keep.compress=false", f"init={packed.folder}"), runs=Path(place) / "plain")
         plain.cached(global_line, points=5)
+        with patch.object(server_state, "TOGETHER", 0):  # as if the states of clients were large
+            stateful = simulate(read(small, "method=scaffold", "local.momentum=0.0"), runs=Path(place) / "stateful")
         for run, names in (
             (packed, ["rounds/000001.safetensors"]),
             (plain, ["rounds/000001.safetensors", "state.safetensors", "init.safetensors", "run.json"]),
+            (stateful, ["state.safetensors", f"clients/{server_state.client_files(stateful.folder)[0].name}"]),
         ):
             for name in names:
                 found += _of_file(run, name, f"{name.split('/')[0]} of {run.folder.parent.name} run", source, budget)

@@ -5,6 +5,8 @@ import tiny
 import torch
 
 from drift.analyses.landscapes.planes import global_line
+from drift.runs.run import Run
+from drift.simulation.repair import repair
 from drift.simulation.verify import verify
 from drift.store import files, links
 from drift.store.number_ranges import spans
@@ -50,6 +52,32 @@ def test_every_damaged_file_is_named_and_what_is_told_brings_it_back(run, name, 
     assert again.folder == run.folder
     assert verify(run.folder) == []
     assert torch.equal(again.round(-1).end, end)
+
+
+@pytest.mark.parametrize("where", ["the Gram matrix", "the link to the round before"])
+def test_what_an_altered_round_states_accuses_no_other_file(run, where):
+    name = "rounds/000001.safetensors"
+    gram = run.round(1).gram.clone()  # the record lies in its file
+    text, sought = (run.folder / name).read_bytes(), gram.numpy().tobytes()
+    if where != "the Gram matrix":
+        sought = files.link(run.round(0)).encode()
+    place = text.index(sought) + 9
+    (run.folder / name).write_bytes(text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :])
+    assert only(verify(run.folder)).startswith(f"{name}: was altered")
+    assert Run(run.folder).round(2).index == 2
+    with pytest.raises(files.Damaged, match="was altered"):
+        Run(run.folder).round(1)
+    assert [(entry.file, entry.done) for entry in repair(run.folder)] == [(name, True)]
+    assert torch.equal(Run(run.folder).round(1).gram, gram)
+
+
+def test_a_state_is_made_again_by_its_rounds_not_by_what_it_states(run):
+    path = run.folder / files.STATE
+    text, sought = path.read_bytes(), files.link(run.round(2)).encode()
+    place = text.index(sought) + 9
+    path.write_bytes(text[:place] + bytes([text[place] ^ 1]) + text[place + 1 :])
+    assert [(entry.file, entry.done) for entry in repair(run.folder)] == [(files.STATE, True)]
+    assert path.read_bytes() == text
 
 
 def damage(path, how):
