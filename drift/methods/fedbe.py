@@ -60,8 +60,8 @@ class FedBE(ServerTraining):
         proxy_samples, numbers = proxy(setting, self.name()), active(cohort)
         averaged = cohort.weights.to(cohort.buffers)[None] @ cohort.buffers
         noise = generator(setting.experiment.seed, cohort.index, "fedbe", device=cohort.start.device)
-        around = Gaussian.of(setting.task.layout, cohort.start, cohort.clients, numbers) if self.samples else None
-        models = [] if around is None else [around.draw(self.spread, noise) for _ in range(self.samples)]
+        normal = Gaussian.around(setting.task.layout, cohort.start, cohort.clients, numbers) if self.samples else None
+        models = [] if normal is None else [normal.draw(self.spread, noise) for _ in range(self.samples)]
         teachers = chain([cohort.fma], rows(cohort.clients, numbers), models)
         statistics = torch.cat([averaged, cohort.buffers[numbers], *[averaged] * self.samples])
         outputs = logits(setting, teachers, statistics, proxy_samples)
@@ -91,7 +91,7 @@ class Gaussian:
     lengths: dict[str, Tensor]
 
     @classmethod
-    def of(cls, layout: Layout, start: Tensor, clients: Tensor, numbers: Sequence[int]) -> Gaussian:
+    def around(cls, layout: Layout, start: Tensor, clients: Tensor, numbers: Sequence[int]) -> Gaussian:
         """That of the rows `numbers` of client models (m, d), read by blocks."""
         mean, variance, lengths = torch.empty_like(start), torch.empty_like(start), {}
         for name, part in layout.slices().items():

@@ -77,7 +77,7 @@ def test_feddf_follows_the_mean_logits_of_the_clients_with_samples(setting, grou
 def test_fedbe_asks_mean_clients_and_drawn_models(setting, group):
     found = methods.load("fedbe")(**ONE_STEP, samples=2, ensemble="probabilities").aggregate(setting, {}, group).end
     noise = generator(setting.experiment.seed, 0, "fedbe")
-    around = Gaussian.of(setting.task.layout, group.start, group.clients, [0, 1])
+    around = Gaussian.around(setting.task.layout, group.start, group.clients, [0, 1])
     drawn = [around.draw(0.1, noise) for _ in range(2)]
     teachers = [group.fma, group.clients[0], group.clients[1], *drawn]
     teacher = torch.stack([logits(setting, model).softmax(1) for model in teachers]).mean(0)
@@ -101,7 +101,7 @@ def test_gaussian_has_the_statistics_of_the_normalised_moves():
     layout = Layout((("a", (2,)), ("b", (3,))))
     start = hand.vector(0, 0, 1, 1, 1)
     clients = start + torch.tensor([[3.0, 4, 0, 0, 0], [0.0, 1, 0, 0, 0]], dtype=torch.float64)
-    around = Gaussian.of(layout, start, clients, range(2))
+    around = Gaussian.around(layout, start, clients, range(2))
     mean = around.draw(0.0, torch.Generator())
     torch.testing.assert_close(mean, hand.vector(3 * 0.3, 3 * 0.9, 1, 1, 1))
     draws = torch.stack([around.draw(0.1, generator(0, i)) for i in range(4000)])
@@ -120,7 +120,7 @@ def test_gaussian_by_blocks_has_the_bits_of_whole_matrices(tmp_path, mapped):
     if mapped:
         (tmp_path / "clients").write_bytes(b"header__" + clients.numpy().tobytes())
         stored = map_tensor(tmp_path / "clients", torch.float32, tuple(clients.shape), 8)
-    drawn = Gaussian.of(layout, start, stored, rows).draw(0.1, generator(3))
+    drawn = Gaussian.around(layout, start, stored, rows).draw(0.1, generator(3))
     expected, noise = start.clone(), generator(3)
     for part in layout.slices().values():
         moves = clients[rows][:, part] - start[part]
