@@ -92,11 +92,12 @@ def _read(path: Path, file: BinaryIO) -> SmallArrays:
     metadata = header.pop("__metadata__", {})
     require_known(path, metadata.get("format"))
     wanted = {name: entry for name, entry in header.items() if _is_small(name, entry)}
+    size = os.fstat(file.fileno()).st_size
+    if size != 8 + length + max((entry["data_offsets"][1] for entry in header.values()), default=0):
+        raise ValueError(f"it has {size} bytes, and its header names others")
     end = 8 + length + max((entry["data_offsets"][1] for entry in wanted.values()), default=0)
     if end > len(piece):
-        piece += file.read(min(end, os.fstat(file.fileno()).st_size) - len(piece))
-    if end > len(piece):
-        raise ValueError("its arrays are cut")
+        piece += file.read(end - len(piece))
     arrays = {name: _array(piece, 8 + length, entry) for name, entry in wanted.items()}
     if not set(links.LINKED) <= set(arrays):
         raise ValueError("it has no cohort")
