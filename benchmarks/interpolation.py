@@ -29,7 +29,7 @@ from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from landscape.surfaces.adaptive_grid import adaptive_surface
 from landscape.surfaces.interpolated_surface import interpolate, interpolated_surface, lattices
-from landscape.surfaces.sampled_surface import sampled_surface
+from landscape.surfaces.sampled_surface import sample_rows, sampled_surface
 from landscape.surfaces.surface import surface
 from landscape.sweep.grid import Sweep
 
@@ -102,8 +102,7 @@ def _subset(run: Run, sweep: Sweep, full: xr.Dataset, tolerance: float, samples:
     found: dict[str, list[float]] = {"error": [], "alone": [], "cost": []}
     for seed in range(DRAWS):
         ds = sampled_surface(run.task, sweep, samples=samples, seed=seed, tolerance=tolerance)
-        drawn = np.random.default_rng(seed).permutation(len(whole))[:samples]
-        alone = surface(run.task, sweep, split=whole[torch.from_numpy(np.sort(drawn))], metrics=("loss",))
+        alone = surface(run.task, sweep, split=whole[sample_rows(len(whole), samples, seed)], metrics=("loss",))
         found["error"].append(_error(np.log(ds.loss.transpose("alpha", "beta").values), full))
         found["alone"].append(_error(np.log(alone.loss.transpose("alpha", "beta").values), full))
         found["cost"].append(ds.attrs["passes"] / len(whole))

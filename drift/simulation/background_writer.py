@@ -55,9 +55,8 @@ class Writer:
                 done = writer.committed()
 
     A round is its file, then the states of its clients, then state.safetensors, the commit point; the next one is
-    begun after that. A write that fails
-    stops the writer: rounds after it are dropped, and its error is raised by the next call. Left by an exception, as
-    by Ctrl-C, it writes what waits first.
+    begun after that. A write that fails stops the writer: rounds after it are dropped, and its error is raised by the
+    next call. Left by an exception, as by Ctrl-C, it writes what waits first.
 
     Each file names `run` and the link of the round before it (`drift.store.links`); `before` is that of the first one
     put.

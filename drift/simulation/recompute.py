@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
+from drift.config.method_values import State
 from drift.parallel.threads import torch_threads
 from drift.runs.run import Run
 from drift.simulation.one_round import run_round
@@ -125,15 +126,20 @@ def _proof(run: Run, last: int, server: Server, whole: Sequence[int]) -> str:
         return _require_same(same, f"and leads to the start of round {last + 1}")
     try:
         stored = run.stored_state()
+        if stored.next == last + 1:
+            clients = server.clients
+            same = _equal(server.tensors(), stored.tensors) and clients.keys() == stored.clients.keys()
+            same = same and all(_equal(clients[client], stored.clients[client]) for client in clients)
+            return _require_same(same, "and leads to the run's state")
     except files.Damaged:
-        stored = None
-    if stored is not None and stored.next == last + 1:
-        mine, tensors = server.tensors(), stored.tensors
-        same = mine.keys() == tensors.keys() and all(torch.equal(mine[name], tensors[name]) for name in mine)
-        return _require_same(same, "and leads to the run's state")
+        pass
     if run.about["versions"] != versions():
         raise Inexact(f"nothing whole follows it, and the run was trained by {run.about['versions']}")
     return "by the same versions"
+
+
+def _equal(mine: State, stored: State) -> bool:
+    return mine.keys() == stored.keys() and all(torch.equal(mine[name], stored[name]) for name in mine)
 
 
 _ROUNDING = 1e-12

@@ -92,10 +92,10 @@ def _read(path: Path, file: BinaryIO) -> SmallArrays:
     metadata = header.pop("__metadata__", {})
     require_known(path, metadata.get("format"))
     wanted = {name: entry for name, entry in header.items() if _is_small(name, entry)}
-    size = os.fstat(file.fileno()).st_size
-    if size != 8 + length + max((entry["data_offsets"][1] for entry in header.values()), default=0):
-        raise ValueError(f"it has {size} bytes, and its header names others")
-    end = 8 + length + max((entry["data_offsets"][1] for entry in wanted.values()), default=0)
+    size, whole = os.fstat(file.fileno()).st_size, 8 + length + _end(header)
+    if size != whole:
+        raise ValueError(f"it has {size} bytes, and its header speaks of {whole}")
+    end = 8 + length + _end(wanted)
     if end > len(piece):
         piece += file.read(end - len(piece))
     arrays = {name: _array(piece, 8 + length, entry) for name, entry in wanted.items()}
@@ -106,6 +106,11 @@ def _read(path: Path, file: BinaryIO) -> SmallArrays:
     return SmallArrays(
         int(about["round"]), None if run is None else str(run), None if before is None else str(before), arrays
     )
+
+
+def _end(entries: Mapping[str, Mapping[str, Any]]) -> int:
+    """Place in the data of a file behind all of these tensors."""
+    return max((int(entry["data_offsets"][1]) for entry in entries.values()), default=0)
 
 
 def _is_small(name: str, entry: Mapping[str, Any]) -> bool:

@@ -55,6 +55,8 @@ def _grow(figure: Figure, more: float) -> None:
 
     engine = figure.get_layout_engine()
     texts = [text for text in figure.texts if text.get_transform() == figure.transFigure]
+    if not isinstance(engine, ConstrainedLayoutEngine):
+        move_legends(figure, up, beside="below")  # before what they may be anchored to
     figure.set_size_inches(width, taller)
     if isinstance(engine, ConstrainedLayoutEngine):  # it places legends and titles of the figure too
         for text in figure.texts:
@@ -73,4 +75,3 @@ def _grow(figure: Figure, more: float) -> None:
             ax.set_position((place.x0, up(place.y0), place.width, place.height * height / taller))
     for text in texts:
         text.set_y(up(text.get_position()[1]))
-    move_legends(figure, up, beside="below")

@@ -28,16 +28,13 @@ def move_legends(figure: Figure, moved: Callable[[float], float], *, beside: str
             if isinstance(engine, ConstrainedLayoutEngine):
                 if (place == "below") != (beside == "below"):
                     continue
-                _leave_room(engine, legend, place)
+                _leave_room(figure, engine, legend, place)
         low, high = moved(box.y0), moved(box.y1)
         legend.set_bbox_to_anchor((box.x0, low, box.width, high - low), transform=figure.transFigure)
 
 
-def _leave_room(engine: ConstrainedLayoutEngine, legend: Legend, place: str) -> None:
+def _leave_room(figure: Figure, engine: ConstrainedLayoutEngine, legend: Legend, place: str) -> None:
     """Take the room of a legend, and the pads around it, from that of the panels."""
-    figure = legend.get_figure(root=True)
-    if figure is None:
-        return
     asked, box = engine.get(), legend.get_window_extent()
     wide = (box.width / figure.dpi + 2 * asked["w_pad"]) / figure.get_figwidth()
     tall = (box.height / figure.dpi + 2 * asked["h_pad"]) / figure.get_figheight()

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 import xarray as xr
+from torch import Tensor
 
 from landscape.model.batchnorm import CALIBRATION, Statistics
 from landscape.model.samples import Samples
@@ -78,14 +79,13 @@ def sampled_surface(
             f"samples is {samples} of the {len(whole)} of {split_name(split)}; give {FOLDS} or more, fewer than all: "
             "interpolated_surface evaluates all."
         )
-    subset = np.sort(np.random.default_rng(seed).permutation(len(whole))[:samples])
     folds = sample_folds(samples, FOLDS)
     options: dict[str, Any] = {"metrics": (metric,), "statistics": statistics, "calibration": calibration}
     options |= {"workers": workers}
     first, *finer = lattices((sweep.shape[0], sweep.shape[1]))
     at_lattice = replace(sweep, inside=first)
     exact = surface(task, at_lattice, split=split, progress=share(progress, 0, 2), **options)
-    part = whole[torch.from_numpy(subset)]
+    part = whole[sample_rows(len(whole), samples, seed)]
     grid = PartialGrid(task, sweep, first, None, split=part, groups=folds, progress=share(progress, 1, 2), **options)
     shares = np.bincount(folds.numpy())[:, None, None] / samples
     control = exact[metric].transpose(*grid.dims).values - (grid.values(metric) * shares).sum(0)
@@ -95,16 +95,16 @@ def sampled_surface(
         mean = (grid.values(metric) * shares).sum(0, keepdims=True)
         return interpolate(mean, grid.requested) + correction
 
-    away, stated = np.zeros(0), np.nan
+    away, stated, now = np.zeros(0), np.nan, estimate()
     for mask in finer:
-        guess, fresh = estimate(), mask & ~grid.requested
+        guess, fresh = now, mask & ~grid.requested
         grid.evaluate(mask)
         now = estimate()
         away = (guess - now)[:, fresh]
         stated = share_of_range(guess, now, now, fresh, in_log(now.reshape(1, -1)))
         if mask.all() or (fresh.sum() >= TESTED and stated <= tolerance):
             break
-    estimated, error = estimate()[0], _standard_error(grid.values(metric), grid.requested, first, shares)
+    estimated, error = now[0], _standard_error(grid.values(metric), grid.requested, first, shares)
     left = np.sqrt(1 - samples / len(whole))
     complete = bool(grid.requested.all())
     unit = metric_units(task, metric)
@@ -130,6 +130,11 @@ def sampled_surface(
         passes=passes,
         passes_of_all=(estimated.size + marks) * len(whole),
     )
+
+
+def sample_rows(total: int, samples: int, seed: int) -> Tensor:
+    """Rows (samples,) of the subset among `total` samples, ascending, drawn with equal chances."""
+    return torch.from_numpy(np.sort(np.random.default_rng(seed).permutation(total)[:samples]))
 
 
 def _standard_error(folds: np.ndarray, requested: np.ndarray, first: np.ndarray, shares: np.ndarray) -> np.ndarray:

@@ -17,6 +17,7 @@ from drift.simulation.background_writer import Writer
 from drift.simulation.simulate import simulate
 from drift.store import files, numpy_files
 from drift.store.keep import Keep
+from drift.store.server_state import ClientStates
 from drift.training.server import Server
 
 
@@ -140,20 +141,21 @@ def test_no_method_changes_what_waits_to_be_written(tmp_path, monkeypatch, name)
     before: dict[int, str] = {}
     real_put, real_write = Writer.put, Writer._write
 
-    def content(record, state):
+    def content(record, state, clients):
         parts = {"clients": record.clients, "end": record.end, "gram": record.gram, **record.sent, **record.carried}
         parts |= record.extras
+        state = {**state, **ClientStates(clients).tensors()}
         return files.digest({**parts, **{f"state {name}": value for name, value in state.items()}})
 
     def put(self, record, after):
-        before[record.index] = content(record, after.tensors())
+        before[record.index] = content(record, after.tensors(), after.clients)
         real_put(self, record, after)
 
     def write(self, job):
         deadline = time.perf_counter() + 0.2
         while len(before) <= job.record.index + 1 < 3 and time.perf_counter() < deadline:
             time.sleep(0.005)
-        assert content(job.record, job.state) == before[job.record.index]
+        assert content(job.record, job.state, job.clients) == before[job.record.index]
         real_write(self, job)
 
     monkeypatch.setattr(Writer, "put", put)
