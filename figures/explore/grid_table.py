@@ -1,4 +1,4 @@
-"""What is known of the points of a grid, in the precision that is asked for or in bfloat16, and its surfaces."""
+"""What is known of the points of a grid, as asked for or roughly, and its surfaces."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class GridTable:
         rows: Coefficients of marks and points, shape (M + P, n).
         inside: Which of them are to be evaluated.
         known: Which have a value.
-        final: Which have their value in the precision that is asked for.
+        final: Which have their value in the precision and on the samples that are asked for.
 
     Args:
         geometry: The grid.
@@ -37,7 +37,7 @@ class GridTable:
         return np.concatenate([np.full(self._marks, marks), mask])
 
     def add(self, where: np.ndarray, values: Values, *, final: bool) -> None:
-        """Enter values; those in bfloat16 give way to those in the precision that is asked for."""
+        """Enter values; rough ones give way to final ones."""
         for name, column in values.items():
             if name not in self._values:
                 self._values[name] = np.full((len(self.rows), *column.shape[1:]), np.nan)

@@ -10,6 +10,9 @@ import numpy as np
 from landscape.surfaces.interpolated_surface import CELLS, lattices
 from landscape.sweep.precision import Precision
 
+PREVIEW_SAMPLES = 256
+"""Samples of the first picture, at most."""
+
 MOST_POINTS = 64
 """Points of one call, at most: more of them share little more work."""
 
@@ -21,23 +24,26 @@ class Stage:
     Args:
         mask: Which grid points, flat, shape (P,).
         precision: Precision that they are wanted in.
+        samples: At most so many samples; None: all that are asked for.
         before: Points of the lattice before, if the other points of the grid are interpolated from these, and the error
             of that is measured at the points that are new; None: only the points of the mask are shown.
     """
 
     mask: np.ndarray
     precision: Precision
+    samples: int | None = None
     before: np.ndarray | None = None
 
 
 def stages(shape: tuple[int, ...], precision: Precision) -> list[Stage]:
-    """The coarsest level in bfloat16, then all in the precision that is asked for; maps are interpolated in between."""
+    """The coarsest level roughly, in bfloat16 on few samples, then all as asked for; maps are interpolated so long."""
     masks = levels(shape)
     map_of_points = len(shape) == 2
-    between = [Stage(mask, precision, before if map_of_points else None) for before, mask in pairwise(masks[:-1])]
-    first = [Stage(masks[0], "fast")] if precision != "fast" else []
+    between = [
+        Stage(mask, precision, before=before if map_of_points else None) for before, mask in pairwise(masks[:-1])
+    ]
     ends = [Stage(masks[0], precision), *between, Stage(masks[-1], precision)]
-    return [*first, *(ends if len(masks) > 1 else ends[1:])]
+    return [Stage(masks[0], "fast", PREVIEW_SAMPLES), *(ends if len(masks) > 1 else ends[1:])]
 
 
 def levels(shape: tuple[int, ...]) -> list[np.ndarray]:

@@ -201,20 +201,20 @@ def is_close(ds: xr.Dataset, quantity: str) -> bool:
     return variable == "loss" or "evaluated" not in ds.attrs or float(ds[f"{variable}_interpolation_share"]) <= CLOSE
 
 
-def shown_text(ds: xr.Dataset, quantity: str, precision: str) -> str:
+def shown_text(ds: xr.Dataset, quantity: str, how: str) -> str:
     """How many points of a surface are shown, and what is known of those that are interpolated.
 
     Args:
         quantity: As for `quantity_of`.
-        precision: Of the points that were evaluated: exact, or in bfloat16.
+        how: The points were evaluated: exact, or in bfloat16, maybe on some of the samples.
     """
     size = " x ".join(map(str, ds.loss.shape))
     if "evaluated" not in ds.attrs:
-        return f"shown: {size} points {precision}"
+        return f"shown: {size} points {how}"
     ds, variable = quantity_of(ds, quantity)
     share, scale = ds[f"{variable}_interpolation_share"], "logarithm" if variable == "loss" else "values"
     return (
-        f"shown: {size} points, interpolated from {ds.attrs['evaluated']} {precision} ones; the largest error where "
+        f"shown: {size} points, interpolated from {ds.attrs['evaluated']} {how} ones; the largest error where "
         f"that was tested is {float(share):.2g} of the range of the {scale}"
     )
 

@@ -90,6 +90,25 @@ class Geometry:
 
 
 @dataclass(frozen=True)
+class GridValues:
+    """Metrics at some points of a grid.
+
+    Args:
+        values: Metrics.
+        seconds: Seconds of the processor for a point on all samples that the grid asks for.
+        exact: Whether nothing was multiplied in bfloat16.
+        samples: Number of samples that they are means over.
+        whole: Whether these are all that the grid asks for.
+    """
+
+    values: Values
+    seconds: float
+    exact: bool
+    samples: int
+    whole: bool
+
+
+@dataclass(frozen=True)
 class Numbers:
     """What is known of one point.
 

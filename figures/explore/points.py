@@ -21,7 +21,7 @@ from drift.analyses.landscapes.named_models import cohort_models, named_models
 from drift.runs.run import Run
 from figures.explore import stopping
 from figures.explore.addresses import share_data
-from figures.explore.places import COHORT, Geometry, Grid, Numbers, Place, Values
+from figures.explore.places import COHORT, Geometry, Grid, GridValues, Numbers, Place, Values
 from figures.explore.shelf import Shelf
 from landscape.model.batchnorm import usual_statistics
 from landscape.model.samples import Samples
@@ -55,15 +55,19 @@ def geometry(run: Run, grid: Grid) -> Geometry:
     return Geometry(dict(sweep.coords), sweep.coefficients, sweep.origin, sweep.axes, sweep.marks, dict(sweep.attrs))
 
 
-def grid_values(run: Run, item: tuple[Grid, Sequence[Sequence[float]], Precision]) -> tuple[Values, float, bool]:
-    """Metrics at points of a grid, the processor's seconds per point, and whether the values are exact.
+def grid_values(run: Run, item: tuple[Grid, Sequence[Sequence[float]], Precision, int | None]) -> GridValues:
+    """Metrics at points of a grid.
 
     Args:
         run: The run.
-        item: The grid, rows of coefficients of its basis, and the precision, in place of the grid's own.
+        item: The grid, rows of coefficients of its basis, the precision, in place of the grid's own, and the number of
+            samples at most, or None: those of the grid, which have the fewer ones among them.
     """
-    grid, rows, precision = item
-    worker = _evaluator(run, replace(grid, place=replace(grid.place, precision=precision)))
+    grid, rows, precision, most_samples = item
+    asked = len(_samples(run, grid.place)[1])
+    samples = grid.place.samples if most_samples is None or most_samples >= asked else most_samples
+    worker = _evaluator(run, replace(grid, place=replace(grid.place, precision=precision, samples=samples)))
+    used = len(worker.work.samples)
     begun = time.thread_time()
     points = _plain(rows)
     most = max(1, min(len(points), MEMORY // (3 * worker.work.basis[0].nbytes + 1)))
@@ -71,7 +75,8 @@ def grid_values(run: Run, item: tuple[Grid, Sequence[Sequence[float]], Precision
     joined = {name: torch.cat([chunk[name] for chunk in chunks]) for name in chunks[0]}
     if most * worker.work.basis[0].nbytes > SMALL:
         worker.free()
-    return _numpy(joined), (time.thread_time() - begun) / len(rows), not any(worker.coarse)
+    seconds = (time.thread_time() - begun) / len(rows) * asked / used
+    return GridValues(_numpy(joined), seconds, not any(worker.coarse), used, used == asked)
 
 
 class _Stoppable:

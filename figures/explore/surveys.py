@@ -14,7 +14,7 @@ from drift.runs.run import Run
 from figures.explore.grid_table import GridTable
 from figures.explore.jobs import Job, Jobs
 from figures.explore.levels import Stage, is_regular, parts, stages
-from figures.explore.places import Geometry, Grid, Values
+from figures.explore.places import Geometry, Grid, GridValues
 from figures.explore.points import grid_values
 from figures.explore.survey_results import opened, store
 
@@ -35,8 +35,9 @@ REMEMBERED = 48
 class Survey:
     """The values of a grid: what is stored is shown at once, else five points per axis, then more, then all.
 
-    The first picture is computed in bfloat16. Where all points take long, a map is interpolated between those that are
-    there, with its error, until all are evaluated; `lattice` then has the evaluated points that form a grid.
+    The first picture is computed in bfloat16 and on few samples; `rough` says so. Where all points take long, a map is
+    interpolated between those that are there, with its error, until all are evaluated; `lattice` then has the evaluated
+    points that form a grid.
 
     Args:
         jobs: Where it is computed.
@@ -61,7 +62,8 @@ class Survey:
         self.surface: xr.Dataset | None = None
         self.lattice: xr.Dataset | None = None
         self.error: Exception | None = None
-        self.ended = self.stopped = self.preview = False
+        self.ended = self.stopped = False
+        self.rough = self._how = ""
         self.table: GridTable | None = None
         self._jobs, self._priority = jobs, priority
         self._on_change, self._on_progress = on_change, on_progress
@@ -130,26 +132,27 @@ class Survey:
         seconds = self._seconds(stage.precision) if self.surface is not None or not self._several else 0.0
         pieces = parts(cells, table.rows, seconds, CALL_SECONDS, self._jobs.threads)
 
-        def take(place: int, answer: tuple[Values, float, bool]) -> None:
-            values, seconds, exact = answer
+        def take(place: int, answer: GridValues) -> None:
             with self._lock:
-                table.add(pieces[place], values, final=exact or stage.precision == self.grid.place.precision)
-                _SECONDS[self._pace(stage.precision)] = seconds
-                if exact:
-                    _SECONDS[self._pace("exact")] = seconds
+                final = answer.whole and (answer.exact or stage.precision == self.grid.place.precision)
+                table.add(pieces[place], answer.values, final=final)
+                self._how = _how(answer)
+                _SECONDS[self._pace(stage.precision)] = answer.seconds
+                if answer.exact:
+                    _SECONDS[self._pace("exact")] = answer.seconds
             if self._on_progress is not None:
                 self._on_progress(self)
 
         self._submit(stage, [table.rows[piece].tolist() for piece in pieces], take)
 
-    def _submit(self, stage: Stage, pieces: list[Any], take: Callable[[int, tuple[Values, float, bool]], None]) -> None:
+    def _submit(self, stage: Stage, pieces: list[Any], take: Callable[[int, GridValues], None]) -> None:
         def ended(job: Job) -> None:
             if job.state == "done" and not self._cancelled:
                 self._refine()
             else:
                 self._failed(job)
 
-        items = [(self.grid, rows, stage.precision) for rows in pieces]
+        items = [(self.grid, rows, stage.precision, stage.samples) for rows in pieces]
         priority = self._priority + (0 if self.surface is None else 5)
         title = f"{self.grid.kind} of round {self.grid.place.round}"
         with self._lock:
@@ -170,7 +173,7 @@ class Survey:
             self._refine()
             return
         wanted = table.with_marks(stage.mask, marks=False) & table.inside
-        self.preview = not last and not bool(table.final[wanted].all())
+        self.rough = "" if last or table.final[wanted].all() else self._how
         attrs = {**self.geometry.attrs, **surface.attrs, "split": place.split, "round": place.round}
         self.surface, self._shown = surface.assign_attrs(attrs), int(stage.mask.sum())
         if is_regular(stage.mask, self.geometry.shape):
@@ -188,7 +191,8 @@ class Survey:
         table = self.table
         assert table is not None  # noqa: S101 - for mypy
         mask = table.with_marks(stage.mask, marks=self.surface is not None or not self._several)
-        has = table.final if stage.precision == self.grid.place.precision else table.known
+        as_asked = stage.samples is None and stage.precision == self.grid.place.precision
+        has = table.final if as_asked else table.known
         return np.asarray(mask & table.inside & ~has)
 
     def _superfluous(self, stage: Stage) -> bool:
@@ -212,7 +216,7 @@ class Survey:
     def _complete(self) -> None:
         if self.surface is None or self.table is None:
             return
-        self.preview = False
+        self.rough = ""
         self._end(self.surface)
         places, table = self.table.table()
         self._jobs.quick(store, self.run, [(self.grid, places, table)], priority=self._priority + 80)
@@ -231,6 +235,11 @@ class Survey:
         elif job.state == "cancelled" and not self._cancelled:  # by the page's list of jobs
             self.stopped = self.ended = True
             self._on_change(self)
+
+
+def _how(answer: GridValues) -> str:
+    precision = "exact" if answer.exact else "in bfloat16"
+    return precision if answer.whole else f"{precision} on {answer.samples} samples"
 
 
 def _identity(run: Run) -> tuple[Any, ...]:

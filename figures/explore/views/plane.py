@@ -140,8 +140,8 @@ class Plane(View):
             time_left = "" if left is None else f", about {max(1, round(left))} s left"
             parts.append(f"{survey.done} of {survey.total} points {exact}{time_left}")
         if survey.surface is not None:
-            precision = "in bfloat16" if survey.preview else exact
-            parts.append(shown_text(self._shown(survey), self.selection.quantity, precision))
+            how = survey.rough or exact
+            parts.append(shown_text(self._shown(survey), self.selection.quantity, how))
         self.status.object = f"<p>{escape('; '.join(parts))}</p>" if parts else ""
 
     def _shown(self, survey: Survey) -> xr.Dataset:

@@ -15,7 +15,7 @@ import drift
 from drift.runs import cache
 from figures.explore import surveys
 from figures.explore.jobs import Jobs
-from figures.explore.levels import levels, parts, stages
+from figures.explore.levels import PREVIEW_SAMPLES, levels, parts, stages
 from figures.explore.maps import is_close, shown_text
 from figures.explore.places import COHORT, Grid, Place
 from figures.explore.points import client_losses, geometry, grid_values, numbers, values
@@ -202,6 +202,9 @@ def test_calls_are_equal_for_all_threads_and_points_that_share_work_stay_togethe
     ordered = np.concatenate(pieces)
     assert sorted(ordered) == cells.tolist() and np.diff(rows[ordered, 2]).min() == 0
     assert {stage.precision for stage in stages((21, 21), "fast")} == {"fast"}
+    rough, *as_asked = stages((21, 21), "exact")
+    assert (rough.precision, rough.samples) == ("fast", PREVIEW_SAMPLES)
+    assert {(stage.precision, stage.samples) for stage in as_asked} == {("exact", None)}
 
 
 def test_the_minimum_has_the_error_of_fit_and_samples(run):
@@ -218,9 +221,12 @@ def test_the_minimum_has_the_error_of_fit_and_samples(run):
 def test_grid_values_are_evaluated_in_any_order(run):
     grid = Grid(Place(1, MODELS), points=5)
     rows = geometry(run, grid).rows
-    whole, seconds, exact = grid_values(run, (grid, rows, "exact"))
-    again, _, _ = grid_values(run, (grid, rows[[7, 3]], "exact"))
-    np.testing.assert_array_equal(again["loss"], whole["loss"][[7, 3]])
-    assert seconds >= 0 and exact
-    fewer, _, _ = grid_values(run, (replace(grid, place=replace(grid.place, samples=3)), rows[:1], "exact"))
-    assert fewer["loss"][0] != whole["loss"][0]
+    whole = grid_values(run, (grid, rows, "exact", None))
+    again = grid_values(run, (grid, rows[[7, 3]], "exact", None))
+    np.testing.assert_array_equal(again.values["loss"], whole.values["loss"][[7, 3]])
+    assert whole.seconds >= 0 and whole.exact and whole.whole and whole.samples > 3
+    fewer = replace(grid, place=replace(grid.place, samples=3))
+    three = grid_values(run, (fewer, rows[:1], "exact", whole.samples))
+    assert three.values["loss"][0] != whole.values["loss"][0] and three.whole and three.samples == 3
+    some = grid_values(run, (grid, rows[:1], "exact", 3))
+    assert some.values["loss"][0] == three.values["loss"][0] and not some.whole and some.samples == 3
