@@ -96,7 +96,9 @@ def measured_plan(work: Work, rows: Tensor) -> tuple[SweepPlan, dict[str, float]
 def _alternatives(default: Worker) -> list[dict[str, Any]]:
     """Changes of the default plan that may suit the model."""
     kinds = {type(layer) for layer in default.flat.module.modules()}
-    changes: list[dict[str, Any]] = [{"folded": True}] if {nn.Conv2d, nn.BatchNorm2d} <= kinds else []
+    changes: list[dict[str, Any]] = []
+    if {nn.Conv2d, nn.BatchNorm2d} <= kinds:
+        changes = [{"folded": True}, *([{"folded": True, "shared": False}] if default.shared is not None else [])]
     other = SweepPlan(shared=default.shared is None)
     if not other.shared or Worker(replace(default.work, plan=other)).shared is not None:  # it can be shared
         changes += [{"shared": other.shared}] if kinds & {nn.Conv2d, nn.Linear} else []

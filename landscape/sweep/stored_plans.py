@@ -17,7 +17,7 @@ from landscape.sweep.processor import processor
 from landscape.sweep.sweep_plan import SweepPlan
 from landscape.sweep.worker import Work
 
-FORMAT = 1
+FORMAT = 2
 """Raised when plans of earlier versions are not to be used."""
 
 

@@ -22,7 +22,7 @@ class SweepPlan:
         every_dense: Let oneDNN also compute small dense layers and those of sequences.
         shared: Compute the first layer once per model of the basis; None: by the size of the layer.
         contiguous: Images are contiguous instead of channels-last.
-        folded: Batch normalisation is part of the weights of the convolution before it.
+        folded: Batch normalisation, residual sum and ReLU are part of the convolution before them.
     """
 
     block: int | None = None

@@ -14,7 +14,7 @@ from landscape.model.metrics import Means
 from landscape.model.samples import Samples, leaves
 from landscape.model.task import PerSample, Task
 from landscape.sweep.first_layer import FirstLayer, combine, first_layer, shared_start
-from landscape.sweep.folded_norms import FoldedConvolution, fold_norms, folded_forwards
+from landscape.sweep.folded_norms import FoldedConvolution, fold_norms
 from landscape.sweep.onednn_layers import Packed, packable_forwards, use_onednn
 from landscape.sweep.pooled_first_layer import pooled_first_layer
 from landscape.sweep.precision import Precision, use_bfloat16
@@ -68,8 +68,9 @@ class Worker:
         self.block, self.shared = plan(
             self.flat, work.basis, work.samples, work.block or work.plan.block, work.plan.shared
         )
+        folded: list[FoldedConvolution] = []
         if work.plan.folded and work.precision == "exact":
-            fold_norms(self.flat, work.samples[:2], self.shared.layer if self.shared else None)
+            folded = fold_norms(self.flat, work.samples[:2], self.shared.layer if self.shared else None)
         coarse = use_bfloat16(self.flat, work.samples[:2]) if work.precision == "fast" else []
         self.coarse = [name in coarse for name, _ in self.flat.layout.parameters]
         self.stages = split_stages(self.flat, work.samples[:2])
@@ -79,8 +80,7 @@ class Worker:
         self.stretch = self.block * (max(1, round(ROWS / self.block)) if self.stages.cut else 1)
         self.parameters = [self.flat.module.get_parameter(name) for name, _ in self.flat.layout.parameters]
         self.models: list[Tensor] = []
-        self.packable: list[Packed | FoldedConvolution] = [*packable_forwards(self.flat)]
-        self.packable += folded_forwards(self.flat) if work.plan.folded else []
+        self.packable: list[Packed | FoldedConvolution] = [*packable_forwards(self.flat), *folded]
         self.take([])
 
     def chunk(self, points: Points) -> Values:
