@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
 from drift.store.atomic_write import write_bytes
 from drift.store.files import Damaged
@@ -184,9 +183,5 @@ def _test_samples(ds: xr.Dataset, runs: Sequence[Run]) -> int | None:
     """Test samples behind the accuracies that a figure compares, of the drawn run with fewest; None without any."""
     if not any(sampling_error.accuracy_kind(values) for values in ds.data_vars.values()):
         return None
-    by_task = {
-        repr(run.experiment.task): run
-        for run in runs
-        if run.context.user_task is not None or run.experiment.task.dataset != USER_TASK
-    }
+    by_task = {repr(run.experiment.task): run for run in runs if not run.without_data}
     return min((len(run.dataset.samples["test"]) for run in by_task.values()), default=None)

@@ -12,7 +12,6 @@ import torch
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
 from landscape.model.layout import Layout
 
@@ -43,7 +42,7 @@ def state_dict(run: Run, round: int = -1, client: int | str | None = None) -> St
         row = _row(run, record.ids.tolist(), client, record.index)
         theta = record.kept("clients")[row]
         buffers = record.client_buffers[row]
-    if run.context.user_task is None and run.experiment.task.dataset == USER_TASK:
+    if run.without_data:
         layout, present = Layout(_entries(run.about["layout"]), _entries(run.about["buffers"])), None
     else:
         layout, present = run.task.layout, run.task.model.state_dict()

@@ -54,7 +54,7 @@ class Run(RunFiles):
         """
         if self.context.user_task is not None:
             return self.context.user_task.data
-        if self.experiment.task.dataset == USER_TASK:
+        if self.without_data:
             raise LookupError(
                 f"run {self.name} was recorded without its data; give the task: drift.open(folder, task=task), or "
                 "--task FILE.py:FUNCTION."
@@ -68,6 +68,11 @@ class Run(RunFiles):
                 f"trained on {self.about['fingerprint']}; give the folder of the old data by --data."
             )
         return data
+
+    @property
+    def without_data(self) -> bool:
+        """Whether the run was recorded without its data and model, and opened without a task that supplies them."""
+        return self.context.user_task is None and self.experiment.task.dataset == USER_TASK
 
     @cached_property
     def task(self) -> Task:

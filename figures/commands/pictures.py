@@ -239,7 +239,8 @@ def report(
 ) -> int:
     """Write one interactive HTML page about runs, with everything it needs inside.
 
-    A picture that cannot be drawn is left out, with the reason in its place; exit code 2 then.
+    A picture that cannot be drawn is left out, with the reason in its place; exit code 2 then. Of a run that was
+    recorded without its data the page shows what the record says; --task adds the rest.
 
     Example: `fedscape report runs --out report.html --figures lines-globals planes-clients`
 
@@ -255,6 +256,7 @@ def report(
         allow_figure(name)
         require(name)  # refused here, before any run is opened
     opened_runs = opened_all(run, runs, data, task)
+    from figures.page.content import without_data
     from figures.page.remembered_runs import Failed
     from figures.page.report import report as write
 
@@ -265,6 +267,8 @@ def report(
         console.put_json({"file": out, "runs": [item.name for item in opened_runs], "failed": failed.reasons})
     else:
         console.put(str(out))
+    if note := without_data(opened_runs):
+        console.say(note)
     for name, reason in failed.reasons.items():
         console.say(f"{name} {reason}")
     return 2 if failed.reasons else 0

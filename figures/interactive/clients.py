@@ -73,8 +73,8 @@ def learns(run: Run) -> bool:
 
 
 def sizes(run: Run) -> xr.DataArray:
-    """Number of training samples of every client; for a run with a user's own task, as its rounds recorded them."""
-    if run.context.user_task is None:
+    """Number of training samples of every client; of a run recorded elsewhere, as its rounds recorded them."""
+    if run.context.user_task is None and not run.without_data:
         return xr.DataArray([len(part) for part in run.parts], dims="client")
     counts = np.zeros(run.experiment.clients.number)
     for record in map(run.round, run.rounds()):

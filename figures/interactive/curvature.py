@@ -26,7 +26,7 @@ def curvature_rounds(runs: Sequence[Run]) -> go.Figure:
     Raises:
         LookupError: If no run kept a global model.
     """
-    able = [run for run in runs if run.kept("globals")]
+    able = [run for run in runs if run.kept("globals") and not run.without_data]
     if not able:
         raise LookupError("no run kept its global models; train with --set keep.globals=all.")
     figure = make_subplots(rows=1, cols=2, horizontal_spacing=0.1)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 from plotly.subplots import make_subplots
@@ -59,12 +60,15 @@ def curves(runs: Sequence[Run], quantity: str) -> go.Figure:
 
     Raises:
         ValueError: If there is no such quantity.
-        LookupError: If no run was given, or one has no complete round.
+        LookupError: If no run was given, one has no complete round, or none has a value in any round.
     """
     if quantity not in QUANTITIES:
         raise ValueError(f"no quantity named {quantity!r}; known: {', '.join(QUANTITIES)}.")
     figure = blank(height=340)
-    _lay(figure, quantity, draw(figure, runs, QUANTITIES[quantity].part))
+    title = draw(figure, runs, QUANTITIES[quantity].part)
+    if not any(np.isfinite(np.asarray(trace.y, dtype=float)).any() for trace in figure.data):
+        raise LookupError(f"no run has a {title} in any round.")
+    _lay(figure, quantity, title)
     return figure
 
 
@@ -94,7 +98,7 @@ def line_fma_ima(runs: Sequence[Run], *, window: int = 5, points: int = 41) -> g
     Source: IMA paper, Figs. 5c and 7c.
     """
     figure = blank(height=340)
-    able = [run for run in runs if len(run.kept("globals")) >= 2]
+    able = [run for run in runs if len(run.kept("globals")) >= 2 and not run.without_data]
     title = draw(figure, able, lambda run: average(run, window=window, points=points), across="t")
     figure.update_xaxes(title="t")
     figure.update_yaxes(title=title, type="log")

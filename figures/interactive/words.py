@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from drift.analyses.rounds.labels import class_shares
-from drift.plugins.reserved_names import USER_TASK
 from drift.runs.run import Run
 
 CLASSES = 4
@@ -53,9 +52,7 @@ def client_notes(run: Run, index: int) -> dict[int, str]:
 
 def label_shares(run: Run, index: int) -> np.ndarray | None:
     """Class shares (K, C) of the clients' training data in a round; None where they are not known."""
-    if run.context.user_task is None and run.experiment.task.dataset == USER_TASK:
-        return None
-    if not run.dataset.classes:
+    if run.without_data or not run.dataset.classes:
         return None
     try:
         return class_shares(run, index)

@@ -61,6 +61,18 @@ def content(
     return {**shown, "named": named, "sections": sections}
 
 
+def without_data(runs: Sequence[Run]) -> str:
+    """What the page does not show of runs that were recorded without their data, and what adds it; "" without any."""
+    names = [run.name for run in runs if run.without_data]
+    if not names:
+        return ""
+    return (
+        f"{', '.join(names)}: recorded without {'its' if len(names) == 1 else 'their'} data. The page shows what the "
+        "record says; what evaluates a model (planes, paths, curvature, cost) is left out. To add it, give model, loss "
+        "and data: --task FILE.py:FUNCTION."
+    )
+
+
 def analyse_run(run: Run, points: int) -> None:
     """Compute and store what the page shows of a run; one that fails is reported where its result is drawn."""
     JobProgress(lambda done, name: None).run_jobs(Remembered.wrap(run), 0, _tasks(run, points))
@@ -101,7 +113,7 @@ def _series(run: Run) -> None:
         quantity.part(run)
     run.cached(locality)
     run.cached(learned)
-    if len(run.kept("globals")) >= 2:
+    if len(run.kept("globals")) >= 2 and not run.without_data:
         average(run)
 
 
@@ -128,6 +140,7 @@ def _shown(grouped: Grouped, points: int, failed: Failed) -> dict[str, Any]:
         "kinds": kinds,
         "lacking": lacking,
         "failed": failed.reasons,
+        "without_data": without_data(runs),
         "summary": summary_table(grouped),
         "diagnoses": [(written_name(name), group[0], _diagnosed(group[0], failed)) for name, group in grouped.items()],
         "drifts": [(f"drift-{name}", _CAPTIONS[name]) for name in DRIFTS],
@@ -161,9 +174,9 @@ def _curves(grouped: Grouped, failed: Failed) -> dict[str, go.Figure | str]:
     }
     if any(learns(run) for run in runs):
         make["weights"] = lambda: weights_rounds(runs)
-    if any(len(run.kept("globals")) >= 2 for run in runs):
+    if any(len(run.kept("globals")) >= 2 and not run.without_data for run in runs):
         make["line"] = lambda: line_fma_ima(runs)
-    if any(run.kept("globals") for run in runs):
+    if any(run.kept("globals") and not run.without_data for run in runs):
         make["curvature"] = lambda: curvature_rounds(runs)
     return {name: or_why(figure, name, failed) for name, figure in make.items()}
 

@@ -33,7 +33,7 @@ def summary(runs: Sequence[Run]) -> xr.Dataset:
         seeds, NaN for one), loss, centre_offset, centre_offset_error (its standard error, of the fits and the test
         samples), centre_offset_seeds (seeds whose minimum is inside their plane, NaN where no run kept a plane),
         eigenvalue, coherence, period_variance, client_variance, and seeds, the number of runs. NaN where a run kept
-        too little.
+        too little, or was recorded without its data.
 
     Raises:
         LookupError: If no run was given, or one has no complete round.
@@ -81,7 +81,8 @@ def _row(runs: list[Run]) -> dict[str, float]:
 
 def _centre_offset(runs: list[Run]) -> dict[str, float]:
     """Mean offset of the runs whose minimum is inside their plane, its standard error, and the number of these runs."""
-    fits = [run.cached(round_minimum, round=rounds[-1]) for run in runs if (rounds := run.kept("clients", least=3))]
+    able = [run for run in runs if not run.without_data and run.kept("clients", least=3)]
+    fits = [run.cached(round_minimum, round=run.kept("clients", least=3)[-1]) for run in able]
     inside = [fit for fit in fits if str(fit.minimum_state.values) == "inside"]
     offsets, errors = (
         np.array([float(fit[name]) for fit in inside]) for name in ("minimum_offset", "minimum_offset_error")
@@ -94,6 +95,6 @@ def _centre_offset(runs: list[Run]) -> dict[str, float]:
 
 
 def _eigenvalue(run: Run) -> float:
-    if not run.kept("globals"):
+    if run.without_data or not run.kept("globals"):
         return float("nan")
     return float(eigenvalues(run).eigenvalue.isel(round=-1, rank=0))

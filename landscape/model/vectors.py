@@ -8,6 +8,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 Inputs = ParamSpec("Inputs")
 Result = TypeVar("Result")
 
-Model = Tensor | nn.Module | Mapping[str, Tensor] | str | Path
-"""A vector (d,), a module, a state dict, or the path of a checkpoint."""
+Model = Tensor | np.ndarray | nn.Module | Mapping[str, Tensor] | str | Path
+"""A vector (d,), a tensor or an array, a module, a state dict, or the path of a checkpoint."""
 
 
 def takes_models(*names: str) -> Callable[[Callable[Inputs, Result]], Callable[Inputs, Result]]:
@@ -88,9 +89,12 @@ def _is_sequence(value: Any) -> bool:
 
 
 def _loaded(value: Any, task: Task | None) -> Any:
-    """State dicts in place of paths; floating tensors in the type of the task's model."""
+    """State dicts in place of paths, tensors in place of arrays; floating ones in the type of the task's model."""
     if _is_sequence(value):
         return [_loaded(model, task) for model in value]
+    if isinstance(value, np.ndarray):
+        vector = torch.from_numpy(value)
+        return vector if task is None else vector.to(task.theta.dtype)
     if task is None or not _is_path(value):
         return value
     from landscape.model.checkpoint import read_state  # imports this module

@@ -42,7 +42,7 @@ function draw(plot) {
     delete plot.dataset.linked;
     if (chosen && !isPicture(plot)) {
       plot.hidden = true;
-      plot.closest("figure").querySelector("figcaption").textContent = `${texts.get(plot)} It ${chosen.absent}.`;
+      plot.closest("figure").querySelector("figcaption").textContent = `${texts.get(plot)} Not shown: ${chosen.absent}`;
     }
     return Plotly.purge(plot);
   }

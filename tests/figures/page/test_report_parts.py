@@ -1,16 +1,21 @@
 """Parts of the report: runs that are read once, progress, diagnoses, costs."""
 
+import json
+import re
 import shutil
 from dataclasses import replace
 
 import pytest
 import tiny
+from recordings import recorded
 
+import drift
 from drift.analyses.bootstrap import Estimate
 from drift.analyses.rounds.coherence import coherence
 from drift.analyses.rounds.cost import cost
 from drift.diagnosis.causes import Cause
 from drift.runs.run import Run
+from figures.interactive.curves import curves
 from figures.page import diagnosis
 from figures.page.remembered_runs import JobProgress, Remembered
 from figures.page.tables import ABSENT, cost_table, fingerprints
@@ -90,3 +95,24 @@ def test_the_digest_is_that_of_the_last_model(runs, tmp_path):
     assert len(first[4]) == 16 and first[4] != other[4] and first[3] == other[3]
     copied = Run(shutil.copytree(runs[0].folder, tmp_path / "copy"))
     assert fingerprints({"fedavg": [copied]})["rows"][0][1][4] == first[4]
+
+
+def test_a_run_without_its_data_has_a_page_of_what_its_record_says(tmp_path, runs, fedscape):
+    recorded(tmp_path / "bare", method="mine")
+    out = tmp_path / "page.html"
+    code, _, err = fedscape("report", str(tmp_path / "bare"), str(runs[0].folder), "-o", str(out))
+    text = out.read_text()
+    figures = json.loads(re.search(r'id="figures">(.*?)</script>', text, re.DOTALL)[1])
+    assert code == 0 and err.count("bare: recorded without its data. The page shows what the record says") == 1
+    assert "bare: recorded without its data." in text
+    shown = {name for name, figure in figures.items() if "absent" not in figure}
+    assert {"loss", "norm", "drift-coherence", "clients", "matrix:mine", "curvature", "line"} <= shown
+    assert not {"surface:mine", "trajectory:mine"} & shown
+    alone = {trace["name"] for trace in figures["curvature"]["data"]}
+    assert len(alone) == 1  # of the other run, whose data is known
+
+
+def test_a_number_that_no_run_recorded_is_not_an_empty_figure(tmp_path):
+    recorded(tmp_path / "bare")
+    with pytest.raises(LookupError, match="no run has a test accuracy in any round"):
+        curves([drift.open(tmp_path / "bare")], "accuracy")

@@ -272,3 +272,13 @@ def test_vectors_and_state_dicts_together_are_refused_where_buffers_would_be_a_g
         landscape.barrier(plain, plain.theta, state),
         landscape.barrier(plain, plain.theta, Layout.theta(plain.layout, state)),
     )
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_an_array_has_the_numbers_of_its_tensor(kind):
+    samples = Samples(torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), torch.arange(6) % 2)
+    task = landscape.make_task(nn.Linear(3, 2), nn.CrossEntropyLoss(), {"test": samples, "train": samples})
+    one, two = torch.full((8,), 0.25), torch.arange(8) / 8
+    tensors, arrays = (one, two), (one.numpy().astype(kind), two.numpy().astype(kind))
+    assert landscape.barrier(task, *arrays, points=5).equals(landscape.barrier(task, *tensors, points=5))
+    assert landscape.hessian(task, arrays[1], k=2).equals(landscape.hessian(task, two, k=2))
