@@ -30,7 +30,7 @@ FORMATS = ("pdf", "png", "svg")
 
 def draw(
     name: str,
-    runs: Sequence[Run],
+    runs: Sequence[Run] | str | Path,
     folder: str | Path = "out/figures",
     *,
     stem: str = "",
@@ -46,7 +46,8 @@ def draw(
 
     Args:
         name: Name of the figure, as in `fedscape figures list`.
-        runs: The figure draws all of them, or refuses; of `figures.gallery.AnyOf` it may draw a part.
+        runs: The figure draws all of them, or refuses; of `figures.gallery.AnyOf` it may draw a part. Or the zarr
+            folder of numbers that was written beside a picture of this figure: drawn again, without runs.
         folder: Where the files go.
         stem: What the files are called; else the figure's name.
         formats: Of the picture, of pdf, png, svg and eps.
@@ -74,12 +75,13 @@ def draw(
     called = stem or plain
     numbers, table = folder / f"{called}.zarr", folder / f"{called}.csv"
     with look.drawing(look.read(**words)) as part:
-        ds, runs = _readable(figure_plugin.data, runs, options)
-        ds = ds.assign_attrs(gallery.origin(name))
+        ds, read = _data(name, runs, words, options)
+        samples = _test_samples(ds, runs_of(ds, read)) if read else int(ds.attrs.get("test_samples", 0)) or None
+        ds = ds.assign_attrs({"figure": plain, **gallery.origin(name), "test_samples": samples or 0})
         figure = figure_plugin.draw(ds)
         if part.notes:
             ds = ds.assign_attrs(band="; ".join(part.notes))
-        needs, samples = getattr(figure_plugin, "NEEDS", ""), _test_samples(ds, runs_of(ds, runs))
+        needs = getattr(figure_plugin, "NEEDS", "")
         if remarks := substance.remarks(figure, ds, needs=needs, samples=samples):
             ds = ds.assign_attrs(remarks="; ".join(remarks))
             if part.look.note:
@@ -93,7 +95,12 @@ def draw(
 
 
 def picture(
-    name: str, runs: Sequence[Run], *, ax: Axes | None = None, subfigure: SubFigure | None = None, **options: Any
+    name: str,
+    runs: Sequence[Run] | str | Path,
+    *,
+    ax: Axes | None = None,
+    subfigure: SubFigure | None = None,
+    **options: Any,
 ) -> Figure:
     """A named figure as a figure of matplotlib, alone or as a part of another one.
 
@@ -111,8 +118,7 @@ def picture(
     words, options = split_words(name, options)
     figure_plugin = gallery.load(name)
     with look.drawing(look.read(**words), ax=ax, subfigure=subfigure):
-        ds, _ = _readable(figure_plugin.data, runs, options)
-        return figure_plugin.draw(ds)
+        return figure_plugin.draw(_data(name, runs, words, options)[0])
 
 
 def split_words(name: str, options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -144,6 +150,28 @@ def require_options(name: str, options: Mapping[str, Any]) -> None:
         ValueError: With what is accepted.
     """
     plugins.require_options(f"figure {gallery.file_stem(name)}", gallery.load(name).data, options)
+
+
+def _data(
+    name: str, runs: Sequence[Run] | str | Path, words: Mapping[str, Any], options: Mapping[str, Any]
+) -> tuple[xr.Dataset, Sequence[Run]]:
+    """Data of a figure and the runs that they are of; data that were written beside a picture come without runs.
+
+    Raises:
+        ValueError: If these are of another figure, or words or options ask for other data.
+    """
+    if not isinstance(runs, str | Path):
+        return _readable(gallery.load(name).data, runs, options)
+    ds, plain = zarr_files.load(runs), gallery.file_stem(name)
+    if (drawn := gallery.file_stem(str(ds.attrs.get("figure", plain)))) != plain:
+        raise ValueError(f"{runs} has the numbers of figure {drawn}, not of {plain}.")
+    if asked := [*options, *(word for word in OF_RUNS if words.get(word))]:
+        raise ValueError(f"{asked[0]} asks for other numbers than {runs} has; give the runs, or leave it out.")
+    return ds, []
+
+
+OF_RUNS = ("methods", "paired_to", "rounds")
+"""Words of a look that choose what is drawn."""
 
 
 def _readable(

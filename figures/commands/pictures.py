@@ -103,7 +103,8 @@ def draw(
 
     Every run that is named is drawn, or the command refuses and says which setting differs. Of a folder of runs a
     figure may draw a part: what it leaves out is stated, on stderr and on the picture. The options from --methods to
-    --no-note say how it looks; one that a figure cannot honour is refused.
+    --no-note say how it looks; one that a figure cannot honour is refused. In place of runs, the .zarr folder with the
+    numbers of an earlier picture draws it again, in another look for instance; nothing is computed.
 
     With --paper, every argument is a run or a folder of runs. Each figure and table of the paper whose runs are there
     is drawn; for the others, the commands that train their runs are printed. Exit code 2 if none could be drawn.
@@ -141,7 +142,10 @@ def draw(
     allow_figure(name)
     require(name)  # refused here, before any run is opened
     options = {**arguments(set), **(look.words() if look is not None else {})}
-    opened_runs = selection(run, runs, data, task)
+    saved = next((text for text in run if text.rstrip("/").endswith((".zarr", ".zarr.zip"))), None)
+    if saved is not None and len(run) > 1:
+        raise ValueError(f"{saved} has the numbers of a picture, and {len(run)} are named; give it alone.")
+    opened_runs = [] if saved is not None else selection(run, runs, data, task)
     from figures.commands._draw_files import draw_one, left_out
     from figures.draw_files import FORMATS, split_words
     from figures.selection.run_selection import map_runs
@@ -149,10 +153,11 @@ def draw(
 
     split_words(name, options)
     require_formats(formats or FORMATS)
-    console.say(f"{name}: {constant(name, 'COST')}")
+    if saved is None:
+        console.say(f"{name}: {constant(name, 'COST')}")
     with limited(memory), console.parts(f"drawing {name}") as part:
         shown_runs = map_runs(opened_runs, lambda run: run.with_progress(part, console.say))
-        paths = draw_one(name, shown_runs, out, formats=formats or FORMATS, **options)
+        paths = draw_one(name, saved or shown_runs, out, formats=formats or FORMATS, **options)
     for line in left_out(paths):
         console.say(f"{name}: {line}")
     if json:

@@ -1,10 +1,11 @@
-"""Datasets in zarr folders: written to a temporary folder and renamed, verified when read, resumable."""
+"""Datasets in zarr folders or zipped ones: written beside and renamed, verified when read, resumable."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import shutil
+import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,14 +15,20 @@ import numpy as np
 import psutil
 import xarray as xr
 import zarr.errors
+import zarr.storage
 
 from landscape.results import pictures
 
 pictures.register()  # `.plot()` on results that are read
 
+_BROKEN = zipfile.BadZipFile, zarr.errors.BaseZarrError
+_UNREADABLE = (OSError, ValueError, LookupError, RuntimeError, TypeError, *_BROKEN)
+
 
 def save(ds: xr.Dataset, path: str | Path) -> None:
-    """Write a dataset to the zarr folder `path`; an earlier one is replaced once the new one is complete.
+    """Write a dataset to the zarr folder `path`, or to the file `path` if it ends in .zip: the folder as one file.
+
+    An earlier one is replaced once the new one is complete.
 
     Raises:
         ValueError: If an attribute is neither text nor a number.
@@ -39,6 +46,12 @@ def save(ds: xr.Dataset, path: str | Path) -> None:
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
         raise
+    if path.suffix == ".zip":
+        packed = _sibling(path, "zip")
+        _pack(fresh, packed)
+        shutil.rmtree(fresh)
+        packed.replace(path)
+        return
     if path.exists():
         shutil.rmtree(old, ignore_errors=True)
         path.rename(old)
@@ -47,7 +60,7 @@ def save(ds: xr.Dataset, path: str | Path) -> None:
 
 
 def load(path: str | Path) -> xr.Dataset:
-    """The dataset of a zarr folder, in memory.
+    """The dataset of a zarr folder, or of a zipped one (.zip), in memory.
 
     Raises:
         LookupError: If there is none, or it is broken or altered.
@@ -60,12 +73,13 @@ def load(path: str | Path) -> xr.Dataset:
     try:
         if link := next((entry for entry in path.rglob("*") if entry.is_symlink()), None):  # to files elsewhere
             raise ValueError(f"{link.relative_to(path)} is a link, which is not followed")
-        with xr.open_zarr(path, consolidated=False, chunks=None, zarr_format=3) as opened:
+        store: Any = zarr.storage.ZipStore(path, mode="r") if path.suffix == ".zip" else path
+        with xr.open_zarr(store, consolidated=False, chunks=None, zarr_format=3) as opened:
             free = psutil.virtual_memory().available
             if opened.nbytes > free:  # by the shapes that it states, before it is read
                 raise ValueError(f"it states {opened.nbytes} bytes, and {free} are free")
             ds = opened.load().drop_encoding()
-    except (OSError, ValueError, LookupError, RuntimeError, TypeError, zarr.errors.BaseZarrError) as reason:
+    except _UNREADABLE as reason:
         raise LookupError(
             f"the result {path} cannot be read ({reason}); delete the folder and compute it again."
         ) from reason
@@ -114,6 +128,14 @@ class Partial:
     def checkpoint(self, ds: xr.Dataset) -> None:
         """Store the result so far."""
         save(ds, self.path)
+
+
+def _pack(folder: Path, path: Path) -> None:
+    """A folder as one file, the same bytes for the same content."""
+    with zipfile.ZipFile(path, "w") as packed:
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                packed.writestr(zipfile.ZipInfo(file.relative_to(folder).as_posix()), file.read_bytes())
 
 
 def _sibling(path: Path, kind: str) -> Path:

@@ -9,6 +9,7 @@ import tiny as small
 
 from figures import gallery
 from figures.commands import _tiny_options
+from figures.draw_files import picture
 from landscape.results import zarr_files
 
 FEW = ["accuracy-rounds", "labels-scatter", "planes-clients", "eigen-rounds"]
@@ -130,3 +131,38 @@ def test_a_run_without_what_a_figure_needs_is_refused_before_anything_is_compute
             raise
         refused = True
     assert not refused or made() == before
+
+
+def test_a_picture_is_drawn_again_from_its_numbers(fedscape, runs, tmp_path):
+    folders = [run.folder for run in runs]
+    code, _, err = fedscape("figures", "draw", "accuracy-rounds", *folders, "-o", "first")
+    assert code == 0, err
+    numbers = "first/accuracy-rounds.zarr"
+    assert fedscape("figures", "draw", "accuracy-rounds", numbers, "-o", "again")[0] == 0
+    for suffix in (".png", ".csv", ".txt", ".alt.txt"):
+        first, again = (Path(folder, f"accuracy-rounds{suffix}").read_bytes() for folder in ("first", "again"))
+        assert first == again
+    ds = zarr_files.load(numbers)
+    assert zarr_files.load("again/accuracy-rounds.zarr").identical(ds)
+    zarr_files.save(ds, "packed.zarr.zip")
+    assert (
+        fedscape("figures", "draw", "accuracy-rounds", "packed.zarr.zip", "--width", "column", "-o", "narrow")[0] == 0
+    )
+    assert picture("accuracy-rounds", "packed.zarr.zip", width="column").get_figwidth() == pytest.approx(3.3)
+
+
+@pytest.mark.parametrize(
+    ("rest", "why"),
+    [
+        (["planes-clients", "{}"], "numbers of figure accuracy-rounds, not of planes-clients"),
+        (["accuracy-rounds", "{}", "--methods", "fedavg"], "methods asks for other numbers"),
+        (["accuracy-rounds", "{}", "{}"], "give it alone"),
+        (["accuracy-rounds", "other.zarr"], "no result at other.zarr"),
+        (["accuracy-rounds", "text.zarr.zip"], "text.zarr.zip cannot be read"),
+    ],
+)
+def test_numbers_that_a_figure_cannot_be_drawn_from_are_refused(fedscape, numbers, rest, why):
+    zarr_files.save(numbers("accuracy-rounds").assign_attrs(figure="accuracy-rounds"), "saved.zarr")
+    Path("text.zarr.zip").write_text("no archive")
+    code, out, err = fedscape("figures", "draw", *[text.format("saved.zarr") for text in rest])
+    assert (code, out) == (2, "") and why in err

@@ -40,6 +40,15 @@ def test_a_saved_dataset_comes_back_identical(tmp_path):
     assert "digest" not in ds.attrs
 
 
+def test_a_folder_as_one_file_comes_back_identical(tmp_path):
+    ds = _dataset()
+    for name in ("x.zarr.zip", "y.zarr.zip", "x.zarr.zip"):
+        save(ds, tmp_path / name)
+    assert load(tmp_path / "x.zarr.zip").identical(ds)
+    assert (tmp_path / "x.zarr.zip").read_bytes() == (tmp_path / "y.zarr.zip").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["x.zarr.zip", "y.zarr.zip"]
+
+
 def test_variables_come_back_in_the_order_of_their_names(tmp_path):
     save(_dataset().assign_coords(zone=1.0), tmp_path / "x.zarr")
     found = load(tmp_path / "x.zarr")
