@@ -28,6 +28,8 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
+from benchmarks import _large_round
+
 RESULTS = Path(__file__).resolve().parent / "results" / "scale.json"
 
 FEATURES, CLASSES = 64, 10
@@ -100,58 +102,6 @@ def measured(line: dict[str, Any]) -> dict[str, Any]:
         "file": size,
         "state": state,
     }
-
-
-LARGE = {
-    "open": "run.round(0)",
-    "coherence": "drift.coherence(run)",
-    "drift_variances": "drift.drift_variances(run)",
-    "layer_drift": "drift.layer_drift(run)",
-    "round_plane": "drift.round_plane(run, points=5)",
-    "what_if": "drift.what_if(run)",
-    "figure": "draw(run)",
-}
-"""What is measured of a large round, each in a process of its own that opens the run."""
-
-
-def large(cohort: int, memory: str, folder: Path) -> dict[str, Any]:
-    """Seconds and peak memory in MB of processes that train one round of `cohort` clients of ResNet18 and read it."""
-    code = f"""
-import sys, time, torch
-sys.path.insert(0, {str(Path(__file__).resolve().parent.parent)!r})
-torch.set_num_threads(1)
-import drift
-from drift.config.load import validated
-from drift.store.memory_budget import limited
-
-def draw(run):
-    import figures
-    figures.draw("clients-round", [run], {str(folder)!r} + "/out")
-
-begun, cpu = time.perf_counter(), time.process_time()
-with limited({memory!r}):
-    if sys.argv[1] == "train":
-        task = {{"dataset": "cifar10", "model": "resnet18_gn", "train_samples": {4 * cohort}, "test_samples": 50}}
-        settings = {{
-            "rounds": 1,
-            "task": task,
-            "clients": {{"number": {cohort}, "per_round": {cohort}, "partition": "iid"}},
-            "local": {{"steps": 1, "batch": 4}},
-        }}
-        drift.simulate(validated(settings), runs={str(folder)!r})
-    else:
-        run = drift.open(next(path for path in Path({str(folder)!r}).iterdir() if path.is_dir()))
-        exec(sys.argv[1])
-(peak,) = (int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(time.perf_counter() - begun, time.process_time() - cpu, peak * 1024 / 1e6)
-""".replace("import sys, time, torch", "import sys, time, torch\nfrom pathlib import Path")
-    results: dict[str, Any] = {"cohort": cohort, "memory": memory}
-    for name, call in {"train": "train", **LARGE}.items():
-        command = [sys.executable, "-c", code, call]
-        wall, cpu, peak = map(float, subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout.split()[-3:])
-        results[name] = {"seconds": wall, "cpu": cpu, "megabytes": peak}
-        print(f"{name:16} {wall:8.1f} s  {cpu:8.1f} CPU s  {peak:6.0f} MB at most", flush=True)
-    return results
 
 
 def listed(count: int, folder: Path) -> dict[str, Any]:
@@ -237,7 +187,7 @@ def main() -> None:
     results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if given.large:
         with tempfile.TemporaryDirectory() as place:
-            results["large"] = large(given.large, given.memory, Path(place))
+            results["large"] = _large_round.measure(given.large, given.memory, Path(place))
     elif given.runs:
         with tempfile.TemporaryDirectory() as place:
             results["runs"] = listed(given.runs, Path(place))

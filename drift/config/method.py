@@ -91,6 +91,10 @@ class Method(StrictNumbers):
         """Server state of this method from that of the other method after the shared rounds."""
         return state
 
+    def client_numbers(self, task: Task) -> int:
+        """Numbers that a client keeps between rounds at most, for the estimate of a run's size: a model here."""
+        return task.layout.size + task.layout.buffer_size if self.stateful else 0
+
     def initial(self, setting: Setting, theta: Tensor) -> State:
         """Server state before round 0; none here, once the task has passed the checks of `requires`."""
         for check in self.requires:

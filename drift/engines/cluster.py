@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import threading
 from collections.abc import Iterator
 from concurrent.futures import CancelledError
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from drift.config.method_values import Setting, State
 from drift.engines.pure import Received, WorkerData
 from drift.parallel.shared_tensors import deserialize, serialize
 from drift.parallel.worker_pool import Crashed
+from drift.store.client_rows import RowFile
 from drift.training.arrivals import Receive
 from drift.training.client import Update
 from drift.training.data import Data
@@ -52,28 +54,66 @@ class ClientCluster:
     def train(self, server: Server, start: Tensor, ids: np.ndarray, receive: Receive) -> list[Update]:
         """Updates of the clients `ids` of the server's next round, in their order.
 
-        `receive` takes them when all are back.
+        A model goes to its row in a file where `receive` has one and the worker sees that file; else it is sent.
+        Updates are taken one at a time, in the order in which they finish, so that one model is in memory here.
 
         Raises:
             Lost: If the scheduler is gone.
             Crashed: If one client's training killed several workers.
+            OSError: If the disk is full.
         """
         name, index = f"{self.run}-{os.getpid()}", server.next
         received = serialize(Received.from_server(self.setting, server, start))
+        updates = dict[int, Update]()
         with losing(self.client):
+            from distributed import as_completed
+
             model = self.client.submit(Serialized, received, key=(name, index, "model"), pure=False)
-            futures = [
+            rows = [_marked(receive.file(place)) for place in range(len(ids))]
+            places = {
                 self.client.submit(
                     _trained,
                     self.run,
                     model,
                     client,
                     serialize(server.clients.get(client, {})),
+                    rows[place],
                     key=(name, index, client),
-                )
-                for client in ids.tolist()
-            ]
-            return [receive(place, deserialize(text)) for place, text in enumerate(self.client.gather(futures))]
+                ): place
+                for place, client in enumerate(ids.tolist())
+            }
+            for future in as_completed(list(places), loop=self.client.loop):
+                place = places.pop(future)
+                update, written = deserialize(future.result())
+                row = rows[place]
+                whole = replace(update, theta=row.file.read(row.row, start)) if row and written else update
+                updates[place] = receive(place, whole, written=written)
+        return [updates[place] for place in range(len(ids))]
+
+
+@dataclass(frozen=True)
+class _MarkedRow:
+    """A row that begins with a mark, by which a worker knows that it sees the same file as the server."""
+
+    file: RowFile
+    row: int
+    mark: Tensor
+
+    def is_seen(self) -> bool:
+        """Whether the row of the file by this name begins with the mark."""
+        try:
+            return torch.equal(self.file.read(self.row, self.mark), self.mark)
+        except OSError:
+            return False
+
+
+def _marked(target: tuple[RowFile, int] | None) -> _MarkedRow | None:
+    if target is None:
+        return None
+    file, row = target
+    mark = torch.frombuffer(bytearray(secrets.token_bytes(min(16, file.width))), dtype=torch.uint8)
+    file.write(row, mark)
+    return _MarkedRow(replace(file, path=file.path.absolute()), row, mark)
 
 
 @contextmanager
@@ -179,13 +219,21 @@ TORCH_LOCK = threading.Lock()
 """A worker may have several threads; the workspace, and torch's global generator, are for one training at a time."""
 
 
-def _trained(run: str, received: Serialized, client: int, state: bytes) -> bytes:
-    """On a worker: a client's serialised update."""
+def _trained(run: str, received: Serialized, client: int, state: bytes, row: _MarkedRow | None) -> bytes:
+    """On a worker: a client's serialised update, and whether its model is in its row of a file instead."""
     with TORCH_LOCK:
         threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
         client_state: State = deserialize(state)
         try:
-            return serialize(WORKER_DATA[run].load().trained(received.load(), client, client_state))
+            update, start = (
+                WORKER_DATA[run].load().trained(received.load(), client, client_state),
+                received.load().start,
+            )
         finally:
             torch.set_num_threads(threads)
             torch.use_deterministic_algorithms(deterministic)
+    same = update.theta.shape == start.shape and update.theta.dtype == start.dtype
+    if row is None or not same or not row.is_seen():
+        return serialize((update, False))
+    row.file.write(row.row, update.theta)
+    return serialize((replace(update, theta=update.theta[:0]), True))

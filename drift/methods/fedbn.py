@@ -17,6 +17,7 @@ from drift.config.method_values import Setting, State
 from drift.training.client import Client, Update
 from drift.training.model_parts import norm_mask, require_normalised
 from drift.training.validation import model_metrics, require_held_out
+from landscape.model.task import Task
 
 
 class FedBN(Method):
@@ -42,6 +43,10 @@ class FedBN(Method):
         """Raise ValueError where clients hold nothing out that their own models could be measured on."""
         if self.own_metrics:
             require_held_out(experiment, f"{self.name()} with own_metrics")
+
+    def client_numbers(self, task: Task) -> int:
+        """Its normalisation layers."""
+        return int(norm_mask(task.model, task.layout, self.name()).sum()) + task.layout.buffer_size
 
     def prepare(self, client: Client) -> Client:
         """The client with its own normalisation layers, once it has any."""

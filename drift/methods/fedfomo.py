@@ -18,6 +18,7 @@ from drift.plugins.bundles import Bundle
 from drift.training.client import Client, Update
 from drift.training.validation import require_held_out, validate, validation_samples
 from landscape.model.samples import Samples
+from landscape.model.task import Task
 
 MOST_AFFINE = 10_000
 """Clients between which affinities are kept at most."""
@@ -86,6 +87,10 @@ class FedFomo(Method):
     def initial(self, setting: Setting, theta: Tensor) -> State:
         """Every client close to itself alone, where affinity chooses; else nothing."""
         return {"affinity": torch.eye(setting.experiment.clients.number)} if self.choice == "affinity" else {}
+
+    def client_numbers(self, task: Task) -> int:
+        """Its model, and the start of its last training where that is the baseline."""
+        return super().client_numbers(task) * (2 if self.baseline == "before_training" else 1)
 
     def prepare(self, client: Client) -> Client:
         """The client at its own mixture."""

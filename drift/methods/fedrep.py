@@ -10,6 +10,7 @@ from pydantic import Field
 from drift.config.method import Method
 from drift.training.client import Client, Update
 from drift.training.model_parts import freeze, head_mask, require_headed
+from landscape.model.task import Task
 
 
 class FedRep(Method):
@@ -26,6 +27,10 @@ class FedRep(Method):
     stateful: ClassVar[bool] = True
 
     head_epochs: int = Field(1, gt=0, description="local epochs on the head; local.epochs are those on the body")
+
+    def client_numbers(self, task: Task) -> int:
+        """The head."""
+        return int(head_mask(task.model, task.layout, self.name()).sum())
 
     def local(self, client: Client) -> Update:
         """Head, then body."""

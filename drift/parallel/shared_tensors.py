@@ -11,10 +11,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate, count
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+
+from landscape.model import mapped_files
 
 ALIGNED = 64
 """Bytes; tensors in shared memory begin at multiples of it, as torch allocates: a product's bits may depend on it."""
@@ -94,46 +97,59 @@ def map_memory(path: str, size: int, *, writable: bool = False) -> Tensor:
     return torch.from_file(path, shared=writable, size=size, dtype=torch.uint8)
 
 
+class _Place(NamedTuple):
+    """Where a tensor of a shared value begins: in a mapped file, or for None in the memory region."""
+
+    form: tuple[torch.dtype, tuple[int, ...]]
+    begin: int
+    file: Path | None = None
+
+
 @dataclass(frozen=True)
 class SharedValue:
-    """A value whose tensors lie in a memory region: small to send, and the same memory in all processes.
+    """A value whose tensors lie in a memory region, or in mapped files: small to send, and the same in all processes.
 
     Args:
         number: Number of the value, unique in this process.
         text: Pickle of the value without its tensors.
         path, size: The memory region.
-        forms: Type and shape of each tensor.
+        places: Type, shape and place of each tensor.
     """
 
     number: int
     text: bytes
     path: str
     size: int
-    forms: tuple[tuple[torch.dtype, tuple[int, ...]], ...]
+    places: tuple[_Place, ...]
 
     def load(self) -> Any:
         """The value; writes to its tensors stay in this process."""
         memory = map_memory(self.path, self.size)
-        sizes = [_size(form) for form in self.forms]
-        return unpickle_with_tensors(
-            self.text,
-            [
-                _view(memory[begin : begin + size], form)
-                for form, size, begin in zip(self.forms, sizes, _offsets(sizes), strict=False)
-            ],
-        )
+        return unpickle_with_tensors(self.text, [_load(place, memory) for place in self.places])
+
+
+def _load(place: _Place, memory: Tensor) -> Tensor:
+    if place.file is not None:
+        return mapped_files.map_tensor(place.file, *place.form, place.begin)
+    return _view(memory[place.begin : place.begin + _size(place.form)], place.form)
 
 
 def share_memory(value: Any) -> tuple[SharedValue, MemoryRegion]:
-    """Copy the tensors of a value into shared memory, which lasts as long as the region is open."""
+    """Copy the tensors of a value into shared memory, which lasts as long as the region is open.
+
+    Those in mapped files are not copied: other processes map the files. The value must live as long as the region.
+    """
     text, tensors = pickle_without_tensors(value)
-    forms = tuple(_form(tensor) for tensor in tensors)
-    begins = _offsets([_size(form) for form in forms])
+    files = [mapped_files.open_file(tensor) for tensor in tensors]
+    begins = _offsets([0 if file else tensor.nbytes for tensor, file in zip(tensors, files, strict=True)])
     region = MemoryRegion(begins[-1])
     memory = map_memory(region.path, region.size, writable=True)
-    for tensor, begin in zip(tensors, begins, strict=False):
-        memory[begin : begin + tensor.nbytes].copy_(_bytes(tensor))
-    return SharedValue(next(_NUMBERS), text, region.path, region.size, forms), region
+    places = []
+    for tensor, begin, file in zip(tensors, begins, files, strict=False):
+        if file is None:
+            memory[begin : begin + tensor.nbytes].copy_(_bytes(tensor))
+        places.append(_Place(_form(tensor), begin) if file is None else _Place(_form(tensor), file[1], file[0]))
+    return SharedValue(next(_NUMBERS), text, region.path, region.size, tuple(places)), region
 
 
 _NUMBERS = count()

@@ -10,9 +10,16 @@ import torch
 
 from drift.config.experiment import Experiment
 from drift.store.memory_budget import fits
+from drift.training.optimizer import moment_vectors
+from landscape.model.task import Task
 
 
-def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0) -> None:
+def client_numbers(experiment: Experiment, task: Task) -> int:
+    """Numbers that each client of a run keeps between rounds: those of the method and of a persistent optimiser."""
+    return experiment.method.client_numbers(task) + moment_vectors(experiment.local) * task.layout.size
+
+
+def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0, *, kept: int = 0) -> None:
     """Refuse a run that would not fit the disk.
 
     Args:
@@ -20,11 +27,12 @@ def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0
         experiment: Rounds, cohort and what is kept.
         size: Numbers in one model and its buffers.
         done: Rounds that are on disk already.
+        kept: Numbers that each client keeps between rounds, as `client_numbers` returns them.
 
     Raises:
         OSError: With what is needed, what is free and what to change.
     """
-    needed = expected_bytes(experiment, size, done)
+    needed = expected_bytes(experiment, size, done, kept=kept)
     place = next(parent for parent in [folder, *folder.parents] if parent.exists())
     free = shutil.disk_usage(place).free
     if needed > free:
@@ -36,14 +44,22 @@ def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0
         )
 
 
-def expected_bytes(experiment: Experiment, size: int, done: int = 0) -> int:
-    """Bytes that the rounds from `done` on will take, for models of `size` numbers."""
+def expected_bytes(experiment: Experiment, size: int, done: int = 0, *, kept: int = 0) -> int:
+    """Bytes that the rounds from `done` on will take, for models of `size` numbers.
+
+    States of clients, of `kept` numbers each, count twice for the clients of a round: new files are written before
+    those that they replace are removed. Rounds that keep client models record the states that these clients return.
+    """
     keep, rounds, cohort = experiment.keep, experiment.rounds, experiment.clients.per_round
     width = (2.0 if keep.dtype == "bfloat16 deltas" else 4.0) * (_COMPRESSED if keep.compress else 1.0)
     models = 2 + experiment.method.extra_models  # start, end and models in the extras
-    total = _temporary_bytes(experiment, size) + 4 * size * 8 + (8 * (cohort + 3) ** 2 + 4096) * max(0, rounds - done)
+    training = experiment.clients.number if experiment.clients.train_all else cohort
+    before, after = (min(experiment.clients.number, training * index) for index in (done, max(done, rounds)))
+    total = _temporary_bytes(experiment, size) + 4 * size * 8 + 4 * kept * (after - before + training)
+    total += (8 * (cohort + 3) ** 2 + 4096) * max(0, rounds - done)
     whole, clients = (_count_rounds(counts, done, rounds) for counts in (keep.keeps_globals, keep.keeps_clients))
-    return total + 4 * models * size * whole + int(width * cohort * size) * clients
+    recorded = width * cohort * size + 4.0 * (_COMPRESSED if keep.compress else 1.0) * training * kept
+    return total + 4 * models * size * whole + int(recorded) * clients
 
 
 def _temporary_bytes(experiment: Experiment, size: int) -> int:

@@ -26,7 +26,7 @@ from drift.plugins import trust
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.background_writer import Writer
-from drift.simulation.disk_space import require_space
+from drift.simulation.disk_space import client_numbers, require_space
 from drift.simulation.one_round import run_round
 from drift.store import atomic_write, files, links, locks, numpy_files, paths
 from drift.store.round_file import RoundFiles
@@ -96,7 +96,7 @@ def simulate(
         content = read_data(experiment, run.context.data)
         task = build_task(experiment, content, folder)
         size = task.layout.size + task.layout.buffer_size
-        require_space(folder, experiment, size, done)
+        require_space(folder, experiment, size, done, kept=client_numbers(experiment, task))
         setting = Setting(task, experiment, content.samples.get("proxy"))
         fresh = Server.fresh(setting)  # a method that does not suit the model raises before anything is written
         with locks.locked(folder):

@@ -14,6 +14,7 @@ from drift.config.method import Method, NamedMethod, load
 from drift.config.method_values import Cohort, Combined, Setting, State
 from drift.training.client import Client, Update
 from drift.training.correction import Correction
+from landscape.model.task import Task
 
 _BASE = "base."
 
@@ -42,6 +43,10 @@ class Wrapper(Method):
     def sends(self) -> tuple[str, ...]:  # type: ignore[override]  # a wrapper sends what its base sends
         """Names in the server state that clients of the base receive."""
         return tuple(f"{_BASE}{name}" for name in self.base.sends)
+
+    def client_numbers(self, task: Task) -> int:
+        """What a client of the base keeps."""
+        return self.base.client_numbers(task)
 
     def initial(self, setting: Setting, theta: Tensor) -> State:
         """The base's state; the window appears when it is first filled."""

@@ -100,6 +100,13 @@ def to_state(moments: State, local: Local) -> State:
     return {f"{_PREFIX}{name}": value.clone() for name, value in moments.items()} if local.persist_optimizer else {}
 
 
+def moment_vectors(local: Local) -> int:
+    """Vectors (d,) that a client keeps of a persistent optimiser between rounds."""
+    if not local.persist_optimizer:
+        return 0
+    return 2 if local.optimizer == "adam" else int(local.momentum != 0)
+
+
 def from_state(state: State, local: Local) -> State:
     """Copies of the moments in a client's state; none unless the optimiser persists."""
     moments = {name.removeprefix(_PREFIX): value.clone() for name, value in state.items() if name.startswith(_PREFIX)}

@@ -105,6 +105,17 @@ def incomplete_file(tensor: Tensor) -> tuple[Path, int] | None:
     return mapping.path, tensor.data_ptr() - mapping.begin
 
 
+def open_file(tensor: Tensor) -> tuple[Path, int] | None:
+    """Path by which other processes of this machine can map the file of a tensor, and its place in it.
+
+    The path is that of the open file, which may have no name, and is valid as long as the tensor lives in this process.
+    None for a tensor that lies in no mapped file, and where the system has no such paths.
+    """
+    mapping = _mapping(tensor.data_ptr()) if tensor.device.type == "cpu" and tensor.numel() else None
+    path = None if mapping is None else Path(f"/proc/{os.getpid()}/fd/{mapping.descriptor}")
+    return (path, tensor.data_ptr() - mapping.begin) if mapping and path and path.exists() else None
+
+
 def _map(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int, temporary: Path | None) -> Tensor:
     with open(path, "rb") as file:
         memory = mmap.mmap(file.fileno(), offset + prod(shape) * dtype.itemsize, access=mmap.ACCESS_COPY)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import cycle
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from drift.config.random_keys import rng
 from drift.methods._learned_weights import Aggregate, Learner, Schedule, initial
 from drift.runs.registry import analysis
 from drift.runs.run import Run
-from drift.store.column_blocks import Updates, stacked
+from drift.store.column_blocks import Updates, weighted_models
 from drift.store.round_record import Round
 from landscape.model.batchnorm import use_batches
 from landscape.model.samples import Samples
@@ -87,20 +87,22 @@ def what_if(
     columns = {name: np.full([len(coords[dim]) for dim in dims], np.nan) for name, (dims, _, _) in _ABOUT.items()}
     for row, index in enumerate(run.context.track(indices)):
         stack = _stack(run, run.round(index), max(windows, default=1))
-        variants = {"end": stack.point(0, [1.0])}
-        variants |= {f"ima-{P}": stack.point(1, [1 / P] * P) for P in windows if stack.aggregates >= P}
-        shrunk: list[Tensor] = []
+        basis = [stack.end, *stack.aggregates]
+        variants = {"end": {0: 1.0}}
+        variants |= {f"ima-{P}": dict.fromkeys(range(1, P + 1), 1 / P) for P in windows if len(stack.aggregates) >= P}
+        shrunk: list[dict[int, float]] = []
         if len(stack.ids):
-            best = _best_shrink(run, stack, choosing, grid)
+            fma, usable = len(basis), (stack.weights > 0).double()
+            basis.append(weighted_models(stack.weights, stack.clients))
+            best = _best_shrink(run, basis[fma], choosing, grid)
             learned = _best_weights(run, stack, choosing, steps, rate)
             columns["gamma"][row], columns["share"][row, stack.ids] = best, stack.weights
             columns["weight"][row, stack.ids] = learned
-            usable = (stack.weights > 0).double()
-            mixed = {"fma": stack.weights, "uniform": usable / usable.sum(), "gamma": best * stack.weights}
-            variants |= {name: stack.mean(weights) for name, weights in {**mixed, "weights": learned}.items()}
-            shrunk = [stack.mean(value * stack.weights) for value in grid.tolist()]
-        rows = torch.stack([*variants.values(), *shrunk])
-        values = evaluate_models(run, stack.basis, reporting, rows, metrics=("loss", "error"))
+            basis += [weighted_models(weights, stack.clients) for weights in (usable / usable.sum(), learned)]
+            variants |= {"fma": {fma: 1.0}, "uniform": {fma + 1: 1.0}, "weights": {fma + 2: 1.0}, "gamma": {fma: best}}
+            shrunk = [{fma: value} for value in grid.tolist()]
+        rows = _coefficients([*variants.values(), *shrunk], len(basis))
+        values = evaluate_models(run, torch.stack(basis), reporting, rows, metrics=("loss", "error"))
         places = [names.index(name) for name in variants]
         for name in ("loss", "error"):
             columns[name][row, places] = values[name][: len(places)]
@@ -126,42 +128,28 @@ def what_if_effort(run: Run, **options: Any) -> Effort:
     indices, points = selected_rounds(run, "globals", values.rounds, ROUNDS), values.points
     forwards = points * choosing + (points + len(values.windows) + 5) * reporting
     forwards += 3 * values.steps * min(BATCH, choosing)
-    rows = 2 + max(values.windows, default=1) + 2 * run.experiment.clients.per_round
-    memory = (rows + points) * 4 * parameters(run)
+    models = 5 + max(values.windows, default=1) + 2 * run.experiment.clients.per_round
+    memory = (models + points) * 4 * parameters(run)
     return effort(run, trainings=0, forwards=forwards * len(indices), memory=memory)
 
 
 @dataclass(frozen=True)
 class _Stack:
-    """Models that all variants of a round are combinations of: the end, the last aggregates, the clients.
+    """Models that all variants of a round are combinations of.
 
     Args:
-        start: What the clients received, shape (d,).
-        basis: Shape (1 + aggregates + m, d); the newest aggregate first.
-        aggregates: Number of aggregates of successive rounds.
+        start, end: What the clients received and the recorded global model, shape (d,).
+        aggregates: Aggregates (d,) of successive rounds, the newest first.
+        clients: Client models, shape (m, d).
         ids, weights: Clients and their weights in fma, shape (m,); empty if no clients were kept.
     """
 
     start: Tensor
-    basis: Tensor
-    aggregates: int
+    end: Tensor
+    aggregates: list[Tensor]
+    clients: Tensor
     ids: np.ndarray
     weights: Tensor
-
-    @property
-    def clients(self) -> Tensor:
-        """Client models (m, d)."""
-        return self.basis[1 + self.aggregates :]
-
-    def point(self, first: int, values: Sequence[float]) -> Tensor:
-        """Coefficients (n,) with `values` from row `first` on and 0 elsewhere."""
-        row = torch.zeros(len(self.basis), dtype=torch.float64)
-        row[first : first + len(values)] = torch.tensor(values, dtype=torch.float64)
-        return row
-
-    def mean(self, weights: Tensor) -> Tensor:
-        """Coefficients (n,) of a combination of the clients."""
-        return self.point(1 + self.aggregates, weights.tolist())
 
 
 def _stack(run: Run, record: Round, most: int) -> _Stack:
@@ -174,13 +162,21 @@ def _stack(run: Run, record: Round, most: int) -> _Stack:
         models.append(before.extras.get("aggregate", before.kept("end")))
     clients = end[:0].reshape(0, len(end)) if record.clients is None else record.clients
     ids, weights = record.ids[: len(clients)].numpy(), run.experiment.cohort_weights(record.sizes)[: len(clients)]
-    return _Stack(start, stacked([end[None], *(model[None] for model in models), clients]), len(models), ids, weights)
+    return _Stack(start, end, models, clients, ids, weights)
 
 
-def _best_shrink(run: Run, stack: _Stack, samples: Samples, grid: np.ndarray) -> float:
-    """The gamma of the grid with the smallest loss on the samples."""
-    points = torch.stack([stack.mean(gamma * stack.weights) for gamma in grid.tolist()])
-    losses = evaluate_models(run, stack.basis, samples, points)["loss"]
+def _coefficients(points: Sequence[Mapping[int, float]], size: int) -> Tensor:
+    """Rows (P, size) with the stated factors of models by number, and 0 elsewhere."""
+    rows = torch.zeros(len(points), size, dtype=torch.float64)
+    for row, factors in zip(rows, points, strict=True):
+        for number, factor in factors.items():
+            row[number] = factor
+    return rows
+
+
+def _best_shrink(run: Run, fma: Tensor, samples: Samples, grid: np.ndarray) -> float:
+    """The gamma of the grid with the smallest loss of gamma times fma (d,) on the samples."""
+    losses = evaluate_models(run, fma[None], samples, torch.from_numpy(grid)[:, None])["loss"]
     return float(grid[int(losses.nan_to_num(torch.inf).argmin())])
 
 

@@ -13,8 +13,10 @@ import tiny
 import torch
 
 import drift
+from drift.engines import cluster
 from drift.engines.cluster import Lost
 from drift.simulation.settings_grid import train_grid
+from drift.store import memory_budget
 from figures.cli import main
 
 distributed = pytest.importorskip("distributed")
@@ -68,6 +70,39 @@ def test_a_cluster_gives_the_bits_of_serial_through_deaths_and_stops_when_its_sc
         one, two = whole.round(index), parts.round(index)
         assert torch.equal(one.clients, two.clients) and torch.equal(one.end, two.end)
         assert all(torch.equal(one.carried[name], two.carried[name]) for name in one.carried)
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_models_larger_than_memory_are_written_by_workers_that_see_the_file_and_sent_by_others(
+    tmp_path, monkeypatch, shared
+):
+    """A worker that sees the file sends no model; one that does not sends it, and the bits are the same."""
+    experiment = tiny.experiment("rounds=3")
+    whole = drift.simulate(experiment, runs=tmp_path / "whole")
+    if not shared:
+        monkeypatch.setattr(cluster, "_marked", lambda target: cluster._MarkedRow(*target, torch.zeros(4).byte() + 7))
+    received = []
+
+    class Counted(cluster.ClientCluster):
+        def train(self, server, start, ids, receive):
+            class Watched:
+                file = receive.file
+
+                def __call__(self, place, update, *, written=False):
+                    received.append(written)
+                    return receive(place, update, written=written)
+
+            return super().train(server, start, ids, Watched())
+
+    monkeypatch.setattr(cluster, "ClientCluster", Counted)
+    monkeypatch.chdir(tmp_path)
+    with running(tmp_path) as (address, _), memory_budget.limited("1KB"):
+        parts = drift.simulate(experiment, runs="parts", cluster=address)
+    assert len(received) == sum(len(parts.round(index).ids) for index in parts.rounds())
+    assert all(written == shared for written in received)
+    for index in whole.rounds():
+        assert torch.equal(whole.round(index).clients, parts.round(index).clients)
+        assert torch.equal(whole.round(index).gram, parts.round(index).gram)
 
 
 def test_whole_runs_are_scheduled_on_a_cluster_and_an_absent_one_is_named(tmp_path, monkeypatch, capsys):
