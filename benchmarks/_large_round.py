@@ -16,6 +16,7 @@ READ = {
     "open": "run.round(0)",
     "coherence": "drift.coherence(run)",
     "drift_variances": "drift.drift_variances(run)",
+    "layer_drift": "drift.layer_drift(run)",
     "round_plane": "drift.round_plane(run, points=5)",
     "what_if": "drift.what_if(run, steps=0)",
     "figure": "figures.draw('clients-round', [run], PLACE / 'out')",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import mmap
 import os
+import sys
 import tempfile
 import weakref
 from dataclasses import dataclass
@@ -118,11 +119,27 @@ def open_file(tensor: Tensor) -> tuple[Path, int] | None:
 
 def _map(path: Path, dtype: torch.dtype, shape: tuple[int, ...], offset: int, temporary: Path | None) -> Tensor:
     with open(path, "rb") as file:
-        memory = mmap.mmap(file.fileno(), offset + prod(shape) * dtype.itemsize, access=mmap.ACCESS_COPY)
+        memory = _map_copy(file.fileno(), offset + prod(shape) * dtype.itemsize)
         descriptor = os.dup(file.fileno())
     if temporary is not None:
         weakref.finalize(memory, temporary.unlink, missing_ok=True)
     return _mapped(memory, descriptor, dtype, shape, offset, temporary)
+
+
+def _map_copy(descriptor: int, size: int) -> mmap.mmap:
+    """A mapped file whose content stays when the memory is written to.
+
+    Linux refuses one that is larger than all memory, as if every page were to be written, unless it is told not to
+    reserve any.
+    """
+    if not sys.platform.startswith("linux"):
+        return mmap.mmap(descriptor, size, access=mmap.ACCESS_COPY)
+    flags, protection = mmap.MAP_PRIVATE | _NORESERVE, mmap.PROT_READ | mmap.PROT_WRITE
+    return mmap.mmap(descriptor, size, flags=flags, prot=protection)
+
+
+_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
+"""Of Linux on x86 and ARM; `mmap` names it from Python 3.13 on."""
 
 
 def _mapped(

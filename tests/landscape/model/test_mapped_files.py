@@ -1,0 +1,23 @@
+"""Files that are mapped where they are larger than the memory of the machine."""
+
+import os
+import sys
+
+import psutil
+import pytest
+import torch
+
+from landscape.model import mapped_files
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs files with holes, and memory by the page")
+def test_a_file_larger_than_all_memory_is_mapped_and_written_to_in_memory_only(tmp_path):
+    rows = 8 + 2 * (psutil.virtual_memory().total + psutil.swap_memory().total) // 2**28
+    path = tmp_path / "models"
+    with open(path, "wb") as file:
+        os.truncate(file.fileno(), rows * 2**28)
+        os.pwrite(file.fileno(), torch.ones(1).numpy().tobytes(), (rows - 1) * 2**28)
+    models = mapped_files.map_tensor(path, torch.float32, (rows, 2**26))
+    assert float(models[-1, 0]) == 1
+    models[0, 0] = 5
+    assert float(mapped_files.map_tensor(path, torch.float32, (1, 1))) == 0
