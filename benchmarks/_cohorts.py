@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.flop_counter import FlopCounterMode
 
+from benchmarks._planes import has_compiler
 from drift import engines
 from drift.config import method as methods
 from drift.config.experiment import Local
@@ -107,9 +108,11 @@ class Case:
 
     def contestants(self) -> dict[str, Callable[[], Tensor]]:
         """By name, what trains the cohort; each returns the models (m, d)."""
-        runs = {"naive": self.naive, "ours": lambda: self.ours(self.choice.name)}
+        runs = {"naive": self.naive, "expert": self.expert(), "ours": lambda: self.ours(self.choice.name)}
         if self.choice.name != "serial":
             runs["ours, serial"] = lambda: self.ours("serial")
+        if self.device.type == "cpu" and has_compiler():
+            runs["compiled"] = self.expert(compiled=True)
         return runs
 
     def ours(self, engine: str) -> Tensor:
@@ -134,6 +137,35 @@ class Case:
                     optimizer.step()
             found.append(nn.utils.parameters_to_vector(model.parameters()).detach())
         return torch.stack(found)
+
+    def expert(self, *, compiled: bool = False) -> Callable[[], Tensor]:
+        """The loop of somebody who knows torch: one model and the images in channels_last, indices of batches at hand.
+
+        Args:
+            compiled: Forward and backward pass under `torch.compile`, which compiles in the first round.
+        """
+        setting = self.setting
+        module = copy.deepcopy(self.module).to(self.device, memory_format=torch.channels_last).train()
+        inputs = self.inputs.contiguous(memory_format=torch.channels_last)
+        forward = torch.compile(module, dynamic=False) if compiled else module
+        start = [parameter.detach().clone() for parameter in module.parameters()]
+
+        def train() -> Tensor:
+            found = []
+            for part in self.parts:
+                with torch.no_grad():
+                    for parameter, value in zip(module.parameters(), start, strict=True):
+                        parameter.copy_(value)
+                optimizer = torch.optim.SGD(module.parameters(), lr=LR, momentum=MOMENTUM, foreach=True)
+                for _ in range(setting.epochs):
+                    for batch in part[torch.randperm(setting.samples).to(self.device)].split(setting.batch):
+                        optimizer.zero_grad(set_to_none=True)
+                        F.cross_entropy(forward(inputs[batch]), self.targets[batch]).backward()
+                        optimizer.step()
+                found.append(torch.cat([parameter.detach().reshape(-1) for parameter in module.parameters()]))
+            return torch.stack(found)
+
+        return train
 
 
 def peer(script: str, python: str | None, name: str, timeout: float) -> tuple[list[float], str]:

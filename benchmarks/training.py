@@ -6,10 +6,12 @@
     python -m benchmarks.training --device cuda                 wall time on a GPU, 100 clients of the FMNIST CNN
     python -m benchmarks.training --start                       process start to the first committed round only
 
-The naive loop copies the model for each client and trains it with a DataLoader and SGD. "ours" is the engine that
-"auto" takes. Float32, one thread, process CPU time, medians after one round that warms up; on a GPU wall time. The
-limit is the forward and backward FLOPs over the rate of float32 matrix products on one core. Results go to
-benchmarks/results/training.json, those of a GPU to training_cuda.json.
+The naive loop copies the model for each client and trains it with a DataLoader and SGD. "expert" has one model and the
+images in channels_last and takes batches by their indices; "compiled" is the same under `torch.compile`, without the
+time of compiling, where there is a compiler. "ours" is the engine that "auto" takes. Float32, one thread, process CPU
+time, medians after one round that warms up; on a GPU wall time. The limit is the forward and backward FLOPs over the
+rate of float32 matrix products on one core. Results go to benchmarks/results/training.json, those of a GPU to
+training_cuda.json.
 """
 
 from __future__ import annotations
