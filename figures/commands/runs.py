@@ -44,7 +44,7 @@ def runs(*, runs: Runs = Path("runs"), json: Json = False) -> None:
     console.table(readable, COLUMNS, empty="" if rows else empty)
     for row in rows:
         if row.get("problem"):
-            console.say(console.as_text(f"{row['name']} is damaged: {row['problem']}"))
+            console.say(console.as_text(f"{row['name']} cannot be read: {row['problem']}"))
 
 
 def show(run: RunName, /, *, runs: Runs = Path("runs"), json: Json = False) -> None:

@@ -23,6 +23,8 @@ def test_the_command_line_trains_shows_draws_and_refuses(elsewhere, fedscape, ki
     code, out, err = fedscape("train", "tiny.toml", "--set", f"{SETTINGS[kind]}={called(kind, way)}")
     assert code == 0 and f"--trust {text}" in err
     folder = out.strip()
+    code, out, err = fedscape("runs")
+    assert code == 0 and "damaged" not in err and (Path(folder).name in out or f"--trust {text}" in err), err
     code, out, err = fedscape("runs", "--json", "--trust", text)
     assert code == 0 and json.loads(out)[0]["problem"] is None
     code, out, _ = fedscape("show", folder, "--trust", text)
