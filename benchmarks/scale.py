@@ -4,6 +4,7 @@
     python -m benchmarks.scale --workers 2   a cohort of the FMNIST CNN shared by processes, against one, wall time
     python -m benchmarks.scale --large 200   a round of 200 clients of ResNet18 by --memory 2GB, and what reads it;
                                              seconds and peak memory of each process, 45 MB of disk per client
+    python -m benchmarks.scale --overhead 5  so many rounds of 100 clients of 1 M parameters, against training alone
     python -m benchmarks.scale --runs 10000  `fedscape runs` over so many runs of ten rounds, without and with its table
 
 A client trains one step on 4 samples, so that a round's cost is that of the server, of the record and of what each
@@ -55,13 +56,21 @@ def experiment(line: dict[str, Any], rounds: int = 3) -> Any:
             "method": line.get("method", "fedavg"),
             "task": {
                 "dataset": "blobs",
-                "dataset_options": {"features": FEATURES, "classes": CLASSES, "samples": 4 * line["clients"]},
+                "dataset_options": {
+                    "features": FEATURES,
+                    "classes": CLASSES,
+                    "samples": line.get("samples", 4) * line["clients"],
+                },
                 "model": "mlp",
                 "model_options": {"hidden": [line["width"]]},
                 "test_samples": 10,
             },
             "clients": {"number": line["clients"], "per_round": line["cohort"], "partition": "iid"},
-            "local": {"steps": 1, "batch": 4, **momentum},
+            "local": {
+                **({"epochs": 1} if "samples" in line else {"steps": 1}),
+                "batch": line.get("batch", 4),
+                **momentum,
+            },
         }
     )
 
@@ -102,6 +111,51 @@ def measured(line: dict[str, Any]) -> dict[str, Any]:
         "file": size,
         "state": state,
     }
+
+
+def overhead(rounds: int) -> dict[str, Any]:
+    """Wall and CPU seconds of a run of 100 clients, d = 1,050,010, 600 samples each, against training them alone.
+
+    Both are taken twice in this process, one after the other; the least of each counts. CPU seconds include those of
+    the thread that writes while the next round trains.
+    """
+    import torch
+
+    from drift import engines
+    from drift.config.method_values import Setting
+    from drift.simulation.simulate import simulate
+    from drift.training.data import build_task, client_samples, read_data
+    from drift.training.server import Server, clients
+
+    torch.set_num_threads(1)
+    wanted = experiment({"clients": 100, "cohort": 100, "width": 14_000, "samples": 600, "batch": 50}, rounds)
+    data = read_data(wanted, None)
+    setting = Setting(build_task(wanted, data), wanted)
+
+    def alone() -> None:
+        server, parts, ids = Server.fresh(setting), client_samples(wanted, data, 0), torch.arange(100).numpy()
+        for _ in range(rounds):
+            ready = clients(setting, *parts, server, server.theta, ids)
+            engines.train("serial", wanted.method, ready, lambda place, update: update.loss)  # type: ignore[arg-type]
+
+    def whole() -> None:
+        with tempfile.TemporaryDirectory() as place:
+            simulate(wanted, runs=place)
+
+    spent: dict[str, list[tuple[float, float]]] = {"alone": [], "run": []}
+    for _ in range(2):
+        for name, call in (("alone", alone), ("run", whole)):
+            begun, cpu = time.perf_counter(), time.process_time()
+            call()
+            spent[name].append((time.perf_counter() - begun, time.process_time() - cpu))
+    least = {name: [min(column) for column in zip(*pairs, strict=True)] for name, pairs in spent.items()}
+    ratios = [run / alone for run, alone in zip(least["run"], least["alone"], strict=True)]
+    print(
+        f"{rounds} rounds: clients alone {least['alone'][0]:.1f} s, {least['alone'][1]:.1f} CPU s; run "
+        f"{least['run'][0]:.1f} s, {least['run'][1]:.1f} CPU s: {ratios[0]:.2f} x the time, {ratios[1]:.2f} x the CPU "
+        f"seconds; load {os.getloadavg()[0]:.1f}"
+    )
+    return {"rounds": rounds, **least, "ratio": ratios[0], "cpu ratio": ratios[1], "load": os.getloadavg()[0]}
 
 
 def listed(count: int, folder: Path) -> dict[str, Any]:
@@ -174,6 +228,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--large", type=int, metavar="CLIENTS")
+    parser.add_argument("--overhead", type=int, metavar="ROUNDS")
     parser.add_argument("--memory", default="2GB")
     parser.add_argument("--runs", type=int, metavar="COUNT")
     parser.add_argument("--line", help=argparse.SUPPRESS)
@@ -188,6 +243,8 @@ def main() -> None:
     if given.large:
         with tempfile.TemporaryDirectory() as place:
             results["large"] = _large_round.measure(given.large, given.memory, Path(place))
+    elif given.overhead:
+        results["overhead"] = overhead(given.overhead)
     elif given.runs:
         with tempfile.TemporaryDirectory() as place:
             results["runs"] = listed(given.runs, Path(place))

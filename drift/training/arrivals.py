@@ -101,4 +101,11 @@ def _finite(method: Method, update: Update) -> bool:
     """Whether everything that a client returned is finite: model, buffers, report and state."""
     reports = (value for name, value in update.report.items() if name not in method.gaps)
     parts = (update.theta, update.buffers, *reports, *update.state.values())
-    return all(bool(torch.isfinite(part).all()) for part in parts)
+    return all(_all_finite(part) for part in parts)
+
+
+def _all_finite(values: Tensor) -> bool:
+    """Whether no value is NaN or infinite: in one pass, as either would be the least or the greatest."""
+    if not values.is_floating_point():
+        return bool(torch.isfinite(values).all())
+    return values.numel() == 0 or all(bool(bound.isfinite()) for bound in torch.aminmax(values))

@@ -9,6 +9,7 @@ from drift.config.method import Method
 from drift.runs.run import Run
 from drift.simulation.simulate import Diverged, simulate
 from drift.store import files
+from drift.training import arrivals
 from drift.training.client import Client
 
 
@@ -44,3 +45,12 @@ def test_a_run_without_a_finite_client_stops_and_keeps_the_record(tmp_path, monk
     run = Run(folder)
     assert run.rounds() == [0]
     assert len(files.read_round(folder, 1).extras["excluded"]) == 3
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf"), -float("inf")])
+@pytest.mark.parametrize("place", [0, 5, 1030])
+def test_every_value_that_is_not_finite_is_noticed(wrong, place):
+    values = torch.linspace(-1e38, 1e38, 1031)
+    assert arrivals._all_finite(values) and arrivals._all_finite(values[:0])
+    values[place] = wrong
+    assert not arrivals._all_finite(values)
