@@ -163,8 +163,8 @@ def _data(
     if not isinstance(runs, str | Path):
         return _readable(gallery.load(name).data, runs, options)
     ds, plain = zarr_files.load(runs), gallery.file_stem(name)
-    if (drawn := gallery.file_stem(str(ds.attrs.get("figure", plain)))) != plain:
-        raise ValueError(f"{runs} has the numbers of figure {drawn}, not of {plain}.")
+    if (other := gallery.file_stem(str(ds.attrs.get("figure", plain)))) != plain:
+        raise ValueError(f"{runs} has the numbers of figure {other}, not of {plain}.")
     if asked := [*options, *(word for word in OF_RUNS if words.get(word))]:
         raise ValueError(f"{asked[0]} asks for other numbers than {runs} has; give the runs, or leave it out.")
     return ds, []

@@ -19,7 +19,7 @@ def client_numbers(experiment: Experiment, task: Task) -> int:
     return experiment.method.client_numbers(task) + moment_vectors(experiment.local) * task.layout.size
 
 
-def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0, *, kept: int = 0) -> None:
+def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0, *, carried: int = 0) -> None:
     """Refuse a run that would not fit the disk.
 
     Args:
@@ -27,12 +27,12 @@ def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0
         experiment: Rounds, cohort and what is kept.
         size: Numbers in one model and its buffers.
         done: Rounds that are on disk already.
-        kept: Numbers that each client keeps between rounds, as `client_numbers` returns them.
+        carried: Numbers that each client keeps between rounds, as `client_numbers` returns them.
 
     Raises:
         OSError: With what is needed, what is free and what to change.
     """
-    needed = expected_bytes(experiment, size, done, kept=kept)
+    needed = expected_bytes(experiment, size, done, carried=carried)
     place = next(parent for parent in [folder, *folder.parents] if parent.exists())
     free = shutil.disk_usage(place).free
     if needed > free:
@@ -44,10 +44,10 @@ def require_space(folder: Path, experiment: Experiment, size: int, done: int = 0
         )
 
 
-def expected_bytes(experiment: Experiment, size: int, done: int = 0, *, kept: int = 0) -> int:
+def expected_bytes(experiment: Experiment, size: int, done: int = 0, *, carried: int = 0) -> int:
     """Bytes that the rounds from `done` on will take, for models of `size` numbers.
 
-    States of clients, of `kept` numbers each, count twice for the clients of a round: new files are written before
+    States of clients, of `carried` numbers each, count twice for the clients of a round: new files are written before
     those that they replace are removed. Rounds that keep client models record the states that these clients return.
     """
     keep, rounds, cohort = experiment.keep, experiment.rounds, experiment.clients.per_round
@@ -55,10 +55,10 @@ def expected_bytes(experiment: Experiment, size: int, done: int = 0, *, kept: in
     models = 2 + experiment.method.extra_models  # start, end and models in the extras
     training = experiment.clients.number if experiment.clients.train_all else cohort
     before, after = (min(experiment.clients.number, training * index) for index in (done, max(done, rounds)))
-    total = _temporary_bytes(experiment, size) + 4 * size * 8 + 4 * kept * (after - before + training)
+    total = _temporary_bytes(experiment, size) + 4 * size * 8 + 4 * carried * (after - before + training)
     total += (8 * (cohort + 3) ** 2 + 4096) * max(0, rounds - done)
     whole, clients = (_count_rounds(counts, done, rounds) for counts in (keep.keeps_globals, keep.keeps_clients))
-    recorded = width * cohort * size + 4.0 * (_COMPRESSED if keep.compress else 1.0) * training * kept
+    recorded = width * cohort * size + 4.0 * (_COMPRESSED if keep.compress else 1.0) * training * carried
     return total + 4 * models * size * whole + int(recorded) * clients
 
 

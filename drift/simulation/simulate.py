@@ -96,7 +96,7 @@ def simulate(
         content = read_data(experiment, run.context.data)
         task = build_task(experiment, content, folder)
         size = task.layout.size + task.layout.buffer_size
-        require_space(folder, experiment, size, done, kept=client_numbers(experiment, task))
+        require_space(folder, experiment, size, done, carried=client_numbers(experiment, task))
         setting = Setting(task, experiment, content.samples.get("proxy"))
         fresh = Server.fresh(setting)  # a method that does not suit the model raises before anything is written
         with locks.locked(folder):

@@ -69,7 +69,7 @@ class Sheet:
 
     def __init__(self, view: View, request: Request) -> None:
         self._explorer, self.request = view.explorer, request
-        self._folder = tempfile.TemporaryDirectory(prefix="fedscape-figure-")
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._job: Any = None
         self._button = pn.widgets.Button(label="draw it", color="primary", width=100)
         self._button.on_click(lambda _: self._draw())
@@ -91,11 +91,13 @@ class Sheet:
         """End its job and delete its files."""
         if self._job is not None:
             self._job.cancel()
-        self._folder.cleanup()
+        if self._folder is not None:
+            self._folder.cleanup()
 
     def _draw(self) -> None:
         self._button.disabled = True
         self._say("drawing ...")
+        self._folder = self._folder or tempfile.TemporaryDirectory(prefix="fedscape-figure-")
         title = f"{self.request.figure}: drawing"
         push, plain = self._explorer.push, replace(self.request, opened=())
         self._job = self._explorer.jobs.long(

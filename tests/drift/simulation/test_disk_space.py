@@ -39,12 +39,14 @@ def test_what_clients_keep_is_as_large_as_estimated(tmp_path, monkeypatch, setti
 
 def test_a_run_is_refused_for_its_clients_states_alone(tmp_path, monkeypatch):
     run = tiny.experiment(*WIDE, "keep.clients=none", "method=scaffold", "local.momentum=0.0")
-    size, kept = 40_000, 40_000
-    plain, whole = expected_bytes(run, size), expected_bytes(run, size, kept=kept)
-    assert whole - plain == 4 * kept * (6 + 3)
-    assert expected_bytes(run, size, 7, kept=kept) - expected_bytes(run, size, 7) == 4 * kept * 3  # all have files
+    size, carried = 40_000, 40_000
+    plain, whole = expected_bytes(run, size), expected_bytes(run, size, carried=carried)
+    assert whole - plain == 4 * carried * (6 + 3)
+    assert (
+        expected_bytes(run, size, 7, carried=carried) - expected_bytes(run, size, 7) == 4 * carried * 3
+    )  # all have files
     usage = type("Usage", (), {"free": (plain + whole) // 2})
     monkeypatch.setattr(disk_space.shutil, "disk_usage", lambda place: usage)
     require_space(tmp_path, run, size)
     with pytest.raises(OSError, match="the run needs about"):
-        require_space(tmp_path, run, size, kept=kept)
+        require_space(tmp_path, run, size, carried=carried)

@@ -94,6 +94,7 @@ def test_names_cannot_break_out_of_the_page():
         "title": bad,
         "number": 1,
         "failed": {bad: bad},
+        "without_data": bad,
         "named": [Drawn(bad, "data:,", "data:,", bad, bad), Drawn(bad, absent=bad)],
         "methods": [(bad, "red")],
         "runs": [(bad, bad, 1)],
