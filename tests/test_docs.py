@@ -11,8 +11,10 @@ import sys
 import blocks
 import pytest
 from PIL import Image
+from visual_linter import lint
 
 from figures import gallery
+from figures.draw_files import picture
 
 DOCS = blocks.ROOT / "docs"
 PAGES = [page for page in sorted(DOCS.rglob("*.md")) if not page.name.startswith("howto-")]
@@ -100,6 +102,17 @@ def test_the_gallery_page_shows_every_figure_once():
     assert facts.split("Loss over rounds.") == ("Loss over rounds", "")
     assert facts.paper_of("Accuracy (LSS paper, Fig. 3; FedEve, Fig. 3b).") == "LSS"
     assert facts.items_of(["ima Fig. 6a", "lss Table 4", "lss Table 4, iid"]) == "IMA Fig. 6a; LSS Table 4"
+
+
+def test_pictures_of_real_runs_are_drawn_from_their_numbers():
+    from _ext import showcase
+
+    page = (DOCS / "gallery.md").read_text()
+    assert {path.stem for path in showcase.IMAGES.glob("*.png")} == set(showcase.PICTURES)
+    for name, shown in showcase.PICTURES.items():
+        assert f"images/showcase/{name}.png" in page
+        figure = picture(shown.figure, showcase.NUMBERS / f"{name}.zarr.zip")
+        assert lint(figure) == []
 
 
 def test_thumbnails_are_small_and_those_of_the_gallery():

@@ -43,7 +43,7 @@ MEASURED = (
     *("explore-plane", "explore-runs", "explore-round", "explore-samples", "explore-drift"),
 )
 """Pictures of docs/results.md, by the commands that stand there, of docs/findings.md (docs/_ext/evidence.py), and of
-the explorer (docs/_ext/explorer_pictures.py)."""
+the explorer (docs/_ext/explorer_pictures.py); those in showcase/ are made by docs/_ext/showcase.py."""
 
 RECORD = IMAGES.parent / "pictures.json"
 
@@ -103,7 +103,7 @@ def stale() -> list[str]:
     recorded = json.loads(RECORD.read_text(encoding="utf-8"))["pictures"] if RECORD.exists() else {}
     now = digests()
     there = {str(path.relative_to(IMAGES.parent)) for path in IMAGES.parent.rglob("*.png")}
-    there -= {f"{name}.png" for name in MEASURED}
+    there -= {f"{name}.png" for name in MEASURED} | {name for name in there if name.startswith("showcase/")}
     undrawn = {f"gallery/{name}.png" for name in plan()} - {*recorded, *there}  # new figures; the page says so
     return sorted(
         name

@@ -1,0 +1,75 @@
+"""Pictures of runs in a paper's own setting: from the runs to small files of numbers, from these to pictures.
+
+    python docs/_ext/showcase.py               draws every picture from docs/results/showcase
+    python docs/_ext/showcase.py --runs RUNS   computes these numbers before, from the runs of a campaign
+
+The runs are those of seed 0 of the item `ima-table1-fmnist-shards2` (`fedscape reproduce --paper ima`). Numbers are
+those that `fedscape figures draw` writes, each in one file; `fedscape figures draw NAME FILE.zarr.zip` draws them in
+any look.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+
+from figures.draw_files import draw  # noqa: E402 - the path comes first
+from landscape.results import zarr_files  # noqa: E402
+
+NUMBERS, IMAGES = ROOT / "docs" / "results" / "showcase", ROOT / "docs" / "images" / "showcase"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A picture: its figure, the methods of the runs that it is drawn of, and its options."""
+
+    figure: str
+    methods: Sequence[str] = ("fedavg", "ima")
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+PICTURES = {
+    "accuracy-rounds": Shown("accuracy-rounds"),
+    "planes-clients": Shown("planes-clients", ("fedavg",), {"rounds": [25, 150, 299]}),
+    "lines-fma-ima": Shown("lines-fma-ima"),
+    "variance-rounds": Shown("variance-rounds"),
+    "coherence-rounds": Shown("coherence-rounds"),
+}
+
+
+def compute(folder: Path) -> None:
+    """Numbers of all pictures from the runs in a folder."""
+    from drift.runs.run import open as open_run
+
+    runs = [open_run(path) for path in sorted(folder.glob("*fashion-mnist-shards-s0-*"))]
+    for name, shown in PICTURES.items():
+        own = [run for run in runs if run.name.partition("-")[0] in shown.methods]
+        with TemporaryDirectory() as scratch:
+            paths = draw(shown.figure, own, scratch, formats=("png",), **shown.options)
+            (numbers,) = (path for path in paths if path.suffix == ".zarr")
+            zarr_files.save(zarr_files.load(numbers), NUMBERS / f"{name}.zarr.zip")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Compute if told to, then draw."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=Path, help="folder of the campaign's runs")
+    options = parser.parse_args(arguments)
+    if options.runs is not None:
+        compute(options.runs)
+    for name, shown in PICTURES.items():
+        with TemporaryDirectory() as scratch:
+            picture, *_ = draw(shown.figure, NUMBERS / f"{name}.zarr.zip", scratch, formats=("png",))
+            (IMAGES / f"{name}.png").write_bytes(picture.read_bytes())
+
+
+if __name__ == "__main__":
+    main()
