@@ -134,14 +134,14 @@ def test_no_picture_of_readme_and_docs_is_stale():
 
 
 def test_every_picture_that_a_page_shows_is_made_by_the_one_command_or_measured():
-    from _ext import remake
+    from _ext import remake, showcase
 
-    shown = set()
+    shown, real = set(), {f"showcase/{name}" for name in showcase.PICTURES}
     for page in blocks.PAGES:
         for target in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", page.read_text()):
             shown.add((page.parent / target).resolve().relative_to(DOCS / "images").as_posix())
     assert shown
-    assert {name.removesuffix(".png") for name in shown} <= {*remake.LARGE, *remake.MEASURED}
+    assert {name.removesuffix(".png") for name in shown} <= {*remake.LARGE, *remake.MEASURED, *real}
     assert {f"{name}.png" for name in remake.LARGE} <= shown
     assert set(remake.GROUPS) & set(gallery.names()) == set(remake.GROUPS)
 
@@ -203,7 +203,7 @@ def test_a_changed_setting_option_or_source_makes_a_picture_stale(tmp_path, monk
     (images / "variance-rounds.png").write_bytes(b"")
     with monkeypatch.context() as patch:
         patch.setitem(remake.OPTIONS, "planes-clients", {"points": 9})
-        assert remake.stale() == ["gallery/planes-clients.png", "planes-clients.png"]
+        assert remake.stale() == ["gallery/planes-clients.png"]
     with monkeypatch.context() as patch:
         patch.setitem(plan.FURTHER, "shrink", (("method=shrink", "rounds=7"),))
         assert remake.stale() == ["gallery/shrink-rounds.png"]

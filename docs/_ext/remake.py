@@ -34,7 +34,7 @@ from _ext.thumbnails import thumbnail  # noqa: E402
 from drift.config.experiment import Experiment  # noqa: E402
 from figures import gallery  # noqa: E402
 
-LARGE = ("planes-clients", "settings-rounds", "trajectory-plane", "variance-rounds")
+LARGE = ("settings-rounds", "trajectory-plane", "variance-rounds")
 """Figures that README and docs show in full size, beside their thumbnails."""
 
 MEASURED = (
