@@ -225,10 +225,8 @@ def _trained(run: str, received: Serialized, client: int, state: bytes, row: _Ma
         threads, deterministic = torch.get_num_threads(), torch.are_deterministic_algorithms_enabled()
         client_state: State = deserialize(state)
         try:
-            update, start = (
-                WORKER_DATA[run].load().trained(received.load(), client, client_state),
-                received.load().start,
-            )
+            update = WORKER_DATA[run].load().trained(received.load(), client, client_state)
+            start = received.load().start
         finally:
             torch.set_num_threads(threads)
             torch.use_deterministic_algorithms(deterministic)

@@ -145,6 +145,9 @@ def draw(
     saved = next((text for text in run if text.rstrip("/").endswith((".zarr", ".zarr.zip"))), None)
     if saved is not None and len(run) > 1:
         raise ValueError(f"{saved} has the numbers of a picture, and {len(run)} are named; give it alone.")
+    needless = {"--data": data, "--task": task, "--memory": memory}
+    if saved is not None and (asked := [option for option, value in needless.items() if value is not None]):
+        raise ValueError(f"{asked[0]} is for runs, and {saved} has numbers that are computed; leave it out.")
     opened_runs = [] if saved is not None else selection(run, runs, data, task)
     from figures.commands._draw_files import draw_one, left_out
     from figures.draw_files import FORMATS, split_words

@@ -36,7 +36,7 @@ class Stage:
 
 
 def stages(shape: tuple[int, ...], precision: Precision) -> list[Stage]:
-    """The coarsest level roughly, in bfloat16 on few samples, then all as asked for; maps are interpolated so long."""
+    """The coarsest level roughly (bfloat16, few samples), then all as asked for, with maps interpolated between."""
     masks = levels(shape)
     map_of_points = len(shape) == 2
     between = [

@@ -6,7 +6,8 @@ import hashlib
 import json
 import shutil
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,19 +37,20 @@ def save(ds: xr.Dataset, path: str | Path) -> None:
     path = Path(path)
     _check(ds)
     ds = _plain_missing(ds)
-    fresh, old = _sibling(path, "new"), _sibling(path, "old")
+    fresh, old, packed = (_sibling(path, kind) for kind in ("new", "old", "packed"))
     path.parent.mkdir(parents=True, exist_ok=True)
     shutil.rmtree(fresh, ignore_errors=True)
     try:
         sort_names(_text_as(ds, object)).assign_attrs(digest=_digest(ds)).to_zarr(
             fresh, mode="w", zarr_format=3, consolidated=False
         )
+        if path.suffix == ".zip":
+            _pack(fresh, packed)
     except BaseException:
         shutil.rmtree(fresh, ignore_errors=True)
+        packed.unlink(missing_ok=True)
         raise
     if path.suffix == ".zip":
-        packed = _sibling(path, "zip")
-        _pack(fresh, packed)
         shutil.rmtree(fresh)
         packed.replace(path)
         return
@@ -73,21 +75,18 @@ def load(path: str | Path) -> xr.Dataset:
     try:
         if link := next((entry for entry in path.rglob("*") if entry.is_symlink()), None):  # to files elsewhere
             raise ValueError(f"{link.relative_to(path)} is a link, which is not followed")
-        store: Any = zarr.storage.ZipStore(path, mode="r") if path.suffix == ".zip" else path
-        with xr.open_zarr(store, consolidated=False, chunks=None, zarr_format=3) as opened:
+        with _opened(path) as opened:
             free = psutil.virtual_memory().available
             if opened.nbytes > free:  # by the shapes that it states, before it is read
                 raise ValueError(f"it states {opened.nbytes} bytes, and {free} are free")
             ds = opened.load().drop_encoding()
     except _UNREADABLE as reason:
-        raise LookupError(
-            f"the result {path} cannot be read ({reason}); delete the folder and compute it again."
-        ) from reason
+        raise LookupError(f"the result {path} cannot be read ({reason}); delete it and compute it again.") from reason
     digest = ds.attrs.get("digest")
     ds = _text_as(ds, np.str_)
     ds.attrs = {key: value for key, value in ds.attrs.items() if key != "digest"}
     if digest not in (_digest(ds), _values_digest(ds)):
-        raise LookupError(f"the result {path} is not what was saved; delete the folder and compute it again.")
+        raise LookupError(f"the result {path} is not what was saved; delete it and compute it again.")
     return sort_names(ds)
 
 
@@ -128,6 +127,20 @@ class Partial:
     def checkpoint(self, ds: xr.Dataset) -> None:
         """Store the result so far."""
         save(ds, self.path)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[xr.Dataset]:
+    """The dataset of a zarr folder or of a zipped one, not yet in memory; closed behind it."""
+    how: dict[str, Any] = {"consolidated": False, "chunks": None, "zarr_format": 3}
+    if path.suffix != ".zip":
+        with xr.open_zarr(path, **how) as opened:
+            yield opened
+        return
+    with zipfile.ZipFile(path):  # refused here, since a store that did not open cannot be closed
+        pass
+    with zarr.storage.ZipStore(path, mode="r") as store, xr.open_zarr(store, **how) as opened:
+        yield opened
 
 
 def _pack(folder: Path, path: Path) -> None:

@@ -157,6 +157,7 @@ def test_a_picture_is_drawn_again_from_its_numbers(fedscape, runs, tmp_path):
         (["planes-clients", "{}"], "numbers of figure accuracy-rounds, not of planes-clients"),
         (["accuracy-rounds", "{}", "--methods", "fedavg"], "methods asks for other numbers"),
         (["accuracy-rounds", "{}", "{}"], "give it alone"),
+        (["accuracy-rounds", "{}", "--memory", "1GB"], "--memory is for runs"),
         (["accuracy-rounds", "other.zarr"], "no result at other.zarr"),
         (["accuracy-rounds", "text.zarr.zip"], "text.zarr.zip cannot be read"),
     ],
