@@ -12,6 +12,7 @@ import os
 import time
 from collections import deque
 from dataclasses import replace
+from statistics import median
 from typing import Any
 
 import torch
@@ -34,8 +35,11 @@ POINTS = 4
 PASSES = 2 * (1 + POINTS)
 """Passes through the samples per measurement: one point and POINTS, both once to warm up."""
 
-GAIN, GAIN_OF_BITS = 0.05, 0.08
-"""Part of the time that another block must save, and another way to multiply, whose values differ more."""
+TURNS = 3
+"""Most times that two plans are measured in turns; the speed of a shared machine changes within seconds."""
+
+GAIN = 0.05
+"""Part of the time that another block or way to multiply must save."""
 
 WHERE = "FEDSCAPE_PLANS"
 """Environment variable; "off" leaves every sweep at the default plan."""
@@ -70,27 +74,26 @@ def measured_plan(work: Work, rows: Tensor) -> tuple[SweepPlan, dict[str, float]
     blocks = [block for block in blocks if block <= len(work.samples) and block != default.block]
     part = _part(work, max([default.block, *blocks]))
     further = _alternatives(default)
-    cost = PASSES * (len(blocks) + len(further) + 3) * len(part.samples)
-    if len(rows) <= POINTS or cost > SHARE * len(rows) * len(work.samples):
+    cost = PASSES * 2 * (len(blocks) + len(further) + 1) * len(part.samples)
+    turns = int(min(TURNS, SHARE * len(rows) * len(work.samples) / cost))
+    if len(rows) <= POINTS or turns < 1:
         return None
     points = rows[: POINTS + 1].tolist()
-    seconds: dict[str, float] = {}
+    times: dict[str, list[float]] = {}
 
-    def measure(plan: SweepPlan) -> float:
-        spent = _seconds(part, plan, points, (len(rows), len(work.samples)))
-        seconds[plan.text] = min(spent, seconds.get(plan.text, float("inf")))
-        return seconds[plan.text]
+    def faster(plan: SweepPlan, best: SweepPlan) -> SweepPlan:
+        for each in [plan, best] * turns:
+            times.setdefault(each.text, []).append(_seconds(part, each, points, (len(rows), len(work.samples))))
+        return plan if median(times[plan.text]) < (1 - GAIN) * median(times[best.text]) else best
 
     best = DEFAULT
-    measure(best)
     for plan in (replace(DEFAULT, block=block) for block in blocks):
-        best = plan if measure(plan) < (1 - GAIN) * seconds[best.text] else best
+        best = faster(plan, best)
     for change in further:
-        plan = replace(best, **change)
-        best = plan if measure(plan) < (1 - GAIN_OF_BITS) * seconds[best.text] else best
-    if best != DEFAULT and measure(best) > (1 - GAIN) * measure(DEFAULT):  # both a second time: no chance winner
-        best = DEFAULT
-    return best, seconds
+        best = faster(replace(best, **change), best)
+    if best != DEFAULT:
+        best = faster(best, DEFAULT)  # once more: no chance winner
+    return best, {text: median(spent) for text, spent in times.items()}
 
 
 def _alternatives(default: Worker) -> list[dict[str, Any]]:
