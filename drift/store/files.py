@@ -14,7 +14,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from drift.store import compression, large_tensors, links, numpy_files
+from drift.store import compression, large_tensors, links, memory_budget, numpy_files
 from drift.store.column_blocks import release
 from drift.store.keep import Keep
 from drift.store.numpy_files import FORMAT as FORMAT
@@ -71,10 +71,10 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         Damaged: If the file is absent, truncated, altered or foreign.
     """
     stamp = large_tensors.stamp(path)
-    with _open(path) as file:
-        header, large = file.metadata() or {}, large_tensors.names(path)
-        tensors = {name: file.get_tensor(name) for name in file.keys() if name not in large}  # noqa: SIM118
-        tensors |= large_tensors.mapped(path, large)
+    large = stamp is not None and not memory_budget.fits(torch.uint8, (stamp.size,))
+    with _open(path, "numpy" if large else "pt") as file:
+        header = file.metadata() or {}
+        tensors = large_tensors.read(path) if large else {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     require_known(path, header.get("format"))
     if header.get("format") not in _FORMATS:
         raise Damaged(path, f"was not written by fedscape (format {header.get('format')!r})", ANEW)
@@ -91,13 +91,16 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[Any]:
-    """A file of tensors with its header read and its length checked; Damaged if it is absent or truncated."""
+def _open(path: Path, framework: str = "numpy") -> Iterator[Any]:
+    """A file of tensors with its header read and its length checked; Damaged if it is absent or truncated.
+
+    With "pt" the file must be smaller than all memory: its pages are mapped as if all of them were to be written.
+    """
     numpy_files.require_text(path)
     if not path.is_file():
         raise Damaged(path, "is missing", ANEW)
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(path, framework=framework) as file:
             yield file
     except (SafetensorError, OSError, ValueError) as reason:
         raise Damaged(path, f"cannot be read ({reason}); it is truncated or no file of a run", ANEW) from reason

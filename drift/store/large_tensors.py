@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,21 +18,26 @@ NAMES = ("clients", "client_deltas")
 """Tensors of a round file that are mapped if they are large."""
 
 
-def names(path: Path) -> list[str]:
-    """Tensors of a file that are not to be in memory at once.
+def read(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file by name; client models that are not to be in memory at once are mapped.
 
     Raises:
         OSError, ValueError: If the file cannot be read.
     """
-    if memory_budget.fits(torch.uint8, (path.stat().st_size,)):
-        return []
-    return [name for name, place in _places(path).items() if name in NAMES and not _fits(place)]
+    with open(path, "rb") as file:
+        places = read_places(file)
+        mapped = {name for name, place in places.items() if name in NAMES and not _fits(place)}
+        tensors = {name: _read(file, place) for name, place in places.items() if name not in mapped}
+    for name in mapped:
+        tensors[name] = map_tensor(path, _dtype(places[name]), places[name].shape, places[name].begin)
+    return tensors
 
 
-def mapped(path: Path, wanted: Collection[str]) -> dict[str, Tensor]:
-    """The tensors by name, mapped."""
-    places = _places(path) if wanted else {}
-    return {name: map_tensor(path, _dtype(places[name]), places[name].shape, places[name].begin) for name in wanted}
+def _read(file: BinaryIO, place: Place) -> Tensor:
+    tensor = torch.empty(place.shape, dtype=_dtype(place))
+    file.seek(place.begin)
+    file.readinto(tensor.reshape(-1).view(torch.uint8).numpy())  # type: ignore[attr-defined]
+    return tensor
 
 
 class Stamp(NamedTuple):
@@ -87,11 +92,6 @@ def _by_rows(models: Tensor, dtype: torch.dtype, convert: Callable[[Tensor], Ten
         results[row] = convert(model)
         release(results)
     return results
-
-
-def _places(path: Path) -> dict[str, Place]:
-    with open(path, "rb") as file:
-        return read_places(file)
 
 
 def _fits(place: Place) -> bool:
