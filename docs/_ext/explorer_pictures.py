@@ -1,8 +1,9 @@
-"""Pictures of the explorer for README and docs/explore.md, from the runs of the demo.
+"""Pictures of the explorer for README and docs/explore.md, from runs in a paper's own setting.
 
-    python docs/_ext/explorer_pictures.py out/demo/runs
+    python docs/_ext/explorer_pictures.py RUNS
 
-starts `fedscape explore` on them, opens views in headless Chromium and writes docs/images/explore-NAME.png.
+starts `fedscape explore` on a folder with the runs of FedAvg and IMA of seed 0 of the item `ima-table1-fmnist-shards2`
+(`fedscape reproduce --paper ima`), opens views in headless Chromium and writes docs/images/explore-NAME.png.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
 WIDE, HIGH = 1380, 860
 PICTURES = {
-    "plane": ("view=plane&second=weights&round=15", {}),
+    "plane": ("view=plane&second=weights&round=150", {}),
     "runs": ("view=runs&number=accuracy", {}),
-    "round": ("view=round&round=15", {}),
-    "samples": ("view=samples&round=15&truth=3", {}),
-    "drift": ("view=drift&second=path", {"color_scheme": "dark"}),
+    "round": ("view=round&round=150", {}),
+    "samples": ("view=samples&round=150&truth=6", {}),
+    "drift": ("view=drift&second=path&round=150", {"color_scheme": "dark"}),
 }
 """Name: selection, and options of the browser's page."""
 SETTLED = "() => document.querySelector('html').dataset.explorer && !document.querySelector('progress')"
@@ -41,7 +42,7 @@ def main(runs: Path) -> None:
                 page.set_default_timeout(180_000)
                 page.goto(f"{address}&{query}")
                 page.wait_for_function(SETTLED)
-                page.wait_for_timeout(30_000)  # grids are coarse at first and refined
+                page.wait_for_timeout(90_000)  # grids are coarse at first and refined
                 page.screenshot(path=IMAGES / f"explore-{name}.png")
                 page.close()
             browser.close()
