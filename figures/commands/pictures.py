@@ -157,7 +157,7 @@ def draw(
     split_words(name, options)
     require_formats(formats or FORMATS)
     if saved is None:
-        console.say(f"{name}: {constant(name, 'COST')}")
+        console.say(f"drawing {name} takes {constant(name, 'COST')}")
     with limited(memory), console.parts(f"drawing {name}") as part:
         shown_runs = map_runs(opened_runs, lambda run: run.with_progress(part, console.say))
         paths = draw_one(name, saved or shown_runs, out, formats=formats or FORMATS, **options)

@@ -12,6 +12,8 @@ import os
 import sys
 import tempfile
 import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -76,13 +78,27 @@ def read_columns(models: Tensor, columns: slice, block: Tensor) -> None:
         block.copy_(models[:, columns])
         return
     first = models.data_ptr() - mapping.begin + columns.start * models.element_size()
-    for row in range(len(models)):
-        data, place = block[row].numpy().view("u1").data, first + row * models.stride(0) * models.element_size()
-        while data.nbytes:
-            count = os.preadv(mapping.descriptor, [data], place)
-            if count == 0:
-                raise OSError("a file of models ends early; it was changed while it was read.")
-            data, place = data[count:], place + count
+    with _no_more_than_asked_for(mapping.descriptor):
+        for row in range(len(models)):
+            data, place = block[row].numpy().view("u1").data, first + row * models.stride(0) * models.element_size()
+            while data.nbytes:
+                count = os.preadv(mapping.descriptor, [data], place)
+                if count == 0:
+                    raise OSError("a file of models ends early; it was changed while it was read.")
+                data, place = data[count:], place + count
+
+
+@contextmanager
+def _no_more_than_asked_for(descriptor: int) -> Iterator[None]:
+    """Context in which the system reads a file without what follows each piece, which belongs to another block."""
+    if not hasattr(os, "posix_fadvise"):
+        yield
+        return
+    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+    try:
+        yield
+    finally:
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_NORMAL)
 
 
 def is_mapped(tensor: Tensor) -> bool:
