@@ -9,8 +9,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 import panel as pn
+from bokeh.document import Document
 from bokeh.server.server import Server
 from jinja2 import Template
+from panel.io.state import set_curdoc
 from plotly.offline import get_plotlyjs
 from tornado.routing import Rule
 from tornado.web import RequestHandler
@@ -70,6 +72,7 @@ def serve(workspace: Workspace, port: int = 0, host: str = "127.0.0.1") -> tuple
     application: Any = server._tornado
     application.add_handlers(".*", [Rule(guard, Refused)])
     application.add_transform(SafeHeaders)
+    server.io_loop.add_callback(_load, workspace)
     return server, f"http://{guard.name}:{server.port}/?token={guard.token}", guard.wide
 
 
@@ -78,12 +81,25 @@ def _is_no_closed_page(record: logging.LogRecord) -> bool:
     return not (record.exc_info and isinstance(record.exc_info[1], WebSocketClosedError))
 
 
+def _load(workspace: Workspace) -> None:
+    """Make a page that nobody sees, so that what the first page needs is loaded while the browser starts."""
+    with set_curdoc(Document()):
+        _extend()
+        explorer = Explorer(workspace, address=True)
+        explorer.__panel__().server_doc(pn.state.curdoc)
+    explorer.close()
+
+
+def _extend() -> None:
+    pn.extension("tabulator", apply_signatures=False)  # which serve editors, and take time for every page
+
+
 def _page(workspace: Workspace) -> pn.viewable.Viewable:
     """The explorer of one page that was opened; its selection stands in the address."""
     document: Any = pn.state.curdoc
     arguments = document.session_context.request.arguments
     query = urlencode([(name, text.decode()) for name, texts in arguments.items() for text in texts])
-    pn.extension("tabulator", apply_signatures=False)  # which serve editors, and take time for every page
+    _extend()
     document.template = Template((HERE / "page.html.j2").read_text(encoding="utf-8"), autoescape=False)
     document.template_variables.update(
         nonce=secrets.token_urlsafe(16), sheet=(HERE / "page.css").read_text(encoding="utf-8")
