@@ -27,6 +27,16 @@ def replace_forward(layer: nn.Module, forward: Forward | None) -> None:
     _set(layer, _COVERED if _COVERED in vars(layer) else "forward", forward)
 
 
+def restore(module: nn.Module) -> None:
+    """Give all layers of a module the forwards of their classes again.
+
+    A replacement may refer to its layer: the memory of both would otherwise stay until Python looks for cycles.
+    """
+    for layer in module.modules():
+        release(layer)
+        replace_forward(layer, None)
+
+
 def override(layer: nn.Module, forward: Forward) -> None:
     """Override the forward of a layer until `release`."""
     vars(layer).setdefault(_COVERED, vars(layer).get("forward"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -15,6 +16,7 @@ from landscape.model.samples import Samples, leaves
 from landscape.model.task import PerSample, Task
 from landscape.sweep.first_layer import FirstLayer, combine, first_layer, shared_start
 from landscape.sweep.folded_norms import FoldedConvolution, fold_norms
+from landscape.sweep.layer_forward import restore
 from landscape.sweep.onednn_layers import Packed, packable_forwards, use_onednn
 from landscape.sweep.pooled_first_layer import pooled_first_layer
 from landscape.sweep.precision import Precision, use_bfloat16
@@ -81,6 +83,7 @@ class Worker:
         self.parameters = [self.flat.module.get_parameter(name) for name, _ in self.flat.layout.parameters]
         self.models: list[Tensor] = []
         self.packable: list[Packed | FoldedConvolution] = [*packable_forwards(self.flat), *folded]
+        weakref.finalize(self, restore, self.flat.module).atexit = False
         self.take([])
 
     def chunk(self, points: Points) -> Values:

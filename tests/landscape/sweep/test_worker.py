@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -11,7 +14,8 @@ from landscape.geometry.planes import plane
 from landscape.model.samples import Samples
 from landscape.model.task import Task
 from landscape.sweep import worker
-from landscape.sweep.evaluate import evaluate
+from landscape.sweep.evaluate import evaluate, sweep_work
+from landscape.sweep.layer_forward import replacement
 from landscape.sweep.threads import chunks
 from tests.oracles import thetas
 
@@ -100,3 +104,22 @@ def test_chunks_cover_all_points_once_and_all_workers_get_alike(count, workers):
     turns = [sizes[start : start + workers] for start in range(0, len(sizes), workers)]
     assert all(max(turn) - min(turn) < workers for turn in turns if count > 100)
     assert count < 100 or len(turns[-1]) == workers
+
+
+@pytest.mark.parametrize("precision", ["exact", "fast"])
+def test_a_worker_and_its_model_are_freed_without_a_search_for_cycles(precision):
+    model = nn.Sequential(
+        nn.Conv2d(3, 8, 3, bias=False), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(800, 12)
+    )
+    task = Task(model, {"test": Samples(torch.randn(4, 3, 12, 12), torch.arange(4))})
+    gc.collect()
+    gc.disable()
+    try:
+        used = worker.Worker(sweep_work(task, thetas(task, 2), precision=precision))
+        assert any(replacement(layer) is not None for layer in used.flat.module)
+        left = [weakref.ref(layer) for layer in used.flat.module]
+        used.chunk([[0.5, 0.5]])
+        del used
+        assert [layer() for layer in left] == [None] * len(left)
+    finally:
+        gc.enable()
