@@ -82,8 +82,8 @@ def measured_plan(work: Work, rows: Tensor) -> tuple[SweepPlan, dict[str, float]
     times: dict[str, list[float]] = {}
 
     def faster(plan: SweepPlan, best: SweepPlan) -> SweepPlan:
-        for each in [plan, best] * turns:
-            times.setdefault(each.text, []).append(_seconds(part, each, points, (len(rows), len(work.samples))))
+        for which in [plan, best] * turns:
+            times.setdefault(which.text, []).append(_seconds(part, which, points, (len(rows), len(work.samples))))
         return plan if median(times[plan.text]) < (1 - GAIN) * median(times[best.text]) else best
 
     best = DEFAULT
