@@ -76,7 +76,8 @@ def test_packed_weights_are_made_once_a_point_and_change_nothing(monkeypatch):
         monkeypatch.setattr(kind, "pack", lambda *given, pack=kind.pack: made.append(given[0]) or pack(*given))
     packed = evaluate(task, basis, rows, block=16)
     again = evaluate(task, basis, rows.flip(0), block=16, memory=1)
-    layers = len(packable_forwards(worker.Worker(_work(task, basis)).flat))
+    used = worker.Worker(_work(task, basis))
+    layers = len(packable_forwards(used.flat))
     assert layers >= 2 and len(made) in {2 * 4 * layers, 2 * 4 * (layers - 1)}  # the first layer may be shared
     monkeypatch.setattr(worker, "packable_forwards", lambda _: [])
     plain = evaluate(task, basis, rows, block=16)
