@@ -8,10 +8,13 @@ import numpy as np
 import plotly.graph_objects as go
 import xarray as xr
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from figures import style
 from figures.axes import spectra, surfaces
 from figures.axes.curves import require_values
+from figures.axes.fit import fit
+from figures.axes.map_heights import fit_heights
 from figures.axes.surfaces import contour, profile
 from figures.axes.triangles import triangle
 from figures.interactive.look import axis, blank, grid
@@ -38,6 +41,7 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
     values = _values(ds, variable)
     name, dims = str(values.name), tuple(map(str, values.dims))
     require_values(values)
+    own = ax is None
     ax = _new_axes() if ax is None else ax
     if "mark_other" in dims:
         return _matrix(ds, name, ax, look)
@@ -47,7 +51,13 @@ def plot(ds: xr.Dataset, *, ax: Axes | None = None, variable: str | None = None,
     if _is_map(ds, dims):
         path = ds.sizes.get("mark", 0) > 4
         contour(ds, ax=ax, variable=name, **{"marks": not path, **look})
-        return _path(ds, dims, ax) if path else ax
+        if path:
+            _path(ds, dims, ax)
+        if own and isinstance(ax.figure, Figure):
+            fit_heights(ax.figure, [ax])
+            fit(ax.figure, ax.figure.axes)
+            fit_heights(ax.figure, [ax], again=True)
+        return ax
     if dims == ("t",):
         return _line(ds, profile(ds, ax=ax, variable=name, **look), name)
     if dims == ("rank",):
@@ -109,14 +119,13 @@ def _new_axes() -> Axes:
     return pyplot.subplots(figsize=(4.4, 3.4), layout="constrained")[1]
 
 
-def _path(ds: xr.Dataset, dims: tuple[str, ...], ax: Axes) -> Axes:
+def _path(ds: xr.Dataset, dims: tuple[str, ...], ax: Axes) -> None:
     """The marks joined in their order, as those of a trajectory; the first and the last one named."""
     x, y = (ds[f"mark_{name}"].values for name in dims)
     ax.plot(x, y, "o-", color=style.GLOBAL, linewidth=1, markersize=3, markeredgecolor="white", markeredgewidth=0.4)
     for place in (0, -1):
         note = ax.annotate(str(ds["mark"].values[place]), (x[place], y[place]), (0, 5), textcoords="offset points")
         note.set(ha="center", va="bottom", fontsize=style.small(), path_effects=style.outline())
-    return ax
 
 
 def _line(ds: xr.Dataset, ax: Axes, name: str) -> Axes:

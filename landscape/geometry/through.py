@@ -36,6 +36,6 @@ def as_sweep(task: Task, sweep: Sweep | Model | Sequence[Model], models: Sequenc
     first = list(sweep) if isinstance(sweep, Sequence) and not isinstance(sweep, str) else [sweep]
     every: list[Any] = [*first, *models]
     if not every:
-        raise ValueError("no model was given; give a sweep, or one model or more.")
+        raise ValueError(f"there is no model in {sweep!r}; give a sweep, or one model or more.")
     usual: Any = {1: random_plane, 2: line, 3: plane}.get(len(every))
     return principal_plane(every, task=task) if usual is None else usual(task, *every)  # type: ignore[call-arg]

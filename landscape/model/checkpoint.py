@@ -21,6 +21,9 @@ INDEX = "model.safetensors.index.json"
 def read_state(path: str | Path, task: Task) -> dict[str, Tensor]:
     """Tensors of a checkpoint by the names of the task's model; nothing but tensors is unpickled.
 
+    A checkpoint of a module that has the task's model as a part (a LightningModule that saved `net.0.weight`) is read
+    as that part, if it has nothing else.
+
     Args:
         path: A file (.pt, .pth, .safetensors, .npz), or a folder with `model.safetensors` or `pytorch_model.bin`.
         task: Its model has the names and shapes.
@@ -35,12 +38,24 @@ def read_state(path: str | Path, task: Task) -> dict[str, Tensor]:
         tensors |= read_tensors(file)
     if are_unnamed(tensors):
         return name_tensors(path, tensors, task)
-    known = {name for name, _ in (*task.layout.parameters, *task.layout.buffers)} | set(task.model.state_dict())
+    parameters = {name for name, _ in task.layout.parameters}
+    known = parameters | {name for name, _ in task.layout.buffers} | set(task.model.state_dict())
+    tensors = _as_part(tensors, parameters, known)
     if extra := sorted(name for name in set(tensors) - known if tensors[name].is_floating_point()):
         raise ValueError(
             f"{path}: the model has no tensor {extra[0]!r}; was it trained with another model? "
             f"Its tensors are {', '.join(sorted(known)[:8])}."
         )
+    return tensors
+
+
+def _as_part(tensors: dict[str, Tensor], parameters: set[str], known: set[str]) -> dict[str, Tensor]:
+    """Tensors without the name of the module around the model, if that is all that tells them from the model's."""
+    around = {name.removesuffix(first) for first in sorted(parameters)[:1] for name in tensors if name.endswith(first)}
+    for prefix in sorted(around - {""}):
+        inner = {name.removeprefix(prefix) for name in tensors if name.startswith(prefix)}
+        if prefix.endswith(".") and len(inner) == len(tensors) and parameters <= inner <= known:
+            return {name.removeprefix(prefix): value for name, value in tensors.items()}
     return tensors
 
 

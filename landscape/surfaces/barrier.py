@@ -33,6 +33,7 @@ def barrier(
     *,
     points: int = 21,
     split: Split = "test",
+    labels: Sequence[str] = ("a", "b"),
     buffers: Tensor | None = None,
     statistics: Statistics | None = None,
     calibration: Samples | int = CALIBRATION,
@@ -52,6 +53,7 @@ def barrier(
         a, b: Models, shape (d,).
         points: Evaluations on the line, both ends included.
         split: Samples that the loss is averaged over.
+        labels: Names of the two models.
         buffers: Floating buffers of a and b, shape (2, b); by default those of the task.
         statistics, calibration: Of batch normalisation, as in `landscape.sweep.evaluate.evaluate`; by default
             recomputed between the models. Stated in the attributes.
@@ -63,7 +65,7 @@ def barrier(
     Raises:
         ValueError: If a and b differ in length.
     """
-    sweep = line(a, b, points=points, low=0.0, high=1.0, buffers=buffers)
+    sweep = line(a, b, points=points, low=0.0, high=1.0, labels=labels, buffers=buffers)
     ds = surface(
         task,
         sweep,

@@ -76,6 +76,19 @@ def test_marks_are_named_and_a_trajectory_is_a_path(task):
     np.testing.assert_array_equal(path.get_xdata(), ds.mark_alpha)
 
 
+def test_a_figure_is_as_tall_as_its_map_and_all_texts_are_inside(task):
+    ds = landscape.surface(task, landscape.plane(task, *models(3), points=5))
+    flat = ds.assign_coords(alpha=ds.alpha * 5)
+    ax = flat.plot()
+    figure = ax.figure
+    figure.canvas.draw()
+    bounds, inside = figure.bbox, figure.get_tightbbox(figure.canvas.get_renderer()).transformed(figure.dpi_scale_trans)
+    assert figure.get_figheight() < 2.4
+    assert inside.height > 0.9 * bounds.height
+    assert inside.y0 >= -1 and inside.y1 <= bounds.height + 1
+    assert inside.x1 <= bounds.width + 1
+
+
 def test_a_variable_and_axes_can_be_chosen(task):
     ds, (_, ax) = landscape.surface(task, *models(2)), pyplot.subplots()
     assert ds.plot(ax=ax, variable="error") is ax and ax.get_ylabel() == "error"

@@ -53,6 +53,11 @@ def test_a_loop_records_models_steps_and_metrics(tmp_path):
     assert metrics.values[0] == pytest.approx(nn.functional.cross_entropy(net()(X), Y).item())
 
 
+def test_a_record_without_a_checkpoint_is_named_where_it_is_drawn(tmp_path, task):
+    with pytest.raises(ValueError, match=r"there is no model in Record\('.*none': no checkpoint\)"):
+        landscape.surface(task, landscape.Record(tmp_path / "none"))
+
+
 def test_planes_curvature_and_connectivity_read_it(tmp_path, task):
     one, two = (landscape.Record(tmp_path / name, every=2) for name in "ab")
     models = [trained(one, 0), trained(two, 1)]

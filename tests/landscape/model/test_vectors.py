@@ -212,6 +212,24 @@ def test_half_precision_is_read_in_the_precision_of_the_task(tmp_path):
     assert same(ds, expected)
 
 
+@pytest.mark.parametrize("norm", [False, True])
+def test_a_checkpoint_of_the_module_around_a_model_is_read_as_that_part(norm, tmp_path):
+    one, whole = task(norm), {f"model.net.{name}": value for name, value in net(1, norm).state_dict().items()}
+    torch.save({"state_dict": whole, "epoch": 3}, tmp_path / "last.ckpt")
+    assert same(landscape.hessian(one, tmp_path / "last.ckpt", k=1), landscape.hessian(one, net(1, norm), k=1))
+    torch.save(whole | {"scale": torch.ones(1)}, tmp_path / "more.pt")
+    with pytest.raises(ValueError, match=r"the model has no tensor 'model\.net\.0\.bias'"):
+        landscape.hessian(one, tmp_path / "more.pt")
+    torch.save(dict(list(whole.items())[1:]), tmp_path / "less.pt")
+    with pytest.raises(ValueError, match=r"the model has no tensor 'model\.net"):
+        landscape.hessian(one, tmp_path / "less.pt")
+
+
+def test_a_barrier_has_the_names_of_its_files(tmp_path):
+    paths = [written(tmp_path, net(seed, False), ".pt") for seed in (1, 2)]
+    assert landscape.barrier(task(False), *paths).mark.values.tolist() == ["0", "1", "mean"]
+
+
 def test_a_checkpoint_that_is_absent_or_foreign_is_named_and_never_run(tmp_path):
     one = task(False)
     with pytest.raises(LookupError, match=r"no checkpoint nowhere\.pt; give a file"):
@@ -240,7 +258,7 @@ def test_models_make_the_usual_sweep_and_nothing_stands_beside_a_sweep():
         assert landscape.surface(one, modules[:count], metrics=("loss",)).analysis == kind
     with pytest.raises(ValueError, match="give either the sweep or the models"):
         landscape.surface(one, landscape.line(one, *modules[:2]), modules[2])
-    with pytest.raises(ValueError, match="no model was given"):
+    with pytest.raises(ValueError, match=r"there is no model in \[\]; give a sweep"):
         landscape.surface(one, [])
 
 
