@@ -161,7 +161,7 @@ def _missing(folder: Path, files: CheckpointFiles) -> list[str]:
     lines = []
     started, usable = set(files.started()), set(files.usable())
     if files.averaged:
-        lines.append("global models: means of the clients by size replace them")
+        lines.append("global models: means of the clients by size replace them (--globals PATTERN names others)")
     lines += [f"global model of round {index}: the round is left out" for index in files.rounds if index not in usable]
     lines += [f"start of round {index}: it only serves as the start of round {index + 1}" for index in usable - started]
     if not any(paths.clients for paths in files.rounds.values()):

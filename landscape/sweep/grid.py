@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -50,6 +51,14 @@ class Sweep:
         grid = " x ".join(f"{name} {len(values)}" for name, values in self.coords.items())
         marks = ", ".join(mark.name for mark in self.marks)
         return f"Sweep({grid}; {len(self.basis)} models of {self.basis.shape[1]} parameters; marks: {marks or 'none'})"
+
+    def __getattr__(self, name: str) -> Any:
+        """Say how a sweep is drawn: it places models and knows no losses yet."""
+        if name in ("plot", "plotly"):
+            raise AttributeError(
+                f"a sweep places models; landscape.surface(task, sweep).{name}() evaluates and draws it."
+            )
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def _repr_html_(self) -> str:
         """A small table for notebooks: each coordinate, the models of the basis, the marks."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import json
+import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -248,6 +249,13 @@ def test_a_checkpoint_that_is_absent_or_foreign_is_named_and_never_run(tmp_path)
     (tmp_path / "model.safetensors.index.json").write_text('{"weight_map": {"0.weight": "../part.pt"}}')
     with pytest.raises(ValueError, match="it names files outside its folder"):
         landscape.hessian(one, tmp_path)
+
+
+def test_a_sweep_says_how_it_is_drawn():
+    sweep = landscape.line(task(False), net(1, False), net(2, False))
+    with pytest.raises(AttributeError, match=r"landscape\.surface\(task, sweep\)\.plot\(\) evaluates and draws it"):
+        sweep.plot()
+    assert not hasattr(sweep, "points") and pickle.loads(pickle.dumps(sweep)).shape == sweep.shape
 
 
 def test_models_make_the_usual_sweep_and_nothing_stands_beside_a_sweep():
