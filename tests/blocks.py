@@ -66,6 +66,10 @@ NOT_RUN = {
         "docs/howto-cluster.md",
         "fedscape sweep --cluster",
     ): "needs a Dask scheduler; tests/drift/engines/test_cluster.py",
+    (
+        "docs/howto-cluster.md",
+        "fedscape analyse --cluster",
+    ): "needs a Dask scheduler; tests/drift/engines/test_cluster.py",
     ("docs/scale.md", "fedscape"): "needs a Slurm cluster",
     ("docs/howto-flower.md", "fedscape"): "needs a Flower app; tests/drift/importers/test_flower.py",
     ("docs/howto-flower.md", "python"): "needs flwr; tests/drift/importers/test_flower.py",

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from drift.runs.registry import Registered, registered
 from figures import console
-from figures.commands.opening import opened
+from figures.commands import analyse_rounds
+from figures.commands.opening import opened_all
 from figures.commands.options import (
     OUT,
     AnalysisName,
@@ -21,15 +22,22 @@ from figures.commands.options import (
     Json,
     Memory,
     Options,
-    RunName,
+    RunNames,
     Runs,
     Task,
     Workers,
     arguments,
     require_file,
     require_folder,
+    several,
 )
 from landscape import outside, plugins
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from drift.runs.run import Run
+    from figures.commands.analyse_rounds import Place
 
 Metric = Annotated[
     list[str] | None,
@@ -39,6 +47,17 @@ Metric = Annotated[
         metavar="FILE.py:FUNCTION",
         help="Function of your own, (outputs, targets) -> one value per sample, that planes and lines are evaluated "
         "with beside the loss. May be repeated. By default none.",
+    ),
+]
+
+Rounds = Annotated[
+    list[str] | None,
+    several(
+        "--rounds",
+        "ROUND",
+        "Compute it for each of these rounds: all, kept (those whose client models are stored), numbers such as "
+        "0 10 -1, or FIRST:LAST; only for an analysis of one round. By default for the last one, or the one of --set "
+        "round=N.",
     ),
 ]
 
@@ -52,9 +71,10 @@ SUFFIXES = (".csv", ".vtk", ".ply", ".zarr", ".tex", ".md", ".html")
 
 def analyse(
     name: AnalysisName,
-    run: RunName,
+    run: RunNames,
     /,
     *,
+    rounds: Rounds = None,
     set: Options = None,
     out: Annotated[Path | None, OUT] = None,
     runs: Runs = Path("runs"),
@@ -65,11 +85,12 @@ def analyse(
     cluster: Cluster = None,
     memory: Memory = None,
     json: Json = False,
-) -> None:
-    """Compute an analysis of a run; the result is stored in the run's folder and not computed again.
+) -> int:
+    """Compute an analysis of runs; results are stored in the folders of the runs and not computed again.
 
-    With --workers or --cluster the points of planes and lines are evaluated in parallel, and with --workers also the
-    local trainings that an analysis repeats; the numbers stay the same.
+    With --workers or --cluster the results of several rounds or runs are computed in parallel. Of one result the points
+    of planes and lines are shared, and with --workers also the local trainings that an analysis repeats. The numbers
+    stay the same.
 
     Example: `fedscape analyse coherence fedavg-digits --out coherence.csv`
 
@@ -77,7 +98,8 @@ def analyse(
         name: Name of an analysis (fedscape list analyses, which also names the options of each), or FILE.py:FUNCTION
             or module:FUNCTION of your own.
         out: File for the numbers: .csv (one value per row), .vtk or .ply (a surface for ParaView), .zarr (for xarray),
-            .tex, .md or .html (a table). By default they are only stored in the run's folder.
+            .tex, .md or .html (a table); of several results with {run} or {round} in its name. By default they are
+            only stored in the run's folder.
     """
     known = analyses()
     if name not in known:  # what is built in comes first
@@ -85,45 +107,109 @@ def analyse(
     analysis = None if outside.is_outside(name) else _registered(name, known)
     if out is not None and out.suffix not in SUFFIXES:
         raise ValueError(f"cannot write {str(out)!r}; the suffix says the format: {', '.join(SUFFIXES)}.")
-    if out is not None:
-        (require_folder if out.suffix == ".zarr" else require_file)(out)
-    options, opened_run = arguments(set), opened(run, runs, data, task)
-    from drift.runs.user_task import UserMetric
-    from drift.simulation.sweep_points import point_pool
-    from drift.store.memory_budget import limited
-
+    options, opened_runs = arguments(set), opened_all(run, runs, data, task)
+    if rounds is not None and "round" in options:
+        raise ValueError("both --rounds and --set round were given; give one of them.")
     function = (
         outside.load(name) if analysis is None else getattr(importlib.import_module(analysis.module), analysis.name)
     )
-    plain, accepted = function.__name__, inspect.signature(function).parameters
-    plugins.require_options(plain, function, options)
+    plugins.require_options(function.__name__, function, options)
+    places = analyse_rounds.result_places(opened_runs, rounds, function)
+    if out is not None:
+        analyse_rounds.require_names(places, out)
+        for place in places:
+            (require_folder if out.suffix == ".zarr" else require_file)(place.path(out))
+    from drift.runs.user_task import UserMetric
+    from drift.store.memory_budget import limited
+
     measures = [UserMetric.load(text) for text in metric or ()]
-    measured_run, pool = opened_run.with_measures(measures), point_pool(workers, cluster)
-    if "workers" in accepted and "workers" not in options:  # it trains again
-        options["workers"] = workers
-        if cluster is not None:
-            console.say(f"{plain} trains clients on this machine, by --set workers=N in N processes; {POINTS}")
-    with limited(memory), console.parts(f"{plain} of {measured_run.name}") as part:
-        result = measured_run.with_progress(part, console.say).with_crew(pool).cached(function, **options)
+    places = [place.measured(measures) for place in places]
+    with limited(memory):
+        if len(places) > 1:
+            text = name if analysis is None else f"{analysis.module}:{analysis.name}"
+            shared = {"data": data, "task": task, "metrics": tuple(metric or ()), "memory": memory}
+            return _several(places, function, text, options, shared, out, json, workers=workers, cluster=cluster)
+        options |= places[0].options
+        result = _single(places[0].run, function, options, workers, cluster)
     if json:
         console.put_json(result.to_dict())
     else:
         console.put(repr(result))
-    console.say(f"kept in {measured_run.folder / 'results'}")
-    if out is not None:
-        from drift.store.atomic_write import write_bytes
-        from landscape.results import zarr_files
-        from landscape.results.export import export_bytes
+    console.say(f"kept in {places[0].run.folder / 'results'}")
+    _write(result, None if out is None else places[0].path(out))
+    return 0
 
-        if out.suffix == ".zarr":
-            zarr_files.save(result, out)
-        elif out.suffix in (".tex", ".md", ".html"):
-            from figures.texts.table import table
-            from figures.texts.table_formats import FORMS
 
-            write_bytes(out, FORMS[out.suffix](table(result)).encode())
-        else:
-            write_bytes(out, export_bytes(result, out.suffix.removeprefix(".")))
+def _single(
+    run: Run, function: Callable[..., xr.Dataset], options: dict[str, Any], workers: int, cluster: str | None
+) -> xr.Dataset:
+    """One result; its points, or the trainings that it repeats, are shared."""
+    from drift.simulation.sweep_points import point_pool
+
+    plain, pool = function.__name__, point_pool(workers, cluster)
+    if "workers" in inspect.signature(function).parameters and "workers" not in options:  # it trains again
+        options["workers"] = workers
+        if cluster is not None:
+            console.say(f"{plain} trains clients on this machine, by --set workers=N in N processes; {POINTS}")
+    with console.parts(f"{plain} of {run.name}") as part:
+        return run.with_progress(part, console.say).with_crew(pool).cached(function, **options)
+
+
+def _several(
+    places: Sequence[Place],
+    function: Callable[..., xr.Dataset],
+    text: str,
+    options: dict[str, Any],
+    opening: dict[str, Any],
+    out: Path | None,
+    json: bool,
+    *,
+    workers: int,
+    cluster: str | None,
+) -> int:
+    """Several results, each computed by one process; the table of them, their files, and the exit code."""
+    from drift.simulation.many_results import Opening, Wanted, compute_results
+    from drift.simulation.sweep_points import point_pool
+
+    point_pool(workers, cluster)  # refuses both
+    wanted = [Wanted(place.run.folder, text, {**options, **place.options}) for place in places]
+    with console.parts(f"{function.__name__}, {len(places)} results") as part:
+        errors = compute_results(wanted, Opening(**opening), workers=workers, cluster=cluster, progress=part)
+    rows = []
+    for place, job, error in zip(places, wanted, errors, strict=True):
+        result = None if error is not None else place.run.cached(function, **job.options)
+        rows.append(analyse_rounds.row(place, result, error))
+        if result is not None:
+            rows[-1] |= {"result": result.to_dict()} if json else {}
+            _write(result, None if out is None else place.path(out), quiet=True)
+    if json:
+        console.put_json(rows)
+    else:
+        analyse_rounds.put_table(rows)
+    done = sum(error is None for error in errors)
+    files = "" if out is None else f"; files: {out}"
+    console.say(f"{done} of {len(places)} results are kept in the folders of their runs{files}")
+    return 0 if done == len(places) else 2
+
+
+def _write(result: xr.Dataset, out: Path | None, *, quiet: bool = False) -> None:
+    """Write the numbers in the format of the file's suffix."""
+    from drift.store.atomic_write import write_bytes
+    from landscape.results import zarr_files
+    from landscape.results.export import export_bytes
+
+    if out is None:
+        return
+    if out.suffix == ".zarr":
+        zarr_files.save(result, out)
+    elif out.suffix in (".tex", ".md", ".html"):
+        from figures.texts.table import table
+        from figures.texts.table_formats import FORMS
+
+        write_bytes(out, FORMS[out.suffix](table(result)).encode())
+    else:
+        write_bytes(out, export_bytes(result, out.suffix.removeprefix(".")))
+    if not quiet:
         console.say(f"written to {out}")
 
 

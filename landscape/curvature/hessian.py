@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -23,13 +23,17 @@ CURVATURES = ("hessian", "gauss_newton")
 
 @dataclass(frozen=True)
 class CurvatureProblem:
-    """Input of a back end: the curvature of the mean loss of `samples` at `theta` (d,), in blocks of samples."""
+    """Input of a back end: the curvature of the mean loss of `samples` at `theta` (d,), in blocks of samples.
+
+    Without `vectors`, a back end may return (0, d) vectors, which saves k of them in memory.
+    """
 
     flat: Flat
     theta: Tensor
     samples: Samples
     block: int
     curvature: str = "hessian"
+    vectors: bool = True
 
 
 @takes_models("theta")
@@ -85,6 +89,7 @@ def top_eigenvalues(
             f"k is {k}, the model has {theta.numel()} parameters; ask for 1 to {theta.numel()} eigenvalues."
         )
     posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
+    posed = replace(posed, vectors=vectors)
     pairs = solver.eigenpairs(posed, k, tolerance=tolerance, max_products=max_products, seed=seed)
     return _dataset(pairs, backend, vectors).assign_attrs(curvature=curvature)
 

@@ -77,7 +77,7 @@ def leading(
         max_products: Stops here with `converged` False.
         rows: Of the basis before a restart; by default 20 to 100, by the memory that they take.
         seed: Of the random vectors.
-        vectors: Compute the vectors; else they are (0, d) where k is 1.
+        vectors: Compute the vectors; else they are (0, d).
 
     Raises:
         ValueError: If k is not in 1..d, if the basis has no room for k, or if a product is not finite.
@@ -90,10 +90,10 @@ def leading(
     rows = rows or _rows(start, k)
     stop = _Converged(k, tolerance)
     first = recurrence(product, start, max(max_products, k), rows=rows, leading=k, enough=stop)
-    pairs = _pairs(first, start, k, stop.met or first.exhausted, vectors or k > 1)
+    pairs = _pairs(first, start, k, stop.met or first.exhausted, vectors)
     if k == 1 or len(first.basis) == size or not pairs.converged:
         return pairs
-    return _with_copies(product, first, pairs, k, tolerance, max_products, seed)
+    return _with_copies(product, first, pairs, k, tolerance, max_products, seed, vectors)
 
 
 def _rows(start: Tensor, k: int) -> int:
@@ -190,7 +190,7 @@ def _gaps(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def _pairs(state: Krylov, start: Tensor, k: int, converged: bool, vectors: bool) -> Eigenpairs:
     values, columns, lengths = state.ritz()
     rows = torch.from_numpy(columns[:, : k if vectors else 0].T.copy()).to(start) @ state.basis
-    turned = signed(torch.nn.functional.normalize(rows, dim=1)) if vectors else rows
+    turned = signed(rows.div_(rows.norm(dim=1, keepdim=True).clamp_min(1e-12)))
     largest, left = torch.from_numpy(values[:k].copy()), torch.from_numpy(lengths[:k].copy())
     if state.exhausted:
         left = torch.zeros_like(left)
@@ -198,7 +198,14 @@ def _pairs(state: Krylov, start: Tensor, k: int, converged: bool, vectors: bool)
 
 
 def _with_copies(
-    product: Product, first: Krylov, pairs: Eigenpairs, k: int, tolerance: float, max_products: int, seed: int
+    product: Product,
+    first: Krylov,
+    pairs: Eigenpairs,
+    k: int,
+    tolerance: float,
+    max_products: int,
+    seed: int,
+    with_vectors: bool,
 ) -> Eigenpairs:
     """The pairs with those added that `first` could not see: the largest ones outside of its basis."""
     basis, products, generator = first.basis, first.products, torch.Generator().manual_seed(seed + 1)
@@ -234,5 +241,6 @@ def _with_copies(
         basis = torch.cat([basis, more.vectors])
         order = torch.cat([values, more.values]).abs().argsort(descending=True, stable=True)[:k]
         values, residuals = torch.cat([values, more.values])[order], torch.cat([residuals, more.residuals])[order]
-        vectors = torch.cat([vectors, more.vectors])[order.to(vectors.device)]
+        if with_vectors:
+            vectors = torch.cat([vectors, more.vectors])[order.to(vectors.device)]
     return Eigenpairs(values, vectors, residuals, products, converged)

@@ -131,6 +131,8 @@ def relative(lengths: Tensor, values: Tensor) -> Tensor:
 
 
 def signed(vectors: Tensor) -> Tensor:
-    """Rows with signs such that their entry of largest magnitude is positive; that of an eigenvector is arbitrary."""
-    largest = torch.stack([row[row.abs().argmax()] for row in vectors]) if len(vectors) else vectors[:, 0]
-    return vectors * torch.where(largest < 0, -1.0, 1.0)[:, None]
+    """The rows, turned in place so that their entry of largest magnitude is positive; an eigenvector's sign is free."""
+    for row in vectors:
+        if row[row.abs().argmax()] < 0:
+            row.neg_()
+    return vectors

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import tiny
 import torch
+import xarray as xr
 
 import drift
 from drift.engines import cluster
@@ -118,3 +119,15 @@ def test_whole_runs_are_scheduled_on_a_cluster_and_an_absent_one_is_named(tmp_pa
         main(["train", str(tiny.written(tmp_path)), "--runs", str(tmp_path), "--cluster", "tcp://127.0.0.1:9"])
     assert stopped.value.code == 2
     assert "no Dask scheduler answers at tcp://127.0.0.1:9" in capsys.readouterr().err
+
+
+def test_results_of_rounds_are_tasks_of_a_cluster(tmp_path, capsys):
+    run = tiny.trained(tmp_path / "runs")
+    with running(tmp_path) as (address, _), pytest.raises(SystemExit) as stop:
+        main(["analyse", "client-losses", str(run.folder), "--rounds", "all", "--cluster", address])
+    assert stop.value.code in (0, None)
+    assert "3 of 3 results are kept" in capsys.readouterr().err
+    for index in range(3):
+        found = run.cached(drift.client_losses, round=index)  # stored by a worker
+        xr.testing.assert_equal(found, drift.client_losses(run, round=index))
+    assert len(list((run.folder / "results").glob("client_losses-*.zarr"))) == 3

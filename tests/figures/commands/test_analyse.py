@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import csv
 import importlib
+import json
+import re
 from functools import wraps
 
 import pytest
 import tiny
 import xarray as xr
 
+import drift
 from figures import cli
 from landscape.results import zarr_files
 
@@ -87,3 +90,56 @@ def test_a_suffix_that_is_not_known_is_refused_before_anything_is_computed(run, 
     assert call("analyse", "locality", run.folder, "-o", tmp_path / "locality.obj") == 2
     assert "the suffix says the format: .csv, .vtk, .ply, .zarr" in capsys.readouterr().err
     assert sorted((run.folder / "results").glob("*")) == before
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_rounds_of_runs_are_computed_one_by_one_and_stored_where_cached_finds_them(workers, tmp_path, capsys):
+    first, second = (tiny.trained(tmp_path, f"seed={seed}") for seed in (1, 2))
+    out = tmp_path / "out" / "{run}-{round}.csv"
+    words = ("--rounds", "all", "--workers", workers, "-o", out, "--json")
+    assert call("analyse", "client-losses", tmp_path, *words) == 0
+    told = capsys.readouterr()
+    rows = json.loads(told.out)
+    assert [(row["run"], row["round"]) for row in rows] == [
+        (run.name, index) for run in (first, second) for index in (0, 1, 2)
+    ]
+    assert "6 of 6 results are kept" in told.err
+    for run in (first, second):
+        assert len(list((run.folder / "results").glob("client_losses-*.zarr"))) == 3
+        stored = run.cached(drift.client_losses, round=1)
+        xr.testing.assert_equal(stored, drift.client_losses(run, round=1))
+        assert (out.parent / f"{run.name}-1.csv").read_text().startswith("variable,")
+    assert len(list(out.parent.iterdir())) == 6
+
+
+def test_numbers_of_several_results_stand_in_a_table(run, capsys):
+    assert call("analyse", "three-accuracies", run.folder, "--rounds", "0:1") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split()[:2] == ["run", "round"] and len(lines) == 4
+    assert [line.split()[1] for line in lines[2:]] == ["0", "1"]
+
+
+def test_a_round_that_cannot_be_computed_stops_no_other(tmp_path, capsys):
+    run = tiny.trained(tmp_path, "keep.clients=last 1")
+    assert call("analyse", "client-losses", run.folder, "--rounds", "all") == 2
+    told = capsys.readouterr()
+    assert "1 of 3 results are kept" in told.err and told.out.count("kept no clients in round") == 2
+    assert call("analyse", "client-losses", run.folder, "--rounds", "kept", "-1") == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("coherence", "--rounds", "all"), "coherence is not of one round; leave --rounds out: it covers"),
+        (("eigenvalues", "--rounds", "0"), r"choose its rounds by --set rounds=\[0,5\]"),
+        (("client-losses", "--rounds", "x"), "--rounds x cannot be read; give all, kept"),
+        (("client-losses", "--rounds", "9"), "has no round 9; it has 0 to 2"),
+        (("client-losses", "--rounds", "7:"), "has no round 7:"),
+        (("client-losses", "--rounds", "0", "1", "--set", "round=0"), "both --rounds and --set round"),
+        (("client-losses", "--rounds", "0", "1", "-o", "a.csv"), r"name it by \{round\}: a-\{round\}\.csv"),
+    ],
+)
+def test_rounds_that_make_no_sense_are_refused_in_a_line(run, words, message, capsys):
+    name, *rest = words
+    assert call("analyse", name, run.folder, *rest) == 2
+    assert re.search(message, " ".join(capsys.readouterr().err.split()))
