@@ -3,8 +3,8 @@
     python docs/_ext/showcase.py               draws every picture from docs/results/showcase
     python docs/_ext/showcase.py --runs RUNS   computes these numbers before, from the runs of a campaign
 
-The runs are those of seed 0 of the item `ima-table1-fmnist-shards2` (`fedscape reproduce --paper ima`). Numbers are
-those that `fedscape figures draw` writes, each in one file; `fedscape figures draw NAME FILE.zarr.zip` draws them in
+The runs are those of the item `ima-table1-fmnist-shards2` (`fedscape reproduce --paper ima`): curves show every seed
+that both methods have to the last round, landscapes seed 0. Numbers are those that `fedscape figures draw` writes, each in one file; `fedscape figures draw NAME FILE.zarr.zip` draws them in
 any look.
 """
 
@@ -29,19 +29,24 @@ NUMBERS, IMAGES = ROOT / "docs" / "results" / "showcase", ROOT / "docs" / "image
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture: its figure, the methods of the runs that it is drawn of, and its options."""
+    """A picture: its figure, the methods of the runs that it is drawn of, whether of all seeds, its look and its options."""
 
     figure: str
     methods: Sequence[str] = ("fedavg", "ima")
+    all_seeds: bool = False
+    look: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
 
 
+SMOOTH = {"smooth": 10}
+"""Of curves with single rounds of ten clients each, which differ more than the methods do."""
+
 PICTURES = {
-    "accuracy-rounds": Shown("accuracy-rounds"),
-    "planes-clients": Shown("planes-clients", ("fedavg",), {"rounds": [25, 150, 299]}),
+    "accuracy-rounds": Shown("accuracy-rounds", all_seeds=True, look=SMOOTH),
+    "planes-clients": Shown("planes-clients", ("fedavg",), options={"rounds": [25, 150, 299]}),
     "lines-fma-ima": Shown("lines-fma-ima"),
-    "variance-rounds": Shown("variance-rounds"),
-    "coherence-rounds": Shown("coherence-rounds"),
+    "variance-rounds": Shown("variance-rounds", all_seeds=True, look=SMOOTH),
+    "coherence-rounds": Shown("coherence-rounds", all_seeds=True),
 }
 
 
@@ -49,9 +54,12 @@ def compute(folder: Path) -> None:
     """Numbers of all pictures from the runs in a folder."""
     from drift.runs.run import open as open_run
 
-    runs = [open_run(path) for path in sorted(folder.glob("*fashion-mnist-shards-s0-*"))]
+    runs = [open_run(path.parent) for path in sorted(folder.glob("*fashion-mnist-shards-s*/run.json"))]
+    whole = [run for run in runs if run.committed == run.experiment.rounds]
+    methods = {seed: {run.method.name() for run in whole if run.seed == seed} for seed in {run.seed for run in whole}}
     for name, shown in PICTURES.items():
-        own = [run for run in runs if run.name.partition("-")[0] in shown.methods]
+        seeds = [seed for seed, both in methods.items() if both >= set(shown.methods)] if shown.all_seeds else [0]
+        own = [run for run in whole if run.method.name() in shown.methods and run.seed in seeds]
         with TemporaryDirectory() as scratch:
             paths = draw(shown.figure, own, scratch, formats=("png",), **shown.options)
             (numbers,) = (path for path in paths if path.suffix == ".zarr")
@@ -67,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         compute(options.runs)
     for name, shown in PICTURES.items():
         with TemporaryDirectory() as scratch:
-            picture, *_ = draw(shown.figure, NUMBERS / f"{name}.zarr.zip", scratch, formats=("png",))
+            picture, *_ = draw(shown.figure, NUMBERS / f"{name}.zarr.zip", scratch, formats=("png",), **shown.look)
             (IMAGES / f"{name}.png").write_bytes(picture.read_bytes())
 
 
