@@ -4,8 +4,8 @@
     python docs/_ext/showcase.py --runs RUNS   computes these numbers before, from the runs of a campaign
 
 The runs are those of the item `ima-table1-fmnist-shards2` (`fedscape reproduce --paper ima`): curves show every seed
-that both methods have to the last round, landscapes seed 0. Numbers are those that `fedscape figures draw` writes, each in one file; `fedscape figures draw NAME FILE.zarr.zip` draws them in
-any look.
+that both methods have to the last round, landscapes seed 0. Numbers are those that `fedscape figures draw` writes, each
+in one file; `fedscape figures draw NAME FILE.zarr.zip` draws them in any look.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ NUMBERS, IMAGES = ROOT / "docs" / "results" / "showcase", ROOT / "docs" / "image
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture: its figure, the methods of the runs that it is drawn of, whether of all seeds, its look and its options."""
+    """A picture: its figure, the methods of its runs, whether it shows all seeds, its options and its look."""
 
     figure: str
     methods: Sequence[str] = ("fedavg", "ima")
