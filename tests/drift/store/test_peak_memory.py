@@ -52,8 +52,12 @@ print(1024 * peak)
 
 
 def peak(runs, number, keep, what):
-    """Largest memory in bytes of a process with `number` clients, whose models are to take 10 MB."""
-    variables = os.environ | {"FEDSCAPE_MEMORY": "10MB", "OMP_NUM_THREADS": "1"}
+    """Largest memory in bytes of a process with `number` clients, whose models are to take 10 MB.
+
+    Freed memory goes back to the system at once: else one program's peaks differ by 60 MB, as its heap happens to break.
+    """
+    at_once = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+    variables = os.environ | at_once | {"FEDSCAPE_MEMORY": "10MB", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-c", CODE, str(runs), str(number), keep, what]
     child = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
     assert child.returncode == 0, child.stderr
@@ -63,4 +67,4 @@ def peak(runs, number, keep, what):
 @pytest.mark.parametrize(("keep", "what"), [("all", RECORDED), ("none", TRAINED_AGAIN)], ids=["kept", "trained again"])
 def test_memory_does_not_grow_with_the_cohort(tmp_path, keep, what):
     least, many = (peak(tmp_path / str(number), number, keep, what) for number in (2, COHORT))
-    assert many - least < 0.6 * MODELS, f"{(many - least) / 1e6:.0f} MB more for models of {MODELS / 1e6:.0f} MB"
+    assert many - least < 0.2 * MODELS, f"{(many - least) / 1e6:.0f} MB more for models of {MODELS / 1e6:.0f} MB"
