@@ -6,7 +6,6 @@ is replaced, and another one repeats its task.
 
 from __future__ import annotations
 
-import importlib
 import os
 import secrets
 from collections.abc import Callable, Generator, Sequence
@@ -16,13 +15,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from drift.parallel.worker_pool import Workers
 from drift.plugins import trust
 from drift.runs.run import Run
 from drift.runs.run import open as open_run
 from drift.runs.user_task import UserMetric
+from drift.simulation.settings_grid import start_worker
 from drift.store.memory_budget import limited
 from landscape import outside
 
@@ -112,7 +110,7 @@ Ended = Generator[tuple[int, Exception | None]]
 
 
 def _in_processes(workers: int, jobs: Sequence[Job]) -> Ended:
-    with Workers(workers, _start_worker) as pool:
+    with Workers(workers, start_worker) as pool:
         for result in pool.results(_compute_here, jobs):
             yield result.place, result.error
 
@@ -136,10 +134,6 @@ def _error(job: Job) -> Exception | None:
     return None
 
 
-def _start_worker() -> None:
-    torch.set_num_threads(1)
-
-
 def _compute_here(started: None, job: Job) -> None:
     """In a process of this machine."""
     compute(job)
@@ -159,11 +153,8 @@ def _compute_remotely(job: Job) -> None:
 def compute(job: Job) -> None:
     """Compute one result and store it in the folder of its run."""
     opening, wanted = job
-    module, _, name = wanted.analysis.rpartition(":")
-    own = module.startswith("drift.")
-    function = getattr(importlib.import_module(module), name) if own else outside.load(wanted.analysis)
     with limited(opening.memory):
-        _opened(opening, wanted.folder).cached(function, **wanted.options)
+        _opened(opening, wanted.folder).cached(outside.load(wanted.analysis), **wanted.options)
 
 
 @lru_cache(maxsize=1)

@@ -251,7 +251,7 @@ def _critical_points(ds: xr.Dataset, ax: Axes) -> None:
             without.append(f"{style.label(name)}{seeds}" if name is not None else seeds.strip(" ()"))
     if without:
         named = ": " + ", ".join(filter(None, without)) if any(without) else ""
-        note = textwrap.fill(f"no clear critical point{named}", 36)
+        note = textwrap.fill(f"no clear critical point{named}", 38)
         ax.text(
             0.02, 0.02, note, transform=ax.transAxes, fontsize=style.small(), va="bottom", path_effects=style.outline()
         )

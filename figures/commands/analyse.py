@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from drift.runs.run import Run
+    from drift.simulation.many_results import Opening
     from figures.commands.analyse_rounds import Place
 
 Metric = Annotated[
@@ -110,9 +110,8 @@ def analyse(
     options, opened_runs = arguments(set), opened_all(run, runs, data, task)
     if rounds is not None and "round" in options:
         raise ValueError("both --rounds and --set round were given; give one of them.")
-    function = (
-        outside.load(name) if analysis is None else getattr(importlib.import_module(analysis.module), analysis.name)
-    )
+    reference = name if analysis is None else f"{analysis.module}:{analysis.name}"
+    function = outside.load(reference)
     plugins.require_options(function.__name__, function, options)
     places = analyse_rounds.result_places(opened_runs, rounds, function)
     if out is not None:
@@ -120,17 +119,19 @@ def analyse(
         for place in places:
             (require_folder if out.suffix == ".zarr" else require_file)(place.path(out))
     from drift.runs.user_task import UserMetric
+    from drift.simulation.many_results import Opening
+    from drift.simulation.sweep_points import point_pool
     from drift.store.memory_budget import limited
 
+    pool = point_pool(workers, cluster)
     measures = [UserMetric.load(text) for text in metric or ()]
     places = [place.measured(measures) for place in places]
     with limited(memory):
         if len(places) > 1:
-            text = name if analysis is None else f"{analysis.module}:{analysis.name}"
-            shared = {"data": data, "task": task, "metrics": tuple(metric or ()), "memory": memory}
-            return _several(places, function, text, options, shared, out, json, workers=workers, cluster=cluster)
+            opening = Opening(data, task, tuple(metric or ()), memory)
+            return _several(places, function, reference, options, opening, out, json, workers=workers, cluster=cluster)
         options |= places[0].options
-        result = _single(places[0].run, function, options, workers, cluster)
+        result = _single(places[0].run.with_crew(pool), function, options, workers, cluster)
     if json:
         console.put_json(result.to_dict())
     else:
@@ -144,23 +145,21 @@ def _single(
     run: Run, function: Callable[..., xr.Dataset], options: dict[str, Any], workers: int, cluster: str | None
 ) -> xr.Dataset:
     """One result; its points, or the trainings that it repeats, are shared."""
-    from drift.simulation.sweep_points import point_pool
-
-    plain, pool = function.__name__, point_pool(workers, cluster)
+    plain = function.__name__
     if "workers" in inspect.signature(function).parameters and "workers" not in options:  # it trains again
         options["workers"] = workers
         if cluster is not None:
             console.say(f"{plain} trains clients on this machine, by --set workers=N in N processes; {POINTS}")
     with console.parts(f"{plain} of {run.name}") as part:
-        return run.with_progress(part, console.say).with_crew(pool).cached(function, **options)
+        return run.with_progress(part, console.say).cached(function, **options)
 
 
 def _several(
     places: Sequence[Place],
     function: Callable[..., xr.Dataset],
-    text: str,
+    reference: str,
     options: dict[str, Any],
-    opening: dict[str, Any],
+    opening: Opening,
     out: Path | None,
     json: bool,
     *,
@@ -168,13 +167,11 @@ def _several(
     cluster: str | None,
 ) -> int:
     """Several results, each computed by one process; the table of them, their files, and the exit code."""
-    from drift.simulation.many_results import Opening, Wanted, compute_results
-    from drift.simulation.sweep_points import point_pool
+    from drift.simulation.many_results import Wanted, compute_results
 
-    point_pool(workers, cluster)  # refuses both
-    wanted = [Wanted(place.run.folder, text, {**options, **place.options}) for place in places]
+    wanted = [Wanted(place.run.folder, reference, {**options, **place.options}) for place in places]
     with console.parts(f"{function.__name__}, {len(places)} results") as part:
-        errors = compute_results(wanted, Opening(**opening), workers=workers, cluster=cluster, progress=part)
+        errors = compute_results(wanted, opening, workers=workers, cluster=cluster, progress=part)
     rows = []
     for place, job, error in zip(places, wanted, errors, strict=True):
         result = None if error is not None else place.run.cached(function, **job.options)

@@ -88,8 +88,7 @@ def top_eigenvalues(
         raise ValueError(
             f"k is {k}, the model has {theta.numel()} parameters; ask for 1 to {theta.numel()} eigenvalues."
         )
-    posed = pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature)
-    posed = replace(posed, vectors=vectors)
+    posed = replace(pose(task, theta, split=split, buffers=buffers, block=block, curvature=curvature), vectors=vectors)
     pairs = solver.eigenpairs(posed, k, tolerance=tolerance, max_products=max_products, seed=seed)
     return _dataset(pairs, backend, vectors).assign_attrs(curvature=curvature)
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.curvature.lanczos import Eigenpairs, Krylov, Product, recurrence, relative, signed
+from landscape.curvature.lanczos import Eigenpairs, Krylov, Product, dots, norm, recurrence, relative, signed
 
 MEMORY = 2**30
 """Bytes of basis above which `leading` uses restarts."""
@@ -93,7 +93,7 @@ def leading(
     pairs = _pairs(first, start, k, stop.met or first.exhausted, vectors)
     if k == 1 or len(first.basis) == size or not pairs.converged:
         return pairs
-    return _with_copies(product, first, pairs, k, tolerance, max_products, seed, vectors)
+    return _with_copies(product, first, pairs, k, tolerance, max_products, seed)
 
 
 def _rows(start: Tensor, k: int) -> int:
@@ -190,11 +190,12 @@ def _gaps(values: np.ndarray, lengths: np.ndarray) -> np.ndarray:
 def _pairs(state: Krylov, start: Tensor, k: int, converged: bool, vectors: bool) -> Eigenpairs:
     values, columns, lengths = state.ritz()
     rows = torch.from_numpy(columns[:, : k if vectors else 0].T.copy()).to(start) @ state.basis
-    turned = signed(rows.div_(rows.norm(dim=1, keepdim=True).clamp_min(1e-12)))
+    for row in rows:
+        row.div_(max(norm(row), 1e-12))
     largest, left = torch.from_numpy(values[:k].copy()), torch.from_numpy(lengths[:k].copy())
     if state.exhausted:
         left = torch.zeros_like(left)
-    return Eigenpairs(largest, turned, relative(left, largest), state.products, converged)
+    return Eigenpairs(largest, signed(rows), relative(left, largest), state.products, converged)
 
 
 def _with_copies(
@@ -205,7 +206,6 @@ def _with_copies(
     tolerance: float,
     max_products: int,
     seed: int,
-    with_vectors: bool,
 ) -> Eigenpairs:
     """The pairs with those added that `first` could not see: the largest ones outside of its basis."""
     basis, products, generator = first.basis, first.products, torch.Generator().manual_seed(seed + 1)
@@ -215,11 +215,11 @@ def _with_copies(
         last = values[-1].abs().item() if len(values) == k else 0.0
 
         def outside(vector: Tensor, known: Tensor = basis) -> Tensor:
-            return vector - (known @ vector) @ known
+            return vector - dots(known, vector).to(vector) @ known
 
         def inner(vector: Tensor, outside: Product = outside) -> Tensor:
             image = outside(outside(product(vector)))
-            return image if image.norm() > first.rounding() else torch.zeros_like(image)
+            return image if norm(image) > first.rounding() else torch.zeros_like(image)
 
         def quiet(state: Krylov, last: float = last) -> bool:
             return state.products == few and abs(state.ritz()[0][0].item()) < 0.5 * last
@@ -241,6 +241,6 @@ def _with_copies(
         basis = torch.cat([basis, more.vectors])
         order = torch.cat([values, more.values]).abs().argsort(descending=True, stable=True)[:k]
         values, residuals = torch.cat([values, more.values])[order], torch.cat([residuals, more.residuals])[order]
-        if with_vectors:
+        if len(vectors):
             vectors = torch.cat([vectors, more.vectors])[order.to(vectors.device)]
     return Eigenpairs(values, vectors, residuals, products, converged)

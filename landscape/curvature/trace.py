@@ -8,7 +8,7 @@ from torch import Tensor
 
 from landscape.curvature.curvature_products import product
 from landscape.curvature.hessian import pose
-from landscape.curvature.lanczos import Product
+from landscape.curvature.lanczos import Product, dots
 from landscape.model.task import Split, Task
 from landscape.model.vectors import takes_models
 from landscape.results.labelled import labelled
@@ -89,7 +89,7 @@ def _hutchpp(matrix: Product, like: Tensor, count: int, seed: int) -> tuple[floa
     sketch = torch.stack([matrix(row) for row in random[:count]])
     squares = sketch.double().square().sum(1).mean().item()  # E |A s|^2 = |A|^2 for random signs s
     basis = torch.linalg.qr(sketch.T).Q.T
-    inside = sum(torch.dot(row, matrix(row)).item() for row in basis)
+    inside = sum(dots(row[None], matrix(row)).item() for row in basis)
     rest = random[count:] - (random[count:] @ basis.T) @ basis
-    samples = torch.tensor([torch.dot(row, matrix(row)).item() for row in rest], dtype=torch.float64)
+    samples = torch.tensor([dots(row[None], matrix(row)).item() for row in rest], dtype=torch.float64)
     return inside + samples.mean().item(), samples.std().item() / count**0.5, squares**0.5

@@ -115,15 +115,19 @@ def _ascent(
     """Losses at the model, after one step, and the largest met; v is the place in units of the scale."""
     here, gradient = _gradient(flat, theta, samples, block)
     upward = scale * gradient if bool(gradient.any()) else fallback
-    v = radius * upward / (upward.norm() + TINY)
+    v = radius * upward / (_length(upward) + TINY)
     losses = []
     for step in range(1, steps + 1):
         value, gradient = _gradient(flat, theta + scale * v, samples, block)
         losses.append(value)
         upward = scale * gradient
-        v = v + 2 * radius * (1 - step / steps) * upward / (upward.norm() + TINY)
-        v = v * min(1.0, radius / (float(v.norm()) + TINY))
+        v = v + 2 * radius * (1 - step / steps) * upward / (_length(upward) + TINY)
+        v = v * min(1.0, radius / (_length(v) + TINY))
     return here, losses[0], max(losses)
+
+
+def _length(vector: Tensor) -> float:
+    return torch.linalg.vector_norm(vector, dtype=torch.float64).item()
 
 
 def _gradient(flat: Flat, theta: Tensor, samples: Samples, block: int) -> tuple[float, Tensor]:

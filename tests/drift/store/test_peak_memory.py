@@ -54,7 +54,7 @@ print(1024 * peak)
 def peak(runs, number, keep, what):
     """Largest memory in bytes of a process with `number` clients, whose models are to take 10 MB.
 
-    Freed memory goes back to the system at once: else one program's peaks differ by 60 MB, as its heap happens to break.
+    Freed memory goes back to the system at once; else the peaks of one program differ by 60 MB.
     """
     at_once = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
     variables = os.environ | at_once | {"FEDSCAPE_MEMORY": "10MB", "OMP_NUM_THREADS": "1"}

@@ -94,3 +94,11 @@ def test_bad_values_are_named():
         eigenpairs(matrix([1.0] * 9), 5, rows=6)
     with pytest.raises(ValueError, match="not finite"):
         eigenpairs(a * float("nan"), 1)
+
+
+def test_float32_keeps_its_digits_in_long_vectors():
+    outliers = torch.tensor([5.0, -4, 3, 2])
+    matrix = torch.cat([outliers, torch.rand(3_000_000, generator=torch.Generator().manual_seed(0))])
+    pairs = leading(lambda v: matrix * v, torch.ones_like(matrix), 4, tolerance=1e-3)
+    assert torch.allclose(pairs.values, outliers.double(), rtol=1e-5, atol=0)
+    assert torch.allclose(pairs.vectors.double().norm(dim=1), torch.ones(4, dtype=torch.float64), rtol=1e-6, atol=0)
