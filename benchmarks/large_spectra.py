@@ -59,7 +59,8 @@ def main() -> None:
     begun, most = time.process_time(), arguments.products
     ds = top_eigenvalues(task, task.theta, arguments.k, tolerance=1e-2, max_products=most, block=count)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"values {ds.eigenvalue.values.round(5)}, residuals {ds.residual.values.round(5)}")
+    residuals = " ".join(f"{value:.1e}" for value in ds.residual.values)
+    print(f"values {ds.eigenvalue.values.round(5)}, residuals {residuals}")
     print(
         f"{ds.attrs['products']} products, converged {ds.attrs['converged']}, "
         f"{time.process_time() - begun:.0f} CPU s, at most {peak:.2f} GB resident"

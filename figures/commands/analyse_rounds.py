@@ -82,7 +82,7 @@ def _indices(run: Run, texts: Sequence[str]) -> list[int]:
             indices.add(run.require_round(_number(text, text)))
     if not indices:
         rounds, with_clients = run.rounds(), len(run.kept("clients"))
-        has = f"{rounds[0]} to {rounds[-1]}, and client models of {with_clients or 'none'}" if rounds else "no rounds yet"
+        has = f"{rounds[0]} to {rounds[-1]}, and client models of {with_clients or 'none'}" if rounds else "no rounds"
         raise LookupError(f"--rounds {' '.join(texts)} chooses no round of run {run.name}; it has {has}.")
     return sorted(indices)
 

@@ -141,7 +141,9 @@ def dots(rows: Tensor, vector: Tensor) -> Tensor:
 
 def norm(vector: Tensor) -> float:
     """Euclidean length of `vector` (d,), summed like `dots`."""
-    return math.sqrt(dots(vector[None], vector).item())
+    whole = len(vector) // TERMS * TERMS
+    parts = vector[:whole].view(-1, TERMS).norm(dim=1), vector[whole:].norm()[None]
+    return torch.cat(parts).double().norm().item()
 
 
 def relative(lengths: Tensor, values: Tensor) -> Tensor:
