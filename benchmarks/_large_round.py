@@ -19,9 +19,10 @@ READ = {
     "layer_drift": "drift.layer_drift(run)",
     "round_plane": "drift.round_plane(run, points=5)",
     "what_if": "drift.what_if(run, steps=0)",
-    "figure": "figures.draw('clients-round', [run], PLACE / 'out')",
+    "figure": "figures.draw('clients-round', [run], PLACE / 'out', losses=False)",
 }
-"""What is measured of the round, each in a process of its own that opens the run; `what_if` learns no weights."""
+"""What is measured of the round, each in a process of its own that opens the run; `what_if` learns no weights, and the
+figure has no losses, which need a pass of every client's model."""
 
 ALONE = {"clients alone": "alone()", "writing alone": "write()"}
 """What training the round is compared with: its clients trained one after the other, and a file of its size."""

@@ -210,12 +210,19 @@ def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_s
     shares = require_values(ds[variable].transpose(over, "class"))
     ax = style.axes(ax)
     bottom, width = np.zeros(shares.sizes[over]), 0.92 if shares.sizes[over] <= 30 else 1.0
+    places = shares[over].values
+    areas = len(places) > _MOST_BARS and bool((np.diff(places) == 1).all())  # bars without gaps, drawn at once
     for colour, name in zip(shade(shares.sizes["class"]), shares["class"].values, strict=True):
         height = shares.sel({"class": name}).fillna(0).values
         if shares.any() and not height.any():
             continue  # no bar has it
-        ax.bar(shares[over].values, height, width, bottom=bottom, color=colour, label=str(name), linewidth=0)
-        for place, part, low in zip(shares[over].values, height, bottom, strict=True):
+        if areas:
+            edges = np.append(places, places[-1] + 1) - 0.5
+            lower, upper = (np.append(ends, ends[-1]) for ends in (bottom, bottom + height))
+            ax.fill_between(edges, lower, upper, step="post", color=colour, label=str(name), linewidth=0)
+        else:
+            ax.bar(places, height, width, bottom=bottom, color=colour, label=str(name), linewidth=0)
+        for place, part, low in zip(places, height, bottom, strict=True):
             if len(bottom) <= _NAMED_BARS and part >= _NAMED_PART:
                 look: dict[str, Any] = {"ha": "center", "va": "center", "gid": CELL, "path_effects": style.outline()}
                 ax.text(place, low + part / 2, str(name), fontsize=style.small(), **look)
@@ -228,6 +235,9 @@ def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_s
 
 _NAMED_BARS, _NAMED_PART = 12, 0.1
 """Most bars whose parts are named, and the share from which on a part is."""
+
+_MOST_BARS = 100
+"""Bars up to which each part of each is an artist of its own."""
 
 
 def _critical_points(ds: xr.Dataset, ax: Axes) -> None:

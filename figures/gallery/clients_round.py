@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -64,28 +65,55 @@ def data(
 
 @style.styled
 def draw(ds: xr.Dataset) -> Figure:
-    """Lengths against cosines with the mean, cosines of pairs; below them losses before and after, and labels."""
+    """Lengths against cosines with the mean, cosines of pairs; below them losses before and after, and labels.
+
+    More than `MANY` clients are in order of their most common class, where it is known.
+    """
+    ds, groups = _ordered(ds)
     below = [name for name in ("own_loss", "class_share") if name in ds]
     figure, axs = style.panels(2 if below else 1, 2, height=5.0 if below else 2.6, cell=0.55)
     _updates(ds, axs[0, 0])
-    matrices.matrix(ds.cosine, ax=axs[0, 1], low=-1, high=1, cmap=style.SIGNED)
+    pairs = matrices.matrix(ds.cosine, ax=axs[0, 1], low=-1, high=1, cmap=style.SIGNED)
     places = list(axs[1]) if below else []
     for name, ax in zip(below, places, strict=False):
         (_losses if name == "own_loss" else _labels)(ds, ax)
+    if groups:
+        for axis in (pairs.xaxis, pairs.yaxis, *(ax.xaxis for ax in places[: len(below)])):
+            axis.set_ticks(list(groups.values()), list(groups))
+            axis.set_label_text("clients by their most common class")
     for ax in places[len(below) :]:
         ax.set_axis_off()
     return figure
 
 
+def _ordered(ds: xr.Dataset) -> tuple[xr.Dataset, dict[str, float]]:
+    """The clients of a large cohort by most common class, second class and share; the middle place of each class."""
+    if ds.sizes["client"] <= MANY or "class_share" not in ds:
+        return ds, {}
+    shares = ds.class_share.transpose("client", "class").fillna(0).values
+    common, second = (-shares).argsort(axis=1, kind="stable")[:, :2].T
+    second = np.where(shares.max(axis=1) == 1, -1, second)
+    order = np.lexsort((-shares.max(axis=1), second, common))
+    names = [str(name) for name in ds["class"].values]
+    middles = {names[number]: np.flatnonzero(common[order] == number).mean() for number in np.unique(common)}
+    return ds.isel(client=order, client_other=order), middles
+
+
 def _updates(ds: xr.Dataset, ax: Axes) -> None:
-    """One circle per client, its area by weight; selected ones are filled."""
+    """One circle per client, its area by weight; selected ones are filled. Of many, small translucent dots."""
     weights = ds.relative_weight.fillna(0).clip(0).values
-    sizes = 15 + 130 * weights / max(float(weights.max()), 1e-12)
-    picked = ds.selected.values > 0
-    for mask, colour in ((~picked, "none"), (picked, style.CLIENT)):
-        ax.scatter(
-            ds.cosine_mean.values[mask], ds.update_norm.values[mask], sizes[mask], facecolor=colour, edgecolor="black"
-        )
+    sizes = (15 + 130 * weights / max(float(weights.max()), 1e-12)) * min(1, MANY / len(weights))
+    picked, many = ds.selected.values > 0, len(weights) > MANY
+    for mask, colour in ((~picked, "black" if many else "none"), (picked, style.CLIENT)):
+        look: dict[str, Any] = {
+            "facecolor": colour,
+            "edgecolor": "none" if many else "black",
+            "alpha": 0.4 if many else None,
+        }
+        if many and colour == style.CLIENT:
+            look = {"facecolor": "white", "edgecolor": "black", "linewidth": 1.5, "zorder": 3}
+            sizes = np.full_like(sizes, 30)
+        ax.scatter(ds.cosine_mean.values[mask], ds.update_norm.values[mask], sizes[mask], **look)
     for client in ds.client.values if ds.sizes["client"] <= NAMED else []:
         part = ds.sel(client=client)
         place = float(part.cosine_mean), float(part.update_norm)
@@ -99,13 +127,18 @@ def _updates(ds: xr.Dataset, ax: Axes) -> None:
 def _losses(ds: xr.Dataset, ax: Axes) -> None:
     """Loss on each client's own data: before the round, of its own model, after the round."""
     places = np.arange(ds.sizes["client"])
-    for name, marker, label in _LOSSES:
-        ax.plot(places, ds[name], marker, color="black", markersize=4, fillstyle="none", label=label)
-    ax.vlines(places, ds.own_loss, ds.end_own_loss, color=style.CLIENT, linewidth=0.8, zorder=1)
+    many = len(places) > MANY
+    for (name, marker, label), shade in zip(_LOSSES, ("0.8", "black", "0.5"), strict=True):
+        look: dict[str, Any] = {"color": "black", "markersize": 4, "fillstyle": "none"}
+        if many:
+            look = {"color": shade, "markersize": 1.5}
+        ax.plot(places, ds[name], marker, label=label, **look)
+    if not many:
+        ax.vlines(places, ds.own_loss, ds.end_own_loss, color=style.CLIENT, linewidth=0.8, zorder=1)
     style.logarithmic(ax)
     low, high = ax.get_ylim()
     ax.set_ylim(low, high * (high / low) ** 0.4 if ax.get_yscale() == "log" else high + 0.4 * (high - low))
-    ax.legend(loc="upper right")
+    ax.legend(loc="upper right", markerscale=3 if many else 1)
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
     ax.set_xlabel("client")
     ax.set_ylabel(f"loss on its own data [{ds.own_loss.attrs['units']}]")
@@ -116,7 +149,7 @@ def _labels(ds: xr.Dataset, ax: Axes) -> None:
     places = ds[["class_share"]].assign_coords(client=np.arange(ds.sizes["client"]))
     drifts.mixture(places, ax=ax, variable="class_share", over="client")
     matrices.name_ticks(ax.xaxis, [str(client) for client in ds.client.values])
-    if ds.sizes["class"] <= 12 and ax.containers:
+    if ds.sizes["class"] <= 12 and (ax.containers or ax.collections):
         ax.legend(
             fontsize=style.small(),
             ncols=1,
@@ -127,8 +160,8 @@ def _labels(ds: xr.Dataset, ax: Axes) -> None:
         )
 
 
-NAMED = 30
-"""Clients up to which each is named."""
+NAMED, MANY = 30, 100
+"""Clients up to which each is named, and up to which each has marks and a place of its own."""
 
 _LOSSES = (
     ("start_own_loss", "s", "model before the round"),
