@@ -2,6 +2,7 @@
 
     python -m benchmarks.scale               about two minutes; results in benchmarks/results/scale.json
     python -m benchmarks.scale --workers 2   a cohort of the FMNIST CNN shared by processes, against one, wall time
+    python -m benchmarks.scale --cluster 1 2 a round of 1,000 clients on so many Dask workers, and bytes moved (Linux)
     python -m benchmarks.scale --large 200   a round of 200 clients of ResNet18 by --memory 2GB, and what reads it;
                                              seconds and peak memory of each process, 45 MB of disk per client
     python -m benchmarks.scale --overhead 5  so many rounds of 100 clients of 1 M parameters, against training alone
@@ -29,7 +30,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # so that the file runs by its path as well
 
-from benchmarks import _large_round
+from benchmarks import _cluster, _large_round
 
 RESULTS = Path(__file__).resolve().parent / "results" / "scale.json"
 
@@ -226,6 +227,7 @@ def main() -> None:
     """Measure, print and keep."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, default=1)
+    parser.add_argument("--cluster", type=int, nargs="+", metavar="WORKERS")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--large", type=int, metavar="CLIENTS")
     parser.add_argument("--overhead", type=int, metavar="ROUNDS")
@@ -243,6 +245,8 @@ def main() -> None:
     if given.large:
         with tempfile.TemporaryDirectory() as place:
             results["large"] = _large_round.measure(given.large, given.memory, Path(place))
+    elif given.cluster:
+        results["cluster"] = _cluster.measure(given.cluster)
     elif given.overhead:
         results["overhead"] = overhead(given.overhead)
     elif given.runs:
