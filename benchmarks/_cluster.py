@@ -43,7 +43,7 @@ def _measured(kind: str, workers: int, address: str | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as place, limited(MEMORY[kind]):
         run = simulate(*SETTINGS, runs=place, cluster=address, progress=lambda record: crossed.append(_loopback()))
         seconds = float(run.metrics()["seconds"].values[-1])
-    megabytes = (crossed[-1] - crossed[-2]) / 1e6
+    megabytes = (crossed[-2] - crossed[-3]) / 1e6  # a record comes when the next round has been trained
     who = f"{workers} workers, {kind}" if workers else "one process"
     print(f"{who:45} {seconds:7.2f} s a round  {megabytes:8.0f} MB over the loopback", flush=True)
     return {"workers": workers, "kind": kind, "seconds": seconds, "megabytes": megabytes}
