@@ -142,7 +142,7 @@ def dots(rows: Tensor, vector: Tensor) -> Tensor:
 def norm(vector: Tensor) -> float:
     """Euclidean length of `vector` (d,), summed like `dots`."""
     whole = len(vector) // TERMS * TERMS
-    parts = vector[:whole].view(-1, TERMS).norm(dim=1), vector[whole:].norm()[None]
+    parts = vector[:whole].reshape(-1, TERMS).norm(dim=1), vector[whole:].norm()[None]
     return torch.cat(parts).double().norm().item()
 
 
