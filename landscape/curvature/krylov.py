@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from landscape.curvature.lanczos import Eigenpairs, Krylov, Product, dots, norm, recurrence, relative, signed
+from landscape.curvature.lanczos import Eigenpairs, Krylov, Product, dots, norm, recurrence, relative, signed, turn
 
 MEMORY = 2**30
 """Bytes of basis above which `leading` uses restarts."""
@@ -207,11 +207,22 @@ def _with_copies(
     max_products: int,
     seed: int,
 ) -> Eigenpairs:
-    """The pairs with those added that `first` could not see: the largest ones outside of its basis."""
+    """The pairs with those added that `first` could not see: the largest ones outside of its basis.
+
+    Of a basis that takes much memory only the pairs stay; its other rows are used again.
+    """
     basis, products, generator = first.basis, first.products, torch.Generator().manual_seed(seed + 1)
+    large, memory = LEAST_ROWS * basis[0].nbytes > MOST, None
+    if large:
+        turn(basis, first.ritz()[1][:, :k])
+        basis = first.memory[:k]
+        for row in basis:
+            row.div_(norm(row))
     values, vectors, residuals, converged = pairs.values, pairs.vectors, pairs.residuals, True
-    few, many = CONFIRMATIONS if LEAST_ROWS * basis[0].nbytes <= MOST else CONFIRMATIONS[:1] * 2
+    few, many = CONFIRMATIONS[:1] * 2 if large else CONFIRMATIONS
     while len(basis) < basis.shape[1]:
+        if large:
+            memory = first.memory[len(basis) :] if len(first.memory) > len(basis) + few else None
         last = values[-1].abs().item() if len(values) == k else 0.0
 
         def outside(vector: Tensor, known: Tensor = basis) -> Tensor:
@@ -225,7 +236,7 @@ def _with_copies(
             return state.products == few and abs(state.ritz()[0][0].item()) < 0.5 * last
 
         start = outside(outside(torch.randn(basis.shape[1], generator=generator, dtype=torch.float64).to(basis)))
-        state = recurrence(inner, start, many, enough=quiet)
+        state = recurrence(inner, start, many, enough=quiet, memory=memory)
         products += state.products
         largest = abs(state.ritz()[0][0].item())
         if len(values) == k and largest <= last * (1 + tolerance**2) + first.rounding():
@@ -235,10 +246,15 @@ def _with_copies(
             break
         if not state.exhausted:
             left, stop = max_products - products, _Converged(1, tolerance)
-            state = recurrence(inner, start, left, rows=min(LEAST_ROWS, _rows(start, 1)), leading=1, enough=stop)
+            most = min(LEAST_ROWS, _rows(start, 1))
+            state = recurrence(inner, start, left, rows=most, leading=1, enough=stop, memory=memory)
             products += state.products
         more = _pairs(state, start, 1, True, True)
-        basis = torch.cat([basis, more.vectors])
+        if memory is None:
+            basis = torch.cat([basis, more.vectors])
+        else:
+            memory[0] = more.vectors[0]
+            basis = first.memory[: len(basis) + 1]
         order = torch.cat([values, more.values]).abs().argsort(descending=True, stable=True)[:k]
         values, residuals = torch.cat([values, more.values])[order], torch.cat([residuals, more.residuals])[order]
         if len(vectors):

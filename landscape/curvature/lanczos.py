@@ -42,15 +42,20 @@ class Eigenpairs:
 class Krylov:
     """The matrix on a basis of orthonormal rows, of which all but the last are mapped into it.
 
-    projected (s, s): Q A Q^T; basis (s, d): Q; beyond: length of what A maps the last row to outside of the basis;
-    products spent; exhausted: the basis is invariant.
+    projected (s, s): Q A Q^T; memory (r, d): rows, the first s of which are the basis Q; beyond: length of what A maps
+    the last row to outside of the basis; products spent; exhausted: the basis is invariant.
     """
 
     projected: np.ndarray
-    basis: Tensor
+    memory: Tensor
     beyond: float
     products: int
     exhausted: bool
+
+    @property
+    def basis(self) -> Tensor:
+        """Q, shape (s, d)."""
+        return self.memory[: len(self.projected)]
 
     def ritz(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Ritz values (s,) falling in magnitude, their coefficients (s, s) as columns, residual lengths (s,)."""
@@ -71,6 +76,7 @@ def recurrence(
     rows: int | None = None,
     leading: int = 0,
     enough: Callable[[Krylov], bool] | None = None,
+    memory: Tensor | None = None,
 ) -> Krylov:
     """`steps` of the Lanczos recurrence from `start` (d,), fully reorthogonalised.
 
@@ -82,13 +88,17 @@ def recurrence(
     Args:
         rows: Of the basis before a restart; by default as many as there are steps.
         leading: A restart keeps so many Ritz vectors, and half of the others.
+        memory: Rows (r, d) to overwrite with the basis, one of which is spare; by default new ones.
 
     Raises:
         ValueError: If a product is not finite.
     """
     rows = min(start.numel(), steps if rows is None else rows)
     tiny, used, kept_rows = 10 * torch.finfo(start.dtype).eps, 0, 0
-    basis = start.new_empty((rows if rows <= 2 * ROWS else ROWS) + 1, start.numel())
+    if memory is None:
+        basis = start.new_empty((rows if rows <= 2 * ROWS else ROWS) + 1, start.numel())
+    else:
+        basis, rows = memory, min(rows, len(memory) - 1)
     projected = np.zeros((rows, rows))
     torch.div(start, norm(start), out=basis[0])
     for products in range(1, steps + 1):
@@ -106,17 +116,15 @@ def recurrence(
             beyond.addmv_(known.T, dots(known, beyond).to(beyond), alpha=-1)
         left = norm(beyond)
         exhausted = used == start.numel() or left <= tiny * length
-        result = Krylov(projected[:used, :used].copy(), known, left, products, exhausted)
+        result = Krylov(projected[:used, :used].copy(), basis, left, products, exhausted)
         if exhausted or products == steps or (enough is not None and enough(result)):
             break
         beyond.div_(left)
         if used == rows:
             values, columns, _ = result.ritz()
             used = kept_rows = leading + (rows - leading) // 2
-            turn, last = torch.from_numpy(columns[:, :used].T.copy()).to(start), beyond.clone()
-            for columns_at in range(0, start.numel(), COLUMNS):
-                part = known[:, columns_at : columns_at + COLUMNS]
-                basis[:used, columns_at : columns_at + COLUMNS] = turn @ part
+            last = beyond.clone()
+            turn(known, columns[:, :used])
             basis[used] = last
             projected[:] = 0
             np.fill_diagonal(projected[:used, :used], values[:used])
@@ -125,6 +133,14 @@ def recurrence(
         if used + 1 == len(basis):
             basis = torch.cat([basis, start.new_empty(min(rows - used, used), start.numel())])
     return result
+
+
+def turn(rows: Tensor, columns: np.ndarray) -> None:
+    """Overwrite the first r of `rows` (s, d) by their combinations with `columns` (s, r)."""
+    mixing = torch.from_numpy(columns.T.copy()).to(rows)
+    for at in range(0, rows.shape[1], COLUMNS):
+        part = rows[:, at : at + COLUMNS]
+        part[: len(mixing)] = mixing @ part
 
 
 def dots(rows: Tensor, vector: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ def eigenpairs(problem: CurvatureProblem, k: int, *, tolerance: float, max_produ
     product, gradient = linearise_problem(problem)
     # with the gradient the strongest pairs would be done before weaker ones, which it has no part of, have shown up
     start = starting(problem.theta, seed, *([gradient] if k == 1 else []))
+    del gradient  # as much memory as the model
     return leading(
         product, start, k, tolerance=tolerance, max_products=max_products, seed=seed, vectors=problem.vectors
     )

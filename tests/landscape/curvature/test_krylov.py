@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from landscape.curvature import krylov
 from landscape.curvature.krylov import leading, starting, top
 from landscape.curvature.lanczos import recurrence
 
@@ -100,3 +101,25 @@ def test_products_spent_on_a_known_matrix():
     spent = [leading(lambda v: a @ v, start(400), k, tolerance=1e-2).products for k in (1, 5)]
     assert spent[0] <= 8
     assert spent[1] <= 20
+
+
+@pytest.mark.parametrize("values", [[5.0, 5, 5, 3], [5.0, -5, 4, 4], [6.0, 5, 4, 3]])
+def test_a_basis_that_takes_much_memory_is_used_again_for_copies(values, monkeypatch):
+    matrix = torch.cat([torch.tensor(values), torch.linspace(-1, 1, 300)])
+    start = starting(matrix, 0)
+    whole = leading(lambda v: matrix * v, start, 4, tolerance=1e-4)
+    monkeypatch.setattr(krylov, "MOST", 9 * matrix.nbytes)
+    monkeypatch.setattr(krylov, "MEMORY", 0)
+    asked = []
+
+    def recorded(*arguments, **options):
+        asked.append(options.get("memory"))
+        return recurrence(*arguments, **options)
+
+    monkeypatch.setattr(krylov, "recurrence", recorded)
+    few = leading(lambda v: matrix * v, start, 4, tolerance=1e-4)
+    assert any(memory is not None for memory in asked) and few.converged
+    torch.testing.assert_close(few.values, whole.values, rtol=1e-5, atol=0)
+    images = matrix * few.vectors
+    torch.testing.assert_close(images, few.values.float()[:, None] * few.vectors, rtol=0, atol=2e-3)
+    torch.testing.assert_close(few.vectors @ few.vectors.T, torch.eye(4), rtol=0, atol=1e-3)
