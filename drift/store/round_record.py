@@ -119,8 +119,8 @@ START, PREVIOUS, STEP, CLIENTS = 0, 1, 2, 3
 """Rows of the matrix; client k of the cohort is row CLIENTS + k."""
 
 WHOLE, ROWS = 256, 128
-"""Rows up to which the matrix is one product; of a larger one, which is symmetric, `ROWS` rows at a time are computed up
-to the diagonal, in 0.54 of the time for a thousand clients."""
+"""Rows up to which the matrix is one product; of a larger one, which is symmetric, `ROWS` rows at a time are computed
+up to the diagonal, in 0.54 of the time for a thousand clients."""
 
 
 def gram(start: Tensor, previous: Tensor, step: Tensor, deltas: Tensor, *, block: int = WIDTH) -> Tensor:
