@@ -91,14 +91,14 @@ def read_columns(models: Tensor, columns: slice, block: Tensor) -> None:
 @contextmanager
 def _no_more_than_asked_for(descriptor: int) -> Iterator[None]:
     """Context in which the system reads a file without what follows each piece, which belongs to another block."""
-    if not (hasattr(os, "posix_fadvise") and hasattr(os, "POSIX_FADV_RANDOM") and hasattr(os, "POSIX_FADV_NORMAL")):
+    if sys.platform == "linux" and hasattr(os, "posix_fadvise"):
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
+        try:
+            yield
+        finally:
+            os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_NORMAL)
+    else:
         yield
-        return
-    os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_RANDOM)
-    try:
-        yield
-    finally:
-        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_NORMAL)
 
 
 def is_mapped(tensor: Tensor) -> bool:
