@@ -147,7 +147,7 @@ def gram_of_models(start: Tensor, previous: Tensor, step: Tensor, clients: Tenso
 
 def _gram(vectors: tuple[Tensor, ...], models: Tensor, start: Tensor | None, width: int) -> Tensor:
     size = CLIENTS + len(models)
-    total, product = torch.zeros(2, size, size, dtype=torch.float64)
+    total, step = torch.zeros(size, size, dtype=torch.float64), size if size <= WHOLE else ROWS
     rows = torch.empty(0, dtype=torch.float64)
     for columns, block in blocks(models, start, width=narrowed(width, size)):
         if not rows.numel():
@@ -156,10 +156,12 @@ def _gram(vectors: tuple[Tensor, ...], models: Tensor, start: Tensor | None, wid
         for row, vector in enumerate(vectors):
             part[row] = vector[columns]
         part[CLIENTS:] = block
-        if size <= WHOLE:
-            total += torch.mm(part, part.T, out=product)
-            continue
-        for first in range(0, size, ROWS):
-            end = min(first + ROWS, size)
+        for first in range(0, size, step):
+            end = min(first + step, size)
             total[first:end, :end] += torch.mm(part[first:end], part[:end].T)
-    return total if size <= WHOLE else total.tril() + total.tril(-1).T
+    for first in range(0, size, step) if step < size else ():
+        end = min(first + step, size)
+        total[:first, first:end] = total[first:end, :first].T
+        square = total[first:end, first:end]
+        square.copy_(square.tril() + square.tril(-1).T)
+    return total

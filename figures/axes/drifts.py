@@ -212,12 +212,12 @@ def mixture(ds: xr.Dataset, *, ax: Axes | None = None, variable: str = "cohort_s
     bottom, width = np.zeros(shares.sizes[over]), 0.92 if shares.sizes[over] <= 30 else 1.0
     places = shares[over].values
     areas = len(places) > _MOST_BARS and bool((np.diff(places) == 1).all())  # bars without gaps, drawn at once
+    edges = np.append(places, places[-1] + 1) - 0.5 if areas else places
     for colour, name in zip(shade(shares.sizes["class"]), shares["class"].values, strict=True):
         height = shares.sel({"class": name}).fillna(0).values
         if shares.any() and not height.any():
             continue  # no bar has it
         if areas:
-            edges = np.append(places, places[-1] + 1) - 0.5
             lower, upper = (np.append(ends, ends[-1]) for ends in (bottom, bottom + height))
             ax.fill_between(edges, lower, upper, step="post", color=colour, label=str(name), linewidth=0)
         else:

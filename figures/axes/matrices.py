@@ -54,10 +54,10 @@ def matrix(
     return ax
 
 
-def name_ticks(axis: Axis, names: Sequence[str]) -> None:
-    """Names at 0, 1, 2, ..; of many, every second, third and so on."""
-    places = list(range(0, len(names), -(-len(names) // LABELS) or 1))
-    axis.set_ticks(places, [names[place] for place in places])
+def name_ticks(axis: Axis, names: Sequence[str], places: Sequence[float] | None = None) -> None:
+    """Names at their places, 0, 1, 2, .. by default; of many, every second, third and so on."""
+    step = -(-len(names) // LABELS) or 1
+    axis.set_ticks((range(len(names)) if places is None else places)[::step], names[::step])
 
 
 def _write(ax: Axes, values: np.ndarray) -> None:

@@ -119,7 +119,6 @@ def analyse(
         for place in places:
             (require_folder if out.suffix == ".zarr" else require_file)(place.path(out))
     from drift.runs.user_task import UserMetric
-    from drift.simulation.many_results import Opening
     from drift.simulation.sweep_points import point_pool
     from drift.store.memory_budget import limited
 
@@ -128,6 +127,8 @@ def analyse(
     places = [place.measured(measures) for place in places]
     with limited(memory):
         if len(places) > 1:
+            from drift.simulation.many_results import Opening
+
             opening = Opening(data, task, tuple(metric or ()), memory)
             return _several(places, function, reference, options, opening, out, json, workers=workers, cluster=cluster)
         options |= places[0].options

@@ -79,7 +79,7 @@ def draw(ds: xr.Dataset) -> Figure:
         (_losses if name == "own_loss" else _labels)(ds, ax)
     if groups:
         for axis in (pairs.xaxis, pairs.yaxis, *(ax.xaxis for ax in places[: len(below)])):
-            axis.set_ticks(list(groups.values()), list(groups))
+            matrices.name_ticks(axis, list(groups), list(groups.values()))
             axis.set_label_text("clients by their most common class")
     for ax in places[len(below) :]:
         ax.set_axis_off()
@@ -88,7 +88,7 @@ def draw(ds: xr.Dataset) -> Figure:
 
 def _ordered(ds: xr.Dataset) -> tuple[xr.Dataset, dict[str, float]]:
     """The clients of a large cohort by most common class, second class and share; the middle place of each class."""
-    if ds.sizes["client"] <= MANY or "class_share" not in ds:
+    if ds.sizes["client"] <= MANY or ds.sizes.get("class", 0) < 2:
         return ds, {}
     shares = ds.class_share.transpose("client", "class").fillna(0).values
     common, second = (-shares).argsort(axis=1, kind="stable")[:, :2].T
@@ -104,15 +104,13 @@ def _updates(ds: xr.Dataset, ax: Axes) -> None:
     weights = ds.relative_weight.fillna(0).clip(0).values
     sizes = (15 + 130 * weights / max(float(weights.max()), 1e-12)) * min(1, MANY / len(weights))
     picked, many = ds.selected.values > 0, len(weights) > MANY
-    for mask, colour in ((~picked, "black" if many else "none"), (picked, style.CLIENT)):
-        look: dict[str, Any] = {
-            "facecolor": colour,
-            "edgecolor": "none" if many else "black",
-            "alpha": 0.4 if many else None,
-        }
-        if many and colour == style.CLIENT:
-            look = {"facecolor": "white", "edgecolor": "black", "linewidth": 1.5, "zorder": 3}
-            sizes = np.full_like(sizes, 30)
+    plain: dict[str, Any] = {"facecolor": "none", "edgecolor": "black"}
+    marked = plain | {"facecolor": style.CLIENT}
+    if many:
+        plain = {"facecolor": "black", "edgecolor": "none", "alpha": 0.4}
+        marked = {"facecolor": "white", "edgecolor": "black", "linewidth": 1.5, "zorder": 3}
+        sizes[picked] = 30
+    for mask, look in ((~picked, plain), (picked, marked)):
         ax.scatter(ds.cosine_mean.values[mask], ds.update_norm.values[mask], sizes[mask], **look)
     for client in ds.client.values if ds.sizes["client"] <= NAMED else []:
         part = ds.sel(client=client)

@@ -215,7 +215,7 @@ def _with_copies(
     large, memory = LEAST_ROWS * basis[0].nbytes > MOST, None
     if large:
         turn(basis, first.ritz()[1][:, :k])
-        basis = first.memory[:k]
+        basis = basis[: len(pairs.values)]
         for row in basis:
             row.div_(norm(row))
     values, vectors, residuals, converged = pairs.values, pairs.vectors, pairs.residuals, True

@@ -8,6 +8,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from landscape.measures.norms import weight_norm
 from landscape.model.bound_model import Flat
 from landscape.model.samples import Samples
 from landscape.model.task import Split, Task, cross_entropy, split_name
@@ -115,19 +116,15 @@ def _ascent(
     """Losses at the model, after one step, and the largest met; v is the place in units of the scale."""
     here, gradient = _gradient(flat, theta, samples, block)
     upward = scale * gradient if bool(gradient.any()) else fallback
-    v = radius * upward / (_length(upward) + TINY)
+    v = radius * upward / (weight_norm(upward) + TINY)
     losses = []
     for step in range(1, steps + 1):
         value, gradient = _gradient(flat, theta + scale * v, samples, block)
         losses.append(value)
         upward = scale * gradient
-        v = v + 2 * radius * (1 - step / steps) * upward / (_length(upward) + TINY)
-        v = v * min(1.0, radius / (_length(v) + TINY))
+        v = v + 2 * radius * (1 - step / steps) * upward / (weight_norm(upward) + TINY)
+        v = v * min(1.0, radius / (float(weight_norm(v)) + TINY))
     return here, losses[0], max(losses)
-
-
-def _length(vector: Tensor) -> float:
-    return torch.linalg.vector_norm(vector, dtype=torch.float64).item()
 
 
 def _gradient(flat: Flat, theta: Tensor, samples: Samples, block: int) -> tuple[float, Tensor]:

@@ -123,3 +123,13 @@ def test_a_basis_that_takes_much_memory_is_used_again_for_copies(values, monkeyp
     images = matrix * few.vectors
     torch.testing.assert_close(images, few.values.float()[:, None] * few.vectors, rtol=0, atol=2e-3)
     torch.testing.assert_close(few.vectors @ few.vectors.T, torch.eye(4), rtol=0, atol=1e-3)
+
+
+def test_a_large_matrix_of_few_different_values_has_all_its_pairs(monkeypatch):
+    matrix = torch.cat([torch.tensor([5.0, 5, 3], dtype=torch.float64), torch.zeros(60, dtype=torch.float64)])
+    monkeypatch.setattr(krylov, "MOST", 9 * matrix.nbytes)
+    monkeypatch.setattr(krylov, "MEMORY", 0)
+    pairs = leading(lambda v: matrix * v, starting(matrix, 0), 4, tolerance=1e-6)
+    torch.testing.assert_close(pairs.values, torch.tensor([5.0, 5, 3, 0], dtype=torch.float64), rtol=1e-9, atol=1e-9)
+    images = pairs.vectors * matrix
+    torch.testing.assert_close(images, pairs.values[:, None] * pairs.vectors, rtol=0, atol=1e-6)
