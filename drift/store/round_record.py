@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from drift.store import links
@@ -118,9 +120,9 @@ class Round:
 START, PREVIOUS, STEP, CLIENTS = 0, 1, 2, 3
 """Rows of the matrix; client k of the cohort is row CLIENTS + k."""
 
-WHOLE, ROWS = 256, 128
-"""Rows up to which the matrix is one product; of a larger one, which is symmetric, `ROWS` rows at a time are computed
-up to the diagonal, in 0.54 of the time for a thousand clients."""
+WHOLE = 256
+"""Rows up to which torch multiplies; the product of more rows with themselves is left to NumPy, which computes it up to
+the diagonal alone."""
 
 
 def gram(start: Tensor, previous: Tensor, step: Tensor, deltas: Tensor, *, block: int = WIDTH) -> Tensor:
@@ -147,21 +149,14 @@ def gram_of_models(start: Tensor, previous: Tensor, step: Tensor, clients: Tenso
 
 def _gram(vectors: tuple[Tensor, ...], models: Tensor, start: Tensor | None, width: int) -> Tensor:
     size = CLIENTS + len(models)
-    total, step = torch.zeros(size, size, dtype=torch.float64), size if size <= WHOLE else ROWS
-    rows = torch.empty(0, dtype=torch.float64)
-    for columns, block in blocks(models, start, width=narrowed(width, size)):
-        if not rows.numel():
-            rows = block_buffer(models, (size, block.shape[1]), torch.float64)
-        part = rows[:, : block.shape[1]]
-        for row, vector in enumerate(vectors):
-            part[row] = vector[columns]
-        part[CLIENTS:] = block
-        for first in range(0, size, step):
-            end = min(first + step, size)
-            total[first:end, :end] += torch.mm(part[first:end], part[:end].T)
-    for first in range(0, size, step) if step < size else ():
-        end = min(first + step, size)
-        total[:first, first:end] = total[first:end, :first].T
-        square = total[first:end, first:end]
-        square.copy_(square.tril() + square.tril(-1).T)
+    total, rows = torch.zeros(size, size, dtype=torch.float64), torch.empty(0, dtype=torch.float64)
+    with threadpool_limits(torch.get_num_threads(), "blas") if size > WHOLE else nullcontext():
+        for columns, block in blocks(models, start, width=narrowed(width, size)):
+            if not rows.numel():
+                rows = block_buffer(models, (size, block.shape[1]), torch.float64)
+            part = rows[:, : block.shape[1]]
+            for row, vector in enumerate(vectors):
+                part[row] = vector[columns]
+            part[CLIENTS:] = block
+            total += part @ part.T if size <= WHOLE else torch.from_numpy(part.numpy() @ part.numpy().T)
     return total
