@@ -7,6 +7,7 @@ weighted sum by blocks has the bits of the sum over the whole matrix.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import overload
@@ -37,12 +38,17 @@ def column_blocks(models: Tensor, width: int = WIDTH, least: int = 1) -> Iterato
         width: Columns in a range.
         least: Columns of the last range; if fewer remain, they belong to the range before.
     """
-    low, d = 0, models.shape[1]
+    for columns in _ranges(models.shape[1], width, least):
+        yield columns
+        release(models)
+
+
+def _ranges(d: int, width: int, least: int) -> Iterator[slice]:
+    low = 0
     while low < d:
         high = low + width if low + width + least <= d else d
         yield slice(low, high)
         low = high
-        release(models)
 
 
 def narrowed(width: int, count: int) -> int:
@@ -58,21 +64,40 @@ def blocks(
     A block (m, w) is valid until the next one: all of them use the same memory. Memory of their own, between which
     results are allocated, would be returned to the system late or never.
     """
-    mapped, buffer = mapped_files.is_mapped(models), None
+    if mapped_files.is_mapped(models):
+        yield from _mapped_blocks(models, start, list(_ranges(models.shape[1], width, least)))
+        return
+    buffer = None
     for columns in column_blocks(models, width, least):
         part = models[:, columns]
-        if start is None and not mapped:
+        if start is None:
             yield columns, part
             continue
         if buffer is None:  # the widest block is the first or the last one
             size = len(models) * min(part.shape[1] + least, models.shape[1])
             buffer = block_buffer(models, (size,), models.dtype)
-        block = buffer[: part.numel()].view(part.shape)
-        if mapped:
-            mapped_files.read_columns(models, columns, block)
-        if start is not None:
-            torch.sub(block if mapped else part, start[columns], out=block)
-        yield columns, block
+        yield columns, torch.sub(part, start[columns], out=buffer[: part.numel()].view(part.shape))
+
+
+def _mapped_blocks(models: Tensor, start: Tensor | None, ranges: Sequence[slice]) -> Iterator[tuple[slice, Tensor]]:
+    """Blocks of models in a mapped file: the next one is read while one is used."""
+    size = len(models) * max(columns.stop - columns.start for columns in ranges)
+    memory = [block_buffer(models, (size,), models.dtype) for _ in ranges[:2]]
+
+    def read(number: int) -> Tensor:
+        columns = ranges[number]
+        block = memory[number % 2][: len(models) * (columns.stop - columns.start)].view(len(models), -1)
+        mapped_files.read_columns(models, columns, block)
+        return block
+
+    with ThreadPoolExecutor(1, "fedscape-ahead") as reader:
+        ahead = reader.submit(read, 0)
+        for number, columns in enumerate(ranges):
+            block = ahead.result()
+            if number + 1 < len(ranges):
+                ahead = reader.submit(read, number + 1)
+            yield columns, block if start is None else torch.sub(block, start[columns], out=block)
+            release(models)
 
 
 def block_buffer(models: Tensor, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from math import prod
@@ -35,6 +36,9 @@ class Mapping:
 
 _MAPPINGS: dict[int, Mapping] = {}
 """Mappings by number. An address names none: a thread may get one again before the mapping that had it is told gone."""
+
+READERS = 8
+"""Threads that read a block: a disk answers many requests at once sooner than one after the other."""
 
 _NUMBERS = itertools.count()
 
@@ -78,14 +82,18 @@ def read_columns(models: Tensor, columns: slice, block: Tensor) -> None:
         block.copy_(models[:, columns])
         return
     first = models.data_ptr() - mapping.begin + columns.start * models.element_size()
-    with _no_more_than_asked_for(mapping.descriptor):
-        for row in range(len(models)):
+
+    def read(turn: int) -> None:
+        for row in range(turn, len(models), READERS):
             data, place = block[row].numpy().view("u1").data, first + row * models.stride(0) * models.element_size()
             while data.nbytes:
                 count = os.preadv(mapping.descriptor, [data], place)
                 if count == 0:
                     raise OSError("a file of models ends early; it was changed while it was read.")
                 data, place = data[count:], place + count
+
+    with _no_more_than_asked_for(mapping.descriptor), ThreadPoolExecutor(READERS, "fedscape-read") as readers:
+        list(readers.map(read, range(READERS)))
 
 
 @contextmanager
