@@ -97,14 +97,19 @@ def seconds(runs: Iterable[RecordedRun]) -> float:
 
 
 def _recorded(campaign: plan.Plan, runs: Mapping[str, Sequence[RecordedRun]], everything: list[RecordedRun]) -> str:
-    rows = []
+    rows, done = [], 0.0
     for item in campaign.items:
         planned = sum(row.seeds for row in item.rows)
-        left = sum(row.seeds * row.minutes for row in item.rows) / 60 * (1 - len(runs[item.name]) / planned)
+        whole = sum(row.seeds * row.minutes for row in item.rows) / 60
+        left = whole * (1 - len(runs[item.name]) / planned)
+        done += whole - left
         about = (f"{len(runs[item.name])} of {planned}", f"{seconds(runs[item.name]) / 3600:.2f}", f"{left:.1f}")
         of_paper = "findings" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
         rows.append((item.name, of_paper, *about))
-    total = f"{len(everything)} runs, {seconds(everything) / 3600:.2f} hours of training."
+    clock = seconds(everything) / 3600
+    total = (
+        f"{len(everything)} runs, {clock:.2f} hours of training by the clock, about {done:.1f} core-hours by the plan."
+    )
     head = ("item of the plan", "paper and item", "runs recorded", "hours of training", "core-hours left, about")
     return f"{total}\n\n{table(head, rows)}"
 

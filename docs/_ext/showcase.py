@@ -1,11 +1,12 @@
 """Pictures of runs in a paper's own setting: from the runs to small files of numbers, from these to pictures.
 
-    python docs/_ext/showcase.py               draws every picture from docs/results/showcase
-    python docs/_ext/showcase.py --runs RUNS   computes these numbers before, from the runs of a campaign
+    python docs/_ext/showcase.py                       draws every picture from docs/results/showcase
+    python docs/_ext/showcase.py --runs RUNS fmnist    computes the numbers of a setting before, from a campaign's runs
 
-The runs are those of the item `ima-table1-fmnist-shards2` (`fedscape reproduce --paper ima`): curves show every seed
-that both methods have to the last round, landscapes seed 0. Numbers are those that `fedscape figures draw` writes, each
-in one file; `fedscape figures draw NAME FILE.zarr.zip` draws them in any look.
+The runs are those of the items `ima-table1-fmnist-shards2` (fmnist) and `fedlaw-table3-cifar10-dir01` (cifar10) of
+`fedscape reproduce`: curves show every seed that both methods have to the last round, landscapes seed 0. Numbers are
+those that `fedscape figures draw` writes, each in one file; `fedscape figures draw NAME FILE.zarr.zip` draws them in
+any look.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ NUMBERS, IMAGES = ROOT / "docs" / "results" / "showcase", ROOT / "docs" / "image
 
 @dataclass(frozen=True)
 class Shown:
-    """A picture: its figure, the methods of its runs, whether it shows all seeds, its options and its look."""
+    """A picture: its figure, the setting and methods of its runs, whether it shows all seeds, its options and look."""
 
     figure: str
-    methods: Sequence[str] = ("fedavg", "ima")
+    methods: Sequence[str]
+    setting: str = "fmnist"
     all_seeds: bool = False
     look: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
@@ -41,23 +43,34 @@ class Shown:
 SMOOTH = {"smooth": 10}
 """Of curves with single rounds of ten clients each, which differ more than the methods do."""
 
+RUNS = {"fmnist": "*-fashion-mnist-shards-s*", "cifar10": "*-cifar10-dirichlet-s*"}
+"""Folders of a setting's runs."""
+
+IMA, LAW = ("fedavg", "ima"), ("fedavg", "fedlaw")
+
 PICTURES = {
-    "accuracy-rounds": Shown("accuracy-rounds", all_seeds=True, look=SMOOTH),
+    "accuracy-rounds": Shown("accuracy-rounds", IMA, all_seeds=True, look=SMOOTH),
     "planes-clients": Shown("planes-clients", ("fedavg",), options={"rounds": [25, 150, 299]}),
-    "lines-fma-ima": Shown("lines-fma-ima"),
-    "variance-rounds": Shown("variance-rounds", all_seeds=True, look=SMOOTH),
-    "coherence-rounds": Shown("coherence-rounds", all_seeds=True),
+    "lines-fma-ima": Shown("lines-fma-ima", IMA),
+    "variance-rounds": Shown("variance-rounds", IMA, all_seeds=True, look=SMOOTH),
+    "coherence-rounds": Shown("coherence-rounds", IMA, all_seeds=True),
+    "accuracy-cifar10": Shown("accuracy-rounds", LAW, "cifar10", all_seeds=True),
+    "planes-cifar10": Shown("planes-clients", ("fedavg",), "cifar10", options={"rounds": [0, 20, 59]}),
+    "weights-cifar10": Shown("weights-learned", ("fedlaw",), "cifar10", all_seeds=True),
+    "coherence-cifar10": Shown("coherence-rounds", LAW, "cifar10", all_seeds=True),
 }
 
 
-def compute(folder: Path) -> None:
-    """Numbers of all pictures from the runs in a folder."""
+def compute(folder: Path, setting: str) -> None:
+    """Numbers of the pictures of a setting from the runs in a folder."""
     from drift.runs.run import open as open_run
 
-    runs = [open_run(path.parent) for path in sorted(folder.glob("*fashion-mnist-shards-s*/run.json"))]
+    runs = [open_run(path.parent) for path in sorted(folder.glob(f"{RUNS[setting]}/run.json"))]
     whole = [run for run in runs if run.committed == run.experiment.rounds]
     methods = {seed: {run.method.name() for run in whole if run.seed == seed} for seed in {run.seed for run in whole}}
     for name, shown in PICTURES.items():
+        if shown.setting != setting:
+            continue
         seeds = [seed for seed, both in methods.items() if both >= set(shown.methods)] if shown.all_seeds else [0]
         own = [run for run in whole if run.method.name() in shown.methods and run.seed in seeds]
         with TemporaryDirectory() as scratch:
@@ -69,10 +82,12 @@ def compute(folder: Path) -> None:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Compute if told to, then draw."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=Path, help="folder of the campaign's runs")
+    parser.add_argument(
+        "--runs", nargs=2, metavar=("RUNS", "SETTING"), help="folder of a campaign's runs; " + " or ".join(RUNS)
+    )
     options = parser.parse_args(arguments)
     if options.runs is not None:
-        compute(options.runs)
+        compute(Path(options.runs[0]), options.runs[1])
     for name, shown in PICTURES.items():
         with TemporaryDirectory() as scratch:
             picture, *_ = draw(shown.figure, NUMBERS / f"{name}.zarr.zip", scratch, formats=("png",), **shown.look)
