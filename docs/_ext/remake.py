@@ -40,10 +40,10 @@ LARGE = ("settings-rounds", "trajectory-plane", "variance-rounds")
 MEASURED = (
     *("cifar10-accuracy", "cifar10-weights", "fmnist-accuracy", "fmnist-lines", "fmnist-planes"),
     *("findings-averaging", "findings-fedeve", "findings-start", "findings-loss", "findings-exact"),
-    *("explore-plane", "explore-runs", "explore-round", "explore-samples", "explore-drift", "report"),
+    *("explore-plane", "explore-runs", "explore-round", "explore-samples", "explore-drift"),
 )
 """Pictures of docs/results.md, by the commands that stand there, of docs/findings.md (docs/_ext/evidence.py), and of
-explorer and report (docs/_ext/explorer_pictures.py); those in showcase/ are made by docs/_ext/showcase.py."""
+the explorer (docs/_ext/explorer_pictures.py); those in showcase/ are made by docs/_ext/showcase.py."""
 
 RECORD = IMAGES.parent / "pictures.json"
 
