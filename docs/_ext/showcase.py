@@ -87,7 +87,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     options = parser.parse_args(arguments)
     if options.runs is not None:
-        compute(Path(options.runs[0]), options.runs[1])
+        folder, setting = options.runs
+        if setting not in RUNS:
+            parser.error(f"there is no setting {setting!r}; give {' or '.join(RUNS)}.")
+        compute(Path(folder), setting)
     for name, shown in PICTURES.items():
         with TemporaryDirectory() as scratch:
             picture, *_ = draw(shown.figure, NUMBERS / f"{name}.zarr.zip", scratch, formats=("png",), **shown.look)
