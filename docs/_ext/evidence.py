@@ -36,6 +36,9 @@ RESULTS = ROOT / "docs" / "results"
 FILES = RESULTS / "data"
 PAGES = (ROOT / "docs" / "results.md", ROOT / "docs" / "findings.md")
 
+ByItem = Mapping[str, Sequence[RecordedRun]]
+"""Recorded runs by the name of their item."""
+
 PRINTED = {
     "ima-table1-fmnist-shards2": ("ima", "Table I", "FMNIST CNN #C=2"),
     "ima-table1-fmnist-shards2-bases": ("ima", "Table I", "FMNIST CNN #C=2"),
@@ -66,11 +69,12 @@ def numbers(files: Path = FILES) -> dict[str, str]:
     campaign = plan.load(plans()["reproduction"])
     recorded = judge.by_identity(files)
     runs = {item.name: judge.runs_of([item], campaign, recorded) for item in campaign.items}
+    lost = {item.name: judge.diverged_of([item], campaign, recorded) for item in campaign.items}
     verdicts = judge.judge(campaign, files)
     answers = judge.of_claims(QUESTIONS, campaign, files)
     return {
-        "recorded": _recorded(campaign, runs, list(recorded.values())),
-        "accuracies": _accuracies(runs),
+        "recorded": _recorded(campaign, runs, lost, list(recorded.values())),
+        "accuracies": _accuracies(runs, lost),
         "claims": _verdicts(verdicts),
         "waiting": _waiting(verdicts),
         "unasked": _unasked(),
@@ -96,14 +100,17 @@ def seconds(runs: Iterable[RecordedRun]) -> float:
     return sum(value for *_, value in parts)
 
 
-def _recorded(campaign: plan.Plan, runs: Mapping[str, Sequence[RecordedRun]], everything: list[RecordedRun]) -> str:
+def _recorded(campaign: plan.Plan, runs: ByItem, lost: ByItem, everything: list[RecordedRun]) -> str:
     rows, done = [], 0.0
     for item in campaign.items:
         planned = sum(row.seeds for row in item.rows)
         whole = sum(row.seeds * row.minutes for row in item.rows) / 60
-        left = whole * (1 - len(runs[item.name]) / planned)
+        own, diverged = runs[item.name], lost[item.name]
+        left = whole * (1 - (len(own) + len(diverged)) / planned)
         done += whole - left
-        about = (f"{len(runs[item.name])} of {planned}", f"{seconds(runs[item.name]) / 3600:.2f}", f"{left:.1f}")
+        note = f", {len(diverged)} more diverged" if diverged else ""
+        hours = seconds([*own, *diverged]) / 3600
+        about = (f"{len(own)} of {planned}{note}", f"{hours:.2f}", f"{left:.1f}")
         of_paper = "findings" if item.paper == "cross" else f"{written(item.paper)}, {item.item}"
         rows.append((item.name, of_paper, *about))
     clock = seconds(everything) / 3600
@@ -114,12 +121,21 @@ def _recorded(campaign: plan.Plan, runs: Mapping[str, Sequence[RecordedRun]], ev
     return f"{total}\n\n{table(head, rows)}"
 
 
-def _accuracies(runs: Mapping[str, Sequence[RecordedRun]]) -> str:
+def _accuracies(runs: ByItem, lost: ByItem) -> str:
     parts = []
     for name, own in runs.items():
         if any("accuracy" in run.metrics() for run in own):
-            parts.append(f"`{name}`\n\n{_accuracy_table(name, own)}")
+            parts.append(f"`{name}`\n\n{_accuracy_table(name, own)}{_diverged(lost[name])}")
     return "\n\n".join(parts)
+
+
+def _diverged(runs: Sequence[RecordedRun]) -> str:
+    """A line that names the runs without a last round, which the table above it leaves out."""
+    by_method: dict[str, list[str]] = {}
+    for run in sorted(runs, key=lambda run: run.experiment.seed):
+        by_method.setdefault(variant(run), []).append(f"seed {run.experiment.seed} in round {run.rounds()[-1]}")
+    parts = [f"{method} ({', '.join(seeds)})" for method, seeds in by_method.items()]
+    return f"\n\nWithout a finite model, and not in this table: {'; '.join(parts)}." if parts else ""
 
 
 def _accuracy_table(name: str, runs: Sequence[RecordedRun]) -> str:

@@ -36,7 +36,8 @@ def reproduce(
 
     A plan lists the runs, each with its worth and its core-hours; they are trained in order of worth per core-hour. All
     of them take days: --list shows them, --budget limits them. Stopped at any moment, the same command resumes where it
-    was, on any machine that has the files: a run with a file is not trained again. Exit code 2 if a run failed.
+    was, on any machine that has the files: a run with a file is not trained again. A run that diverges is recorded up
+    to there. Exit code 2 if a run failed.
 
     Example: `fedscape reproduce --paper ima --budget 2h --workers 2`
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from drift.plugins.trust import allow_own
 from drift.runs.context import Context
 from drift.runs.run import Run
 from drift.simulation.shared_rounds import begin_from
-from drift.simulation.simulate import simulate
+from drift.simulation.simulate import Diverged, simulate
 from drift.store.round_record import Round
 
 Report = Callable[[str], None]
@@ -43,7 +43,10 @@ class Places:
 
 @dataclass(frozen=True)
 class UnitResult:
-    """How a run of the plan ended: recorded, stopped as the budget was used up, or failed with a reason."""
+    """How a run of the plan ended: recorded, diverged (and recorded up to there), stopped by the budget, or failed.
+
+    The reason says why it diverged or failed.
+    """
 
     unit: Unit
     state: str
@@ -102,14 +105,18 @@ def _lane(
         return seconds is not None and time.process_time() - begin >= seconds
 
     for units in sets:
+        diverged: set[str] = set()
         for place, unit in enumerate(units):
             if spent():
                 return
             try:
                 result = _train(unit, units[place + 1 :], places, device, spent, report)
+            except Diverged as reason:  # an outcome, which the same command would only meet again
+                result = UnitResult(unit, "diverged", str(reason))
+                diverged.add(unit.experiment.slug)
             except (ValueError, LookupError, RuntimeError) as reason:  # the other runs go on
                 result = UnitResult(unit, "failed", " ".join(str(reason).split()))
-            record_finished(units[: place + 1], places)
+            record_finished(units[: place + 1], places, diverged)
             yield result
 
 
@@ -141,10 +148,13 @@ def _train(
     return UnitResult(unit, "recorded")
 
 
-def record_finished(units: Sequence[Unit], places: Places) -> None:
+def record_finished(units: Sequence[Unit], places: Places, diverged: Collection[str] = ()) -> None:
     """Write the files of an item's finished runs: their numbers, and the results that its claims read from them.
 
     A file appears only with these results, so that a run whose file exists is done, also where its folder is lost.
+
+    Args:
+        diverged: Names of the runs that diverged; their files have the numbers up to there.
     """
     runs = [Run(places.runs / unit.experiment.slug, Context(places.data)) for unit in units]
     observed = [
@@ -161,6 +171,9 @@ def record_finished(units: Sequence[Unit], places: Places) -> None:
     for run in observed:
         if run.results or not (places.files / f"{run.name}.json").exists():
             records.write(places.files, run.run, run.results)
+    for diverging in runs:
+        if diverging.name in diverged and not (places.files / f"{diverging.name}.json").exists():
+            records.write(places.files, diverging, {}, diverged=True)
 
 
 def _on(experiment: Experiment, device: str) -> Experiment:

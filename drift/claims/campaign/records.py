@@ -87,6 +87,11 @@ class RecordedRun:
         """What figures and tables call it."""
         return self.method.label
 
+    @property
+    def diverged(self) -> bool:
+        """Whether no finite model was left after the last of its rounds."""
+        return bool(self.content.get("diverged", False))
+
     def rounds(self) -> list[int]:
         """Indices of its rounds, ascending."""
         return list(range(self.content["rounds"]))
@@ -123,12 +128,13 @@ class RecordedRun:
         return dataset
 
 
-def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset]) -> Path:
-    """Write the file of a finished run.
+def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset], diverged: bool = False) -> Path:
+    """Write the file of a finished run, or of one that diverged.
 
     Args:
         results: Results that claims read, as `Observed.results`; merged with those in the file. Those of Gram matrices
             that the series hold already are left out, and so are variables over rounds and more with over 300 numbers.
+        diverged: Whether it ended before its last round, without a finite model.
     """
     path = folder / f"{run.name}.json"
     before = read(path).content["results"] if path.exists() else {}
@@ -141,6 +147,7 @@ def write(folder: Path, run: Run, results: Mapping[str, xr.Dataset]) -> Path:
         "experiment": run.experiment.resolved(),
         "versions": run.about["versions"],
         "processor": processor(),
+        **({"diverged": True} if diverged else {}),
         **series.recorded_series(run),
         "results": {**before, **stored},
     }

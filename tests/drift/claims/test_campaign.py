@@ -13,12 +13,12 @@ from drift.analyses.rounds.norms_and_weights import balance, locality
 from drift.claims import claims
 from drift.claims.campaign import records
 from drift.claims.campaign.execute import Places, execute, recorded
-from drift.claims.campaign.judge import judge
-from drift.claims.campaign.plan import Plan, load
+from drift.claims.campaign.judge import by_identity, diverged_of, judge, runs_of
+from drift.claims.campaign.plan import Plan, identity, load
 from drift.claims.cross import QUESTIONS
 from drift.config.load import plans
 from drift.simulation.shared_rounds import begin_from
-from drift.simulation.simulate import Diverged, simulate
+from drift.simulation.simulate import simulate
 from drift.simulation.verify import verify
 from drift.store import files as store
 
@@ -206,13 +206,36 @@ def test_a_run_stopped_before_its_results_has_no_file_and_gets_both_later(tmp_pa
 def test_a_failed_run_leaves_the_others(tmp_path, monkeypatch):
     def failing(experiment, **options):
         if experiment.seed == 0:
-            raise Diverged("round 0: no finite model is left")
+            raise RuntimeError("another process trains this run")
         return simulate(experiment, **options)
 
     monkeypatch.setattr("drift.claims.campaign.execute.simulate", failing)
     ended = list(execute(small_plan(tmp_path).sets(), places(tmp_path)))
     assert [one.state for one in ended] == ["failed", "failed", "recorded", "recorded"]
-    assert "no finite model" in ended[0].reason
+    assert "another process" in ended[0].reason
+
+
+def test_a_diverged_run_is_recorded_as_such_and_not_trained_again(tmp_path):
+    rows = [
+        {"set": ["method=fedavg"], "seeds": 1, "minutes": 1},
+        {"set": ["method=fedavg", "method.server_lr=1e30"], "seeds": 1, "minutes": 1},
+    ]
+    plan, where = small_plan(tmp_path, rows=rows), places(tmp_path)
+    ended = list(execute(plan.sets(), where))
+    assert [one.state for one in ended] == ["recorded", "diverged"]
+    assert "no finite model" in ended[1].reason
+    runs = by_identity(where.files)
+    assert {identity(one.unit.experiment) for one in ended} == set(runs) == recorded(where.files)
+    finite, diverged = (runs[identity(one.unit.experiment)] for one in ended)
+    assert diverged.diverged and not finite.diverged
+    assert len(diverged.rounds()) < len(finite.rounds()) == 6
+    assert np.isfinite(diverged.metrics()["loss"].values[0])
+    assert str(tmp_path) not in diverged.path.read_text().replace(str(tiny.written(tmp_path)), "")
+    assert runs_of(plan.items, plan, runs) == [finite]
+    assert diverged_of(plan.items, plan, runs) == [diverged]
+    shutil.rmtree(where.runs)
+    assert [one.state for one in execute(plan.sets(), where)] == ["recorded", "recorded"]
+    assert not list(where.runs.glob("*")), "a recorded run was trained again"
 
 
 @pytest.mark.parametrize(
